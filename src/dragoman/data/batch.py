@@ -1,0 +1,89 @@
+"""`Batch`: padded sentence pairs as the model and the objective read them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dragoman.text.special import BOS, EOS, PAD
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B sentence pairs, padded on the right.
+
+    source: (B, S) int64, each sentence ends with EOS; source_keep: (B, S) bool, True where a token stands.
+    inputs: (B, T) int64, BOS and the target without its EOS; labels: (B, T) int64, the target with its EOS;
+    target_keep: (B, T) bool, True where `labels` holds a token. target_tokens: the number of True in target_keep.
+    rows: the pairs' indices in the corpus.
+    """
+
+    source: Tensor
+    source_keep: Tensor
+    inputs: Tensor
+    labels: Tensor
+    target_keep: Tensor
+    target_tokens: int
+    rows: tuple[int, ...]
+
+    def to(self, device: torch.device) -> "Batch":
+        """The same batch with its tensors on `device`."""
+        names = ("source", "source_keep", "inputs", "labels", "target_keep")
+        return replace(self, **{name: getattr(self, name).to(device, non_blocking=True) for name in names})
+
+    def split(self) -> tuple["Batch", "Batch"]:
+        """Two halves of the batch, for when the whole does not fit the memory. Needs B ≥ 2."""
+        middle = len(self.rows) // 2
+        return self._part(slice(None, middle)), self._part(slice(middle, None))
+
+    def _part(self, rows: slice) -> "Batch":
+        source_width = int(self.source_keep[rows].sum(1).max())
+        target_width = int(self.target_keep[rows].sum(1).max())
+        return Batch(
+            source=self.source[rows, :source_width],
+            source_keep=self.source_keep[rows, :source_width],
+            inputs=self.inputs[rows, :target_width],
+            labels=self.labels[rows, :target_width],
+            target_keep=self.target_keep[rows, :target_width],
+            target_tokens=int(self.target_keep[rows].sum()),
+            rows=self.rows[rows],
+        )
+
+
+def pad(
+    sentences: Sequence[Sequence[int]] | Sequence[np.ndarray], before: tuple[int, ...] = (), after: tuple[int, ...] = ()
+) -> tuple[Tensor, Tensor]:
+    """Stack id sequences, each with `before` and `after` added: ids (B, L) int64 and keep (B, L) bool."""
+    extra = len(before) + len(after)
+    width = max(len(sentence) for sentence in sentences) + extra
+    ids = np.full((len(sentences), width), PAD, dtype=np.int64)
+    keep = np.zeros((len(sentences), width), dtype=bool)
+    for row, sentence in enumerate(sentences):
+        length = len(sentence) + extra
+        ids[row, : len(before)] = before
+        ids[row, len(before) : length - len(after)] = sentence
+        ids[row, length - len(after) : length] = after
+        keep[row, :length] = True
+    return torch.from_numpy(ids), torch.from_numpy(keep)
+
+
+def collate(
+    sources: Sequence[Sequence[int]] | Sequence[np.ndarray],
+    targets: Sequence[Sequence[int]] | Sequence[np.ndarray],
+    rows: Sequence[int],
+) -> Batch:
+    """A `Batch` of token ids that carry no special symbols yet."""
+    source, source_keep = pad(sources, after=(EOS,))
+    inputs, _ = pad(targets, before=(BOS,))
+    labels, target_keep = pad(targets, after=(EOS,))
+    return Batch(
+        source=source,
+        source_keep=source_keep,
+        inputs=inputs,
+        labels=labels,
+        target_keep=target_keep,
+        target_tokens=sum(len(target) + 1 for target in targets),
+        rows=tuple(int(row) for row in rows),
+    )
