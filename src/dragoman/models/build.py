@@ -1,0 +1,24 @@
+"""From a validated configuration and two vocabulary sizes to a model."""
+
+from dragoman.base.errors import ConfigError
+from dragoman.models.seq2seq import PRESETS, ModelConfig, Seq2Seq
+
+__all__ = ["PRESETS", "ModelConfig", "Seq2Seq", "build_model", "count_parameters"]
+
+
+def build_model(config: ModelConfig, source_size: int, target_size: int) -> Seq2Seq:
+    """A freshly initialised model, drawn from torch's default generator.
+
+    Raises ConfigError when tied embeddings meet vocabularies of different sizes.
+    """
+    if config.tie_embeddings and source_size != target_size:
+        raise ConfigError(
+            f"model.tie_embeddings needs one shared vocabulary, but the source has {source_size} entries and the "
+            f"target {target_size}: set text.shared=true, or model.tie_embeddings=false"
+        )
+    return Seq2Seq(config, source_size, target_size)
+
+
+def count_parameters(model: Seq2Seq) -> int:
+    """The number of trained values; tied ones count once."""
+    return sum(parameter.numel() for parameter in model.parameters())

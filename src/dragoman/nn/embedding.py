@@ -1,0 +1,42 @@
+"""Token embeddings and the vocabulary projection that may share their matrix."""
+
+from math import sqrt
+
+from torch import Tensor, nn
+
+from dragoman.nn.dropout import Dropout
+from dragoman.nn.positions import Sinusoidal
+
+
+class Embedding(nn.Module):
+    """Token vectors scaled by √d (Vaswani et al. 2017, section 3.4), positions joined to them, dropout."""
+
+    def __init__(self, tokens: nn.Embedding, positions: Sinusoidal, dropout: float) -> None:
+        super().__init__()
+        self.tokens = tokens
+        self.positions = positions
+        self.dropout = Dropout(dropout)
+        self.scale = sqrt(tokens.embedding_dim)
+
+    def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
+        """tokens (B, T) int64, the first standing at position `start` → (B, T, d)."""
+        return self.dropout(self.positions.embed(self.tokens(tokens) * self.scale, start))  # type: ignore[no-any-return]
+
+
+def token_table(size: int, width: int) -> nn.Embedding:
+    """A (size, width) table drawn from N(0, 1/d), which gives the logits of a tied projection unit variance."""
+    table = nn.Embedding(size, width)
+    nn.init.normal_(table.weight, std=width**-0.5)
+    return table
+
+
+class Projection(nn.Module):
+    """Hidden states to logits, hWᵀ, W (V, d), without a bias."""
+
+    def __init__(self, weight: nn.Parameter) -> None:
+        super().__init__()
+        self.weight = weight
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """(…, d) → (…, V)."""
+        return nn.functional.linear(hidden, self.weight)

@@ -1,0 +1,38 @@
+"""`Mask`: which keys a query may attend, made once a pass and read by every layer."""
+
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+
+class Mask:
+    """keep: bool, broadcastable to (B, heads, T, S), True where attention is allowed.
+
+    A query with no key left attends nothing: its weights and its result are zero, never NaN.
+    """
+
+    def __init__(self, keep: Tensor) -> None:
+        self.keep = keep
+
+    @staticmethod
+    def padding(keep: Tensor) -> "Mask":
+        """From keep (B, S): every query may attend every real token."""
+        return Mask(keep[:, None, None, :])
+
+    @staticmethod
+    def causal(new: int, total: int, device: torch.device) -> "Mask | None":
+        """The last `new` of `total` positions attend themselves and all before; None where that hides nothing."""
+        if new == 1:
+            return None
+        return Mask(torch.ones(new, total, dtype=torch.bool, device=device).tril(total - new)[None, None])
+
+    @cached_property
+    def bias(self) -> Tensor:
+        """float32 of keep's shape: 0 where attention is allowed, −inf elsewhere; to be added to the scores."""
+        return torch.zeros(self.keep.shape, device=self.keep.device).masked_fill_(~self.keep, float("-inf"))
+
+    @cached_property
+    def has_empty_rows(self) -> bool:
+        """Whether some query has no key at all."""
+        return not bool(self.keep.any(-1).all())
