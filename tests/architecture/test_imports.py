@@ -1,0 +1,65 @@
+"""The import rules of pyproject.toml hold, and would notice if they did not."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("importlinter")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def check_contracts(source: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(cache_dir=None))"
+    shutil.copy(ROOT / "pyproject.toml", folder / "pyproject.toml")
+    return subprocess.run(
+        [sys.executable, "-c", command],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(source)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_imports_go_down_only(tmp_path: Path) -> None:
+    result = check_contracts(ROOT / "src", tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("base/errors.py", "import dragoman.text.special"),
+        ("nn/__init__.py", "import dragoman.models.interface"),
+        ("decode/__init__.py", "import dragoman.models.seq2seq"),
+        ("evaluate/__init__.py", "import dragoman.decode"),
+        ("train/__init__.py", "import dragoman.cli"),
+        ("grammar/__init__.py", "import dragoman.text.special"),
+    ],
+)
+def test_an_import_that_breaks_a_rule_is_refused(tmp_path: Path, module: str, line: str) -> None:
+    copy = tmp_path / "src"
+    shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    with (copy / "dragoman" / module).open("a", encoding="utf-8") as file:
+        file.write(f"\n{line}\n")
+    result = check_contracts(copy, tmp_path)
+    assert result.returncode != 0, result.stdout
+    assert "BROKEN" in result.stdout, result.stdout + result.stderr
+
+
+def test_the_command_line_starts_without_torch() -> None:
+    command = "import sys, dragoman.cli.main; sys.exit('torch' in sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-c", command],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, (
+        result.stderr or "importing dragoman.cli.main imports torch: import it inside the verb"
+    )
