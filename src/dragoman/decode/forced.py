@@ -1,0 +1,28 @@
+"""Forced decoding: the log-probability of every token of given targets."""
+
+import torch
+from torch import Tensor
+
+from dragoman.models.interface import Decoder, Memory
+
+_CHUNK = 1024
+"""Target tokens projected onto the vocabulary at a time, so that the memory needed does not grow with the batch."""
+
+
+@torch.no_grad()
+def force(decoder: Decoder, memory: Memory, inputs: Tensor, labels: Tensor, keep: Tensor) -> Tensor:
+    """Natural log-probabilities (B, T) float32 of `labels` given the source and the tokens before; 0 at padding.
+
+    inputs: (B, T) int64, BOS and the target; labels: (B, T) int64, the target and EOS; keep: (B, T) bool, True where
+    `labels` holds a token. The decoder should be in evaluation mode.
+    """
+    output, _ = decoder.step(inputs, decoder.start(memory))
+    hidden, targets = output.hidden[keep], labels[keep]
+    parts = []
+    for vectors, tokens in zip(torch.split(hidden, _CHUNK), torch.split(targets, _CHUNK), strict=True):
+        logits = output.project(vectors).float()
+        parts.append(logits.gather(1, tokens.unsqueeze(1)).squeeze(1) - logits.logsumexp(1))
+    result = torch.zeros(labels.shape, device=labels.device)
+    if parts:
+        result[keep] = torch.cat(parts)
+    return result

@@ -1,0 +1,239 @@
+"""Batched beam search over any `Decoder`; greedy search is a beam of one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from dragoman.base.config import Config
+from dragoman.base.errors import ConfigError, ModelError
+from dragoman.decode.best import best
+from dragoman.decode.penalties import GNMTPenalty, LengthPenalty
+from dragoman.models.interface import Decoder, Memory
+from dragoman.text.special import BOS, EOS, PAD, UNK
+
+
+class SearchConfig(Config):
+    """How translations are searched."""
+
+    beam: int = Field(
+        default=5, ge=1, description="Hypotheses kept a sentence; 1 is greedy search. Deck 004 advises 5 to 10."
+    )
+    length_penalty: LengthPenalty = Field(
+        default=GNMTPenalty(), description="What summed log-probabilities are divided by before they are compared."
+    )
+    nbest: int = Field(default=1, ge=1, description="Translations returned a sentence, at most `beam`.")
+    length_factor: float = Field(
+        default=2.0,
+        ge=0,
+        description="Longest output = length_factor · source tokens + length_margin (tokens, end included).",
+    )
+    length_margin: int = Field(default=20, ge=1, description="The constant part of the longest output, in tokens.")
+    minimum_length: int = Field(default=0, ge=0, description="Tokens that an output has at least, its end not counted.")
+    forbid: tuple[int, ...] = Field(
+        default=(PAD, BOS, UNK),
+        description="Token ids that are never generated; padding, beginning and unknown by default.",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> "SearchConfig":
+        if self.nbest > self.beam:
+            raise ValueError(f"nbest = {self.nbest} is more than beam = {self.beam} keeps; raise beam")
+        if EOS in self.forbid:
+            raise ValueError(f"forbid holds {EOS}, the end of sentence, without which no translation ends; remove it")
+        return self
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One translation.
+
+    tokens: ids without BOS and EOS. log_probability: natural, summed over the tokens and, if finished, the EOS.
+    score: log_probability divided by the length penalty (EOS counted if finished). finished: False where the longest
+    output was reached before an EOS.
+    """
+
+    tokens: tuple[int, ...]
+    log_probability: float
+    score: float
+    finished: bool
+
+
+@dataclass
+class _Found:
+    """What the search has found for one sentence, best first; among equal scores the first found stays first."""
+
+    wanted: int
+    hypotheses: list[Hypothesis] = field(default_factory=list)
+
+    def add(self, hypothesis: Hypothesis) -> None:
+        self.hypotheses = sorted([*self.hypotheses, hypothesis], key=lambda each: -each.score)[: self.wanted]
+
+    def threshold(self) -> float:
+        """A later hypothesis enters the list only with a score above this one."""
+        return self.hypotheses[-1].score if len(self.hypotheses) == self.wanted else -np.inf
+
+
+@torch.no_grad()
+def search(
+    decoder: Decoder, memory: Memory, config: SearchConfig, prefixes: Sequence[Sequence[int]] | None = None
+) -> list[list[Hypothesis]]:
+    """Translate the B sentences of `memory`: for each, at most `config.nbest` distinct hypotheses, never none.
+
+    Beam search, precisely: a sentence starts with one live hypothesis, BOS. In each step every live hypothesis is
+    continued by every token, and the continuations are ordered by summed log-probability (equal ones by rank of their
+    hypothesis, then token id). Of the 2 · beam best, those that end with EOS *and* are among the first `beam` are
+    finished; the best `beam` that do not end with EOS are the live hypotheses of the next step. A beam of 1 looks at
+    the single best continuation only, so it stops where that is EOS: greedy search. This goes on until the longest
+    output; a sentence leaves the batch before that when its result can't change any more: when the best live
+    hypothesis, divided by the largest penalty that it could still get, does not exceed the score of the last of
+    `nbest` finished ones.
+
+    The list is ordered by score, finished hypotheses first; where the longest output is reached with fewer than
+    `nbest` finished, the best live ones follow them with finished=False.
+
+    prefixes: token ids (no EOS) that the sentence's output starts with, forbidden ones allowed; their log-probability
+    counts. The longest output leaves room for at least one token after the prefix and the minimum length.
+
+    Log-probabilities are float32 whatever the model computes in. The decoder should be in evaluation mode.
+    Raises ConfigError where the prefixes do not fit, ModelError where the model's log-probabilities are NaN.
+    """
+    count = memory.keep.shape[0]
+    device = memory.keep.device
+    found = [_Found(config.nbest) for _ in range(count)]
+    if count == 0:
+        return []
+    forced = _prefix_table(prefixes, count)
+    sources = memory.keep.sum(1).cpu().numpy()
+    limits = np.floor(config.length_factor * sources + config.length_margin).astype(np.int64)
+    limits = np.maximum(limits, np.maximum((forced >= 0).sum(1), config.minimum_length) + 1)
+    ceilings = np.array([config.length_penalty.divisor(int(limit)) for limit in limits])
+
+    beam = config.beam
+    looked_at = 2 * beam if beam > 1 else 1
+    forbid = torch.tensor(config.forbid, dtype=torch.int64, device=device)
+    forbid_end = torch.cat([forbid, torch.tensor([EOS], device=device)])
+    state = decoder.start(memory)
+    alive = np.arange(count)  # the sentences that are still in the batch
+    tokens = torch.full((count, 1), BOS, dtype=torch.int64, device=device)
+    totals = torch.zeros(count, 1, device=device)  # (B, width) summed log-probabilities, −inf for an empty place
+    history = torch.empty(count, 0, dtype=torch.int64, device=device)  # (R, tokens so far)
+    length = 0
+    while True:
+        output, state = decoder.step(tokens, state)
+        logits = output.project(output.hidden[:, -1]).float()
+        length += 1
+        now = torch.from_numpy(forced[alive, length - 1]).to(device) if length <= forced.shape[1] else None
+        never = forbid_end if length <= config.minimum_length else forbid
+        values, candidates = _continuations(logits, looked_at, never, now)
+        scores, parents, chosen = _rank(totals, values, candidates, looked_at)
+
+        # Which finish, which live on.
+        ends = chosen == EOS
+        finished = scores.masked_fill(~ends, -torch.inf)[:, :beam]
+        order = ends.int().argsort(dim=1, stable=True)[:, :beam]
+        live = scores.masked_fill(ends, -torch.inf).gather(1, order)
+        width_before, width = totals.shape[1], live.shape[1]
+        offsets = torch.arange(len(alive), device=device).unsqueeze(1) * width_before
+        host = torch.cat([finished, live[:, :1]], 1).cpu().numpy()  # the one transfer of a usual step
+        if np.isnan(host).any():
+            raise ModelError("the model's log-probabilities are not numbers (NaN): damaged or diverged parameters")
+
+        # Collect the finished ones.
+        where, ranks = np.nonzero(host[:, :-1] > -np.inf)
+        if len(where):
+            rows = (offsets + parents)[torch.from_numpy(where).to(device), torch.from_numpy(ranks).to(device)]
+            for sentence, rank, sequence in zip(where, ranks, history[rows].tolist(), strict=True):
+                total = float(host[sentence, rank])
+                score = total / config.length_penalty.divisor(length)
+                found[alive[sentence]].add(Hypothesis(tuple(sequence), total, score, True))
+
+        # Who leaves.
+        best_live = host[:, -1].astype(np.float64)
+        thresholds = np.array([found[sentence].threshold() for sentence in alive])
+        dead = best_live == -np.inf
+        full = (limits[alive] == length) & ~dead
+        leaves = dead | full | (best_live / ceilings[alive] <= thresholds)
+        rows = offsets + parents.gather(1, order)
+        following = torch.cat([history[rows.flatten()], chosen.gather(1, order).view(-1, 1)], 1)
+        for sentence in np.nonzero(full)[0]:
+            part = slice(int(sentence) * width, (int(sentence) + 1) * width)
+            _add_unfinished(found[alive[sentence]], following[part], live[sentence], config)
+        for sentence in np.nonzero(dead)[0]:
+            if not found[alive[sentence]].hypotheses:  # no token may follow any live hypothesis
+                part = slice(int(sentence) * width_before, (int(sentence) + 1) * width_before)
+                _add_unfinished(found[alive[sentence]], history[part], totals[sentence], config)
+        stays = np.nonzero(~leaves)[0]
+        if not len(stays):
+            return [each.hypotheses for each in found]
+
+        # Expansion, reordering and pruning in one row-take; a greedy step that loses no sentence needs none.
+        if width_before > 1 or width > 1 or len(stays) < len(alive):
+            kept = torch.from_numpy(stays).to(device)
+            state = state.reorder(rows[kept].flatten(), width)
+            live = live[kept]
+            following = following.view(-1, width, length)[kept].flatten(0, 1)
+            alive = alive[stays]
+        totals, history, tokens = live, following, following[:, -1:]
+
+
+def _prefix_table(prefixes: Sequence[Sequence[int]] | None, count: int) -> np.ndarray:
+    """(B, longest prefix) int64, −1 where nothing is forced."""
+    if prefixes is None:
+        return np.full((count, 0), -1, dtype=np.int64)
+    if len(prefixes) != count:
+        raise ConfigError(
+            f"{len(prefixes)} prefixes for {count} sentences; give one a sentence, empty ones where none is wanted"
+        )
+    table = np.full((count, max(len(prefix) for prefix in prefixes)), -1, dtype=np.int64)
+    for row, prefix in enumerate(prefixes):
+        if EOS in prefix or any(token < 0 for token in prefix):
+            raise ConfigError(f"prefix of sentence {row}: {list(prefix)} holds the end of sentence or a negative id")
+        table[row, : len(prefix)] = prefix
+    return table
+
+
+def _continuations(logits: Tensor, count: int, forbid: Tensor, forced: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The best continuations of each hypothesis: log-probabilities and token ids (R, ·) by ascending id.
+
+    logits: (R, V) float32; forced: (B,) the only token that may follow, −1 where any may.
+    """
+    rows, size = logits.shape
+    normaliser = logits.logsumexp(1, keepdim=True)
+    values, candidates = best(logits, min(count + len(forbid), size))
+    values = (values - normaliser).masked_fill(torch.isin(candidates, forbid), -torch.inf)
+    if forced is not None:
+        if int(forced.max()) >= size:
+            raise ConfigError(f"a prefix holds token {int(forced.max())}, but the vocabulary has only {size}")
+        forced = forced.repeat_interleave(rows // len(forced)).unsqueeze(1)
+        token = forced.clamp(min=0)
+        only = torch.where(forced >= 0, logits.gather(1, token) - normaliser, -torch.inf)
+        values = torch.cat([torch.where(forced >= 0, -torch.inf, values), only], 1)
+        candidates = torch.cat([candidates, token], 1)
+    candidates, order = candidates.sort(dim=1)
+    return values.gather(1, order), candidates
+
+
+def _rank(totals: Tensor, values: Tensor, candidates: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The best `count` continuations of each sentence, best first: sums, parents' places and tokens, each (B, ·)."""
+    sentences, width = totals.shape
+    each = values.shape[1]
+    sums = (totals.view(-1, 1) + values).view(sentences, width * each)
+    # A stable sort leaves equal sums in the order of place, then token.
+    scores, order = sums.sort(dim=1, descending=True, stable=True)
+    scores, order = scores[:, :count], order[:, :count]
+    return scores, order // each, candidates.view(sentences, width * each).gather(1, order)
+
+
+def _add_unfinished(found: _Found, sequences: Tensor, totals: Tensor, config: SearchConfig) -> None:
+    """Fill the list up with the live hypotheses; sequences: (width, length), totals: (width,) best first."""
+    divisor = config.length_penalty.divisor(sequences.shape[1])
+    rest = [
+        Hypothesis(tuple(sequence), total, total / divisor, False)
+        for sequence, total in zip(sequences.tolist(), totals.tolist(), strict=True)
+        if total > -np.inf
+    ]
+    found.hypotheses.extend(rest[: found.wanted - len(found.hypotheses)])
