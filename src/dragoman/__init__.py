@@ -1,0 +1,18 @@
+"""dragoman: learn to translate from pairs of sentences, and translate."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dragoman.translator import Translator
+
+__version__ = "0.1.0"
+__all__ = ["Translator", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    # torch takes a second to import: `dragoman --help` must not pay for it
+    if name == "Translator":
+        from dragoman.translator import Translator
+
+        return Translator
+    raise AttributeError(f"module 'dragoman' has no attribute '{name}'")

@@ -1,0 +1,18 @@
+"""`dragoman average`: one model from several checkpoints."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def average(
+    checkpoints: Annotated[list[Path], typer.Argument(help="Model folders of one architecture, such as runs/x/checkpoints/step-*.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The model folder to write.")],
+) -> None:
+    """Write a model folder whose parameters are the mean of those given."""
+    from dragoman.base.log import info
+    from dragoman.checkpoint.average import average_folders
+
+    average_folders(checkpoints, out)
+    info(f"the mean of {len(checkpoints)} checkpoints is in {out}")

@@ -1,0 +1,92 @@
+"""The `dragoman` command: its verbs, and the one place where errors become messages and exit codes."""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import typer
+
+from dragoman import __version__
+from dragoman.base.errors import DragomanError
+from dragoman.cli import average, data, demo, evaluate, score, train, translate
+
+app = typer.Typer(
+    name="dragoman",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Learn to translate from two files of sentences, translate, and measure how well.",
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"dragoman {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version."),
+) -> None:
+    pass
+
+
+app.command("train")(train.train)
+app.command("translate")(translate.translate)
+app.command("score")(score.score)
+app.command("evaluate")(evaluate.evaluate)
+app.command("average")(average.average)
+app.add_typer(data.app, name="data")
+app.command("demo")(demo.demo)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code: 0 fine, 1 failed, 2 wrong usage or settings, 130 interrupted.
+
+    DRAGOMAN_TRACEBACK=1 in the environment shows the traceback of every failure.
+    """
+    try:
+        app(args=None if arguments is None else list(arguments))
+    except SystemExit as stop:
+        return _flushed(stop.code if isinstance(stop.code, int) else int(stop.code is not None))
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        return _closed_pipe()
+    except DragomanError as error:
+        _trace()
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except Exception as error:
+        _trace()
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        print(
+            f"error: unexpected {type(error).__name__}: {error} (at {os.path.basename(where.filename)}:{where.lineno}). "
+            "This is a fault of dragoman: please report it with the output of the same command "
+            "under DRAGOMAN_TRACEBACK=1",
+            file=sys.stderr,
+        )
+        return 1
+    return _flushed(0)
+
+
+def _flushed(code: int) -> int:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _closed_pipe()
+    return code
+
+
+def _closed_pipe() -> int:
+    # the reader of stdout went away (`| head`): Python must not flush into the closed pipe again at exit
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 141
+
+
+def _trace() -> None:
+    if os.environ.get("DRAGOMAN_TRACEBACK", "0") not in ("", "0"):
+        traceback.print_exc()

@@ -1,0 +1,36 @@
+"""`dragoman score`: how probable given translations are under a model."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.options import BatchSize, Device, Model, Threads, use_threads
+
+
+def score(
+    model: Model,
+    source: Annotated[Path, typer.Option("--source", help="Source sentences, one a line.")],
+    target: Annotated[Path, typer.Option("--target", help="Their translations, line by line.")],
+    batch_size: BatchSize = 64,
+    device: Device = None,
+    threads: Threads = None,
+) -> None:
+    """One log-probability (nats) a pair on stdout; the perplexity of the whole on stderr."""
+    use_threads(threads)
+    from dragoman.base.log import info
+    from dragoman.cli.lines import read_sides
+    from dragoman.evaluate.perplexity import perplexity
+    from dragoman.translator import Translator
+
+    sources, targets = read_sides(source, target)
+    scores = Translator.load(model, device).score(sources, targets, batch_size)
+    for pair in scores:
+        print(f"{pair.log_probability:.6f}")
+    total = sum(pair.log_probability for pair in scores)
+    tokens = sum(pair.tokens for pair in scores)
+    words = sum(len(line.split()) + 1 for line in targets)
+    info(
+        f"{len(scores)} pairs, log-probability {total:.2f} nats; perplexity {perplexity(total, tokens):.3f} a token "
+        f"({tokens} tokens), {perplexity(total, words):.3f} a word ({words} words), ends of sentence counted"
+    )

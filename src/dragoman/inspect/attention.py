@@ -1,0 +1,75 @@
+"""What every attention of a model looks at, for one sentence pair."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from dragoman.models.seq2seq import Seq2Seq
+from dragoman.nn.attention import recording
+from dragoman.text.special import BOS, EOS
+from dragoman.text.tokenizer import Tokenizer
+
+START, END = "<s>", "</s>"
+
+
+@dataclass(frozen=True)
+class AttentionMap:
+    """The weights of one attention: (heads, T, S) float32, rows sum to 1; labels of the T queries and the S keys."""
+
+    name: str
+    weights: np.ndarray
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+
+    @property
+    def kind(self) -> str:
+        """`encoder.self_attention`, `decoder.self_attention` or `decoder.cross_attention`."""
+        parts = self.name.split(".")
+        return f"{parts[0]}.{parts[-1]}"
+
+    @property
+    def mean(self) -> np.ndarray:
+        """(T, S): the average over the heads."""
+        return np.asarray(self.weights.mean(0))
+
+
+def capture(model: Seq2Seq, source: Sequence[int], target: Sequence[int]) -> dict[str, np.ndarray]:
+    """Read one pair of token ids (no specials) and keep every attention's weights, by module name.
+
+    `encoder.layers.N.self_attention` (heads, S, S), `decoder.layers.N.self_attention` (heads, T, T) and
+    `decoder.layers.N.cross_attention` (heads, T, S), where S counts the source's EOS and T the target's BOS.
+    Row t of the target's maps is the moment when the piece *after* input t is predicted.
+    """
+    names: dict[nn.Module, str] = {module: name for name, module in model.named_modules()}
+    device = next(model.parameters()).device
+    tokens = torch.tensor([[*source, EOS]], device=device)
+    inputs = torch.tensor([[BOS, *target]], device=device)
+    training = model.training
+    model.eval()
+    try:
+        with torch.inference_mode(), recording() as weights:
+            model(tokens, torch.ones_like(tokens, dtype=torch.bool), inputs)
+    finally:
+        model.train(training)
+    return {names[module]: calls[0][0].float().cpu().numpy() for module, calls in weights.items()}
+
+
+def attention_maps(
+    model: Seq2Seq, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer, source: Sequence[int], target: Sequence[int]
+) -> list[AttentionMap]:
+    """Every attention of the model for one pair of token ids, labelled with the pieces that queries and keys stand for.
+
+    A decoder's query is labelled by the piece that it predicts, its self-attention's key by the piece that it reads.
+    """
+    read = (*source_tokenizer.pieces(source), END)
+    written = tuple(target_tokenizer.pieces(target))
+    maps = []
+    for name, weights in capture(model, source, target).items():
+        inside_encoder = name.startswith("encoder.")
+        queries = read if inside_encoder else (*written, END)
+        keys = read if inside_encoder or name.endswith("cross_attention") else (START, *written)
+        maps.append(AttentionMap(name, weights, queries, keys))
+    return maps

@@ -1,0 +1,283 @@
+"""The Python face: a trained model folder as an object that translates and scores text."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import torch
+
+from dragoman.base.errors import ConfigError, DataError, ResourceError
+from dragoman.base.log import warn
+from dragoman.base.memory import available_memory, keep_large_tensors_on_heap
+from dragoman.base.settings import parse_settings
+from dragoman.checkpoint.folder import LoadedModel, load_model_folder
+from dragoman.data.batch import collate, pad
+from dragoman.decode.forced import force
+from dragoman.decode.search import Hypothesis, SearchConfig, search
+from dragoman.inspect.attention import AttentionMap, attention_maps
+from dragoman.text.special import EOS
+
+Item = TypeVar("Item")
+
+WINDOW_BATCHES = 16
+"""Batches' worth of lines that `stream` reads ahead, to sort them by length."""
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One hypothesis: its text, its ranking score, its log-probability in nats and its pieces, without specials.
+
+    finished is False when the length limit stopped it before its end of sentence.
+    """
+
+    text: str
+    score: float
+    log_probability: float
+    tokens: tuple[str, ...]
+    finished: bool = True
+
+
+BLANK = Translation("", 0.0, 0.0, ())
+
+
+@dataclass(frozen=True)
+class PairScore:
+    """log p(target | source) in nats and the number of target tokens it is a sum over, end of sentence counted."""
+
+    log_probability: float
+    tokens: int
+
+
+class _Row(NamedTuple):
+    line: int
+    source: list[int]
+
+
+class Translator:
+    """A trained model that translates. The output depends neither on the batch size nor on the order of the lines."""
+
+    def __init__(self, loaded: LoadedModel, device: torch.device) -> None:
+        self.model = loaded.model.eval()
+        self.tokenizers = loaded.tokenizers
+        self.meta = loaded.meta
+        self.config = loaded.config
+        self.device = device
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str | None = None) -> "Translator":
+        """Read a model folder; `device` is cpu, cuda or cuda:N (default: a GPU if there is one).
+
+        Raises ModelError for a folder that is none or is damaged, ConfigError for an unknown device.
+        """
+        keep_large_tensors_on_heap()
+        chosen = _device(device)
+        return cls(load_model_folder(Path(folder), chosen), chosen)
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        beam: int | None = None,
+        batch_size: int = 64,
+        length_penalty: float | None = None,
+    ) -> list[str]:
+        """One translation a text, in order; a blank text stays blank. Settings left out are the model's own (beam 5)."""
+        return [best[0].text for best in self.translate_nbest(texts, beam, 1, batch_size, length_penalty)]
+
+    def translate_nbest(
+        self,
+        texts: Sequence[str],
+        beam: int | None = None,
+        nbest: int = 1,
+        batch_size: int = 64,
+        length_penalty: float | None = None,
+    ) -> list[list[Translation]]:
+        """The `nbest` best hypotheses of each text, best first; a blank text has one blank hypothesis."""
+        if isinstance(texts, str):
+            raise TypeError("texts is a list of strings, not one string")
+        config = self.search_config(beam, nbest, length_penalty)
+        return list(self.stream_nbest(texts, config, batch_size, window=max(1, len(texts))))
+
+    def stream(
+        self,
+        lines: Iterable[str],
+        beam: int | None = None,
+        batch_size: int = 64,
+        length_penalty: float | None = None,
+    ) -> Iterator[str]:
+        """Translate lines as they are read, in order, holding a bounded window of them."""
+        for best in self.stream_nbest(lines, self.search_config(beam, 1, length_penalty), batch_size):
+            yield best[0].text
+
+    def stream_nbest(
+        self, lines: Iterable[str], config: SearchConfig, batch_size: int = 64, window: int | None = None, first: int = 1
+    ) -> Iterator[list[Translation]]:
+        """The hypotheses of each line, in order. Reads `window` lines (default 16 batches) ahead and sorts them by length.
+
+        first: the number of the first line, for messages. Raises ResourceError for a line that does not fit the memory.
+        """
+        if batch_size < 1:
+            raise ConfigError(f"the batch size must be at least 1 sentence, not {batch_size}")
+        cut: list[int] = []
+        for chunk in _chunks(lines, window or WINDOW_BATCHES * batch_size):
+            for line, translations in enumerate(self._window(chunk, first, config, batch_size), start=first):
+                if not translations[0].finished:
+                    cut.append(line)
+                yield translations
+            first += len(chunk)
+        if cut:
+            shown = ", ".join(map(str, cut[:10])) + (" …" if len(cut) > 10 else "")
+            warn(f"{len(cut)} translation(s) reached the length limit and end unfinished: line {shown}")
+
+    def score(self, sources: Sequence[str], targets: Sequence[str], batch_size: int = 64) -> list[PairScore]:
+        """The log-probability of each target given its source, by forced decoding, in order."""
+        if len(sources) != len(targets):
+            raise DataError(f"{len(sources)} sources and {len(targets)} targets: each source needs one target")
+        read, write = self.tokenizers.source.encode_batch(sources), self.tokenizers.target.encode_batch(targets)
+        order = sorted(range(len(sources)), key=lambda row: (len(write[row]), len(read[row])))
+        scores: list[PairScore | None] = [None] * len(sources)
+        for rows in _chunks(order, batch_size):
+            for row, value in zip(rows, self._score([(row, read[row], write[row]) for row in rows]), strict=True):
+                scores[row] = PairScore(value, len(write[row]) + 1)
+        return [score for score in scores if score is not None]
+
+    def attention(self, source: str, target: str | None = None) -> list[AttentionMap]:
+        """The weights of every layer, head and kind while `target` (default: the best translation) is predicted."""
+        read = self.tokenizers.source.encode(source)
+        if target is None:
+            write = list(self._hypotheses([_Row(1, read)], self.search_config())[0][0].tokens)
+        else:
+            write = self.tokenizers.target.encode(target)
+        return attention_maps(self.model, self.tokenizers.source, self.tokenizers.target, read, write)
+
+    def search_config(
+        self, beam: int | None = None, nbest: int = 1, length_penalty: float | None = None
+    ) -> SearchConfig:
+        """The model's own search settings with these changed. Raises ConfigError for a value that makes no sense."""
+        settings: dict[str, Any] = {**self.config.get("search", {}), "nbest": nbest}
+        if beam is not None:
+            settings["beam"] = beam
+        if length_penalty is not None:
+            settings["length_penalty"] = length_penalty
+        settings["beam"] = max(settings.get("beam", 5), nbest)
+        return parse_settings(settings, SearchConfig, "search")
+
+    def _window(
+        self, lines: Sequence[str], first: int, config: SearchConfig, batch_size: int
+    ) -> Iterator[list[Translation]]:
+        """Translate length-sorted batches and give each line's result as soon as all before it are there."""
+        done: dict[int, list[Translation]] = {}
+        filled = [(line, text) for line, text in enumerate(lines, start=first) if text.strip()]
+        ids = self.tokenizers.source.encode_batch([text for _, text in filled])
+        rows = [_Row(line, source) for (line, _), source in zip(filled, ids, strict=True)]
+        rows.sort(key=lambda row: len(row.source))
+        batches = sorted(_chunks(rows, batch_size), key=lambda batch: min(row.line for row in batch))
+        blank = set(range(first, first + len(lines))) - {row.line for row in rows}
+        upcoming = first
+        for batch in [(), *batches]:
+            if batch:
+                for row, hypotheses in zip(batch, self._hypotheses(list(batch), config), strict=True):
+                    done[row.line] = [self._translation(hypothesis) for hypothesis in hypotheses]
+            while upcoming in done or upcoming in blank:
+                yield done.pop(upcoming, [BLANK])
+                upcoming += 1
+
+    def _translation(self, hypothesis: Hypothesis) -> Translation:
+        ids = list(hypothesis.tokens)
+        target = self.tokenizers.target
+        return Translation(
+            target.decode(ids), hypothesis.score, hypothesis.log_probability, tuple(target.pieces(ids)), hypothesis.finished
+        )
+
+    def _hypotheses(self, rows: list[_Row], config: SearchConfig) -> list[list[Hypothesis]]:
+        """Search one batch; where the memory does not hold it, its halves."""
+        needed, free = self._search_bytes(rows, config), self._free_bytes()
+        if needed <= free:
+            try:
+                tokens, keep = (tensor.to(self.device) for tensor in pad([row.source for row in rows], after=(EOS,)))
+                with torch.inference_mode():
+                    return search(self.model.decoder, self.model.encode(tokens, keep), config)
+            except (MemoryError, RuntimeError) as error:
+                if not _is_out_of_memory(error):
+                    raise
+        # outside of `except`, whose traceback would keep the failed attempt's tensors alive
+        if len(rows) == 1:
+            raise _too_big(rows[0].line, len(rows[0].source), needed, free)
+        middle = len(rows) // 2
+        return self._hypotheses(rows[:middle], config) + self._hypotheses(rows[middle:], config)
+
+    def _score(self, rows: list[tuple[int, list[int], list[int]]]) -> list[float]:
+        """log p of each (index, source ids, target ids)."""
+        batch = collate([source for _, source, _ in rows], [target for _, _, target in rows], [row for row, _, _ in rows])
+        vocabulary = self.tokenizers.target.size
+        needed, free = 12 * batch.labels.numel() * vocabulary, self._free_bytes()
+        if needed <= free:
+            try:
+                on_device = batch.to(self.device)
+                with torch.inference_mode():
+                    memory = self.model.encode(on_device.source, on_device.source_keep)
+                    scores = force(self.model.decoder, memory, on_device.inputs, on_device.labels, on_device.target_keep)
+                    return [float(score) for score in scores.double().sum(1)]
+            except (MemoryError, RuntimeError) as error:
+                if not _is_out_of_memory(error):
+                    raise
+        if len(rows) == 1:
+            raise _too_big(rows[0][0] + 1, len(rows[0][1]) + len(rows[0][2]), needed, free)
+        middle = len(rows) // 2
+        return self._score(rows[:middle]) + self._score(rows[middle:])
+
+    def _search_bytes(self, rows: list[_Row], config: SearchConfig) -> int:
+        """A rough count of the bytes that a search of `rows` holds at its longest, in float32."""
+        sentences, length = len(rows), max(len(row.source) for row in rows) + 1
+        limit = config.max_length(length)
+        model = self.model.config
+        layers, width = model.decoder.layers, model.width
+        cache = 2 * 2 * sentences * config.beam * limit * layers * width  # keys and values, twice while reordering
+        memory = 2 * sentences * length * layers * width
+        encoder = 4 * sentences * length * (width + model.encoder.feedforward) + 2 * length * length
+        vocabulary = 3 * sentences * config.beam * self.tokenizers.target.size
+        return 4 * (cache + memory + encoder + vocabulary)
+
+    def _free_bytes(self) -> int:
+        if self.device.type == "cuda":
+            free, _ = torch.cuda.mem_get_info(self.device)
+            return int(free + torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device))
+        return available_memory()
+
+
+def _device(name: str | None) -> torch.device:
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ConfigError(f"there is no device '{name}': use cpu, cuda or cuda:N") from None
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ConfigError(f"device '{name}' is asked for, but {torch.cuda.device_count()} GPU(s) are usable here: use cpu")
+    if device.type not in ("cpu", "cuda"):
+        raise ConfigError(f"device '{name}' is not supported: use cpu, cuda or cuda:N")
+    return device
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    message = str(error)
+    return (
+        isinstance(error, MemoryError | torch.OutOfMemoryError)
+        or "can't allocate memory" in message
+        or "not enough memory" in message
+        or "out of memory" in message
+    )
+
+
+def _too_big(line: int, tokens: int, needed: int, free: int) -> ResourceError:
+    return ResourceError(
+        f"line {line} ({tokens} tokens) does not fit the memory: about {needed / 2**20:,.0f} MiB needed, "
+        f"{free / 2**20:,.0f} MiB free. Split the line into sentences, use a smaller beam, or free memory"
+    )
+
+
+def _chunks(items: Iterable[Item], size: int) -> Iterator[tuple[Item, ...]]:
+    iterator = iter(items)
+    while chunk := tuple(islice(iterator, size)):
+        yield chunk
