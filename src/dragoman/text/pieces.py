@@ -1,0 +1,71 @@
+"""How pieces are shown to people: subword-nmt's `Ni@@ ki@@ tin .`, with bytes that are no whole character as <E2>."""
+
+import unicodedata
+from collections.abc import Sequence
+
+from tokenizers import Regex
+from tokenizers.pre_tokenizers import ByteLevel, Split
+
+from dragoman.text.bpe import WORDS
+
+_SPLIT = Split(Regex(WORDS), "isolated")
+BLANK = "␣"
+
+
+def byte_values() -> dict[str, int]:
+    """The byte that each character of the library's byte alphabet stands for (the table of GPT-2).
+
+    Printable Latin-1 characters stand for themselves; the other bytes, in order, for the characters from U+0100 on.
+    """
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in set(printable)]
+    values = {chr(byte): byte for byte in printable}
+    values.update({chr(0x100 + place): byte for place, byte in enumerate(others)})
+    assert set(values) == set(ByteLevel.alphabet())
+    return values
+
+
+def display(pieces: Sequence[bytes]) -> list[str]:
+    """One string a piece; `@@` ends a piece that the next one goes on from inside the same word.
+
+    A word's own first blank is not shown; every other blank is shown as ␣.
+    """
+    ends = _word_ends(b"".join(pieces))
+    shown: list[str] = []
+    place = 0
+    for piece in pieces:
+        starts_word = place == 0 or place in ends
+        place += len(piece)
+        text = _readable(piece)
+        if starts_word and len(text) > 1 and text[0] == BLANK and text[1] != BLANK:
+            text = text[1:]
+        shown.append(text if place in ends else text + "@@")
+    return shown
+
+
+def _word_ends(data: bytes) -> set[int]:
+    """The byte places at which words end. Each byte of a broken character counts as one character of its own."""
+    text = data.decode("utf-8", "surrogateescape")
+    widths = [1 if "\udc80" <= character <= "\udcff" else len(character.encode()) for character in text]
+    whole = "".join("\ufffd" if "\udc80" <= character <= "\udcff" else character for character in text)
+    ends: set[int] = set()
+    place = character_place = 0
+    for _, (_, end) in _SPLIT.pre_tokenize_str(whole):
+        place += sum(widths[character_place:end])
+        character_place = end
+        ends.add(place)
+    return ends
+
+
+def _readable(piece: bytes) -> str:
+    shown = []
+    for character in piece.decode("utf-8", "surrogateescape"):
+        if "\udc80" <= character <= "\udcff":
+            shown.append(f"<{ord(character) - 0xDC00:02X}>")
+        elif character == " ":
+            shown.append(BLANK)
+        elif unicodedata.category(character) in ("Cc", "Zl", "Zp"):
+            shown.extend(f"<{byte:02X}>" for byte in character.encode())
+        else:
+            shown.append(character)
+    return "".join(shown)

@@ -1,0 +1,84 @@
+"""`Tokenizers`: the source's and the target's tokenizer, one and the same when they share a vocabulary."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from pydantic import Field
+
+from dragoman.base.config import Config
+from dragoman.base.errors import ModelError
+from dragoman.text.bpe import BPEConfig, train_bpe
+from dragoman.text.tokenizer import Tokenizer
+
+SHARED_FILE = "tokenizer.json"
+SOURCE_FILE, TARGET_FILE = "tokenizer.source.json", "tokenizer.target.json"
+
+
+class TextConfig(Config):
+    """How text becomes ids."""
+
+    subword: BPEConfig = Field(default=BPEConfig(), description="The subword model.")
+    shared: bool = Field(
+        default=True,
+        description="One vocabulary for both languages, learned from both sides together, instead of one a language. "
+        "Source of the default: Vaswani et al. 2017, section 5.1.",
+    )
+
+
+@dataclass(frozen=True)
+class Tokenizers:
+    """A pair of tokenizers; `shared` when they are the same object."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+    @property
+    def shared(self) -> bool:
+        """Whether both languages use one vocabulary."""
+        return self.source is self.target
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of both."""
+        return f"{self.source.fingerprint}:{self.target.fingerprint}"
+
+    def with_dropout(self, dropout: float) -> "Tokenizers":
+        """The same pair with another rate for `resample`."""
+        source = self.source.with_dropout(dropout)
+        return Tokenizers(source, source if self.shared else self.target.with_dropout(dropout))
+
+    def save(self, folder: Path) -> None:
+        """Write `tokenizer.json`, or `tokenizer.source.json` and `tokenizer.target.json`."""
+        folder = Path(folder)
+        if self.shared:
+            self.source.save(folder / SHARED_FILE)
+        else:
+            self.source.save(folder / SOURCE_FILE)
+            self.target.save(folder / TARGET_FILE)
+
+    @classmethod
+    def load(cls, folder: Path) -> "Tokenizers":
+        """Read what `save` wrote. Raises ModelError when a file is missing or damaged, or both kinds are there."""
+        folder = Path(folder)
+        names = {name for name in (SHARED_FILE, SOURCE_FILE, TARGET_FILE) if (folder / name).is_file()}
+        if names == {SHARED_FILE}:
+            tokenizer = Tokenizer.load(folder / SHARED_FILE)
+            return cls(tokenizer, tokenizer)
+        if names == {SOURCE_FILE, TARGET_FILE}:
+            return cls(Tokenizer.load(folder / SOURCE_FILE), Tokenizer.load(folder / TARGET_FILE))
+        found = ", ".join(sorted(names)) or "neither"
+        raise ModelError(
+            f"{folder} must hold either {SHARED_FILE} or both {SOURCE_FILE} and {TARGET_FILE}; found: {found}."
+        )
+
+
+def train_tokenizers(config: TextConfig, sources: Iterable[str], targets: Iterable[str]) -> Tokenizers:
+    """Learn subwords from the two sides of a corpus; `sources` is read to its end before `targets`."""
+    dropout = config.subword.dropout
+    if config.shared:
+        tokenizer = Tokenizer(train_bpe(config.subword, chain(sources, targets)), dropout)
+        return Tokenizers(tokenizer, tokenizer)
+    source = Tokenizer(train_bpe(config.subword, sources), dropout)
+    return Tokenizers(source, Tokenizer(train_bpe(config.subword, targets), dropout))
