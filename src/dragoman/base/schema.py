@@ -1,0 +1,108 @@
+"""What settings a config class has, read off its fields."""
+
+import inspect
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+
+Key = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one of pydantic's error locations lies.
+
+    key: the location as the user wrote it, without the union tags that pydantic adds; siblings: the fields beside the
+    last part of the key; tags: the values of `kind` where the place is a union.
+    """
+
+    key: Key
+    siblings: tuple[str, ...]
+    tags: tuple[str, ...]
+
+
+def locate(config: Any, location: Key) -> Place:
+    """Follow pydantic's error location through the annotations of `config`."""
+    key: Key = ()
+    siblings: tuple[str, ...] = ()
+    candidates = _members(config)
+    for part in location:
+        groups = [candidate for candidate in candidates if _is_group(candidate)]
+        tagged = [group for group in groups if part == group.__name__ or part in _tags(group)]
+        if len(candidates) > 1 and tagged:
+            candidates = tagged
+            continue
+        containers = [candidate for candidate in candidates if _item(candidate) is not None]
+        if groups:
+            siblings = tuple(dict.fromkeys(name for group in groups for name in group.model_fields))
+            fields = [group.model_fields[str(part)] for group in groups if part in group.model_fields]
+            key = (*key, part)
+            candidates = [member for field in fields for member in _members(field.annotation)]
+        elif containers and (isinstance(part, int) or get_origin(containers[0]) is dict):
+            siblings = ()
+            key = (*key, part)
+            candidates = [member for container in containers for member in _members(_item(container))]
+        elif not candidates:
+            key = (*key, part)
+        # What is left is the label of a plain member of a union, such as `int`: no part of the key.
+    tags = tuple(tag for candidate in candidates for tag in _tags(candidate))
+    return Place(key, siblings, tags)
+
+
+def known_settings(config: Any) -> list[str]:
+    """Every setting's dotted name, the groups and all members of unions included."""
+    return list(dict.fromkeys(_names(config, "", 0)))
+
+
+def fill_kinds(config: Any, settings: Any) -> Any:
+    """The same settings, where groups of a union that leave `kind` out get the kind of the field's default."""
+    groups = [member for member in _members(config) if _is_group(member)]
+    if not isinstance(settings, dict) or len(groups) != 1:
+        return settings
+    filled = dict(settings)
+    for name, field in groups[0].model_fields.items():
+        value, tag = settings.get(name), getattr(field.default, "kind", None)
+        if isinstance(value, dict) and len(_members(field.annotation)) > 1 and tag is not None:
+            value = {"kind": tag, **value}
+        if isinstance(value, dict):
+            chosen = [member for member in _members(field.annotation) if value.get("kind") in (None, *_tags(member))]
+            filled[name] = fill_kinds(chosen[0], value) if len(chosen) == 1 else value
+    return filled
+
+
+def _names(annotation: Any, prefix: str, depth: int) -> Iterator[str]:
+    for member in _members(annotation):
+        if _is_group(member) and depth < 10:
+            for name, field in member.model_fields.items():
+                yield f"{prefix}{name}"
+                yield from _names(field.annotation, f"{prefix}{name}.", depth + 1)
+
+
+def _members(annotation: Any) -> list[Any]:
+    """The alternatives of a union, None apart; of any other type itself."""
+    if get_origin(annotation) is Annotated:
+        return _members(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        return [member for part in get_args(annotation) if part is not type(None) for member in _members(part)]
+    value = getattr(annotation, "__value__", None)  # `type X = …`
+    return [annotation] if value is None else _members(value)
+
+
+def _is_group(annotation: Any) -> bool:
+    return inspect.isclass(annotation) and issubclass(annotation, BaseModel)
+
+
+def _tags(group: Any) -> tuple[str, ...]:
+    field = group.model_fields.get("kind") if _is_group(group) else None
+    return get_args(field.annotation) if field and get_origin(field.annotation) is Literal else ()
+
+
+def _item(annotation: Any) -> Any:
+    """The type of a list's, tuple's or dict's values, or None."""
+    if get_origin(annotation) in (list, tuple, dict, set, frozenset):
+        arguments = get_args(annotation)
+        return arguments[1] if get_origin(annotation) is dict else arguments[0]
+    return None

@@ -1,0 +1,171 @@
+"""Settings from a YAML file and the command line, checked against a config class; every error names its key."""
+
+import difflib
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from dragoman.base.errors import ConfigError
+from dragoman.base.schema import fill_kinds, known_settings, locate
+from dragoman.base.yaml import Document, dump_yaml, parse_scalar, parse_yaml
+
+C = TypeVar("C")
+Key = tuple[str | int, ...]
+COMMAND_LINE = "from the command line"
+_VARIABLE = re.compile(r"(\$?)\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def load_settings(path: Path | None, overrides: Sequence[str], config: type[C]) -> C:
+    """Read the YAML file `path` (None: start from nothing), apply overrides `a.b=value`, and check it all as `config`.
+
+    Values are YAML. `${NAME}` stands for an environment variable; write `$${NAME}` for these characters themselves.
+    Raises ConfigError: no such file, broken YAML, a duplicate or unknown key, an unset variable, a value out of place.
+    """
+    document = Document({}, {}) if path is None else _read(Path(path))
+    origins = {key: f"{path}, line {line}" for key, line in document.lines.items()}
+    settings = document.content
+    for override in overrides:
+        key, value = _split(override)
+        for stale in [other for other in origins if other[: len(key)] == key]:
+            del origins[stale]
+        origins[key] = COMMAND_LINE
+        _put(settings, key, value)
+
+    def origin(key: Key) -> str:
+        for end in range(len(key), 0, -1):
+            if key[:end] in origins:
+                return origins[key[:end]]
+        return COMMAND_LINE if path is None else str(path)
+
+    return _check(settings, config, origin)
+
+
+def parse_settings(mapping: Mapping[str, Any], config: type[C], origin: str) -> C:
+    """Check `mapping` as `config`: a pydantic class, or anything that TypeAdapter takes, such as a union by `kind`.
+
+    origin: where the settings come from, for the error. Raises ConfigError that lists everything that is wrong.
+    """
+    return _check(mapping, config, lambda key: origin)
+
+
+def dump_settings(config: BaseModel) -> str:
+    """YAML that `load_settings` reads back as an equal config."""
+    return dump_yaml(_map_text(config.model_dump(mode="json"), lambda text, key: re.sub(r"\$(?=\$*\{)", "$$$$", text)))
+
+
+def _check(settings: Any, config: type[C], origin: Callable[[Key], str]) -> C:
+    expanded = _map_text(settings, lambda text, key: _expand(text, key, origin))
+    try:
+        return TypeAdapter(config).validate_python(fill_kinds(config, expanded))
+    except ValidationError as error:
+        found: dict[str, None] = dict.fromkeys(_describe(detail, config, origin) for detail in error.errors())
+        lines = list(found)
+        if len(lines) == 1:
+            raise ConfigError(lines[0]) from None
+        raise ConfigError("\n  ".join([f"{len(lines)} settings are wrong:", *lines])) from None
+
+
+def _describe(detail: Any, config: Any, origin: Callable[[Key], str]) -> str:
+    """One line for one of pydantic's errors."""
+    place = locate(config, detail["loc"])
+    name = ".".join(map(str, place.key))
+    where = origin(place.key)
+    kind, context = detail["type"], detail.get("ctx", {})
+    if kind == "extra_forbidden":
+        return f"unknown setting {name} ({where}){_suggest(place.key, place.siblings, known_settings(config))}"
+    if kind == "missing":
+        return f"the setting {name} is missing ({where})"
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        choices = context.get("expected_tags") or ", ".join(place.tags)
+        tag = context.get("tag")
+        name = ".".join([*map(str, place.key), "kind"])
+        if tag is None:
+            return f"the setting {name} is missing ({where}); choose one of {choices}"
+        return f"{name}: there is no '{tag}' ({where}); choose one of {choices}"
+    message = str(context["error"]) if kind in ("value_error", "assertion_error") else detail["msg"]
+    message = re.sub(r"^Input should be ", "should be ", message)
+    got = detail["input"]
+    shown = f", not {got!r}" if isinstance(got, str | int | float | None) and message.startswith("should be") else ""
+    return f"{name}: {message}{shown} ({where})" if name else f"{message}{shown} ({where})"
+
+
+def _suggest(key: Key, siblings: Sequence[str], everything: Sequence[str]) -> str:
+    """The nearest right key: among those beside it, else among all."""
+    *parents, last = map(str, key)
+    near = difflib.get_close_matches(last, siblings, n=1)
+    if near:
+        return f"; did you mean {'.'.join([*parents, near[0]])}?"
+    elsewhere = [name for name in everything if name.rpartition(".")[2] == last]
+    near = elsewhere[:1] or difflib.get_close_matches(".".join(map(str, key)), everything, n=1, cutoff=0.7)
+    if near:
+        return f"; did you mean {near[0]}?"
+    return f"; the settings here are {', '.join(siblings)}" if siblings else ""
+
+
+def _read(path: Path) -> Document:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 text (byte {error.start})") from None
+    except OSError as error:
+        raise ConfigError(f"cannot read the settings {path}: {error.strerror}") from None
+    return parse_yaml(text, str(path))
+
+
+def _split(override: str) -> tuple[Key, Any]:
+    name, equals, value = override.partition("=")
+    key = tuple(int(part) if part.isdecimal() else part for part in name.strip().split("."))
+    if not equals or "" in key:
+        raise ConfigError(f"'{override}' is not an override; write key=value, as in train.max_steps=1000")
+    return key, parse_scalar(value, f"the value of {name} ({COMMAND_LINE})")
+
+
+def _put(settings: Any, key: Key, value: Any) -> None:
+    """Set the value at `key`, making groups on the way."""
+    name = ".".join(map(str, key))
+    for depth, part in enumerate(key):
+        last = depth == len(key) - 1
+        above = ".".join(map(str, key[:depth]))
+        if isinstance(settings, list):
+            if not isinstance(part, int) or part >= len(settings):
+                raise ConfigError(f"{name} ({COMMAND_LINE}): {above} is a list of {len(settings)}, count from 0")
+        elif isinstance(settings, dict):
+            part = str(part)
+            if not last and settings.get(part) is None:
+                settings[part] = {}
+        else:
+            raise ConfigError(f"{name} ({COMMAND_LINE}): {above} is {settings!r}, not a group; set it as a group first")
+        if last:
+            settings[part] = value
+        else:
+            settings = settings[part]
+
+
+def _expand(text: str, key: Key, origin: Callable[[Key], str]) -> str:
+    def value(match: re.Match[str]) -> str:
+        if match[1]:
+            return match[0][1:]
+        if match[2] not in os.environ:
+            name = ".".join(map(str, key))
+            raise ConfigError(
+                f"{name} needs the environment variable {match[2]}, which is not set ({origin(key)}): "
+                f"run export {match[2]}=… first"
+            )
+        return os.environ[match[2]]
+
+    return _VARIABLE.sub(value, text)
+
+
+def _map_text(tree: Any, function: Callable[[str, Key], str], key: Key = ()) -> Any:
+    """The same tree of dicts and lists with `function` applied to every text in it, keys apart."""
+    if isinstance(tree, str):
+        return function(tree, key)
+    if isinstance(tree, Mapping):
+        return {name: _map_text(value, function, (*key, name)) for name, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [_map_text(value, function, (*key, index)) for index, value in enumerate(tree)]
+    return tree

@@ -1,0 +1,114 @@
+"""YAML as settings need it: safe, no duplicate keys, line numbers kept, and `no` is a word, not false."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from dragoman.base.errors import ConfigError
+
+Key = tuple[str | int, ...]
+_MOST_NODES = 100_000  # aliases can make a small file expand without end
+_MOST_DEPTH = 50
+_PATTERNS = {
+    # YAML 1.2's core schema; 1.1, PyYAML's, reads `no` as false, 1e-9 as text, 12:30 as 750 and 010 as 8.
+    "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    "bool": (r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    "int": (r"[-+]?(0|[1-9][0-9_]*)", list("-+0123456789")),
+    "float": (
+        r"[-+]?([0-9][0-9_]*\.[0-9_]*([eE][-+]?[0-9]+)?|\.[0-9]+([eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+|\.inf|\.Inf)|\.nan",
+        list("-+0123456789."),
+    ),
+    "merge": (r"<<", ["<"]),
+}
+
+
+@dataclass(frozen=True)
+class Document:
+    """content: dicts, lists and scalars; lines: the line, from 1, of each key path."""
+
+    content: Any
+    lines: dict[Key, int]
+
+
+class _Loader(yaml.SafeLoader):
+    pass
+
+
+class _Dumper(yaml.SafeDumper):
+    pass
+
+
+_Loader.yaml_implicit_resolvers = {}
+_Dumper.yaml_implicit_resolvers = {}
+for _name, (_pattern, _first) in _PATTERNS.items():
+    for _class in (_Loader, _Dumper):
+        _class.add_implicit_resolver(f"tag:yaml.org,2002:{_name}", re.compile(f"^(?:{_pattern})$"), _first)
+
+
+def parse_yaml(text: str, name: str) -> Document:
+    """Read a file's text; its top level must be a mapping (an empty file is an empty one). Raises ConfigError."""
+    content, lines = _parse(text, name)
+    if content is None:
+        content = {}
+    if not isinstance(content, dict):
+        raise ConfigError(f"{name} must hold settings as key: value, not {type(content).__name__}")
+    return Document(content, lines)
+
+
+def parse_scalar(text: str, name: str) -> Any:
+    """Read one value. Raises ConfigError."""
+    return _parse(text, name)[0]
+
+
+def dump_yaml(content: Any) -> str:
+    """Block-style YAML in the order given, which `parse_yaml` reads back equal."""
+    return yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+
+
+def _parse(text: str, name: str) -> tuple[Any, dict[Key, int]]:
+    lines: dict[Key, int] = {}
+    try:
+        loader = _Loader(text)
+        try:
+            node = loader.get_single_node()
+            if node is None:
+                return None, lines
+            _walk(node, (), 0, lines, name, [0])
+            return loader.construct_document(node), lines
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f", line {mark.line + 1}" if mark else ""
+        raise ConfigError(f"{name}{line} is not valid YAML: {error.problem or error.context}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(f"{name} is not valid YAML: {error}") from None
+
+
+def _walk(node: yaml.Node, key: Key, depth: int, lines: dict[Key, int], name: str, seen: list[int]) -> None:
+    """Record the lines; refuse duplicate keys, keys that are not text, and documents that never end."""
+    seen[0] += 1
+    if depth > _MOST_DEPTH or seen[0] > _MOST_NODES:
+        raise ConfigError(f"{name}: more than {_MOST_DEPTH} levels or {_MOST_NODES} values")
+    if isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            lines[(*key, index)] = item.start_mark.line + 1
+            _walk(item, (*key, index), depth + 1, lines, name, seen)
+    elif isinstance(node, yaml.MappingNode):
+        for key_node, value in node.value:
+            line = key_node.start_mark.line + 1
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                _walk(value, key, depth + 1, {}, name, seen)
+                continue
+            if not isinstance(key_node, yaml.ScalarNode) or key_node.tag != "tag:yaml.org,2002:str":
+                raise ConfigError(f"{name}, line {line}: a setting's name must be text; put it in quotes")
+            here = (*key, str(key_node.value))
+            if here in lines:
+                full = ".".join(map(str, here))
+                raise ConfigError(
+                    f"{name}, line {line}: {full} was already set in line {lines[here]}; keep one of them"
+                )
+            lines[here] = line
+            _walk(value, here, depth + 1, lines, name, seen)
