@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from torch import Tensor
 
 from dragoman.base.config import Config
@@ -37,6 +38,16 @@ class SearchConfig(Config):
         default=(PAD, BOS, UNK),
         description="Token ids that are never generated; padding, beginning and unknown by default.",
     )
+
+    @field_validator("length_penalty", mode="before")
+    @classmethod
+    def _number_is_gnmt(cls, value: Any) -> Any:
+        """`length_penalty=0.6` is short for GNMT's with that exponent."""
+        return {"kind": "gnmt", "alpha": value} if isinstance(value, int | float) else value
+
+    def max_length(self, source_tokens: int) -> int:
+        """The longest output in tokens, its end counted, for a source of `source_tokens` tokens (its end counted)."""
+        return max(int(self.length_factor * source_tokens + self.length_margin), self.minimum_length + 1)
 
     @model_validator(mode="after")
     def _check(self) -> "SearchConfig":
@@ -107,9 +118,8 @@ def search(
     if count == 0:
         return []
     forced = _prefix_table(prefixes, count)
-    sources = memory.keep.sum(1).cpu().numpy()
-    limits = np.floor(config.length_factor * sources + config.length_margin).astype(np.int64)
-    limits = np.maximum(limits, np.maximum((forced >= 0).sum(1), config.minimum_length) + 1)
+    limits = np.array([config.max_length(tokens) for tokens in memory.keep.sum(1).tolist()])
+    limits = np.maximum(limits, (forced >= 0).sum(1) + 1)
     ceilings = np.array([config.length_penalty.divisor(int(limit)) for limit in limits])
 
     beam = config.beam

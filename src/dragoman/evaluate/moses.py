@@ -1,0 +1,21 @@
+"""Moses tokenisation as published 'tokenised' BLEU figures use it: lowercase, normalise punctuation, tokenise."""
+
+from collections.abc import Iterable
+
+from dragoman.base.errors import ConfigError
+
+
+def moses_tokenise(lines: Iterable[str], language: str) -> list[str]:
+    """Lowercased, punctuation-normalised, tokenised lines; special characters are escaped (`&quot;`).
+
+    language: two letters, which rules apply. Raises ConfigError where the optional dependency sacremoses is missing.
+    """
+    try:
+        from sacremoses import MosesPunctNormalizer, MosesTokenizer  # optional, and slow to import
+    except ImportError as error:
+        raise ConfigError(
+            'tokenised BLEU needs sacremoses, which is not installed: pip install "dragoman[moses]"'
+        ) from error
+    normalise = MosesPunctNormalizer(lang=language).normalize
+    tokenise = MosesTokenizer(lang=language).tokenize
+    return [str(tokenise(normalise(line.lower()), return_str=True, escape=True)) for line in lines]
