@@ -10,9 +10,11 @@ slows down slows both. Printed: target tokens a second without padding, end-of-s
 """
 
 import argparse
+import itertools
 import os
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,12 +26,16 @@ from torch.nn import functional
 
 from dragoman.base.memory import keep_large_tensors_on_heap
 from dragoman.data.batch import Batch, collate
+from dragoman.data.plan import BatchConfig, plan_epoch
 from dragoman.data.readers import open_lines
 from dragoman.models.build import ModelConfig, build_model, count_parameters
 from dragoman.text.bpe import BPEConfig
 from dragoman.text.special import PAD
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
+from dragoman.train.decisions import Decisions
+from dragoman.train.engine import Engine
 from dragoman.train.objective import Objective, ObjectiveConfig
+from dragoman.train.optimiser import AdamConfig, build_optimiser
 
 WIDTH, LAYERS, HEADS, FEEDFORWARD, DROPOUT, SMOOTHING, PIECES, TOKENS = 256, 3, 4, 1024, 0.1, 0.1, 10_000, 4096
 LEARNING_RATE, CLIP = 1e-4, 1.0
@@ -74,15 +80,10 @@ class PlainTransformer(nn.Module):
         return functional.linear(states, self.table.weight)
 
 
-def adam(model: nn.Module) -> torch.optim.Adam:
-    """The optimiser of both contenders."""
-    return torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98), eps=1e-9, fused=True)
-
-
 def plain_step(vocabulary: int, bf16: bool) -> Step:
     """An update of the plain loop."""
     model = PlainTransformer(vocabulary).train()
-    optimiser = adam(model)
+    optimiser = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98), eps=1e-9, fused=True)
 
     def step(batch: Batch) -> float:
         with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
@@ -99,52 +100,35 @@ def plain_step(vocabulary: int, bf16: bool) -> Step:
     return step
 
 
-def dragoman_step(vocabulary: int, bf16: bool) -> Step:
-    """An update of dragoman's model and objective."""
-    model = build_model(ModelConfig.model_validate({"preset": "small"}), vocabulary, vocabulary).train()
-    objective = Objective(ObjectiveConfig(label_smoothing=SMOOTHING))
-    optimiser = adam(model)
-
-    def step(batch: Batch) -> float:
-        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-            loss = objective(model, batch)
-        optimiser.zero_grad()
-        (loss.total / loss.tokens).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), CLIP)
-        optimiser.step()
-        return loss.total.item() / loss.tokens
-
-    return step
-
-
-def lines(path: Path) -> list[str]:
-    """The text of a corpus side."""
-    return [line.decode("utf-8") if isinstance(line, bytes) else line for line in open_lines(path)]
+def dragoman_step(vocabulary: int, bf16: bool, folder: Path) -> Step:
+    """An update as `dragoman train` makes it; `folder` is for its journal."""
+    model = build_model(ModelConfig.model_validate({"preset": "small"}), vocabulary, vocabulary)
+    engine = Engine(
+        model,
+        Objective(ObjectiveConfig(label_smoothing=SMOOTHING)),
+        build_optimiser(AdamConfig(), model),
+        Decisions(folder / "decisions.jsonl"),
+        torch.device("cpu"),
+        torch.bfloat16 if bf16 else torch.float32,
+        clip=CLIP,
+        seed=1,
+    )
+    numbers = itertools.count(1)
+    return lambda batch: engine.step(next(numbers), [batch], LEARNING_RATE).loss
 
 
 def tokenise(source: Path, target: Path) -> tuple[list[list[int]], list[list[int]], int]:
     """Ids of both sides under a joint vocabulary learned from them, and its size."""
-    sources, targets = lines(source), lines(target)
-    config = TextConfig(subword=BPEConfig(size=PIECES), shared=True)
-    tokenizers = train_tokenizers(config, iter(sources), iter(targets))
-    return tokenizers.source.encode_batch(sources), tokenizers.target.encode_batch(targets), tokenizers.target.size
+    sources, targets = list(open_lines(source)), list(open_lines(target))
+    tokenizer = train_tokenizers(TextConfig(subword=BPEConfig(size=PIECES), shared=True), sources, targets).source
+    return tokenizer.encode_batch(sources), tokenizer.encode_batch(targets), tokenizer.size
 
 
-def batches(sources: list[list[int]], targets: list[list[int]], seed: int) -> list[Batch]:
-    """Sentences of like length together, the longer side times the sentences at most TOKENS, in random order."""
-    generator = np.random.default_rng(seed)
-    order = sorted(generator.permutation(len(sources)), key=lambda row: (len(targets[row]), len(sources[row])))
-    groups: list[list[int]] = [[]]
-    longest = 0
-    for row in order:
-        length = max(len(sources[row]), len(targets[row])) + 1
-        longest = max(longest, length)
-        if groups[-1] and longest * (len(groups[-1]) + 1) > TOKENS:
-            groups.append([])
-            longest = length
-        groups[-1].append(int(row))
-    generator.shuffle(groups)
-    return [collate([sources[row] for row in group], [targets[row] for row in group], group) for group in groups]
+def make_batches(sources: list[list[int]], targets: list[list[int]]) -> list[Batch]:
+    """Sentences of like length together, sentences times the longer side at most TOKENS, in random order."""
+    lengths = np.array([(len(source), len(target)) for source, target in zip(sources, targets, strict=True)], np.int32)
+    plan = plan_epoch(lengths, BatchConfig(tokens=TOKENS), seed=1, epoch=0)
+    return [collate([sources[row] for row in rows], [targets[row] for row in rows], rows) for rows in plan.batches]
 
 
 def windows(batches: list[Batch], steps: int) -> Iterator[list[Batch]]:
@@ -174,23 +158,14 @@ def corpus(arguments: argparse.Namespace) -> tuple[Path, Path]:
     return folder / "train.en.gz", folder / "train.de.gz"
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--source", type=Path, help="source side, one sentence a line (plain, gz, xz, zst)")
-    parser.add_argument("--target", type=Path, help="target side")
-    parser.add_argument("--windows", type=int, default=7, help="measured windows a contender (default 7)")
-    parser.add_argument("--steps", type=int, default=8, help="updates a window (default 8)")
-    parser.add_argument("--precisions", nargs="+", choices=("fp32", "bf16"), default=["fp32", "bf16"])
-    arguments = parser.parse_args()
-    keep_large_tensors_on_heap()
+def measure(arguments: argparse.Namespace, folder: Path) -> None:
+    """Build the contenders, let them take turns, print."""
     torch.manual_seed(1)
-
     sources, targets, vocabulary = tokenise(*corpus(arguments))
-    train = batches(sources, targets, seed=1)
+    train = make_batches(sources, targets)
     contenders: dict[str, Step] = {}
     for precision in arguments.precisions:
-        contenders[f"dragoman {precision}"] = dragoman_step(vocabulary, precision == "bf16")
+        contenders[f"dragoman {precision}"] = dragoman_step(vocabulary, precision == "bf16", folder)
         contenders[f"plain {precision}"] = plain_step(vocabulary, precision == "bf16")
     size = count_parameters(build_model(ModelConfig.model_validate({"preset": "small"}), vocabulary, vocabulary))
     plain = sum(parameter.numel() for parameter in PlainTransformer(vocabulary).parameters())
@@ -216,6 +191,20 @@ def main() -> None:
     best = max(statistics.median(speeds[name]) for name in speeds if name.startswith("plain"))
     ours_best = max(statistics.median(speeds[name]) for name in speeds if name.startswith("dragoman"))
     print(f"RESULT best of each: dragoman {ours_best:,.0f}, plain {best:,.0f}, ratio {ours_best / best:.2f}")
+
+
+def main() -> None:
+    """Read the options and measure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--source", type=Path, help="source side, one sentence a line (plain, gz, xz, zst)")
+    parser.add_argument("--target", type=Path, help="target side")
+    parser.add_argument("--windows", type=int, default=7, help="measured windows a contender (default 7)")
+    parser.add_argument("--steps", type=int, default=8, help="updates a window (default 8)")
+    parser.add_argument("--precisions", nargs="+", choices=("fp32", "bf16"), default=["fp32", "bf16"])
+    arguments = parser.parse_args()
+    keep_large_tensors_on_heap()
+    with tempfile.TemporaryDirectory() as folder:
+        measure(arguments, Path(folder))
 
 
 if __name__ == "__main__":
