@@ -27,8 +27,8 @@ class Interval:
 class Comparison:
     """Two systems on one test set.
 
-    difference: second minus first; its interval is that of the resampled differences. p_value: how often a difference
-    at least as large appears by the choice of sentences alone, where there is none. samples, seed: of the resampling.
+    difference: second minus first; its interval is that of the resampled differences. p_value: about how often a
+    difference of this size would appear by the choice of sentences alone. samples, seed: of the resampling.
     """
 
     first: Score
@@ -52,9 +52,10 @@ def paired_bootstrap(
 ) -> Comparison:
     """Koehn 2004, as sacrebleu computes it: both systems are scored on the same `samples` resampled test sets.
 
-    The p-value is two-sided: (1 + #{| |d_i| − mean |d| | …}) as in sacrebleu's `--paired-bs`, whose figures this gives
-    to the digit with the same seed and samples (12345 and 1000 are its defaults). Raises DataError for unequal line
-    counts and empty references.
+    With d the difference and d_i those of the resampled sets, the p-value is (1 + #{|d_i| − mean |d_j| > |d|}) /
+    (1 + samples), as in sacrebleu's `--paired-bs`: the same seed and samples (12345 and 1000 are its defaults) give its
+    figure. One exception: where no d_i differs from 0 it is 1, while sacrebleu calls two equal systems different.
+    Raises DataError for unequal line counts and empty references.
     """
     for hypotheses in (first, second):
         check_lines(hypotheses, references)
@@ -74,7 +75,7 @@ def paired_bootstrap(
         second_interval=_interval(resampled[1]),
         difference=scores[1] - scores[0],
         difference_interval=_interval(differences),
-        p_value=(chance + 1) / (samples + 1),
+        p_value=(chance + 1) / (samples + 1) if differences.any() else 1.0,
         samples=samples,
         seed=seed,
     )

@@ -18,4 +18,5 @@ def moses_tokenise(lines: Iterable[str], language: str) -> list[str]:
         ) from error
     normalise = MosesPunctNormalizer(lang=language).normalize
     tokenise = MosesTokenizer(lang=language).tokenize
-    return [str(tokenise(normalise(line.lower()), return_str=True, escape=True)) for line in lines]
+    # The Perl script that sacremoses ports sees each line's end, and one of its rules for quotation marks needs it.
+    return [str(tokenise(normalise(line.lower() + "\n"), return_str=True, escape=True)) for line in lines]

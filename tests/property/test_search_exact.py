@@ -1,0 +1,138 @@
+"""Beam search against brute force, against a plain reference, and every hypothesis against forced decoding."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plain_search import brute_force, plain_search
+from toy_decoders import MarkovToy, RecurrentToy, toy_memory
+
+from dragoman.data.batch import pad
+from dragoman.decode.forced import force
+from dragoman.decode.penalties import GNMTPenalty, LengthPenalty, MeanLogProbability, NoPenalty
+from dragoman.decode.search import Hypothesis, SearchConfig, search
+from dragoman.models.interface import Memory
+from dragoman.text.special import BOS, EOS
+
+SIZE = 8
+PENALTIES = [GNMTPenalty(), GNMTPenalty(alpha=1.5), MeanLogProbability(), NoPenalty()]
+SOURCES = st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=4), min_size=1, max_size=4)
+TOYS = st.builds(lambda kind, seed: kind(SIZE, seed), st.sampled_from([MarkovToy, RecurrentToy]), st.integers(0, 10**6))
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> SearchConfig:
+    beam = draw(st.integers(1, 5))
+    return SearchConfig(
+        beam=beam,
+        nbest=draw(st.integers(1, beam)),
+        length_penalty=draw(st.sampled_from(PENALTIES)),
+        length_factor=draw(st.sampled_from([0.0, 1.5])),
+        length_margin=draw(st.integers(1, 9)),
+        minimum_length=draw(st.integers(0, 2)),
+    )
+
+
+def one(memory: Memory, row: int) -> Memory:
+    return Memory(memory.states[row : row + 1], memory.keep[row : row + 1])
+
+
+def same(found: list[Hypothesis], wanted: list[Hypothesis]) -> None:
+    assert [(each.tokens, each.finished) for each in found] == [(each.tokens, each.finished) for each in wanted]
+    assert [each.log_probability for each in found] == pytest.approx(
+        [each.log_probability for each in wanted], abs=1e-4
+    )
+    assert [each.score for each in found] == pytest.approx([each.score for each in wanted], abs=1e-4)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=lambda penalty: f"{penalty.kind}")
+@pytest.mark.parametrize("toy", [MarkovToy, RecurrentToy])
+@pytest.mark.parametrize("nbest", [1, 40])
+def test_a_beam_that_holds_everything_finds_what_brute_force_finds(
+    toy: type, penalty: LengthPenalty, nbest: int
+) -> None:
+    memory = toy_memory([[1, 2], [3], [4, 4, 4]])
+    config = SearchConfig(beam=500, nbest=nbest, length_penalty=penalty, length_factor=0, length_margin=5)
+    for seed in range(2):
+        decoder = toy(7, seed)
+        found = search(decoder, memory, config)
+        for row in range(3):
+            same(found[row], brute_force(decoder, one(memory, row), config, 7)[:nbest])
+
+
+@settings(max_examples=60, deadline=None)
+@given(decoder=TOYS, sources=SOURCES, config=configs())
+def test_equals_a_plain_search_that_never_stops_early(
+    decoder: RecurrentToy, sources: list, config: SearchConfig
+) -> None:
+    memory = toy_memory(sources)
+    for row, found in enumerate(search(decoder, memory, config)):
+        same(found, plain_search(decoder, one(memory, row), config))
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), levels=st.integers(1, 3), sources=SOURCES, config=configs())
+def test_ties_go_to_the_lower_rank_and_token(seed: int, levels: int, sources: list, config: SearchConfig) -> None:
+    decoder, memory = MarkovToy(SIZE, seed, levels), toy_memory(sources)
+    for row, found in enumerate(search(decoder, memory, config)):
+        same(found, plain_search(decoder, one(memory, row), config))
+
+
+@settings(max_examples=40, deadline=None)
+@given(decoder=TOYS, sources=SOURCES, config=configs(), data=st.data())
+def test_prefixes_are_kept_and_continued_as_the_plain_search_does(
+    decoder: RecurrentToy, sources: list, config: SearchConfig, data: st.DataObject
+) -> None:
+    memory = toy_memory(sources)
+    token = st.integers(0, SIZE - 1).filter(lambda token: token != EOS)
+    prefixes = data.draw(st.lists(st.lists(token, max_size=4), min_size=len(sources), max_size=len(sources)))
+    for row, found in enumerate(search(decoder, memory, config, prefixes)):
+        assert all(each.tokens[: len(prefixes[row])] == tuple(prefixes[row]) for each in found)
+        same(found, plain_search(decoder, one(memory, row), config, prefixes[row]))
+
+
+def rescored(decoder: RecurrentToy, memory: Memory, row: int, found: Hypothesis) -> float:
+    tail = (EOS,) if found.finished else ()
+    inputs, _ = pad([(BOS, *found.tokens, *tail)[:-1]])
+    labels, keep = pad([(*found.tokens, *tail)])
+    return float(force(decoder, one(memory, row), inputs, labels, keep).sum())
+
+
+@settings(max_examples=60, deadline=None)
+@given(decoder=TOYS, sources=SOURCES, config=configs())
+def test_every_hypothesis_rescores_under_forced_decoding(
+    decoder: RecurrentToy, sources: list, config: SearchConfig
+) -> None:
+    memory = toy_memory(sources)
+    config = config.model_copy(update={"nbest": config.beam})
+    for row, found in enumerate(search(decoder, memory, config)):
+        assert found
+        assert len({(each.tokens, each.finished) for each in found}) == len(found)
+        assert found == sorted(found, key=lambda each: (not each.finished, -each.score))
+        for each in found:
+            assert each.log_probability == pytest.approx(rescored(decoder, memory, row, each), abs=1e-4)
+            length = len(each.tokens) + each.finished
+            assert each.score == each.log_probability / config.length_penalty.divisor(length)
+
+
+@settings(max_examples=40, deadline=None)
+@given(decoder=TOYS, sources=SOURCES, config=configs(), extra=st.integers(0, 3), data=st.data())
+def test_batch_size_order_and_padding_change_nothing(
+    decoder: RecurrentToy, sources: list, config: SearchConfig, extra: int, data: st.DataObject
+) -> None:
+    alone = [search(decoder, toy_memory([source]), config)[0] for source in sources]
+    order = data.draw(st.permutations(range(len(sources))))
+    together = search(decoder, toy_memory([sources[row] for row in order], extra), config)
+    for place, row in enumerate(order):
+        same(together[place], alone[row])
+
+
+def test_greedy_takes_the_best_token_until_the_end() -> None:
+    decoder, memory = RecurrentToy(30, 5), toy_memory([[1], [2, 3], [9, 9]])
+    config = SearchConfig(beam=1, forbid=(), length_factor=0, length_margin=30)
+    for row, (found,) in enumerate(search(decoder, memory, config)):
+        tokens: list[int] = []
+        while len(tokens) < 30 and EOS not in tokens:
+            output, _ = decoder.step(torch.tensor([[BOS, *tokens]]), decoder.start(one(memory, row)))
+            tokens.append(int(output.logits[0, -1].argmax()))
+        assert [*found.tokens, *([EOS] if found.finished else [])] == tokens

@@ -1,0 +1,83 @@
+"""Small decoders that keep the interface's promises, for tests of the search."""
+
+import torch
+from torch import Tensor
+
+from dragoman.models.interface import Memory, Output, State
+
+
+def toy_memory(sources: list[list[int]], extra: int = 0) -> Memory:
+    """Memory whose states (B, S, 1) are the source's numbers; `extra` more columns of padding, filled with rubbish."""
+    width = max(map(len, sources)) + extra
+    states = torch.full((len(sources), width, 1), 77.0)
+    keep = torch.zeros(len(sources), width, dtype=torch.bool)
+    for row, source in enumerate(sources):
+        states[row, : len(source), 0] = torch.tensor(source, dtype=torch.float32)
+        keep[row, : len(source)] = True
+    return Memory(states, keep)
+
+
+class MarkovToy:
+    """Logits from a random table, by the source's sum and the two tokens read last."""
+
+    def __init__(self, size: int, seed: int, levels: int | None = None) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        shape = (5, size, size, size)
+        if levels is None:
+            self.table = 2 * torch.randn(shape, generator=generator)
+        else:  # few different logits, hence many ties
+            self.table = torch.randint(levels, shape, generator=generator).float()
+
+    def start(self, memory: Memory) -> State:
+        kinds = (memory.states.squeeze(2) * memory.keep).sum(1).long() % 5
+        return State(memory={"kind": kinds}, cache=[torch.zeros(len(kinds), 2, dtype=torch.int64), None])
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
+        kinds = state.memory["kind"].repeat_interleave(state.width)
+        assert len(tokens) == len(kinds)
+        last, steps = state.cache[0], []
+        for column in tokens.T:
+            last = torch.stack([last[:, 1], column], 1)
+            steps.append(self.table[kinds, last[:, 0], last[:, 1]])
+        after = State(state.memory, [last, None], state.position + tokens.shape[1], state.width)
+        return Output(torch.stack(steps, 1), lambda hidden: hidden), after
+
+
+class RecurrentToy:
+    """A recurrent decoder that also averages all its past vectors: every cache tensor matters at every step.
+
+    A state that was passed in is spoilt, as a decoder that writes its cache in place spoils it.
+    """
+
+    width = 6
+
+    def __init__(self, size: int, seed: int) -> None:
+        generator = torch.Generator().manual_seed(seed)
+
+        def table(*shape: int) -> Tensor:
+            return torch.randn(*shape, generator=generator)
+
+        self.embedding, self.out = table(size, self.width), 2 * table(self.width, size)
+        self.recurrent, self.look = table(self.width, self.width), table(self.width, self.width)
+        self.source = table(1, self.width)
+
+    def start(self, memory: Memory) -> State:
+        total = (memory.states * memory.keep.unsqueeze(2)).sum(1, keepdim=True)
+        mean = total / memory.keep.sum(1).view(-1, 1, 1).clamp(min=1)
+        count = len(memory.keep)
+        cache = {"hidden": torch.zeros(count, self.width), "past": torch.zeros(count, 0, self.width)}
+        return State(memory=(torch.sin(mean @ self.source),), cache=cache)
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
+        source = state.memory[0].squeeze(1).repeat_interleave(state.width, 0)
+        hidden, past = state.cache["hidden"].clone(), state.cache["past"].clone()
+        state.cache["hidden"].fill_(torch.nan)
+        state.cache["past"].fill_(torch.nan)
+        steps = []
+        for column in tokens.T:
+            past = torch.cat([past, self.embedding[column].unsqueeze(1)], 1)
+            hidden = torch.tanh(hidden @ self.recurrent + self.embedding[column] + source + past.mean(1) @ self.look)
+            steps.append(hidden)
+        position = state.position + tokens.shape[1]
+        after = State(state.memory, {"hidden": hidden, "past": past}, position, state.width)
+        return Output(torch.stack(steps, 1), lambda vectors: vectors @ self.out), after

@@ -1,0 +1,129 @@
+"""Scores equal sacrebleu's own, the deck's formula a hand-made value, and wrong input is refused with its counts."""
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+import sacrebleu
+
+from dragoman.base.errors import ConfigError, DataError
+from dragoman.evaluate.moses import moses_tokenise
+from dragoman.evaluate.translation import bleu, bleu_by_length, chrf, lecture_bleu, ter, tokenised_bleu
+
+REFERENCE = [
+    "The cat sat on the mat.",
+    "A small dog runs in the garden, quickly.",
+    "She reads a book about old ships today.",
+]
+SECOND = ["A cat was sitting on the mat.", "A little dog runs quickly.", "Today she reads about old ships."]
+SYSTEM = ["The cat sat on a mat.", "A small dog runs fast in the garden.", "She reads the book about old ships."]
+
+
+def test_bleu_chrf_and_ter_are_those_of_sacrebleu() -> None:
+    for references in ([REFERENCE], [REFERENCE, SECOND]):
+        for ours, theirs in ((bleu, sacrebleu.corpus_bleu), (chrf, sacrebleu.corpus_chrf), (ter, sacrebleu.corpus_ter)):
+            score = ours(SYSTEM, *references)
+            assert score.value == theirs(SYSTEM, references).score
+            assert f"nrefs:{len(references)}" in score.signature
+            assert f"version:{sacrebleu.__version__}" in score.signature
+
+
+def test_the_signature_is_that_of_sacrebleu() -> None:
+    metric = sacrebleu.metrics.BLEU(lowercase=True)
+    metric.corpus_score(SYSTEM, [REFERENCE])
+    assert bleu(SYSTEM, REFERENCE, lowercase=True).signature == str(metric.get_signature())
+
+
+def test_a_perfect_translation() -> None:
+    assert bleu(REFERENCE, REFERENCE).value == pytest.approx(100)
+    assert lecture_bleu(REFERENCE, REFERENCE).value == pytest.approx(100)
+    assert ter(REFERENCE, REFERENCE).value == 0
+
+
+def test_tokenised_bleu_lowercases_normalises_tokenises_and_says_so() -> None:
+    pytest.importorskip("sacremoses")
+    assert moses_tokenise(["Ein „Hund“ rennt, schnell & weit."], "de") == [
+        "ein &quot; hund &quot; rennt , schnell &amp; weit ."
+    ]
+    score = tokenised_bleu(["A DOG runs in the “park”, today."], ['A dog runs in the "park", today.'], language="en")
+    assert score.value == pytest.approx(100)
+    assert "tokenised" in score.name
+    assert "tok:none" in score.signature
+    assert "lc.norm.tok.moses-en" in score.signature
+    assert bleu(["A DOG runs in the “park”, today."], ['A dog runs in the "park", today.']).value < 60
+
+
+def test_missing_sacremoses_is_said_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "sacremoses", None)
+    with pytest.raises(ConfigError, match=r'pip install "dragoman\[moses\]"'):
+        tokenised_bleu(SYSTEM, REFERENCE, language="en")
+
+
+def test_the_official_tokenised_multi30k_is_reproduced_exactly() -> None:
+    if "DRAGOMAN_DATA" not in os.environ:
+        pytest.skip("DRAGOMAN_DATA, the folder of the corpora, is not set")
+    pytest.importorskip("sacremoses")
+
+    def read(name: str) -> list[str]:
+        path = Path(os.environ["DRAGOMAN_DATA"]) / "multi30k" / name
+        return gzip.decompress(path.read_bytes()).decode().removesuffix("\n").split("\n")
+
+    for language in ("de", "en", "fr"):
+        raw, official = read(f"test_2016_flickr.{language}.gz"), read(f"test_2016_flickr.lc.norm.tok.{language}.gz")
+        assert moses_tokenise(raw, language) == official
+
+
+def test_the_lecture_formula_by_hand() -> None:
+    # Pair 1: precisions 5/5, 4/4, 3/3, 2/2 → 1. Pair 2: 3/4, 1/3, 0/2, 0/1 → 0. Lengths 9 against 10: factor 0.9.
+    score = lecture_bleu(["a b c d e", "f g x h"], ["a b c d e", "f g h i j"])
+    assert score.value == pytest.approx(100 * 0.9 * (1 + 0) / 2)
+    assert "non-standard" in score.name
+    # (3/5 · 2/4 · 1/3 · 0/2) = 0, but (4/5 · 3/4 · 2/3 · 1/2)^¼ = 0.2^¼.
+    assert lecture_bleu(["a b c d x"], ["a b c d e"]).value == pytest.approx(100 * 0.2**0.25)
+    # Matches are clipped: "a a" has one match in "a b"; longer output is not rewarded.
+    assert lecture_bleu(["a a"], ["a b"]).value == 0
+    assert lecture_bleu(["a"], ["a b"]).value == pytest.approx(50)
+
+
+def test_the_lecture_formula_takes_the_better_reference() -> None:
+    assert lecture_bleu(["a b c d"], ["x y z"], ["a b c d"]).value == pytest.approx(100)
+
+
+def test_bleu_by_length_scores_each_group_alone() -> None:
+    sources = ["w " * 3, "w " * 12, "w " * 13]
+    first, second = bleu_by_length(sources, SYSTEM, REFERENCE, edges=(2, 10, 20))
+    assert (first.shortest, first.longest, first.sentences) == (2, 9, 1)
+    assert first.score == bleu(SYSTEM[:1], REFERENCE[:1])
+    assert (second.shortest, second.longest, second.sentences) == (10, 19, 2)
+    assert second.score == bleu(SYSTEM[1:], REFERENCE[1:])
+
+
+def test_lengths_below_and_above_all_edges_are_counted() -> None:
+    sources = ["", "w", "w " * 99]
+    groups = bleu_by_length(sources, SYSTEM, REFERENCE, edges=(2, 10))
+    assert [(group.shortest, group.longest, group.sentences) for group in groups] == [(2, 9, 2), (10, None, 1)]
+
+
+@pytest.mark.parametrize("measure", [bleu, chrf, ter, lecture_bleu])
+def test_wrong_input_names_the_counts(measure) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(DataError, match=r"2 hypotheses.*3 lines"):
+        measure(SYSTEM[:2], REFERENCE)
+    with pytest.raises(DataError, match=r"3 hypotheses.*reference 2 has 1 lines"):
+        measure(SYSTEM, REFERENCE, SECOND[:1])
+    with pytest.raises(DataError, match=r"1 of 3 sentences have an empty reference \(lines 2\)"):
+        measure(SYSTEM, [REFERENCE[0], " ", REFERENCE[2]])
+    with pytest.raises(DataError, match="0 hypotheses"):
+        measure([], [])
+    with pytest.raises(DataError, match="no reference"):
+        measure(SYSTEM)
+
+
+def test_an_empty_hypothesis_counts_and_is_no_error() -> None:
+    assert 0 < bleu(["", *SYSTEM[1:]], REFERENCE).value < bleu(SYSTEM, REFERENCE).value
+    assert lecture_bleu(["", *SYSTEM[1:]], REFERENCE).value > 0
+
+
+def test_by_length_names_unequal_sources() -> None:
+    with pytest.raises(DataError, match="2 sources, but 3 hypotheses"):
+        bleu_by_length(["a", "b"], SYSTEM, REFERENCE)
