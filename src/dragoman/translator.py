@@ -17,6 +17,7 @@ from dragoman.data.batch import collate, pad
 from dragoman.decode.forced import force
 from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.inspect.attention import AttentionMap, attention_maps
+from dragoman.models.build import ModelConfig
 from dragoman.text.special import EOS
 
 Item = TypeVar("Item")
@@ -64,6 +65,7 @@ class Translator:
         self.meta = loaded.meta
         self.config = loaded.config
         self.device = device
+        self._network = parse_settings(loaded.config.get("model", {}), ModelConfig, "model")
 
     @classmethod
     def load(cls, folder: str | Path, device: str | None = None) -> "Translator":
@@ -80,7 +82,7 @@ class Translator:
         texts: Sequence[str],
         beam: int | None = None,
         batch_size: int = 64,
-        length_penalty: float | None = None,
+        length_penalty: float | str | None = None,
     ) -> list[str]:
         """One translation a text, in order; a blank text stays blank. Settings left out are the model's own (beam 5)."""
         return [best[0].text for best in self.translate_nbest(texts, beam, 1, batch_size, length_penalty)]
@@ -91,7 +93,7 @@ class Translator:
         beam: int | None = None,
         nbest: int = 1,
         batch_size: int = 64,
-        length_penalty: float | None = None,
+        length_penalty: float | str | None = None,
     ) -> list[list[Translation]]:
         """The `nbest` best hypotheses of each text, best first; a blank text has one blank hypothesis."""
         if isinstance(texts, str):
@@ -104,14 +106,19 @@ class Translator:
         lines: Iterable[str],
         beam: int | None = None,
         batch_size: int = 64,
-        length_penalty: float | None = None,
+        length_penalty: float | str | None = None,
     ) -> Iterator[str]:
         """Translate lines as they are read, in order, holding a bounded window of them."""
         for best in self.stream_nbest(lines, self.search_config(beam, 1, length_penalty), batch_size):
             yield best[0].text
 
     def stream_nbest(
-        self, lines: Iterable[str], config: SearchConfig, batch_size: int = 64, window: int | None = None, first: int = 1
+        self,
+        lines: Iterable[str],
+        config: SearchConfig,
+        batch_size: int = 64,
+        window: int | None = None,
+        first: int = 1,
     ) -> Iterator[list[Translation]]:
         """The hypotheses of each line, in order. Reads `window` lines (default 16 batches) ahead and sorts them by length.
 
@@ -152,15 +159,16 @@ class Translator:
         return attention_maps(self.model, self.tokenizers.source, self.tokenizers.target, read, write)
 
     def search_config(
-        self, beam: int | None = None, nbest: int = 1, length_penalty: float | None = None
+        self, beam: int | None = None, nbest: int = 1, length_penalty: float | str | None = None
     ) -> SearchConfig:
-        """The model's own search settings with these changed. Raises ConfigError for a value that makes no sense."""
+        """The model's own search settings with these changed. Raises ConfigError for a value that makes no sense.
+
+        length_penalty: GNMT's exponent α, `mean` (mean log-probability of a token) or `none`.
+        """
         settings: dict[str, Any] = {**self.config.get("search", {}), "nbest": nbest}
-        if beam is not None:
-            settings["beam"] = beam
+        settings["beam"] = max(settings.get("beam", SearchConfig().beam), nbest) if beam is None else beam
         if length_penalty is not None:
-            settings["length_penalty"] = length_penalty
-        settings["beam"] = max(settings.get("beam", 5), nbest)
+            settings["length_penalty"] = _penalty(length_penalty)
         return parse_settings(settings, SearchConfig, "search")
 
     def _window(
@@ -187,7 +195,11 @@ class Translator:
         ids = list(hypothesis.tokens)
         target = self.tokenizers.target
         return Translation(
-            target.decode(ids), hypothesis.score, hypothesis.log_probability, tuple(target.pieces(ids)), hypothesis.finished
+            target.decode(ids),
+            hypothesis.score,
+            hypothesis.log_probability,
+            tuple(target.pieces(ids)),
+            hypothesis.finished,
         )
 
     def _hypotheses(self, rows: list[_Row], config: SearchConfig) -> list[list[Hypothesis]]:
@@ -209,7 +221,9 @@ class Translator:
 
     def _score(self, rows: list[tuple[int, list[int], list[int]]]) -> list[float]:
         """log p of each (index, source ids, target ids)."""
-        batch = collate([source for _, source, _ in rows], [target for _, _, target in rows], [row for row, _, _ in rows])
+        batch = collate(
+            [source for _, source, _ in rows], [target for _, _, target in rows], [row for row, _, _ in rows]
+        )
         vocabulary = self.tokenizers.target.size
         needed, free = 12 * batch.labels.numel() * vocabulary, self._free_bytes()
         if needed <= free:
@@ -217,7 +231,9 @@ class Translator:
                 on_device = batch.to(self.device)
                 with torch.inference_mode():
                     memory = self.model.encode(on_device.source, on_device.source_keep)
-                    scores = force(self.model.decoder, memory, on_device.inputs, on_device.labels, on_device.target_keep)
+                    scores = force(
+                        self.model.decoder, memory, on_device.inputs, on_device.labels, on_device.target_keep
+                    )
                     return [float(score) for score in scores.double().sum(1)]
             except (MemoryError, RuntimeError) as error:
                 if not _is_out_of_memory(error):
@@ -230,12 +246,14 @@ class Translator:
     def _search_bytes(self, rows: list[_Row], config: SearchConfig) -> int:
         """A rough count of the bytes that a search of `rows` holds at its longest, in float32."""
         sentences, length = len(rows), max(len(row.source) for row in rows) + 1
-        limit = config.max_length(length)
-        model = self.model.config
-        layers, width = model.decoder.layers, model.width
+        limit = (
+            length + config.length_margin
+        )  # outputs are seldom longer; a batch that is after all is caught and split
+        network = self._network
+        layers, width = network.decoder.layers, network.width
         cache = 2 * 2 * sentences * config.beam * limit * layers * width  # keys and values, twice while reordering
         memory = 2 * sentences * length * layers * width
-        encoder = 4 * sentences * length * (width + model.encoder.feedforward) + 2 * length * length
+        encoder = 4 * sentences * length * (width + network.encoder.feedforward) + 2 * length * length
         vocabulary = 3 * sentences * config.beam * self.tokenizers.target.size
         return 4 * (cache + memory + encoder + vocabulary)
 
@@ -254,10 +272,23 @@ def _device(name: str | None) -> torch.device:
     except RuntimeError:
         raise ConfigError(f"there is no device '{name}': use cpu, cuda or cuda:N") from None
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise ConfigError(f"device '{name}' is asked for, but {torch.cuda.device_count()} GPU(s) are usable here: use cpu")
+        raise ConfigError(
+            f"device '{name}' is asked for, but {torch.cuda.device_count()} GPU(s) are usable here: use cpu"
+        )
     if device.type not in ("cpu", "cuda"):
         raise ConfigError(f"device '{name}' is not supported: use cpu, cuda or cuda:N")
     return device
+
+
+def _penalty(value: float | str) -> dict[str, Any]:
+    if value in ("mean", "none"):
+        return {"kind": value}
+    try:
+        return {"kind": "gnmt", "alpha": float(value)}
+    except ValueError:
+        raise ConfigError(
+            f"there is no length penalty '{value}': use a number (GNMT's exponent), mean or none"
+        ) from None
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

@@ -7,7 +7,9 @@ import typer
 
 
 def average(
-    checkpoints: Annotated[list[Path], typer.Argument(help="Model folders of one architecture, such as runs/x/checkpoints/step-*.")],
+    checkpoints: Annotated[
+        list[Path], typer.Argument(help="Model folders of one architecture, such as runs/x/checkpoints/step-*.")
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The model folder to write.")],
 ) -> None:
     """Write a model folder whose parameters are the mean of those given."""

@@ -6,10 +6,18 @@ from typing import Annotated
 import typer
 
 Model = Annotated[Path, typer.Argument(help="A model folder, such as the one that `dragoman train --out` wrote.")]
-Beam = Annotated[int | None, typer.Option("--beam", min=1, help="Hypotheses kept a sentence; 1 is greedy (default: the model's, 5).")]
-BatchSize = Annotated[int, typer.Option("--batch-size", min=1, help="Sentences translated at once; does not change the output.")]
+Beam = Annotated[
+    int | None, typer.Option("--beam", min=1, help="Hypotheses kept a sentence; 1 is greedy (default: the model's, 5).")
+]
+BatchSize = Annotated[
+    int, typer.Option("--batch-size", min=1, help="Sentences translated at once; does not change the output.")
+]
 LengthPenalty = Annotated[
-    float | None, typer.Option("--length-penalty", help="Exponent α of the length penalty; larger favours longer output (default: the model's).")
+    str | None,
+    typer.Option(
+        "--length-penalty",
+        help="GNMT's exponent (larger favours longer output), or mean, or none (default: the model's).",
+    ),
 ]
 Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda or cuda:N (default: a GPU if there is one).")]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="CPU threads (default: one a core).")]

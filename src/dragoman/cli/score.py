@@ -19,18 +19,20 @@ def score(
     """One log-probability (nats) a pair on stdout; the perplexity of the whole on stderr."""
     use_threads(threads)
     from dragoman.base.log import info
-    from dragoman.cli.lines import read_sides
+    from dragoman.cli.lines import read_together
     from dragoman.evaluate.perplexity import perplexity
     from dragoman.translator import Translator
 
-    sources, targets = read_sides(source, target)
+    sources, targets = read_together(source, target)
     scores = Translator.load(model, device).score(sources, targets, batch_size)
     for pair in scores:
         print(f"{pair.log_probability:.6f}")
-    total = sum(pair.log_probability for pair in scores)
-    tokens = sum(pair.tokens for pair in scores)
-    words = sum(len(line.split()) + 1 for line in targets)
+    whole = perplexity(
+        sum(pair.log_probability for pair in scores),
+        sum(pair.tokens for pair in scores),
+        sum(len(line.split()) + 1 for line in targets),
+    )
     info(
-        f"{len(scores)} pairs, log-probability {total:.2f} nats; perplexity {perplexity(total, tokens):.3f} a token "
-        f"({tokens} tokens), {perplexity(total, words):.3f} a word ({words} words), ends of sentence counted"
+        f"{len(scores)} pairs, log-probability {whole.log_probability:.2f} nats; perplexity {whole.per_token:.3f} a token "
+        f"({whole.tokens} tokens), {whole.per_word:.3f} a word ({whole.words} words), ends of sentence counted"
     )

@@ -10,12 +10,20 @@ from dragoman.cli.options import BatchSize, Beam, Device, LengthPenalty, Model, 
 
 def translate(
     model: Model,
-    source: Annotated[Path | None, typer.Option("--input", "-i", help="Text to translate, .gz .xz .zst too (default: stdin).")] = None,
-    target: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write (default: stdout); complete or not at all.")] = None,
+    source: Annotated[
+        Path | None, typer.Option("--input", "-i", help="Text to translate, .gz .xz .zst too (default: stdin).")
+    ] = None,
+    target: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write (default: stdout); complete or not at all.")
+    ] = None,
     beam: Beam = None,
-    nbest: Annotated[int, typer.Option("--nbest", min=1, help="Write that many hypotheses a line: index ||| text ||| score.")] = 1,
+    nbest: Annotated[
+        int, typer.Option("--nbest", min=1, help="Write that many hypotheses a line: index ||| text ||| score.")
+    ] = 1,
     length_penalty: LengthPenalty = None,
-    scores: Annotated[bool, typer.Option("--scores", help="Write the log-probability (nats) and a tab before each line.")] = False,
+    scores: Annotated[
+        bool, typer.Option("--scores", help="Write the log-probability (nats) and a tab before each line.")
+    ] = False,
     batch_size: BatchSize = 64,
     device: Device = None,
     threads: Threads = None,
@@ -33,7 +41,9 @@ def translate(
     with output(target) as out:
         first = 1
         for window in windows(read_lines(source), WINDOW_BATCHES * batch_size, source):
-            for index, hypotheses in enumerate(translator.stream_nbest(window, config, batch_size, first=first), start=first - 1):
+            for index, hypotheses in enumerate(
+                translator.stream_nbest(window, config, batch_size, first=first), start=first - 1
+            ):
                 if nbest > 1:
                     lines = [f"{index} ||| {one_line(best.text)} ||| {best.score:.6f}" for best in hypotheses]
                 elif scores:

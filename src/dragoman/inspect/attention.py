@@ -58,7 +58,11 @@ def capture(model: Seq2Seq, source: Sequence[int], target: Sequence[int]) -> dic
 
 
 def attention_maps(
-    model: Seq2Seq, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer, source: Sequence[int], target: Sequence[int]
+    model: Seq2Seq,
+    source_tokenizer: Tokenizer,
+    target_tokenizer: Tokenizer,
+    source: Sequence[int],
+    target: Sequence[int],
 ) -> list[AttentionMap]:
     """Every attention of the model for one pair of token ids, labelled with the pieces that queries and keys stand for.
 

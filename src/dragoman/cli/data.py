@@ -1,0 +1,101 @@
+"""`dragoman data`: looking at corpora before they are trained on."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, help="Look at a corpus before training on it.")
+
+
+@app.callback()
+def _data() -> None:
+    pass
+
+
+@app.command("check")
+def check(
+    source: Annotated[
+        Path | None, typer.Option("--source", help="Source sentences, one a line; .gz .xz .zst too.")
+    ] = None,
+    target: Annotated[Path | None, typer.Option("--target", help="Their translations, line by line.")] = None,
+    tsv: Annotated[
+        Path | None, typer.Option("--tsv", help="The corpus as source TAB target, instead of two files.")
+    ] = None,
+    lines: Annotated[int | None, typer.Option("--lines", min=0, help="Line numbers shown a rule.")] = 10,
+    all_lines: Annotated[bool, typer.Option("--all-lines", help="Show every line number.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object with every line number instead of a table.")
+    ] = False,
+    empty: Annotated[bool | None, typer.Option("--empty/--no-empty", help="Drop pairs with an empty side.")] = None,
+    max_words: Annotated[int | None, typer.Option("--max-words", help="Most words of a side; 0: any.")] = None,
+    max_characters: Annotated[
+        int | None, typer.Option("--max-characters", help="Most characters of a side; 0: any.")
+    ] = None,
+    max_ratio: Annotated[
+        float | None, typer.Option("--max-ratio", help="Most times that one side may be longer than the other; 0: any.")
+    ] = None,
+    duplicates: Annotated[
+        bool | None, typer.Option("--duplicates/--no-duplicates", help="Drop repeated pairs.")
+    ] = None,
+    control_characters: Annotated[
+        bool | None,
+        typer.Option("--control-characters/--no-control-characters", help="Drop pairs with control characters."),
+    ] = None,
+    wrong_script: Annotated[
+        bool | None,
+        typer.Option("--wrong-script/--no-wrong-script", help="Drop pairs in a script that is not their side's."),
+    ] = None,
+    source_script: Annotated[
+        list[str] | None,
+        typer.Option("--source-script", help="A script of the source, such as latin (default: found)."),
+    ] = None,
+    target_script: Annotated[
+        list[str] | None, typer.Option("--target-script", help="A script of the target (default: found).")
+    ] = None,
+    copied_words: Annotated[
+        int | None, typer.Option("--copied-words", help="Drop copied sources of at least this many words; 0: none.")
+    ] = None,
+    broken_utf8: Annotated[
+        str | None,
+        typer.Option("--broken-utf8", metavar="skip|error", help="Drop pairs with broken UTF-8, or stop at the first."),
+    ] = None,
+) -> None:
+    """Show what cleaning would drop: how many pairs by which rule, and their line numbers.
+
+    The defaults are those of `dragoman train`, whose settings data.cleaning.* are named as the options here. Its limit
+    on subword tokens is judged only there, once there is a tokeniser.
+    """
+    from dragoman.base.settings import parse_settings
+    from dragoman.data.cleaning import Cleaner, CleaningConfig
+    from dragoman.data.readers import CorpusConfig, read_pairs
+
+    given: dict[str, Any] = {
+        "empty": empty,
+        "duplicates": duplicates,
+        "control_characters": control_characters,
+        "wrong_script": wrong_script,
+        "source_scripts": source_script or None,
+        "target_scripts": target_script or None,
+        "broken_utf8": broken_utf8,
+    }
+    rules = {name: value for name, value in given.items() if value is not None}
+    limits = {
+        "max_words": max_words,
+        "max_characters": max_characters,
+        "max_ratio": max_ratio,
+        "copied_words": copied_words,
+    }
+    rules |= {name: value or None for name, value in limits.items() if value is not None}
+    cleaning = parse_settings(rules, CleaningConfig, "from the command line")
+    files = {"source": source, "target": target, "tsv": tsv}
+    corpus = parse_settings(
+        {name: path for name, path in files.items() if path is not None}, CorpusConfig, "from the command line"
+    )
+    report = Cleaner(cleaning, str(corpus)).run(read_pairs(corpus))
+    if as_json:
+        import json
+
+        print(json.dumps({**report.to_json(), "kept": report.kept}))
+    else:
+        print(report.table(None if all_lines else lines))

@@ -1,0 +1,160 @@
+"""`dragoman evaluate`: scores of translations against references, and whether two systems really differ."""
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dragoman.cli.options import BatchSize, Beam, Device, LengthPenalty, Threads, use_threads
+
+if TYPE_CHECKING:
+    from dragoman.evaluate.bootstrap import Comparison
+    from dragoman.evaluate.translation import Score
+
+
+class Measure(StrEnum):
+    """What can be measured."""
+
+    bleu = "bleu"
+    chrf = "chrf"
+    ter = "ter"
+    lecture = "lecture"
+
+
+def evaluate(
+    model: Annotated[Path | None, typer.Argument(help="A model folder: translate --source first, then score.")] = None,
+    reference: Annotated[
+        list[Path], typer.Option("--reference", help="Reference translations; give several for several references.")
+    ] = ...,  # type: ignore[assignment]
+    hypothesis: Annotated[
+        list[Path] | None,
+        typer.Option("--hypothesis", help="A system's translations; two systems are compared by paired bootstrap."),
+    ] = None,
+    source: Annotated[
+        Path | None, typer.Option("--source", help="Source sentences: adds BLEU by source length.")
+    ] = None,
+    metric: Annotated[list[Measure] | None, typer.Option("--metric", help="What to compute (default: all).")] = None,
+    tokenized: Annotated[
+        str | None,
+        typer.Option(
+            "--tokenized",
+            metavar="LANG",
+            help="Also BLEU lowercased, normalised and Moses-tokenised for this language, as older papers print.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+    beam: Beam = None,
+    length_penalty: LengthPenalty = None,
+    batch_size: BatchSize = 64,
+    device: Device = None,
+    threads: Threads = None,
+) -> None:
+    """BLEU, chrF and TER with the signatures that make them comparable."""
+    use_threads(threads)
+    from dragoman.base.errors import ConfigError
+    from dragoman.cli.lines import read_together
+
+    given = hypothesis or []
+    if model is None and not given:
+        raise ConfigError("nothing to evaluate: give --hypothesis FILE, or a model folder and --source FILE")
+    if model is not None and source is None:
+        raise ConfigError(f"to evaluate the model {model}, give the sentences that it shall translate: --source FILE")
+    together = [*reference, *given, *([source] if source is not None else [])]
+    texts = read_together(*together)
+    references, outputs = texts[: len(reference)], texts[len(reference) : len(reference) + len(given)]
+    sources = texts[-1] if source is not None else None
+    systems = list(zip(map(str, given), outputs, strict=True))
+    if model is not None and sources is not None:
+        from dragoman.translator import Translator
+
+        translator = Translator.load(model, device)
+        systems.insert(0, (str(model), translator.translate(sources, beam, batch_size, length_penalty)))
+
+    measures = metric or list(Measure)
+    results = [
+        {
+            "system": name,
+            "scores": _scores(lines, references, measures, tokenized),
+            "by_length": _by_length(sources, lines, references),
+        }
+        for name, lines in systems
+    ]
+    comparisons = [_compare(systems[0][1], lines, references, measures) for _, lines in systems[1:]]
+    if as_json:
+        _print_json(results, comparisons)
+    else:
+        _print_text(results, comparisons)
+
+
+def _scores(
+    lines: Sequence[str], references: Sequence[Sequence[str]], measures: Sequence[Measure], language: str | None
+) -> "list[Score]":
+    from dragoman.evaluate.translation import bleu, chrf, lecture_bleu, ter, tokenised_bleu
+
+    known: dict[Measure, Callable[..., Score]] = {
+        Measure.bleu: bleu,
+        Measure.chrf: chrf,
+        Measure.ter: ter,
+        Measure.lecture: lecture_bleu,
+    }
+    scores = [known[measure](lines, *references) for measure in measures]
+    if language is not None:
+        scores.append(tokenised_bleu(lines, *references, language=language))
+    return scores
+
+
+def _by_length(
+    sources: Sequence[str] | None, lines: Sequence[str], references: Sequence[Sequence[str]]
+) -> list[dict[str, Any]]:
+    from dragoman.evaluate.translation import bleu_by_length
+
+    if sources is None:
+        return []
+    return [
+        {"shortest": group.shortest, "longest": group.longest, "sentences": group.sentences, "bleu": group.score.value}
+        for group in bleu_by_length(sources, lines, *references)
+    ]
+
+
+def _compare(
+    first: Sequence[str], second: Sequence[str], references: Sequence[Sequence[str]], measures: Sequence[Measure]
+) -> "list[Comparison]":
+    from dragoman.evaluate.bootstrap import paired_bootstrap
+
+    names = [measure.value for measure in measures if measure is not Measure.lecture]
+    return [paired_bootstrap(first, second, *references, metric=name) for name in names]  # type: ignore[arg-type]
+
+
+def _print_json(results: list[dict[str, Any]], comparisons: "list[list[Comparison]]") -> None:
+    import json
+    from dataclasses import asdict
+
+    systems = [{**result, "scores": [asdict(score) for score in result["scores"]]} for result in results]
+    compared = [
+        {"first": results[0]["system"], "second": result["system"], "metrics": [asdict(each) for each in metrics]}
+        for result, metrics in zip(results[1:], comparisons, strict=True)
+    ]
+    print(json.dumps({"systems": systems, "comparisons": compared}, ensure_ascii=False, indent=2))
+
+
+def _print_text(results: list[dict[str, Any]], comparisons: "list[list[Comparison]]") -> None:
+    for result in results:
+        print(result["system"])
+        for score in result["scores"]:
+            print(f"  {score}")
+        if result["by_length"]:
+            print("  BLEU by source length (words)")
+        for group in result["by_length"]:
+            longest = "…" if group["longest"] is None else f"–{group['longest']}"
+            print(f"    {group['shortest']}{longest:<6} {group['bleu']:6.2f}  ({group['sentences']} sentences)")
+    for result, metrics in zip(results[1:], comparisons, strict=True):
+        print(f"{result['system']} against {results[0]['system']}, paired bootstrap")
+        for each in metrics:
+            interval = each.difference_interval
+            verdict = "significant at 0.05" if each.p_value < 0.05 else "not significant at 0.05"
+            print(
+                f"  {each.first.name}: {each.difference:+.2f} (95% of resampled test sets: {interval.low:+.2f} to "
+                f"{interval.high:+.2f}), p = {each.p_value:.4f}, {verdict} ({each.first.signature})"
+            )

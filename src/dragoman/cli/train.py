@@ -1,0 +1,80 @@
+"""`dragoman train`: from two raw text files, or a recipe, to a model folder."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Text = Path | None
+
+
+def train(
+    recipe: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RECIPE.yaml] [KEY=VALUE]...",
+            help="A YAML recipe, and settings that override it, such as train.max_minutes=30.",
+            show_default=False,
+        ),
+    ] = None,
+    source: Annotated[
+        Text,
+        typer.Option("--source", help="Source side of the training corpus, one sentence a line; .gz .xz .zst too."),
+    ] = None,
+    target: Annotated[Text, typer.Option("--target", help="Target side, line by line.")] = None,
+    tsv: Annotated[
+        Text, typer.Option("--tsv", help="Training corpus as source TAB target, instead of two files.")
+    ] = None,
+    valid_source: Annotated[Text, typer.Option("--valid-source", help="Source side of the validation set.")] = None,
+    valid_target: Annotated[Text, typer.Option("--valid-target", help="Target side of the validation set.")] = None,
+    valid_tsv: Annotated[Text, typer.Option("--valid-tsv", help="Validation set as source TAB target.")] = None,
+    out: Annotated[
+        Text, typer.Option("--out", help="The run folder to write; afterwards it is the model folder.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out where it stopped.")] = False,
+) -> None:
+    """Train a translator. All settings: docs/reference, or the config.yaml that every run writes."""
+    from dragoman.base.errors import ConfigError
+    from dragoman.base.settings import load_settings
+    from dragoman.train.config import RunConfig
+    from dragoman.train.loop import run
+
+    arguments = list(recipe or [])
+    path = Path(arguments.pop(0)) if arguments and "=" not in arguments[0] else None
+    if path is not None and path.suffix not in (".yaml", ".yml"):
+        raise ConfigError(f"'{path}' is neither a recipe (….yaml) nor a setting (key=value)")
+    for argument in arguments:
+        if "=" not in argument:
+            raise ConfigError(f"'{argument}' is not a setting: write key=value, as in train.max_steps=1000")
+    if (source is None) != (target is None) or (valid_source is None) != (valid_target is None):
+        raise ConfigError("--source and --target, and --valid-source and --valid-target, go in pairs")
+    given = {
+        "data.train.source": source,
+        "data.train.target": target,
+        "data.train.tsv": tsv,
+        "data.valid.source": valid_source,
+        "data.valid.target": valid_target,
+        "data.valid.tsv": valid_tsv,
+        "out": out,
+    }
+    overrides = [f"{key}={json.dumps(str(value))}" for key, value in given.items() if value is not None]
+    overrides += arguments
+    if resume and path is None and source is None and tsv is None:
+        path = _own_config(out, arguments)
+    config = load_settings(path, overrides, RunConfig)
+    result = run(config, resume=resume)
+    print(result)
+
+
+def _own_config(out: Path | None, arguments: list[str]) -> Path:
+    from dragoman.base.errors import ConfigError
+
+    named = next((argument.removeprefix("out=") for argument in arguments if argument.startswith("out=")), None)
+    folder = out if out is not None else Path(named) if named else None
+    if folder is None:
+        raise ConfigError("--resume needs the run folder: --out FOLDER")
+    config = folder / "config.yaml"
+    if not config.is_file():
+        raise ConfigError(f"there is no run to resume in {folder}: it holds no config.yaml")
+    return config

@@ -1,0 +1,210 @@
+"""Translator with a tiny random model: order, blanks, batch independence, streaming, scores and memory limits."""
+
+import pytest
+import torch
+
+from dragoman.base.errors import ConfigError, DataError, ResourceError
+from dragoman.checkpoint.folder import LoadedModel
+from dragoman.models.build import ModelConfig, build_model
+from dragoman.text.bpe import BPEConfig
+from dragoman.text.tokenizers import TextConfig, train_tokenizers
+from dragoman.translator import Translator
+
+TEXT = [
+    "A dog runs over the green grass .",
+    "",
+    "Two men",
+    "   ",
+    "The small child in the red coat looks at a big white horse , which is tired .",
+    "Nobody sleeps .",
+    "snow ❄ and\ttabs",
+]
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    tokenizers = train_tokenizers(TextConfig(subword=BPEConfig(size=300)), TEXT, TEXT)
+    stack = {"layers": 2, "heads": 2, "feedforward": 32}
+    config = ModelConfig(preset=None, width=16, encoder=stack, decoder=stack)
+    torch.manual_seed(3)
+    model = build_model(config, tokenizers.source.size, tokenizers.target.size)
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            torch.nn.init.normal_(parameter, std=0.4)  # far from uniform, so that sentences differ
+    loaded = LoadedModel(model=model, tokenizers=tokenizers, meta=None, config={"model": config.model_dump()})
+    return Translator(loaded, torch.device("cpu"))
+
+
+def test_as_many_lines_out_as_in_and_blanks_stay_blank(translator: Translator) -> None:
+    out = translator.translate(TEXT)
+    assert len(out) == len(TEXT)
+    assert [not line for line in out] == [not line.strip() for line in TEXT]
+
+
+def test_no_text_gives_no_translation(translator: Translator) -> None:
+    assert translator.translate([]) == []
+
+
+def test_output_depends_neither_on_batch_size_nor_on_order(translator: Translator) -> None:
+    expected = translator.translate(TEXT, batch_size=1)
+    assert len(set(expected)) > 3
+    assert translator.translate(TEXT, batch_size=3) == expected
+    assert translator.translate(TEXT, batch_size=64) == expected
+    assert translator.translate(TEXT[::-1], batch_size=2) == expected[::-1]
+
+
+def test_nbest_is_sorted_and_its_first_is_the_translation(translator: Translator) -> None:
+    lists = translator.translate_nbest(TEXT, beam=4, nbest=3)
+    assert [best[0].text for best in lists] == translator.translate(TEXT, beam=4)
+    for line, hypotheses in zip(TEXT, lists, strict=True):
+        assert len(hypotheses) == (3 if line.strip() else 1)
+        finished = [each.score for each in hypotheses if each.finished]
+        assert finished == sorted(finished, reverse=True)
+
+
+def test_stream_equals_translate_and_reads_a_bounded_window_ahead(translator: Translator) -> None:
+    taken = 0
+
+    def lines():
+        nonlocal taken
+        for _ in range(20):
+            for line in TEXT:
+                taken += 1
+                yield line
+
+    stream = translator.stream(lines(), batch_size=1)
+    first = next(stream)
+    assert taken <= 16
+    assert [first, *stream] == translator.translate(TEXT) * 20
+
+
+def test_score_equals_the_log_probability_that_search_reported(translator: Translator) -> None:
+    texts = [line for line in TEXT if line.strip()]
+    ids = translator.tokenizers.target
+    for line, hypotheses in zip(texts, translator.translate_nbest(texts, beam=3, nbest=2), strict=True):
+        for each in hypotheses:
+            retold = ids.pieces(ids.encode(each.text))
+            if each.finished and tuple(retold) == each.tokens:
+                score = translator.score([line], [each.text])[0]
+                assert score.log_probability == pytest.approx(each.log_probability, abs=1e-3)
+                assert score.tokens == len(each.tokens) + 1
+
+
+def test_score_keeps_order_under_any_batch_size(translator: Translator) -> None:
+    one = translator.score(TEXT, TEXT[::-1], batch_size=1)
+    many = translator.score(TEXT, TEXT[::-1], batch_size=5)
+    assert [each.log_probability for each in many] == pytest.approx([each.log_probability for each in one], abs=1e-3)
+    assert [each.tokens for each in one] == [len(translator.tokenizers.target.encode(text)) + 1 for text in TEXT[::-1]]
+
+
+def test_score_refuses_unequal_sides(translator: Translator) -> None:
+    with pytest.raises(DataError, match="2 sources and 1 targets"):
+        translator.score(["a", "b"], ["a"])
+
+
+def test_a_very_long_line_is_translated(translator: Translator) -> None:
+    assert translator.translate(["A dog runs over the green grass . " * 60], beam=1)[0]
+
+
+def test_translations_cut_by_the_length_limit_are_reported(
+    translator: Translator, capsys: pytest.CaptureFixture
+) -> None:
+    config = translator.search_config(beam=1).model_copy(
+        update={"length_factor": 0.0, "length_margin": 1, "minimum_length": 3}
+    )
+    cut = [not best[0].finished for best in translator.stream_nbest(TEXT, config)]
+    assert any(cut)
+    first = cut.index(True) + 1
+    assert f"reached the length limit and end unfinished: line {first}" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_batch_that_runs_out_of_memory_is_halved(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = translator.translate(TEXT)
+    encode = translator.model.encode
+
+    def narrow(tokens, keep):
+        if len(tokens) > 1:
+            raise RuntimeError(
+                "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"
+            )
+        return encode(tokens, keep)
+
+    monkeypatch.setattr(translator.model, "encode", narrow)
+    assert translator.translate(TEXT) == expected
+
+
+def test_a_sentence_that_does_not_fit_the_memory_is_named(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(tokens, keep):
+        raise MemoryError
+
+    monkeypatch.setattr(translator.model, "encode", full)
+    with pytest.raises(ResourceError, match="line 3 "):
+        translator.translate(["", " ", "Two men"])
+
+
+def test_memory_is_estimated_before_the_search(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.translator.available_memory", lambda: 1000)
+    with pytest.raises(ResourceError, match="line 1 "):
+        translator.translate(["Two men"])
+    with pytest.raises(ResourceError, match="line 1 "):
+        translator.score(["Two men"], ["Two men"])
+
+
+def test_other_failures_are_not_taken_for_a_lack_of_memory(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(tokens, keep):
+        raise RuntimeError("shapes do not fit")
+
+    monkeypatch.setattr(translator.model, "encode", broken)
+    with pytest.raises(RuntimeError, match="shapes do not fit"):
+        translator.translate(["Two men"])
+
+
+def test_settings_that_make_no_sense_are_refused(translator: Translator) -> None:
+    with pytest.raises(ConfigError, match="beam"):
+        translator.translate(["a"], beam=0)
+    with pytest.raises(ConfigError, match="length penalty 'long'"):
+        translator.translate(["a"], length_penalty="long")
+    with pytest.raises(ConfigError, match="batch size"):
+        translator.translate(["a"], batch_size=0)
+    with pytest.raises(TypeError, match="list of strings"):
+        translator.translate("one string")
+
+
+def test_the_length_penalty_reaches_the_search(translator: Translator) -> None:
+    assert translator.search_config(length_penalty=1.5).length_penalty.divisor(7) == pytest.approx(2**1.5)
+    assert translator.search_config(length_penalty="mean").length_penalty.divisor(7) == 7
+    assert translator.search_config(length_penalty="none").length_penalty.divisor(7) == 1
+
+
+def test_attention_has_a_map_for_every_layer_and_kind(translator: Translator) -> None:
+    maps = {each.name: each for each in translator.attention("A dog runs .", "Two men")}
+    assert set(maps) == {
+        f"{place}.layers.{layer}.{kind}"
+        for place, kind in (
+            ("encoder", "self_attention"),
+            ("decoder", "self_attention"),
+            ("decoder", "cross_attention"),
+        )
+        for layer in (0, 1)
+    }
+    for each in maps.values():
+        assert each.weights.shape == (2, len(each.queries), len(each.keys))
+        assert each.weights.sum(-1) == pytest.approx(1, abs=1e-5)
+    cross = maps["decoder.layers.1.cross_attention"]
+    assert cross.keys == (
+        *translator.tokenizers.source.pieces(translator.tokenizers.source.encode("A dog runs .")),
+        "</s>",
+    )
+    assert cross.queries[-1] == "</s>"
+    own = maps["decoder.layers.0.self_attention"]
+    assert own.keys[0] == "<s>"
+    assert not own.weights[:, 0, 1:].any()  # the first prediction has read <s> only
+
+
+def test_attention_without_a_target_shows_the_translation(translator: Translator) -> None:
+    best = translator.translate_nbest(["Two men"])[0][0]
+    assert translator.attention("Two men")[-1].queries == (*best.tokens, "</s>")
