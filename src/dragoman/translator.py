@@ -84,7 +84,7 @@ class Translator:
         batch_size: int = 64,
         length_penalty: float | str | None = None,
     ) -> list[str]:
-        """One translation a text, in order; a blank text stays blank. Settings left out are the model's own (beam 5)."""
+        """One translation a text, in order; a blank text stays blank. Settings left out are the model's own."""
         return [best[0].text for best in self.translate_nbest(texts, beam, 1, batch_size, length_penalty)]
 
     def translate_nbest(
@@ -120,7 +120,7 @@ class Translator:
         window: int | None = None,
         first: int = 1,
     ) -> Iterator[list[Translation]]:
-        """The hypotheses of each line, in order. Reads `window` lines (default 16 batches) ahead and sorts them by length.
+        """The hypotheses of each line, in order; `window` lines (default: 16 batches) are read ahead, sorted by length.
 
         first: the number of the first line, for messages. Raises ResourceError for a line that does not fit the memory.
         """

@@ -67,7 +67,7 @@ def test_stream_equals_translate_and_reads_a_bounded_window_ahead(translator: Tr
 
     def lines():
         nonlocal taken
-        for _ in range(20):
+        for _ in range(4):
             for line in TEXT:
                 taken += 1
                 yield line
@@ -75,7 +75,7 @@ def test_stream_equals_translate_and_reads_a_bounded_window_ahead(translator: Tr
     stream = translator.stream(lines(), batch_size=1)
     first = next(stream)
     assert taken <= 16
-    assert [first, *stream] == translator.translate(TEXT) * 20
+    assert [first, *stream] == translator.translate(TEXT) * 4
 
 
 def test_score_equals_the_log_probability_that_search_reported(translator: Translator) -> None:
@@ -103,7 +103,7 @@ def test_score_refuses_unequal_sides(translator: Translator) -> None:
 
 
 def test_a_very_long_line_is_translated(translator: Translator) -> None:
-    assert translator.translate(["A dog runs over the green grass . " * 60], beam=1)[0]
+    assert translator.translate(["A dog runs over the green grass . " * 30], beam=1)[0]
 
 
 def test_translations_cut_by_the_length_limit_are_reported(

@@ -53,7 +53,8 @@ def demo(
     translator = Translator.load(out)
     translations = translator.translate(sources)
     print(
-        f"\n{LANGUAGES[source]} → {LANGUAGES[target]}, {len(sources)} test sentences whose structures training never showed:"
+        f"\n{LANGUAGES[source]} → {LANGUAGES[target]}, {len(sources)} test sentences with combinations "
+        "that training never showed:"
     )
     for score in (bleu(translations, references), chrf(translations, references)):
         print(f"  {score}")

@@ -40,7 +40,8 @@ def read_together(*paths: Path) -> list[list[str]]:
     for path, lines in zip(paths, sides, strict=True):
         if len(lines) != len(sides[0]):
             raise DataError(
-                f"{paths[0]} has {len(sides[0])} lines and {path} has {len(lines)}: line n of one belongs to line n of the other"
+                f"{paths[0]} has {len(sides[0])} lines and {path} has {len(lines)}: "
+                "line n of one must belong to line n of the other"
             )
     if not sides[0]:
         raise DataError(f"{paths[0]} is empty: give files with at least one line")

@@ -64,8 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _trace()
         where = traceback.extract_tb(error.__traceback__)[-1]
         print(
-            f"error: unexpected {type(error).__name__}: {error} (at {os.path.basename(where.filename)}:{where.lineno}). "
-            "This is a fault of dragoman: please report it with the output of the same command "
+            f"error: unexpected {type(error).__name__}: {error} "
+            f"(at {os.path.basename(where.filename)}:{where.lineno}). This is a fault of dragoman: please report it with the output of the same command "
             "under DRAGOMAN_TRACEBACK=1",
             file=sys.stderr,
         )

@@ -33,6 +33,6 @@ def score(
         sum(len(line.split()) + 1 for line in targets),
     )
     info(
-        f"{len(scores)} pairs, log-probability {whole.log_probability:.2f} nats; perplexity {whole.per_token:.3f} a token "
-        f"({whole.tokens} tokens), {whole.per_word:.3f} a word ({whole.words} words), ends of sentence counted"
+        f"{len(scores)} pairs, log-probability {whole.log_probability:.2f} nats; "
+        f"perplexity {whole.per_token:.3f} a token ({whole.tokens} tokens), {whole.per_word:.3f} a word ({whole.words} words), ends of sentence counted"
     )
