@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dragoman.text.special import BOS, EOS, PAD
@@ -53,7 +55,7 @@ class Batch:
 
 
 def pad(
-    sentences: Sequence[Sequence[int]] | Sequence[np.ndarray], before: tuple[int, ...] = (), after: tuple[int, ...] = ()
+    sentences: Sequence[Sequence[int] | NDArray[Any]], before: tuple[int, ...] = (), after: tuple[int, ...] = ()
 ) -> tuple[Tensor, Tensor]:
     """Stack id sequences, each with `before` and `after` added: ids (B, L) int64 and keep (B, L) bool."""
     extra = len(before) + len(after)
@@ -70,8 +72,8 @@ def pad(
 
 
 def collate(
-    sources: Sequence[Sequence[int]] | Sequence[np.ndarray],
-    targets: Sequence[Sequence[int]] | Sequence[np.ndarray],
+    sources: Sequence[Sequence[int] | NDArray[Any]],
+    targets: Sequence[Sequence[int] | NDArray[Any]],
     rows: Sequence[int],
 ) -> Batch:
     """A `Batch` of token ids that carry no special symbols yet."""

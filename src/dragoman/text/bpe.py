@@ -77,7 +77,9 @@ def train_bpe(config: BPEConfig, texts: Iterable[str]) -> Library:
     try:
         library.train_from_iterator(texts, trainer)
     except UnicodeEncodeError as error:
-        raise DataError(f"A text to learn subwords from is no Unicode text ({error.reason}); clean the corpus.") from error
+        raise DataError(
+            f"A text to learn subwords from is no Unicode text ({error.reason}); clean the corpus."
+        ) from error
     document = json.loads(library.to_str())
     document["added_tokens"] = []  # or the library would find `</s>` inside the user's text
     return Library.from_str(json.dumps(document, ensure_ascii=False))

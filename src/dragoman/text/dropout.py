@@ -55,7 +55,7 @@ class MergeTable:
             pieces = list(word.alphabet)
             ranks = self._pair_ranks(pieces)
             while ranks:
-                for rank, position, merged in sorted(ranks):
+                for _rank, position, merged in sorted(ranks):
                     if gap == 0:
                         gap = next(gaps)
                         continue
