@@ -84,6 +84,7 @@ def test_the_lecture_formula_by_hand() -> None:
     # Matches are clipped: "a a" has one match in "a b"; longer output is not rewarded.
     assert lecture_bleu(["a a"], ["a b"]).value == 0
     assert lecture_bleu(["a"], ["a b"]).value == pytest.approx(50)
+    assert lecture_bleu(["", "a b"], ["", "a b"]).value == pytest.approx(100)
 
 
 def test_the_lecture_formula_takes_the_better_reference() -> None:
@@ -111,8 +112,8 @@ def test_wrong_input_names_the_counts(measure) -> None:  # type: ignore[no-untyp
         measure(SYSTEM[:2], REFERENCE)
     with pytest.raises(DataError, match=r"3 hypotheses.*reference 2 has 1 lines"):
         measure(SYSTEM, REFERENCE, SECOND[:1])
-    with pytest.raises(DataError, match=r"1 of 3 sentences have an empty reference \(lines 2\)"):
-        measure(SYSTEM, [REFERENCE[0], " ", REFERENCE[2]])
+    with pytest.raises(DataError, match="all 3 references are empty"):
+        measure(SYSTEM, ["", " ", ""])
     with pytest.raises(DataError, match="0 hypotheses"):
         measure([], [])
     with pytest.raises(DataError, match="no reference"):
@@ -122,6 +123,14 @@ def test_wrong_input_names_the_counts(measure) -> None:  # type: ignore[no-untyp
 def test_an_empty_hypothesis_counts_and_is_no_error() -> None:
     assert 0 < bleu(["", *SYSTEM[1:]], REFERENCE).value < bleu(SYSTEM, REFERENCE).value
     assert lecture_bleu(["", *SYSTEM[1:]], REFERENCE).value > 0
+
+
+@pytest.mark.parametrize("measure", [bleu, chrf, ter, lecture_bleu])
+def test_a_blank_line_among_references_is_counted_and_no_error(measure) -> None:  # type: ignore[no-untyped-def]
+    blanks = ["", *REFERENCE[1:]]
+    right = measure(blanks, blanks).value
+    wrong = measure(REFERENCE, blanks).value
+    assert right < wrong if measure is ter else right >= wrong
 
 
 def test_by_length_names_unequal_sources() -> None:

@@ -89,7 +89,7 @@ def lecture_bleu(hypotheses: Sequence[str], *references: Sequence[str], language
         values.append(_precision_mean(words, best))
         length += len(words)
         reference_length += len(best)
-    value = 100 * min(1.0, length / reference_length) * float(np.mean(values))
+    value = 100 * min(1.0, length / max(reference_length, 1)) * float(np.mean(values))
     signature = f"nrefs:{len(references)}|case:mixed|tok:13a|formula:deck-002|mean-of-sentences|brevity:linear"
     return Score("lecture BLEU (non-standard)", value, signature)
 
@@ -128,10 +128,12 @@ def _measure(name: str, metric: Metric, hypotheses: Sequence[str], references: S
 
 
 def _precision_mean(words: Sequence[str], reference: Sequence[str]) -> float:
-    """The geometric mean of the clipped n-gram precisions, n = 1 … 4, of one sentence."""
+    """The geometric mean of the clipped n-gram precisions, n = 1 … 4, of one sentence; nothing for nothing is 1."""
     precisions = []
     for order in range(1, min(4, len(words)) + 1):
         counts = Counter(zip(*(words[start:] for start in range(order)), strict=False))
         allowed = Counter(zip(*(reference[start:] for start in range(order)), strict=False))
         precisions.append((counts & allowed).total() / counts.total())
-    return float(np.prod(precisions) ** (1 / len(precisions))) if precisions else 0.0
+    if not precisions:
+        return float(not reference)
+    return float(np.prod(precisions) ** (1 / len(precisions)))
