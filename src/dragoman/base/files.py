@@ -1,6 +1,7 @@
 """Writing so that a kill or a full disk at any moment leaves the old contents or the new ones, never a mixture."""
 
 import contextlib
+import ctypes
 import errno
 import fcntl
 import os
@@ -12,6 +13,7 @@ from pathlib import Path
 from dragoman.base.errors import ResourceError
 
 _SUFFIX = ".partial"
+_HERE, _SWAP = -100, 2  # AT_FDCWD; RENAME_EXCHANGE on Linux, RENAME_SWAP on macOS
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -27,32 +29,42 @@ def atomic_write(path: Path, content: bytes | str) -> None:
 
 @contextlib.contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """Gives a temporary sibling to fill; on leaving without an exception it becomes the file `path`, durably.
+    """Gives a path to write to; on leaving without an exception that file becomes `path`, durably.
 
-    Raises ResourceError as `atomic_write` does.
+    The path lies in a temporary folder, so a writer may make temporaries of its own beside it. Raises ResourceError as
+    `atomic_write` does.
     """
     path = Path(path).resolve()  # what a link points to is replaced, not the link
     if path.exists() and not path.is_file():
         raise ResourceError(f"cannot write {path}: it exists and is not a regular file")
-    with _temporary(path, folder=False) as temporary:
-        yield temporary
-        _sync(temporary)
-        os.replace(temporary, path)
+    with _temporary(path) as temporary:
+        file = temporary / path.name
+        yield file
+        _sync(file)
+        os.replace(file, path)
         _sync(path.parent)
 
 
 @contextlib.contextmanager
-def atomic_folder(path: Path) -> Iterator[Path]:
+def atomic_folder(path: Path, replace: bool = False) -> Iterator[Path]:
     """Gives a temporary sibling folder to fill; on leaving without an exception it durably becomes `path`.
 
-    Missing parents are made. Raises ResourceError as `atomic_write` does, and where `path` exists and is not empty: a
-    folder cannot be replaced in one step, so choose a new name or fill the folder with `move_into`.
+    Missing parents are made. replace: take the place of an existing folder, which is deleted with all that it holds.
+    Raises ResourceError as `atomic_write` does, and where `path` is not empty and not to be replaced.
     """
-    with _temporary(Path(path), folder=True) as temporary:
+    path = Path(path).absolute()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(path, error) from error
+    with _temporary(path) as temporary:
         yield temporary
         sync_tree(temporary)
-        os.rename(temporary, path)
-        _sync(Path(path).absolute().parent)
+        if replace and path.is_dir():
+            _exchange(temporary, path)
+        else:
+            os.rename(temporary, path)
+        _sync(path.parent)
 
 
 @contextlib.contextmanager
@@ -62,7 +74,7 @@ def move_into(folder: Path, last: str) -> Iterator[Path]:
     One by one: all are durable before the first is replaced, so only a kill between two renames can be seen; the file
     named `last` goes last and can tell. Raises ResourceError as `atomic_write` does.
     """
-    with _temporary(Path(folder) / "files", folder=True) as temporary:
+    with _temporary(Path(folder) / "files") as temporary:
         yield temporary
         sync_tree(temporary)
         for file in sorted(temporary.iterdir(), key=lambda file: (file.name == last, file.name)):
@@ -78,7 +90,7 @@ def remove_stale_temporaries(folder: Path) -> list[Path]:
     removed = []
     for path in sorted(Path(folder).glob(f".*{_SUFFIX}")):
         with contextlib.suppress(OSError), _locked(path):
-            _remove(path)
+            shutil.rmtree(path, ignore_errors=True)
             removed.append(path)
     return removed
 
@@ -107,14 +119,12 @@ def unwritable(path: Path, error: OSError) -> ResourceError:
 
 
 @contextlib.contextmanager
-def _temporary(path: Path, folder: bool) -> Iterator[Path]:
-    """A locked temporary sibling of `path`, removed when the body fails."""
+def _temporary(path: Path) -> Iterator[Path]:
+    """A locked temporary folder beside `path`, gone in the end with what is left in it."""
     with contextlib.ExitStack() as stack:
         try:
-            if folder:
-                path.parent.mkdir(parents=True, exist_ok=True)
             temporary = _sibling(path)
-            temporary.mkdir() if folder else temporary.touch(exist_ok=False)
+            temporary.mkdir()
             stack.enter_context(_locked(temporary))
         except OSError as error:
             raise unwritable(path, error) from error
@@ -126,7 +136,23 @@ def _temporary(path: Path, folder: bool) -> Iterator[Path]:
                 raise
             raise unwritable(path, error) from error
         finally:
-            _remove(temporary)
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _exchange(one: Path, other: Path) -> None:
+    """Swap two folders in one step (Linux: renameat2, macOS: renamex_np); where the system cannot, in three steps."""
+    library = ctypes.CDLL(None)
+    if hasattr(library, "renameat2"):
+        failed = library.renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _SWAP)
+    elif hasattr(library, "renamex_np"):
+        failed = library.renamex_np(os.fsencode(one), os.fsencode(other), _SWAP)
+    else:
+        failed = True
+    if failed:
+        aside = _sibling(other)
+        os.rename(other, aside)
+        os.rename(one, other)
+        os.rename(aside, one)
 
 
 def _sibling(path: Path) -> Path:
@@ -136,7 +162,7 @@ def _sibling(path: Path) -> Path:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold the kernel's lock on a file or folder; it dies with the process. Raises OSError where another holds it."""
+    """Hold the kernel's lock on a folder; it dies with the process. Raises OSError where another holds it."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -151,10 +177,3 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)

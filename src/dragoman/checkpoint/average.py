@@ -1,0 +1,59 @@
+"""The mean of several checkpoints' parameters (Vaswani et al. 2017, section 6.1: the last 5 or 20)."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from dragoman.base.errors import ModelError
+from dragoman.checkpoint.folder import CONFIG, PARAMETERS, read_config, read_meta, write_model_folder
+from dragoman.checkpoint.tensors import load_tensors
+from dragoman.text.tokenizers import Tokenizers
+
+
+def average_parameters(folders: Sequence[Path]) -> dict[str, Tensor]:
+    """The mean of each parameter over model folders, summed in float64, in the first one's number types.
+
+    Raises ModelError when there is no folder, one is damaged, or their names and shapes differ.
+    """
+    if not folders:
+        raise ModelError("no checkpoint to average; name at least one model folder")
+    sums: dict[str, Tensor] = {}
+    kinds: dict[str, torch.dtype] = {}
+    for folder in folders:
+        stored, _ = load_tensors(Path(folder) / PARAMETERS)
+        if not sums:
+            kinds = {name: tensor.dtype for name, tensor in stored.items()}
+            sums = {name: torch.zeros(tensor.shape, dtype=torch.float64) for name, tensor in stored.items()}
+        wrong = sorted(sums.keys() ^ stored.keys())
+        wrong += [name for name in sums if name in stored and stored[name].shape != sums[name].shape]
+        if wrong:
+            raise ModelError(f"{folder} and {folders[0]} are different models: {', '.join(wrong[:5])} differ")
+        for name, tensor in stored.items():
+            sums[name] += tensor.double()
+    return {name: (total / len(folders)).to(kinds[name]) for name, total in sums.items()}
+
+
+def average_folders(folders: Sequence[Path], out: Path) -> None:
+    """Write the model folder `out`: the mean of `folders`, with the last one's settings and tokenizers, without scores.
+
+    Raises ModelError as `average_parameters` does, when the vocabularies or architectures differ, and when `out` is
+    there and is no model folder.
+    """
+    out = Path(out)
+    parameters = average_parameters(folders)
+    metas = [read_meta(Path(folder)) for folder in folders]
+    tokenizers = [Tokenizers.load(Path(folder)) for folder in folders]
+    models = [read_config(Path(folder))["model"] for folder in folders]
+    for folder, vocabulary, model in zip(folders, tokenizers, models, strict=True):
+        if vocabulary.fingerprint != tokenizers[-1].fingerprint:
+            raise ModelError(f"{folder} and {folders[-1]} have different vocabularies, so their mean means nothing")
+        if model != models[-1]:
+            raise ModelError(f"{folder} and {folders[-1]} have different sections model in {CONFIG}")
+    if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or (out / PARAMETERS).is_file())):
+        raise ModelError(f"{out} is there already and is not a model folder; choose another name")
+    steps = tuple(sorted({step for meta in metas for step in (meta.averaged_steps or (meta.step,))}))
+    meta = metas[-1].model_copy(update={"step": max(steps), "averaged_steps": steps, "scores": ()})
+    config_yaml = (Path(folders[-1]) / CONFIG).read_text(encoding="utf-8")
+    write_model_folder(out, parameters, config_yaml, tokenizers[-1], meta)

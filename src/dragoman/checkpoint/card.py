@@ -1,0 +1,69 @@
+"""The model card: what a stranger should know before using a model (Mitchell et al. 2019, "Model Cards")."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.checkpoint.meta import Meta
+
+UNKNOWN = "not stated"
+
+
+def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
+    """Markdown for `README.md`. config: the run's resolved settings; parameters: how many values were trained."""
+    languages = f"{meta.source_language or 'source'} → {meta.target_language or 'target'}"
+    origin = (
+        f"the mean of steps {', '.join(map(str, meta.averaged_steps))}" if meta.averaged_steps else f"step {meta.step}"
+    )
+    model = config.get("model")
+    facts = {
+        "Languages": languages if meta.source_language or meta.target_language else UNKNOWN,
+        "Licence": meta.licence or f"{UNKNOWN}: ask whoever trained it before passing it on",
+        "Parameters": f"{parameters:,}, {origin}",
+        "Architecture": ", ".join(_outline(model)) if isinstance(model, Mapping) else UNKNOWN,
+        "Made with": ", ".join(f"{name} {number}" for name, number in meta.libraries.items()) or UNKNOWN,
+    }
+    lines = [f"# Translation model, {languages}", "", *_table(("", ""), facts.items()), "", "## Scores", ""]
+    if meta.scores:
+        rows = [(score.metric, f"{score.value:.2f}", score.data, _code(score.signature)) for score in meta.scores]
+        lines += _table(("metric", "value", "measured on", "signature"), rows)
+    else:
+        lines += ["None recorded."]
+    lines += ["", "## Data", ""]
+    if meta.data:
+        lines += _table(("data set", "fingerprint"), ((name, _code(print_)) for name, print_ in meta.data.items()))
+    else:
+        lines += ["Not recorded."]
+    lines += [
+        "",
+        "## Use",
+        "",
+        "`dragoman translate FOLDER < source.txt > target.txt`, or in Python "
+        "`dragoman.Translator.load(FOLDER).translate([…])`. All settings of the training run are in `config.yaml`.",
+        "",
+        "It has learned from the data above and translates text like it best; expect errors elsewhere, and wrong names "
+        "and numbers anywhere. Nobody has checked it for bias.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _outline(model: Mapping[str, Any]) -> list[str]:
+    """`model`'s plain values by name, those of its groups with the group's name before."""
+    found = []
+    for name, value in model.items():
+        if isinstance(value, Mapping):
+            found += [f"{name}.{part}" for part in _outline(value)]
+        elif value is not None:
+            found.append(f"{name} {value}")
+    return found
+
+
+def _table(header: tuple[str, ...], rows: Any) -> list[str]:
+    lines = [header, ("---",) * len(header), *rows]
+    return [
+        "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in line) + " |" for line in lines
+    ]
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""

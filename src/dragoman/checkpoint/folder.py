@@ -1,0 +1,210 @@
+"""A model folder: everything that translating takes, in files that hold no code."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from dragoman.base.errors import ConfigError, ModelError, ResourceError
+from dragoman.base.files import atomic_folder, move_into
+from dragoman.base.log import warn
+from dragoman.base.memory import available_memory
+from dragoman.base.settings import parse_settings
+from dragoman.base.yaml import parse_yaml
+from dragoman.checkpoint.card import model_card
+from dragoman.checkpoint.meta import FORMAT_VERSION, Meta, dump_meta, parse_meta
+from dragoman.checkpoint.tensors import Shape, load_tensors, read_shapes, save_tensors
+from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.text.tokenizers import Tokenizers
+
+PARAMETERS, CONFIG, META, CARD = "model.safetensors", "config.yaml", "meta.json", "README.md"
+_FLOATING = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
+_MOST_LISTED = 20
+_LARGE = 65_536  # a setting up to this size can be built without harm, whatever the file holds
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model folder in memory. config: the resolved settings of its training run."""
+
+    model: Seq2Seq
+    tokenizers: Tokenizers
+    meta: Meta
+    config: dict[str, Any]
+
+
+def model_parameters(model: torch.nn.Module) -> dict[str, Tensor]:
+    """What a model folder stores: parameters and persistent buffers by name, tied ones under their first name only."""
+    named: dict[int, tuple[str, Tensor]] = {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        named.setdefault(id(tensor), (name, tensor))
+    return dict(named.values())
+
+
+def write_model_folder(
+    folder: Path, parameters: Mapping[str, Tensor], config_yaml: str, tokenizers: Tokenizers, meta: Meta
+) -> None:
+    """Write a model folder: a new one appears in one step, an existing one's files are replaced once all are written.
+
+    parameters: unique tensors by name (`model_parameters`); config_yaml: the resolved settings, with a `model` section.
+    Raises ResourceError when the disk is full; what stood there before is then intact.
+    """
+    folder = Path(folder)
+    exists = folder.is_dir() and any(folder.iterdir())
+    with move_into(folder, last=META) if exists else atomic_folder(folder) as staged:
+        tokenizers.save(staged)
+        (staged / CONFIG).write_text(config_yaml, encoding="utf-8")
+        labels = {"format_version": str(FORMAT_VERSION), "step": str(meta.step)}
+        save_tensors(staged / PARAMETERS, parameters, labels)
+        count = sum(tensor.numel() for tensor in parameters.values())
+        card = model_card(meta, parse_yaml(config_yaml, CONFIG).content, count)
+        (staged / CARD).write_text(card, encoding="utf-8")
+        (staged / META).write_text(dump_meta(meta), encoding="utf-8")
+        kept = {path.name for path in staged.iterdir()}
+    for other in folder.glob("tokenizer*.json"):  # an earlier model's, with the vocabularies shared otherwise
+        if other.name not in kept:
+            other.unlink()
+
+
+def read_meta(folder: Path) -> Meta:
+    """What the folder's `meta.json` says. Raises ModelError when it is no model folder or of another format version."""
+    _check_files(Path(folder))
+    return parse_meta(_read(Path(folder) / META), str(Path(folder) / META))
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The resolved settings in `config.yaml`, not checked. Raises ModelError when it is damaged or missing."""
+    path = Path(folder) / CONFIG
+    try:
+        content = parse_yaml(_read(path), str(path)).content
+    except ConfigError as error:
+        raise ModelError(f"{error}. Copy the model folder again from its origin") from None
+    if not isinstance(content.get("model"), dict):
+        raise ModelError(f"{path} has no section model, so the architecture is unknown")
+    return dict(content)
+
+
+def load_model_folder(folder: Path, device: torch.device) -> LoadedModel:
+    """Read a model folder, ready to translate (evaluation mode) on `device`.
+
+    Raises ModelError that lists all that does not fit (files, parameters by name and shape, vocabulary sizes), before
+    a parameter is read or filled; ResourceError when they do not fit the memory.
+    """
+    folder = Path(folder)
+    meta = read_meta(folder)
+    config = read_config(folder)
+    tokenizers = Tokenizers.load(folder)
+    path = folder / PARAMETERS
+    shapes, labels = read_shapes(path)
+    try:
+        model_config = parse_settings(config["model"], ModelConfig, f"in section model of {folder / CONFIG}")
+        _check_plausible(config["model"], shapes, folder)
+        with _no_draws():
+            model = build_model(model_config, tokenizers.source.size, tokenizers.target.size)
+    except (ConfigError, RuntimeError) as error:
+        raise ModelError(f"{folder} cannot be loaded: {error}") from None
+    expected = model_parameters(model)
+    validate(expected, shapes, path, tokenizers)
+    needed, free = sum(tensor.numel() * tensor.element_size() for tensor in expected.values()), available_memory()
+    if needed > free:
+        raise ResourceError(f"{path} needs {needed / 2**20:,.0f} MiB, but only {free / 2**20:,.0f} MiB are free")
+    stored, _ = load_tensors(path)
+    with torch.no_grad():
+        for name, tensor in expected.items():
+            tensor.copy_(stored[name])
+    return LoadedModel(_place(model, device).eval(), tokenizers, _agreed(meta, labels, folder), config)
+
+
+def validate(expected: Mapping[str, Tensor], shapes: Mapping[str, Shape], path: Path, tokenizers: Tokenizers) -> None:
+    """Compare a file's header with the parameters that a model has. Raises ModelError that lists every difference."""
+    wrong = [f"missing: {name} {tuple(tensor.shape)}" for name, tensor in expected.items() if name not in shapes]
+    wrong += [f"unknown: {name} {shape.size}" for name, shape in shapes.items() if name not in expected]
+    vocabulary = False
+    for name, tensor in expected.items():
+        size = tuple(tensor.shape)
+        found = shapes.get(name, Shape(size, "F32"))
+        if found.size != size:
+            wrong.append(f"wrong shape: {name} is {found.size}, the configuration asks for {size}")
+            vocabulary |= (
+                size[:1] in ((tokenizers.source.size,), (tokenizers.target.size,)) and found.size[1:] == size[1:]
+            )
+        elif tensor.is_floating_point() != (found.kind in _FLOATING):
+            wrong.append(f"wrong type: {name} is {found.kind}, not {tensor.dtype}")
+    if not wrong:
+        return
+    more = [f"… and {len(wrong) - _MOST_LISTED} more"] if len(wrong) > _MOST_LISTED else []
+    listed = "\n  ".join([*wrong[:_MOST_LISTED], *more])
+    if vocabulary:
+        sizes = f"{tokenizers.source.size} and {tokenizers.target.size}"
+        advice = f"The tokenizers have {sizes} entries: they and the parameters come from different runs"
+    else:
+        advice = f"{CONFIG} and {PARAMETERS} come from different runs, or one of them was edited"
+    raise ModelError(f"{path} does not fit its model ({len(wrong)} differences):\n  {listed}\n{advice}.")
+
+
+def _check_files(folder: Path) -> None:
+    if not folder.exists():
+        raise ModelError(f"there is no model folder {folder}")
+    if not folder.is_dir():
+        raise ModelError(f"{folder} is a file; give the model folder, which holds {PARAMETERS}, {CONFIG} and {META}")
+    missing = [name for name in (PARAMETERS, CONFIG, META) if not (folder / name).is_file()]
+    missing += [] if list(folder.glob("tokenizer*.json")) else ["tokenizer.json"]
+    if missing:
+        checkpoints = sorted(folder.glob("checkpoints/step-*"))
+        advice = f"; its training has not finished, but {checkpoints[-1]} can be used" if checkpoints else ""
+        raise ModelError(f"{folder} is not a model folder: {', '.join(missing)} missing{advice}")
+
+
+def _check_plausible(section: Mapping[str, Any], shapes: Mapping[str, Shape], folder: Path) -> None:
+    """Refuse sizes that no tensor of the file comes near, before building them: a hostile number would never end."""
+    largest = max((size for shape in shapes.values() for size in shape.size), default=0)
+    for name, value in section.items():
+        if isinstance(value, Mapping):
+            _check_plausible(value, shapes, folder)
+        elif isinstance(value, int) and value > (len(shapes) if name == "layers" else max(largest, _LARGE)):
+            raise ModelError(f"{folder / CONFIG} asks for {name}={value}, far more than {PARAMETERS} holds")
+
+
+def _agreed(meta: Meta, labels: Mapping[str, str], folder: Path) -> Meta:
+    """`meta`, without its scores where a kill between two renames left it beside parameters of another step."""
+    step = labels.get("step", "")
+    if not step.isdecimal() or int(step) == meta.step:
+        return meta
+    warn(f"{folder / META} describes step {meta.step}, but the parameters are of step {step}: its scores are left out")
+    return meta.model_copy(update={"step": int(step), "scores": (), "averaged_steps": ()})
+
+
+def _place(model: Seq2Seq, device: torch.device) -> Seq2Seq:
+    try:
+        return model.to(device)
+    except torch.OutOfMemoryError as error:
+        raise ResourceError(f"the model does not fit the memory of {device}; try --device cpu") from error
+    except (RuntimeError, AssertionError) as error:
+        raise ResourceError(f"cannot use the device {device}: {error}") from error
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelError(f"cannot read {path}: {error}") from None
+
+
+class _NoDraws(TorchFunctionMode):
+    """Leaves random fills out: they would take seconds and be overwritten, and touch memory before it is validated."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(func, "__name__", "") in ("normal_", "uniform_"):
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **(kwargs or {}))
+
+
+@contextmanager
+def _no_draws() -> Iterator[None]:
+    with torch.random.fork_rng(devices=[]), _NoDraws():
+        yield

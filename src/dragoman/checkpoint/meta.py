@@ -1,0 +1,75 @@
+"""`Meta`: what a model folder says of its parameters."""
+
+import json
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+from pydantic import Field
+
+from dragoman.base.config import Config
+from dragoman.base.errors import ModelError
+from dragoman.base.settings import parse_settings
+
+FORMAT_VERSION = 1
+_LIBRARIES = ("dragoman", "torch", "tokenizers", "safetensors", "numpy")
+
+
+class Score(Config):
+    """One measurement of the model."""
+
+    metric: str = Field(description="what was measured, such as BLEU or perplexity")
+    value: float = Field(description="the figure, in the metric's own unit")
+    signature: str = Field(
+        "", description="how it was measured, as sacreBLEU writes it; empty where there is no choice"
+    )
+    data: str = Field("", description="what it was measured on, such as a file's name")
+
+
+def library_versions() -> dict[str, str]:
+    """The versions of Python and of the libraries whose change could change a model."""
+    found = {"python": platform.python_version()}
+    for name in _LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+class Meta(Config):
+    """The content of `meta.json`."""
+
+    format_version: int = Field(FORMAT_VERSION, description="version of the folder's layout")
+    step: int = Field(ge=0, description="updates that the parameters have seen")
+    averaged_steps: tuple[int, ...] = Field((), description="the steps whose mean the parameters are, if an average")
+    source_language: str | None = Field(None, description="language code of the source, such as en")
+    target_language: str | None = Field(None, description="language code of the target, such as de")
+    licence: str | None = Field(None, description="licence of the parameters, as an SPDX identifier")
+    scores: tuple[Score, ...] = Field((), description="what the model has reached")
+    libraries: dict[str, str] = Field(default_factory=library_versions, description="versions it was made with")
+    data: dict[str, str] = Field({}, description="fingerprint of each data set that it has seen, by name")
+
+
+def dump_meta(meta: Meta) -> str:
+    """`meta.json`'s text."""
+    return json.dumps(meta.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
+
+
+def parse_meta(text: str, name: str) -> Meta:
+    """Read `meta.json`'s text; `name` names the file. Raises ModelError when it is damaged or of another version."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{name} is damaged: {error}. Copy the model folder again from its origin") from None
+    if not isinstance(content, dict) or not isinstance(content.get("format_version"), int):
+        raise ModelError(f"{name} is not dragoman's: it has no format_version")
+    found = content["format_version"]
+    if found != FORMAT_VERSION:
+        raise ModelError(
+            f"{name}: the model folder has format {found}, but this dragoman reads format {FORMAT_VERSION}; "
+            + ("update dragoman" if found > FORMAT_VERSION else "convert it with the dragoman that wrote it")
+        )
+    try:
+        return parse_settings(content, Meta, name)
+    except Exception as error:
+        raise ModelError(f"{name} is damaged: {error}") from None

@@ -1,0 +1,179 @@
+"""A run folder: finished checkpoints, and the snapshots that training resumes from."""
+
+import fcntl
+import json
+import os
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from torch import Tensor
+
+from dragoman.base.errors import ModelError, ResourceError
+from dragoman.base.files import atomic_folder, remove_folder, remove_stale_temporaries, unwritable
+from dragoman.base.log import warn
+from dragoman.checkpoint.tensors import load_tensors, save_tensors
+
+KEPT_SNAPSHOTS = 2
+"""Training snapshots that stay: the newest, and the one before in case that the newest is damaged on the disk."""
+
+_STEP = re.compile(r"step-(\d{8,})")
+_STATE = "state.json"
+
+
+@dataclass(frozen=True)
+class TrainingSnapshot:
+    """All that resuming takes. tensors: file stem (`model`, `optimiser`, `average`) → tensors by name."""
+
+    step: int
+    tensors: dict[str, dict[str, Tensor]]
+    state: dict[str, Any]
+    folder: Path
+
+
+class CheckpointStore:
+    """Owns a run folder while it is open: `checkpoints/step-…` (model folders) and `training/step-…` (snapshots).
+
+    Raises ResourceError when another process has the folder open or it cannot be written to. Close it, or use `with`.
+    """
+
+    def __init__(self, run_folder: Path) -> None:
+        self.run_folder = Path(run_folder)
+        self._checkpoints, self._training = self.run_folder / "checkpoints", self.run_folder / "training"
+        try:
+            for folder in (self._checkpoints, self._training):
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise unwritable(self.run_folder, error) from None
+        self._lock = _lock(self.run_folder / ".lock")
+        for folder in (self.run_folder, self._checkpoints, self._training):
+            remove_stale_temporaries(folder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let other processes open the folder. The kernel does so too when the process ends in any way."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def checkpoint_folder(self, step: int) -> Path:
+        """Where the model folder of `step` belongs."""
+        return self._checkpoints / f"step-{step:08d}"
+
+    def checkpoints(self) -> list[Path]:
+        """The model folders, by step."""
+        return list_checkpoints(self.run_folder)
+
+    def prune(self, keep: set[Path]) -> None:
+        """Delete the checkpoints that are not in `keep`."""
+        kept = {path.resolve() for path in keep}
+        for folder in self.checkpoints():
+            if folder.resolve() not in kept:
+                remove_folder(folder)
+
+    def discard_after(self, step: int) -> None:
+        """Delete checkpoints and snapshots newer than `step`, as a run that resumes there will make them again."""
+        for parent in (self._checkpoints, self._training):
+            for found, folder in reversed(_steps(parent)):
+                if found > step:
+                    remove_folder(folder)
+
+    def commit_training(self, step: int, tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> None:
+        """Store a snapshot in one step, durably, then delete all but the newest `KEPT_SNAPSHOTS`.
+
+        tensors: file stem → tensors by name; state: what JSON can hold. Raises ResourceError when the disk is full; the
+        earlier snapshots are then intact.
+        """
+        with atomic_folder(self._training / f"step-{step:08d}", replace=True) as folder:
+            sums = {}
+            for stem, named in tensors.items():
+                file = folder / f"{stem}.safetensors"
+                save_tensors(file, named, {"step": str(step)})
+                sums[file.name] = _checksum(file)
+            content = {"step": step, "checksums": sums, "state": dict(state)}
+            (folder / _STATE).write_text(json.dumps(content, indent=1), encoding="utf-8")
+        for _, old in _steps(self._training)[:-KEPT_SNAPSHOTS]:
+            remove_folder(old)
+
+    def latest_training(self) -> TrainingSnapshot | None:
+        """The newest snapshot that loads whole, past damaged ones, which are warned about; None where there is none.
+
+        Raises ModelError when there are snapshots and all are damaged: starting anew must be the user's choice.
+        """
+        found = _steps(self._training)
+        for step, folder in reversed(found):
+            try:
+                return _load(step, folder)
+            except ModelError as error:
+                warn(f"cannot resume from {folder}: {error}")
+        if found:
+            raise ModelError(f"no training state in {self._training} can be loaded; start anew in another folder")
+        return None
+
+
+def list_checkpoints(run_folder: Path) -> list[Path]:
+    """The model folders of a run, by step, without opening it."""
+    return [folder for _, folder in _steps(Path(run_folder) / "checkpoints")]
+
+
+def _steps(parent: Path) -> list[tuple[int, Path]]:
+    names = [(_STEP.fullmatch(path.name), path) for path in parent.iterdir()] if parent.is_dir() else []
+    return sorted((int(name[1]), path) for name, path in names if name and path.is_dir())
+
+
+def _load(step: int, folder: Path) -> TrainingSnapshot:
+    try:
+        content = json.loads((folder / _STATE).read_text(encoding="utf-8"))
+        sums, state = dict(content["checksums"]), dict(content["state"])
+        stored = int(content["step"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{folder / _STATE} is damaged or missing: {error!r}") from None
+    if stored != step:
+        raise ModelError(f"{folder / _STATE} is of step {stored}; the folder was renamed")
+    tensors = {}
+    for name, checksum in sums.items():
+        file = folder / name
+        tensors[file.stem], _ = load_tensors(file)
+        if _checksum(file) != checksum:
+            raise ModelError(f"{file} has changed since it was written: its checksum differs")
+    return TrainingSnapshot(step, tensors, state, folder)
+
+
+def _checksum(file: Path) -> int:
+    """CRC-32: safetensors notices a file that was cut, but not one whose values have changed."""
+    total = 0
+    with file.open("rb") as content:
+        while block := content.read(1 << 20):
+            total = zlib.crc32(block, total)
+    return total
+
+
+def _lock(path: Path) -> int:
+    """Take the kernel's lock on `path`, which no killed process can leave behind; gives the descriptor to close."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise unwritable(path, error) from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        owner = os.read(descriptor, 32).decode(errors="replace").strip()
+        os.close(descriptor)
+        raise ResourceError(
+            f"{path.parent} is in use by process {owner or 'unknown'}, which trains into it; wait for it or choose "
+            f"another folder"
+        ) from None
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, f"{os.getpid()}\n".encode())
+    return descriptor

@@ -1,0 +1,91 @@
+"""Named tensors in a safetensors file: written atomically, read without running any code from the file."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import safetensors
+import safetensors.torch
+from torch import Tensor
+
+from dragoman.base.errors import ModelError
+from dragoman.base.files import atomic_file, unwritable
+
+_OPENINGS = {
+    b"PK\x03\x04": "a PyTorch pickle, which dragoman never opens because it can run code; convert it to safetensors",
+    b"\x80": "a pickle, which dragoman never opens because it can run code; convert it to safetensors",
+    b"version https://git-lfs": "a pointer of Git LFS; fetch the file itself with git lfs pull",
+}
+
+
+class Shape(NamedTuple):
+    """What a file's header says of one tensor: its size and safetensors' name of its number type, such as F32."""
+
+    size: tuple[int, ...]
+    kind: str
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    """Write `tensors` in one step; names that share memory (tied parameters) must be given once.
+
+    Raises ResourceError when the disk is full; the previous file is then intact.
+    """
+    ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    with atomic_file(path) as file:
+        try:
+            safetensors.torch.save_file(ready, file, dict(metadata))
+        except safetensors.SafetensorError as error:
+            number = re.search(r"os error (\d+)", str(error))
+            if number is None:
+                raise
+            raise unwritable(Path(path), OSError(int(number[1]), os.strerror(int(number[1])))) from error
+        _allow_others(file)
+
+
+def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of a file, on the CPU, and its metadata.
+
+    Raises ModelError for a file that is missing, cut off, too long, or no safetensors file. Its header's sizes are
+    checked against the file's before memory is taken.
+    """
+    with _opened(path) as file:
+        return {name: file.get_tensor(name) for name in sorted(file.keys())}, dict(file.metadata() or {})
+
+
+def read_shapes(path: Path) -> tuple[dict[str, Shape], dict[str, str]]:
+    """What `load_tensors` would give, read from the header alone. Raises ModelError as it does."""
+    with _opened(path) as file:
+        slices = {name: file.get_slice(name) for name in sorted(file.keys())}
+        shapes = {name: Shape(tuple(part.get_shape()), part.get_dtype()) for name, part in slices.items()}
+        return shapes, dict(file.metadata() or {})
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    path = Path(path)
+    if not path.is_file():
+        raise ModelError(f"{path} {'is not a file' if path.exists() else 'does not exist'}")
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            yield file
+    except (safetensors.SafetensorError, OSError, ValueError) as error:
+        with path.open("rb") as start:
+            opening = start.read(32)
+        for signature, what in _OPENINGS.items():
+            if opening.startswith(signature):
+                raise ModelError(f"{path} is {what}") from error
+        size = path.stat().st_size
+        raise ModelError(
+            f"{path} ({size:,} bytes) is damaged or no safetensors file: {error}. Copy it again from its origin, or "
+            f"use another checkpoint"
+        ) from error
+
+
+def _allow_others(file: Path) -> None:
+    """Give the file the mode that any new file gets; the library leaves it readable by its owner only."""
+    mask = os.umask(0)
+    os.umask(mask)
+    file.chmod(0o666 & ~mask)
