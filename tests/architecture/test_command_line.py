@@ -1,0 +1,124 @@
+"""The frozen command line, and that the documents use no command, option, setting or link that does not exist."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from dragoman.base.config import Config
+from dragoman.base.settings import load_settings
+from dragoman.cli.main import app
+from dragoman.train.config import RunConfig
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
+# What users and their scripts rely on. Adding is free; removing or renaming breaks them.
+FROZEN = {
+    "train": "--source --target --valid-source --valid-target --out --resume",
+    "translate": "--beam --batch-size --nbest --length-penalty --scores",
+    "score": "--source --target",
+    "evaluate": "--reference --hypothesis --source",
+    "average": "--out -o",
+    "data check": "--source --target",
+    "demo": "--out",
+}
+FROZEN_SETTINGS = ("max_steps", "max_minutes", "checkpoint_every", "validate_every", "seed")
+
+
+def command(words: list[str]) -> tuple[Any, list[str]]:
+    """The command that `words` name, and the words after it."""
+    found: Any = typer.main.get_command(app)
+    while words and words[0] in getattr(found, "commands", {}):
+        found, words = found.commands[words[0]], words[1:]
+    return found, words
+
+
+def options(found: Any) -> set[str]:
+    own = {name for parameter in found.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    return own | {"-h", "--help"}
+
+
+def documented_commands() -> list[tuple[str, str]]:
+    """Every `dragoman …` line in the code blocks of the documents, with the document's name."""
+    found = []
+    for document in DOCUMENTS:
+        for block in re.findall(r"```\w*\n(.*?)```", document.read_text(encoding="utf-8"), re.DOTALL):
+            for line in re.sub(r"\\\n\s*", " ", block).split("\n"):
+                if match := re.search(r"(?:^|[|=\d] )dragoman (?!/)(.*)", line):
+                    found.append((document.name, match[1]))
+    return found
+
+
+@pytest.mark.parametrize("verb", FROZEN)
+def test_the_frozen_command_line(verb: str) -> None:
+    found, rest = command(verb.split())
+    assert not rest, f"there is no verb {verb}"
+    assert set(FROZEN[verb].split()) <= options(found)
+
+
+def test_the_frozen_settings() -> None:
+    assert set(FROZEN_SETTINGS) <= set(RunConfig.model_fields["train"].annotation.model_fields)  # type: ignore[union-attr]
+
+
+def test_documented_commands_exist() -> None:
+    commands = documented_commands()
+    assert len(commands) >= 10
+    for document, line in commands:
+        words = [word for word in shlex.split(re.sub(r"<\(.*?\)", "FILE", line), comments=True) if word not in "…>"]
+        found, rest = command(words)
+        where = f"{document}: dragoman {line}"
+        assert not hasattr(found, "commands") or not rest or rest[0] in {"--help", "VERB"}, f"no such verb in {where}"
+        for word in rest:
+            if word.startswith("-") and rest[0] != "VERB":
+                assert word.partition("=")[0] in options(found), f"no option {word} in {where}"
+
+
+def test_documented_settings_exist() -> None:
+    keys = set()
+    for document in DOCUMENTS:
+        keys |= set(re.findall(r"\b((?:data|text|model|train|search)(?:\.[a-z_]+)+)=", document.read_text("utf-8")))
+    assert keys
+    for key in keys:
+        here: Any = RunConfig
+        for name in key.split("."):
+            assert isinstance(here, type), f"{key} is documented, but is no setting"
+            assert issubclass(here, Config), f"{key} is documented, but is no setting"
+            assert name in here.model_fields, f"{key} is documented, but {here.__name__} has no {name}"
+            here = here.model_fields[name].annotation
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    broken = [
+        link
+        for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text)
+        if "://" not in link and not (document.parent / link).exists()
+    ]
+    assert not broken
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.name)
+def test_recipes_are_valid(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAGOMAN_DATA", "somewhere")
+    config = load_settings(recipe, [], RunConfig)
+    assert config.data.train.files
+    assert set(config.data.train.files).isdisjoint(config.data.valid.files)
+
+
+def test_help_answers_without_torch() -> None:
+    program = (
+        "import sys; from dragoman.cli.main import main; code = main(['train', '--help']); "
+        "sys.exit(code or ('torch' in sys.modules))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT / "src", capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr or "`dragoman train --help` imports torch: import it inside the verb"
+    assert "--valid-source" in result.stdout
