@@ -54,7 +54,8 @@ def parse_settings(mapping: Mapping[str, Any], config: type[C], origin: str) -> 
 
 def dump_settings(config: BaseModel) -> str:
     """YAML that `load_settings` reads back as an equal config."""
-    return dump_yaml(_map_text(config.model_dump(mode="json"), lambda text, key: re.sub(r"\$(?=\$*\{)", "$$$$", text)))
+    escaped = _map_text(config.model_dump(mode="json"), lambda text, key: _VARIABLE.sub(r"$\g<0>", text))
+    return dump_yaml(escaped)
 
 
 def _check(settings: Any, config: type[C], origin: Callable[[Key], str]) -> C:

@@ -37,7 +37,13 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    pass
+    def represent_str(self, text: str) -> yaml.ScalarNode:
+        # Unquoted, line ends such as U+0085 would come back as blanks.
+        style = None if text.isprintable() else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)
 
 
 _Loader.yaml_implicit_resolvers = {}
