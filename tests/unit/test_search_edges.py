@@ -88,7 +88,7 @@ def test_forbidding_does_not_change_the_log_probabilities_of_the_rest() -> None:
 
 def test_minimum_length_puts_the_end_off() -> None:
     decoder = Fixed([0.0, 0.0, 9.0, 0.0, 1.0, 0.5])
-    for least in (0, 1, 4, 50):  # 50 is longer than the longest output of 22 would be
+    for least in (0, 1, 4, 50):  # 50 is longer than the longest output would be
         (found,) = search(decoder, memory(1), SearchConfig(minimum_length=least, beam=1))
         assert found[0].tokens == (A,) * least
         assert found[0].finished

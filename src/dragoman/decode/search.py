@@ -32,7 +32,7 @@ class SearchConfig(Config):
         ge=0,
         description="Longest output = length_factor · source tokens + length_margin (tokens, end included).",
     )
-    length_margin: int = Field(default=20, ge=1, description="The constant part of the longest output, in tokens.")
+    length_margin: int = Field(default=10, ge=1, description="The constant part of the longest output, in tokens.")
     minimum_length: int = Field(default=0, ge=0, description="Tokens that an output has at least, its end not counted.")
     forbid: tuple[int, ...] = Field(
         default=(PAD, BOS, UNK),
@@ -129,7 +129,7 @@ def search(
     state = decoder.start(memory)
     alive = np.arange(count)  # the sentences that are still in the batch
     tokens = torch.full((count, 1), BOS, dtype=torch.int64, device=device)
-    totals = torch.zeros(count, 1, device=device)  # (B, width) summed log-probabilities, −inf for an empty place
+    totals = torch.zeros(count, 1, dtype=torch.float32, device=device)  # (B, width) summed log-probabilities, −inf for an empty place
     history = torch.empty(count, 0, dtype=torch.int64, device=device)  # (R, tokens so far)
     length = 0
     while True:
