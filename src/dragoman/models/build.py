@@ -3,7 +3,18 @@
 from dragoman.base.errors import ConfigError
 from dragoman.models.seq2seq import PRESETS, ModelConfig, Seq2Seq
 
-__all__ = ["PRESETS", "ModelConfig", "Seq2Seq", "build_model", "count_parameters"]
+__all__ = ["PRESETS", "ModelConfig", "Seq2Seq", "build_model", "count_parameters", "resolve_preset"]
+
+# Pairs below which the smaller preset generalises better: on 29,000 pairs Wu et al. 2021 find tiny 2.7 BLEU above base.
+_LARGEST_CORPUS = {"tiny": 100_000, "small": 1_000_000}
+
+
+def resolve_preset(config: ModelConfig, pairs: int) -> ModelConfig:
+    """The config with `preset: auto` replaced by the preset for a corpus of so many pairs."""
+    if config.preset != "auto":
+        return config
+    preset = next((name for name, largest in _LARGEST_CORPUS.items() if pairs <= largest), "base")
+    return ModelConfig.model_validate({**config.model_dump(exclude_unset=True), "preset": preset})
 
 
 def build_model(config: ModelConfig, source_size: int, target_size: int) -> Seq2Seq:

@@ -56,7 +56,9 @@ class State:
         sentences = torch.div(rows[::width], self.width, rounding_mode="floor")
 
         def take(tensor: Tensor) -> Tensor:
-            same = len(sentences) == len(tensor) and torch.equal(sentences, torch.arange(len(tensor), device=rows.device))
+            same = len(sentences) == len(tensor) and torch.equal(
+                sentences, torch.arange(len(tensor), device=rows.device)
+            )
             return tensor if same else tensor.index_select(0, sentences)
 
         return State(

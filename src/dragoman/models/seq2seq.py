@@ -30,7 +30,9 @@ PRESETS: dict[str, dict[str, Any]] = {
 class ModelConfig(Config):
     """The assembled model. `preset` gives values that the other keys override one by one."""
 
-    preset: str | None = Field("small", description="tiny, small, base or big: values for all that is not set")
+    preset: str | None = Field(
+        "auto", description="tiny, small, base or big: values for all that is not set; auto: by the size of the corpus"
+    )
     width: int = Field(256, ge=2, description="model width d: embeddings and layer inputs (paper: 512)")
     encoder: TransformerConfig = Field(TransformerConfig(), description="the source side's layers")
     decoder: TransformerConfig = Field(TransformerConfig(), description="the target side's layers")
@@ -44,8 +46,8 @@ class ModelConfig(Config):
     def _fill_from_preset(cls, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
-        preset = values.get("preset", "small")
-        if preset is None:
+        preset = values.get("preset", "auto")
+        if preset in (None, "auto"):
             return values
         if preset not in PRESETS:
             raise ValueError(f"there is no preset '{preset}'; choose one of {', '.join(PRESETS)}")
@@ -79,7 +81,9 @@ class Seq2Seq(nn.Module):
         super().__init__()
         source = token_table(source_size, config.width)
         target = source if config.tie_embeddings else token_table(target_size, config.width)
-        projection = Projection(target.weight if config.tie_projection else token_table(target_size, config.width).weight)
+        projection = Projection(
+            target.weight if config.tie_projection else token_table(target_size, config.width).weight
+        )
         rate = config.dropout.embedding
         read, write = (Embedding(table, Sinusoidal(config.positions, config.width), rate) for table in (source, target))
         self.encoder = TransformerEncoder(config.encoder, read, config.width, config.dropout)

@@ -86,7 +86,12 @@ class DecoderLayer(nn.Module):
         self.around_feedforward = Residual(width, config.norm, dropout.residual)
 
     def forward(
-        self, states: Tensor, cache: tuple[Tensor, Tensor] | None, memory: tuple[Tensor, Tensor], causal: Mask | None, padding: Mask
+        self,
+        states: Tensor,
+        cache: tuple[Tensor, Tensor] | None,
+        memory: tuple[Tensor, Tensor],
+        causal: Mask | None,
+        padding: Mask,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """states (R, T, d), cached keys and values (R, h, t, d/h), the memory's (B, h, S, d/h) → states, cache."""
         seen: list[tuple[Tensor, Tensor]] = []
@@ -107,7 +112,12 @@ class TransformerDecoder(nn.Module):
     """Embeddings, N decoder layers and the vocabulary projection; keeps the `Decoder` promise."""
 
     def __init__(
-        self, config: TransformerConfig, embedding: Embedding, projection: Projection, width: int, dropout: DropoutConfig
+        self,
+        config: TransformerConfig,
+        embedding: Embedding,
+        projection: Projection,
+        width: int,
+        dropout: DropoutConfig,
     ) -> None:
         super().__init__()
         self.embedding = embedding

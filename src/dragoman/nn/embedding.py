@@ -33,7 +33,7 @@ def token_table(size: int, width: int) -> nn.Embedding:
 class Projection(nn.Module):
     """Hidden states to logits, hWᵀ, W (V, d), without a bias."""
 
-    def __init__(self, weight: nn.Parameter) -> None:
+    def __init__(self, weight: Tensor) -> None:
         super().__init__()
         self.weight = weight
 

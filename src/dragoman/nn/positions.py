@@ -22,13 +22,15 @@ class Sinusoidal(nn.Module):
     def __init__(self, config: SinusoidalConfig, width: int) -> None:
         super().__init__()
         self.base, self.width = config.base, width
+        self.table: Tensor
         self.register_buffer("table", sinusoids(512, width, config.base), persistent=False)
 
     def embed(self, embeddings: Tensor, start: int) -> Tensor:
         """Add the encodings of positions start … start+T−1 to embeddings (…, T, d)."""
         end = start + embeddings.size(-2)
         if end > self.table.size(0):
-            self.table = sinusoids(2 * end, self.width, self.base).to(self.table.device)
+            with torch.inference_mode(False):  # a table made while translating must serve training too
+                self.table = sinusoids(2 * end, self.width, self.base).to(self.table.device)
         return embeddings + self.table[start:end].to(embeddings.dtype)
 
 

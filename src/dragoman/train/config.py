@@ -1,0 +1,104 @@
+"""`RunConfig`: everything that a training run is made of; the composition of the parts' own configs."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from dragoman.base.config import Config
+from dragoman.data.cleaning import CleaningConfig
+from dragoman.data.plan import BatchConfig
+from dragoman.data.readers import CorpusConfig
+from dragoman.decode.search import SearchConfig
+from dragoman.models.build import ModelConfig
+from dragoman.text.tokenizers import TextConfig
+from dragoman.train.objective import ObjectiveConfig
+from dragoman.train.optimiser import AdamConfig
+from dragoman.train.schedule import InverseSquareRootConfig, ScheduleConfig
+
+Metric = Literal["bleu", "loss"]
+
+
+class DataConfig(Config):
+    """The corpora and how they become batches."""
+
+    train: CorpusConfig = Field(description="the sentence pairs to learn from")
+    valid: CorpusConfig = Field(description="held-out pairs: every choice of the run is made on them")
+    cleaning: CleaningConfig = Field(CleaningConfig(), description="which training pairs are dropped")
+    batch: BatchConfig = Field(BatchConfig(), description="how training pairs are grouped")
+    source_language: str | None = Field(None, description="code of the source language, for the model card")
+    target_language: str | None = Field(None, description="code of the target language, for the model card")
+    licence: str | None = Field(None, description="terms of the corpus, for the model card")
+
+
+class AverageConfig(Config):
+    """The mean of several checkpoints' parameters (Vaswani et al. 2017, section 6.1), used if better on `valid`."""
+
+    count: int = Field(5, ge=0, description="checkpoints averaged when training ends (paper: 5 base, 20 big); 0: none")
+    of: Literal["last", "best"] = Field("last", description="the newest checkpoints, or those best on `valid`")
+
+
+class LoopConfig(Config):
+    """The training loop: limits, rhythm, optimisation. At least one limit or `patience` ends the run."""
+
+    seed: int = Field(1, ge=0, description="decides initial parameters, batch order, dropout and subword sampling")
+    max_steps: int | None = Field(None, ge=1, description="stop after this many updates")
+    max_epochs: int | None = Field(None, ge=1, description="stop after this many passes over the corpus")
+    max_minutes: float | None = Field(
+        None, gt=0, description="stop after this time, summed over resumed sittings (minutes)"
+    )
+    patience: int | None = Field(10, ge=1, description="stop after this many validations without a better one")
+    validate_every: int = Field(500, ge=1, description="updates between validations")
+    checkpoint_every: int = Field(500, ge=1, description="updates between checkpoints")
+    log_every: int = Field(50, ge=1, description="updates between lines of log.jsonl")
+    metric: Metric = Field("bleu", description="what 'better' means on `valid`: bleu (higher) or loss (lower)")
+    validation_beam: int = Field(1, ge=1, description="beam width of the translations that validation scores")
+    average: AverageConfig = Field(AverageConfig(), description="checkpoint averaging at the end")
+    ema: float | None = Field(
+        None, gt=0, lt=1, description="decay of a moving average of the parameters, validated and kept in their place"
+    )
+    accumulate: int = Field(1, ge=1, description="batches whose gradients are added up for one update")
+    clip: float | None = Field(1.0, gt=0, description="largest norm of the gradient of the mean loss; null: any")
+    objective: ObjectiveConfig = Field(ObjectiveConfig(), description="the loss")
+    optimiser: AdamConfig = Field(AdamConfig(), description="Adam's constants")
+    schedule: ScheduleConfig = Field(InverseSquareRootConfig(), description="the learning rate over time")
+    precision: Literal["auto", "float32", "bfloat16"] = Field(
+        "auto",
+        description="of matrix products; auto: bfloat16 where the hardware multiplies it faster. Sums are float32",
+    )
+    device: str = Field("auto", description="cpu, cuda, cuda:1 …; auto: a GPU if there is one")
+    threads: int | None = Field(None, ge=1, description="CPU threads; null: one a core. Part of what makes runs equal")
+
+    @model_validator(mode="after")
+    def _ends(self) -> "LoopConfig":
+        limits = (self.max_steps, self.max_epochs, self.max_minutes)
+        if not any(limits) and self.patience is None:
+            raise ValueError("nothing ends this run: set max_steps, max_epochs, max_minutes or patience")
+        if self.schedule.needs_length and not any(limits):
+            raise ValueError(
+                f"a {self.schedule.kind} schedule with warmup={self.schedule.warmup} must know how long the run is: "
+                "set max_steps, max_epochs or max_minutes"
+            )
+        return self
+
+
+class RunConfig(Config):
+    """A training run: the top level of a recipe."""
+
+    data: DataConfig = Field(description="corpora, cleaning, batches")
+    text: TextConfig = Field(TextConfig(), description="subwords and vocabularies")
+    model: ModelConfig = Field(ModelConfig(), description="the network")
+    train: LoopConfig = Field(LoopConfig(), description="the training loop")
+    search: SearchConfig = Field(SearchConfig(), description="how the trained model translates unless told otherwise")
+    out: Path = Field(description="the run's folder; when training ends it is a model folder")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _separate_vocabularies_are_not_tied(cls, values: Any) -> Any:
+        """With text.shared=false, tied source and target embeddings are off unless somebody asks for them."""
+        if not isinstance(values, dict):
+            return values
+        text, model = values.get("text"), values.get("model", {})
+        if isinstance(text, dict) and text.get("shared") is False and isinstance(model, dict):
+            return {**values, "model": {"tie_embeddings": False, **model}}
+        return values

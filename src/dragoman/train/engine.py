@@ -1,0 +1,132 @@
+"""`Engine`: device, precision and one optimiser step, however many parts its batches come in."""
+
+import hashlib
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from dragoman.base.errors import ConfigError, ResourceError
+from dragoman.base.log import warn
+from dragoman.data.batch import Batch
+from dragoman.models.seq2seq import Seq2Seq
+from dragoman.train.decisions import Decisions
+from dragoman.train.objective import Objective
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """Means over the step's target tokens (nats), the gradient's norm before clipping, and the token count."""
+
+    loss: float
+    cross_entropy: float
+    gradient_norm: float
+    target_tokens: int
+
+
+class Engine:
+    """Runs forward, backward and update.
+
+    The loss is the sum over all batches of a step divided by their target tokens, so that one big batch and its
+    parts give the same gradient. The random generators are seeded from (seed, step, part): a resumed run needs no
+    stored random state.
+    """
+
+    def __init__(
+        self,
+        model: Seq2Seq,
+        objective: Objective,
+        optimiser: torch.optim.Optimizer,
+        decisions: Decisions,
+        device: torch.device,
+        precision: torch.dtype,
+        clip: float | None,
+        seed: int,
+    ) -> None:
+        self.model, self.objective, self.optimiser, self.decisions = model, objective, optimiser, decisions
+        self.device, self.precision, self.clip, self.seed = device, precision, clip, seed
+
+    def autocast(self) -> AbstractContextManager[object]:
+        """The context in which the model runs at the engine's precision."""
+        return torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32)
+
+    def step(self, step: int, batches: Sequence[Batch], learning_rate: float) -> StepResult:
+        """One update from `batches`. Raises ResourceError when even single pairs do not fit the memory."""
+        halvings = self.decisions.made("halvings", step) or self.decisions.made("halvings of all", 0) or 0
+        while True:
+            try:
+                result = self._gradients(step, [part for batch in batches for part in _halved(batch, halvings)])
+                break
+            except (RuntimeError, MemoryError) as error:
+                if not _out_of_memory(error):
+                    raise
+                if all(len(batch.rows) >> halvings == 0 for batch in batches):
+                    raise ResourceError(
+                        f"not enough memory for a single pair at step {step}: lower data.cleaning's length limits or "
+                        "the model's size"
+                    ) from None
+            halvings += 1
+            warn(f"step {step} does not fit the memory; its batches are cut into {2**halvings} parts")
+            self.decisions.record("halvings", step, halvings)
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        return result
+
+    def _gradients(self, step: int, parts: Sequence[Batch]) -> StepResult:
+        self.optimiser.zero_grad(set_to_none=True)
+        self.model.train()
+        tokens = sum(part.target_tokens for part in parts)
+        total = cross_entropy = 0.0
+        for index, part in enumerate(parts):
+            torch.manual_seed(_mix(self.seed, step, index))
+            with self.autocast():
+                loss = self.objective(self.model, part.to(self.device))
+            (loss.total / tokens).backward()  # type: ignore[no-untyped-call]
+            total += float(loss.total.detach())
+            cross_entropy += loss.cross_entropy
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.clip or float("inf"))
+        return StepResult(total / tokens, cross_entropy / tokens, float(norm), tokens)
+
+
+def choose_device(name: str) -> torch.device:
+    """The device a config names; `auto` is the first GPU, or the CPU. Raises ConfigError for one that is not there."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise ConfigError(
+            f"device '{name}' cannot be used here ({str(error).splitlines()[0]}); try device=cpu"
+        ) from None
+    return device
+
+
+def choose_precision(name: str, device: torch.device) -> torch.dtype:
+    """The type of matrix products; `auto` is bfloat16 where the hardware has instructions for it."""
+    if name != "auto":
+        return torch.bfloat16 if name == "bfloat16" else torch.float32
+    if device.type == "cuda":
+        return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
+    capabilities = torch.cpu.get_capabilities() if device.type == "cpu" else {}
+    return torch.bfloat16 if capabilities.get("avx512_bf16") or capabilities.get("amx_bf16") else torch.float32
+
+
+def _halved(batch: Batch, times: int) -> list[Batch]:
+    parts = [batch]
+    for _ in range(times):
+        parts = [half for part in parts for half in (part.split() if len(part.rows) > 1 else (part,))]
+    return parts
+
+
+def _out_of_memory(error: Exception) -> bool:
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
+
+
+def _mix(*numbers: int) -> int:
+    digest = hashlib.blake2b(" ".join(map(str, numbers)).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1

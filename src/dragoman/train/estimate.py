@@ -1,0 +1,57 @@
+"""Estimating a run's memory before it starts, instead of being killed in the middle of it."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dragoman.base.errors import ResourceError
+from dragoman.base.log import info
+from dragoman.base.memory import available_memory
+from dragoman.models.build import Seq2Seq, count_parameters
+from dragoman.models.transformer import TransformerConfig
+from dragoman.train.config import RunConfig
+from dragoman.train.decisions import Decisions
+
+_FLOAT = 4
+_ROWS_OF_LOGITS = 1024
+_COPIES_OF_LOGITS = 4
+
+
+def check_memory(
+    config: RunConfig, model: Seq2Seq, lengths: NDArray[np.int32], decisions: Decisions, device: torch.device
+) -> None:
+    """Compare an upper estimate with what is free (bytes); cut batches that would not fit, and remember the cut.
+
+    Raises ResourceError when the parameters and the optimiser alone do not fit.
+    """
+    free = available_memory() if device.type == "cpu" else torch.cuda.mem_get_info(device)[0]
+    copies = 5 if config.train.ema is not None else 4  # parameters, gradients, two moments, their average
+    fixed = count_parameters(model) * _FLOAT * copies
+    if fixed > free:
+        raise ResourceError(
+            f"the model needs about {fixed / 2**30:.1f} GiB for parameters, gradients and optimiser, but "
+            f"{free / 2**30:.1f} GiB are free: choose a smaller model.preset or text.subword.size"
+        )
+    longest = int(lengths.max()) + 1
+    tokens = max(config.data.batch.tokens, longest)
+    need = activation_bytes(config, tokens, longest, model.decoder.projection.weight.size(0))
+    halvings = 0
+    while fixed + need / 2**halvings > free and tokens / 2**halvings > longest:
+        halvings += 1
+    if halvings:
+        info(f"Batches are computed in {2**halvings} parts, because {free / 2**30:.1f} GiB are free.")
+    decisions.make("halvings of all", 0, lambda: halvings)
+
+
+def activation_bytes(config: RunConfig, tokens: int, longest: int, vocabulary: int) -> int:
+    """An upper estimate of the bytes that a batch of `tokens` source and target tokens keeps for the backward pass."""
+    width = config.model.width
+
+    def layer(stack: TransformerConfig, attentions: int) -> int:
+        linear = attentions * 8 * width + 4 * stack.feedforward + 6 * width
+        weights = attentions * 4 * stack.heads * longest
+        return stack.layers * (linear + weights)
+
+    values = tokens * (layer(config.model.encoder, 1) + layer(config.model.decoder, 2) + 8 * width)
+    logits = min(tokens, _ROWS_OF_LOGITS) * vocabulary * _COPIES_OF_LOGITS
+    return (values + logits) * _FLOAT

@@ -1,0 +1,43 @@
+"""Choosing the parameters that a finished run leaves in its folder."""
+
+from dragoman.base.log import info
+from dragoman.checkpoint.average import average_parameters
+from dragoman.checkpoint.tensors import load_tensors
+from dragoman.train.average import load
+from dragoman.train.progress import Progress
+from dragoman.train.setup import Parts
+from dragoman.train.validate import Validation
+
+
+def choose_final(parts: Parts, progress: Progress) -> Validation:
+    """Write to the run's folder the best checkpoint, or the mean of several if that is better on the validation set."""
+    config = parts.config.train
+    assert progress.best_step is not None
+    best = parts.store.checkpoint_folder(progress.best_step)
+    parameters, _ = load_tensors(best / "model.safetensors")
+    load(dict(parts.model.named_parameters()), parameters)
+    validation = parts.validator.run(parts.engine)
+    step = progress.best_step
+    steps: tuple[int, ...] = ()
+    chosen = f"the checkpoint of step {progress.best_step}"
+    paths = parts.store.checkpoints()
+    if config.average.of == "best":
+        ranked = sorted(progress.scores, key=lambda step: (progress.scores[step], step), reverse=True)
+        paths = [path for step in ranked if (path := parts.store.checkpoint_folder(step)).exists()][::-1]
+    paths = paths[-config.average.count :] if config.average.count else []
+    if len(paths) > 1:
+        mean = average_parameters(paths)
+        load(dict(parts.model.named_parameters()), mean)
+        averaged = parts.validator.run(parts.engine)
+        info(
+            f"Mean of {len(paths)} checkpoints: validation loss {averaged.loss:.4f} · BLEU {averaged.bleu.value:.2f}; "
+            f"{chosen}: {validation.loss:.4f} · {validation.bleu.value:.2f}"
+        )
+        if averaged.measure(config.metric) >= validation.measure(config.metric):
+            parameters, validation = mean, averaged
+            steps = tuple(int(path.name.removeprefix("step-")) for path in paths)
+            step = max(steps)
+            chosen = f"the mean of the {config.average.of} {len(paths)} checkpoints"
+    parts.write_model(parts.config.out, parameters, step, validation, steps)
+    info(f"{parts.config.out} holds {chosen}: {validation.bleu}")
+    return validation

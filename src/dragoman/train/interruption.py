@@ -1,0 +1,45 @@
+"""Ctrl-C and SIGTERM end a run after the current step instead of inside it."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from dragoman.base.errors import DragomanError
+
+
+class Interrupted(DragomanError):
+    """The run was asked to stop; its state is saved."""
+
+    def __init__(self, message: str, signal_number: int) -> None:
+        super().__init__(message)
+        self.exit_code = 128 + signal_number
+
+
+class Interruption:
+    """received: the signal that asked for the end, or None."""
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """The handler. A second signal is not waited for: it interrupts at once."""
+        if self.received is not None:
+            raise KeyboardInterrupt
+        self.received = number
+
+
+@contextmanager
+def interruption() -> Iterator[Interruption]:
+    """Catch SIGINT and SIGTERM while open; outside the main thread there is nothing to catch."""
+    request = Interruption()
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+    before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield request
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,209 @@
+"""The training loop: one pass after another until a limit is reached, with validations and checkpoints on the way."""
+
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from torch import Tensor
+
+from dragoman.base.log import info
+from dragoman.data.batch import Batch
+from dragoman.data.loader import Loader
+from dragoman.data.plan import BatchPlan, plan_epoch
+from dragoman.train.average import load
+from dragoman.train.config import RunConfig
+from dragoman.train.finish import choose_final
+from dragoman.train.horizon import Horizon
+from dragoman.train.interruption import Interrupted, Interruption, interruption
+from dragoman.train.optimiser import optimiser_tensors, restore_optimiser
+from dragoman.train.progress import Progress
+from dragoman.train.report import Report
+from dragoman.train.setup import Parts, assemble
+from dragoman.train.validate import Validation
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """folder: the model folder; step: updates made; validation: of the parameters in it; reason: why the run ended."""
+
+    folder: Path
+    step: int
+    validation: Validation
+    reason: str
+
+
+def run(config: RunConfig, resume: bool = False) -> TrainingResult:
+    """Train as `config` says. With `resume`, go on from the newest snapshot in `config.out`, if there is one.
+
+    Raises ConfigError for a folder that holds another run, Interrupted after a signal, and the errors of the parts.
+    """
+    with assemble(config, resume) as parts:
+        return _Loop(parts).run()
+
+
+class _Loop:
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.config = parts.config.train
+        self.dataset = parts.prepared.dataset
+        self.tokenizers = parts.prepared.tokenizers
+        self._planned: tuple[int, BatchPlan] | None = None
+        self.steps_per_epoch = -(-len(self._plan(0)) // self.config.accumulate)
+        self.progress = Progress(Horizon.first(self.config, self.steps_per_epoch))
+        self._restore()
+        self._started = time.monotonic() - self.progress.seconds
+
+    def run(self) -> TrainingResult:
+        """Train until something ends it, then choose the final parameters."""
+        progress = self.progress
+        with interruption() as request, Report(self.parts.config.out, self.config.log_every, progress.step) as report:
+            if progress.step == 0:
+                self._save_training(report)
+            while progress.finished is None:
+                self._epoch(request, report)
+            self._save_training(report)
+        info(f"Training ended after {progress.step} steps, {progress.seconds / 60:.1f} minutes: {progress.finished}.")
+        validation = choose_final(self.parts, progress)
+        return TrainingResult(self.parts.config.out, progress.step, validation, progress.finished)
+
+    def _epoch(self, request: Interruption, report: Report) -> None:
+        progress, config = self.progress, self.config
+        plan = self._plan(progress.epoch)
+        resampled = self.tokenizers if self.parts.config.text.subword.dropout else None
+        loader = Loader(self.dataset, plan, progress.batch, resampled, config.seed, progress.epoch)
+        for batches in _grouped(iter(loader), config.accumulate):
+            step = progress.step + 1
+            rate = config.schedule.rate(step, progress.horizon.progress_at(step), self.parts.config.model.width)
+            result = self.parts.engine.step(step, batches, rate)
+            progress.watch.check(step, result)
+            if self.parts.average is not None:
+                self.parts.average.update()
+            epoch = progress.epoch + 1
+            progress.step = step
+            progress.batch += len(batches)
+            if progress.batch == len(plan):
+                progress.epoch, progress.batch = progress.epoch + 1, 0
+            progress.target_tokens += result.target_tokens
+            self._tick()
+            progress.horizon = progress.horizon.fitted(
+                config, self.steps_per_epoch, step, progress.seconds, self.parts.decisions
+            )
+            report.step(step, epoch, result, rate, progress.seconds, progress.target_tokens, progress.horizon)
+            self._after_step(request, report)
+            if progress.finished is not None:
+                return
+
+    def _after_step(self, request: Interruption, report: Report) -> None:
+        progress, config = self.progress, self.config
+        progress.finished = self._limit_reached()
+        if progress.step % config.validate_every == 0 or progress.finished:
+            self._validate(report)
+            if progress.finished is None and config.patience is not None and progress.waited >= config.patience:
+                progress.finished = f"{progress.waited} validations brought nothing better"
+        if progress.step % config.checkpoint_every == 0 or progress.finished:
+            self._checkpoint(report)
+        if request.received is not None and progress.finished is None:
+            self._save_training(report)
+            raise Interrupted(
+                f"interrupted at step {progress.step}; everything is saved. Go on with the same command and --resume",
+                request.received,
+            )
+
+    def _limit_reached(self) -> str | None:
+        progress, config = self.progress, self.config
+        if config.max_steps is not None and progress.step >= config.max_steps:
+            return f"train.max_steps={config.max_steps} reached"
+        if config.max_epochs is not None and progress.epoch >= config.max_epochs:
+            return f"train.max_epochs={config.max_epochs} reached"
+        if config.max_minutes is not None:
+            late = progress.seconds >= config.max_minutes * 60 or progress.step >= (progress.horizon.end or 0) > 0
+            # Written down because it came from the clock: a resumed run stops at the same step.
+            if self.parts.decisions.make("stop", progress.step, lambda: late or None):
+                return f"train.max_minutes={config.max_minutes:g} reached"
+        return None
+
+    def _validate(self, report: Report) -> None:
+        progress = self.progress
+        with self._averaged():
+            validation = self.parts.validator.run(self.parts.engine)
+        better = progress.validated(validation.measure(self.config.metric))
+        self._tick()
+        line = {
+            "step": progress.step,
+            "epoch": progress.epoch + 1,
+            "valid_loss": validation.loss,
+            "valid_perplexity": validation.perplexity,
+            "valid_bleu": validation.bleu.value,
+            "valid_bleu_signature": validation.bleu.signature,
+            "seconds": progress.seconds,
+        }
+        report.validation(line, better)
+        if better:
+            self._write_checkpoint(validation)
+            self.parts.write_model(self.parts.config.out, self._parameters(), progress.step, validation)
+
+    def _checkpoint(self, report: Report) -> None:
+        """A snapshot to go on from, and a model folder for averaging; older ones that nobody needs are removed."""
+        if not self.parts.store.checkpoint_folder(self.progress.step).exists():
+            self._write_checkpoint(None)
+        self._save_training(report)
+        self.parts.prune(self.progress)
+
+    def _write_checkpoint(self, validation: Validation | None) -> None:
+        folder = self.parts.store.checkpoint_folder(self.progress.step)
+        self.parts.write_model(folder, self._parameters(), self.progress.step, validation)
+
+    def _save_training(self, report: Report) -> None:
+        self._tick()
+        report.sync()
+        tensors: dict[str, dict[str, Tensor]] = {
+            "model": {name: value.detach() for name, value in self.parts.model.named_parameters()},
+            "optimiser": optimiser_tensors(self.parts.engine.optimiser, self.parts.model),
+        }
+        if self.parts.average is not None:
+            tensors["average"] = self.parts.average.shadow
+        self.parts.store.commit_training(self.progress.step, tensors, self.progress.to_json())
+        report.resume_clock()
+
+    def _restore(self) -> None:
+        snapshot = self.parts.snapshot
+        if snapshot is None:
+            return
+        load(dict(self.parts.model.named_parameters()), snapshot.tensors["model"])
+        restore_optimiser(self.parts.engine.optimiser, self.parts.model, snapshot.tensors["optimiser"])
+        if self.parts.average is not None:
+            self.parts.average.restore(snapshot.tensors["average"])
+        self.progress = Progress.from_json(snapshot.state)
+        if self.parts.limits_changed:
+            self.progress.finished = None
+            self.progress.horizon = Horizon.first(self.config, self.steps_per_epoch).joined(
+                self.config, self.progress.step, self.progress.seconds
+            )
+            self.progress.finished = self._limit_reached()
+        info(f"Resuming at step {self.progress.step}, epoch {self.progress.epoch}.")
+
+    def _parameters(self) -> dict[str, Tensor]:
+        """What is validated and kept: the moving average if there is one, else the parameters."""
+        if self.parts.average is not None:
+            return self.parts.average.shadow
+        return {name: value.detach() for name, value in self.parts.model.named_parameters()}
+
+    def _averaged(self) -> AbstractContextManager[None]:
+        return nullcontext() if self.parts.average is None else self.parts.average.in_place()
+
+    def _tick(self) -> None:
+        self.progress.seconds = time.monotonic() - self._started
+
+    def _plan(self, epoch: int) -> BatchPlan:
+        if self._planned is None or self._planned[0] != epoch:
+            plan = plan_epoch(self.dataset.lengths, self.parts.config.data.batch, self.config.seed, epoch)
+            self._planned = epoch, plan
+        return self._planned[1]
+
+
+def _grouped(batches: Iterator[Batch], count: int) -> Iterator[list[Batch]]:
+    while group := list(islice(batches, count)):
+        yield group

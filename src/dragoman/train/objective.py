@@ -1,0 +1,117 @@
+"""What training minimises: label-smoothed cross-entropy, fused with the vocabulary projection."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from dragoman.base.config import Config
+from dragoman.data.batch import Batch
+from dragoman.models.seq2seq import Seq2Seq
+from dragoman.nn.embedding import Projection
+
+# Rows whose logits exist at one time: large enough for an efficient matrix product, small enough for the cache.
+_CHUNK_ROWS = 1024
+
+
+class ObjectiveConfig(Config):
+    """Cross-entropy of the next token against q' = (1 − ε)δ + ε·u (Szegedy et al. 2016, section 7)."""
+
+    label_smoothing: float = Field(
+        0.1, ge=0, lt=1, description="ε, probability mass moved off the reference (paper: 0.1)"
+    )
+    prior: Literal["uniform", "unigram"] = Field(
+        "uniform", description="u, where the mass goes: every entry alike, or as frequent as in the training targets"
+    )
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Sums over a batch: total (scalar, differentiable), its cross-entropy part (nats), and the tokens to divide by."""
+
+    total: Tensor
+    cross_entropy: float
+    tokens: int
+
+
+class Objective:
+    """Returns summed losses, so that accumulated parts and ranks add up to one big batch.
+
+    prior: (V,) probabilities u for the smoothing term; None means uniform.
+    """
+
+    def __init__(self, config: ObjectiveConfig, prior: Tensor | None = None) -> None:
+        self.smoothing = config.label_smoothing
+        self.prior = prior
+
+    def __call__(self, model: Seq2Seq, batch: Batch) -> Loss:
+        """Teacher forcing on one batch."""
+        output = model(batch.source, batch.source_keep, batch.inputs)
+        hidden = output.hidden[batch.target_keep]
+        labels = batch.labels[batch.target_keep]
+        assert isinstance(output.project, Projection)
+        total, cross_entropy = projected_cross_entropy(
+            hidden, output.project.weight, labels, self.smoothing, self.prior
+        )
+        return Loss(total, float(cross_entropy), batch.target_tokens)
+
+
+def projected_cross_entropy(
+    hidden: Tensor, weight: Tensor, labels: Tensor, smoothing: float = 0.0, prior: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Σ cross-entropy of softmax(hWᵀ) against the smoothed labels, and the same without smoothing (detached).
+
+    hidden (N, d), weight (V, d), labels (N,) int64, prior (V,) or None for uniform. The gradient is made in the forward
+    pass, chunk by chunk, so that (N, V) logits never exist as a whole.
+    """
+    return _ProjectedCrossEntropy.apply(hidden, weight, labels, smoothing, prior)  # type: ignore[no-any-return,no-untyped-call]
+
+
+class _ProjectedCrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        context: Any, hidden: Tensor, weight: Tensor, labels: Tensor, smoothing: float, prior: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        differentiate = any(context.needs_input_grad)
+        kind = _product_type(hidden)
+        states, table = hidden.to(kind), weight.to(kind)
+        total = torch.zeros((), dtype=torch.float32, device=hidden.device)
+        cross_entropy = torch.zeros_like(total)
+        hidden_gradient = torch.empty_like(states) if differentiate else None
+        weight_gradient = torch.zeros_like(weight) if differentiate else None
+        for start in range(0, len(labels), _CHUNK_ROWS):
+            rows = slice(start, start + _CHUNK_ROWS)
+            target = labels[rows, None]
+            log_probabilities = torch.log_softmax((states[rows] @ table.t()).float(), -1)
+            chunk = -log_probabilities.gather(1, target).sum()
+            cross_entropy += chunk
+            total += (1 - smoothing) * chunk
+            if smoothing:
+                spread = log_probabilities.mean(-1) if prior is None else log_probabilities @ prior
+                total -= smoothing * spread.sum()
+            if hidden_gradient is None or weight_gradient is None:
+                continue
+            gradient = log_probabilities.exp_()
+            if smoothing:
+                gradient -= smoothing / gradient.size(1) if prior is None else smoothing * prior
+            gradient.scatter_add_(1, target, torch.full_like(target, smoothing - 1, dtype=gradient.dtype))
+            gradient = gradient.to(kind)
+            hidden_gradient[rows] = gradient @ table
+            weight_gradient += gradient.t() @ states[rows]
+        context.save_for_backward(hidden_gradient, weight_gradient)
+        context.mark_non_differentiable(cross_entropy)
+        return total, cross_entropy
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, None, None, None]:
+        hidden_gradient, weight_gradient = context.saved_tensors
+        scale = gradients[0]
+        return (hidden_gradient * scale.to(hidden_gradient.dtype)), (weight_gradient * scale), None, None, None
+
+
+def _product_type(hidden: Tensor) -> torch.dtype:
+    """What the matrix products run in: autocast's type where it is on, else the hidden states' own."""
+    kind = hidden.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else hidden.dtype

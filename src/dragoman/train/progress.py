@@ -1,0 +1,48 @@
+"""`Progress`: where a run stands, as plain values that a snapshot stores."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from dragoman.train.divergence import DivergenceWatch
+from dragoman.train.horizon import Horizon
+
+
+@dataclass
+class Progress:
+    """step: updates made; epoch, batch: the next batch to read; seconds and target_tokens: of the whole run so far.
+
+    scores: what 'better' compares, by checkpoint or validation step; best_step: where it was highest; waited:
+    validations since then; finished: why the run ended, once it has.
+    """
+
+    horizon: Horizon
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0
+    seconds: float = 0.0
+    target_tokens: int = 0
+    scores: dict[int, float] = field(default_factory=dict)
+    best_step: int | None = None
+    waited: int = 0
+    watch: DivergenceWatch = field(default_factory=DivergenceWatch)
+    finished: str | None = None
+
+    def validated(self, score: float) -> bool:
+        """Take in the score of the current step; whether it is the best so far."""
+        self.scores[self.step] = score
+        better = self.best_step is None or score > self.scores[self.best_step]
+        self.best_step, self.waited = (self.step, 0) if better else (self.best_step, self.waited + 1)
+        return better
+
+    def to_json(self) -> dict[str, Any]:
+        """Values that JSON keeps exactly."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "Progress":
+        """What `to_json` gave, after a way through JSON."""
+        values = dict(values)
+        values["horizon"] = Horizon(**values["horizon"])
+        values["watch"] = DivergenceWatch(**values["watch"])
+        values["scores"] = {int(step): score for step, score in values["scores"].items()}
+        return cls(**values)

@@ -1,0 +1,151 @@
+"""What a run says while it goes: `log.jsonl`, a progress bar on stderr, and the learning curve."""
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from dragoman.base.files import atomic_write
+from dragoman.base.log import console, info
+from dragoman.inspect.pictures import draw_curves
+from dragoman.train.engine import StepResult
+from dragoman.train.horizon import Horizon
+
+LOG_FILE, CURVES_FILE = "log.jsonl", "curves.png"
+
+
+class Report:
+    """Open while a run goes. Numbers of a training line are means over the steps since the line before it."""
+
+    _since: float
+    _busy: float
+    _steps: int
+    _tokens: int
+    _loss: float
+    _norm: float
+
+    def __init__(self, folder: Path, log_every: int, step: int) -> None:
+        self.folder, self.log_every = folder, log_every
+        self._keep_log_up_to(step)
+        self._log = (folder / LOG_FILE).open("a", encoding="utf-8")
+        self._reset()
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+        )
+        self._task = self._progress.add_task("training", total=None)
+
+    def __enter__(self) -> "Report":
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+        self._log.close()
+
+    def step(
+        self,
+        step: int,
+        epoch: int,
+        result: StepResult,
+        learning_rate: float,
+        seconds: float,
+        tokens: int,
+        horizon: Horizon,
+    ) -> None:
+        """After an update: `seconds` and target `tokens` are the whole run's so far."""
+        now = time.monotonic()
+        self._busy += now - self._since
+        self._since = now
+        self._steps += 1
+        self._tokens += result.target_tokens
+        self._loss += result.loss * result.target_tokens
+        self._norm += result.gradient_norm
+        speed = self._tokens / max(self._busy, 1e-9)
+        left = _time_left(horizon, step, seconds)
+        self._progress.update(
+            self._task,
+            total=horizon.end,
+            completed=step,
+            description=f"epoch {epoch} step {step} · loss {result.loss:.3f} · {speed:,.0f} tokens/s{left}",
+        )
+        if step % self.log_every:
+            return
+        line = {
+            "step": step,
+            "epoch": epoch,
+            "loss": self._loss / self._tokens,
+            "learning_rate": learning_rate,
+            "gradient_norm": self._norm / self._steps,
+            "target_tokens": tokens,
+            "target_tokens_per_second": speed,
+            "seconds": seconds,
+        }
+        self._write(line)
+        if not console.is_terminal:
+            info(
+                f"step {step} · epoch {epoch} · loss {line['loss']:.4f} · learning rate {learning_rate:.2e} · "
+                f"{speed:,.0f} target tokens/s{left}"
+            )
+        self._reset()
+
+    def validation(self, line: Mapping[str, Any], better: bool) -> None:
+        """After a validation: its scores, in the log and on stderr, and a fresh learning curve."""
+        self._write(line)
+        bleu = f" · BLEU {line['valid_bleu']:.2f}" if "valid_bleu" in line else ""
+        info(
+            f"step {line['step']} · validation: loss {line['valid_loss']:.4f} · perplexity "
+            f"{line['valid_perplexity']:.2f}{bleu}{' · best so far' if better else ''}"
+        )
+        draw_curves(self.folder / LOG_FILE, self.folder / CURVES_FILE)
+        self.resume_clock()
+
+    def resume_clock(self) -> None:
+        """Time since the last step was not spent on training steps: leave it out of tokens a second."""
+        self._since = time.monotonic()
+
+    def sync(self) -> None:
+        """Make sure that the log is on disk, before a checkpoint relies on it."""
+        self._log.flush()
+        os.fsync(self._log.fileno())
+
+    def _write(self, line: Mapping[str, Any]) -> None:
+        self._log.write(json.dumps(line) + "\n")
+        self._log.flush()
+
+    def _reset(self) -> None:
+        self._since = time.monotonic()
+        self._steps = self._tokens = 0
+        self._busy = self._loss = self._norm = 0.0
+
+    def _keep_log_up_to(self, step: int) -> None:
+        """A resumed run writes the lines after its snapshot again."""
+        path = self.folder / LOG_FILE
+        if not path.exists():
+            return
+        kept = []
+        for line in path.read_text(encoding="utf-8").split("\n"):
+            try:
+                if line and json.loads(line)["step"] <= step:
+                    kept.append(line + "\n")
+            except ValueError:
+                break  # the half line of a killed process
+        atomic_write(path, "".join(kept))
+
+
+def _time_left(horizon: Horizon, step: int, seconds: float) -> str:
+    if horizon.end is None:
+        return ""
+    left = round((horizon.end - step) * seconds / step)
+    return f" · {left // 3600}:{left // 60 % 60:02}:{left % 60:02} left"

@@ -1,0 +1,99 @@
+"""Learning-rate schedules: pure functions of the step and of how much of the run is done."""
+
+from math import cos, pi, sqrt
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from dragoman.base.config import Config
+
+
+class _Schedule(Config):
+    warmup: float = Field(
+        4000, ge=0, description="linear warm-up: steps when at least 1, a share of the run below 1 (paper: 4000 steps)"
+    )
+
+    @property
+    def needs_length(self) -> bool:
+        """Whether the rate at a step depends on how long the run will be."""
+        return 0 < self.warmup < 1
+
+    def warmed(self, step: int, progress: float) -> float:
+        """How far the warm-up is: 0 at the start, 1 from its end on."""
+        if self.warmup == 0:
+            return 1.0
+        return min(1.0, step / self.warmup if self.warmup >= 1 else progress / self.warmup)
+
+    def decayed(self, step: int, progress: float) -> float:
+        """How much of the time after the warm-up is over, between 0 and 1."""
+        # progress grows by about a constant a step, which turns a warm-up in steps into a share.
+        start = self.warmup if self.warmup < 1 else min(1.0, progress * self.warmup / max(step, 1))
+        return min(1.0, max(0.0, (progress - start) / (1 - start))) if start < 1 else 1.0
+
+
+class InverseSquareRootConfig(_Schedule):
+    """lr = peak · min(step/warmup, √(warmup/step)); without `peak` d^-0.5 · min(step^-0.5, step · warmup^-1.5).
+
+    Vaswani et al. 2017, equation 3: the two agree for peak = (d · warmup)^-0.5.
+    """
+
+    kind: Literal["inverse_sqrt"] = "inverse_sqrt"
+    peak: float | None = Field(
+        None, gt=0, description="highest learning rate; null: (d · warmup)^-0.5, as in the paper"
+    )
+
+    def rate(self, step: int, progress: float, width: int) -> float:
+        """The learning rate of the 1-based `step` when `progress` (0…1) of the run is done."""
+        # In a run whose warm-up is a share, the share of progress that a step makes gives the warm-up in steps.
+        warmup = self.warmup if self.warmup >= 1 or self.warmup == 0 else self.warmup * step / max(progress, 1e-12)
+        warmup = max(warmup, 1.0)
+        peak = self.peak if self.peak is not None else 1 / sqrt(width * warmup)
+        return peak * min(step / warmup, sqrt(warmup / step))
+
+
+class _Decaying(_Schedule):
+    peak: float = Field(1e-3, gt=0, description="highest learning rate, reached at the end of the warm-up")
+    floor: float = Field(0.0, ge=0, le=1, description="the rate that the decay ends at (share of peak)")
+
+    @property
+    def needs_length(self) -> bool:
+        """Decays end with the run."""
+        return True
+
+
+class CosineConfig(_Decaying):
+    """Half a cosine from the peak to the floor (Loshchilov & Hutter 2017, without restarts)."""
+
+    kind: Literal["cosine"] = "cosine"
+
+    def rate(self, step: int, progress: float, width: int) -> float:
+        """The learning rate of the 1-based `step` when `progress` (0…1) of the run is done."""
+        height = (1 + cos(pi * self.decayed(step, progress))) / 2
+        return self.peak * self.warmed(step, progress) * (self.floor + (1 - self.floor) * height)
+
+
+class LinearConfig(_Decaying):
+    """A straight line from the peak to the floor."""
+
+    kind: Literal["linear"] = "linear"
+
+    def rate(self, step: int, progress: float, width: int) -> float:
+        """The learning rate of the 1-based `step` when `progress` (0…1) of the run is done."""
+        height = 1 - self.decayed(step, progress)
+        return self.peak * self.warmed(step, progress) * (self.floor + (1 - self.floor) * height)
+
+
+class ConstantConfig(_Schedule):
+    """The peak for ever after the warm-up."""
+
+    kind: Literal["constant"] = "constant"
+    peak: float = Field(1e-3, gt=0, description="the learning rate after the warm-up")
+
+    def rate(self, step: int, progress: float, width: int) -> float:
+        """The learning rate of the 1-based `step` when `progress` (0…1) of the run is done."""
+        return self.peak * self.warmed(step, progress)
+
+
+ScheduleConfig = Annotated[
+    InverseSquareRootConfig | CosineConfig | LinearConfig | ConstantConfig, Field(discriminator="kind")
+]

@@ -1,0 +1,218 @@
+"""From a config to the parts of a run: data, model, optimiser, store."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dragoman.base.errors import ConfigError
+from dragoman.base.log import info
+from dragoman.base.memory import keep_large_tensors_on_heap
+from dragoman.base.settings import dump_settings, load_settings
+from dragoman.checkpoint.folder import LoadedModel, write_model_folder
+from dragoman.checkpoint.meta import Meta, Score
+from dragoman.checkpoint.store import CheckpointStore, TrainingSnapshot
+from dragoman.data.prepare import Prepared, prepare
+from dragoman.data.readers import read_sides
+from dragoman.models.build import Seq2Seq, build_model, count_parameters, resolve_preset
+from dragoman.train.average import ParameterAverage
+from dragoman.train.config import RunConfig
+from dragoman.train.decisions import Decisions
+from dragoman.train.engine import Engine, choose_device, choose_precision
+from dragoman.train.estimate import check_memory
+from dragoman.train.objective import Objective
+from dragoman.train.optimiser import build_optimiser
+from dragoman.train.progress import Progress
+from dragoman.train.validate import Validation, Validator
+from dragoman.translator import Translator
+
+CONFIG_FILE = "config.yaml"
+
+# A resumed run may be given new limits and rhythms; anything else would make it another run.
+_MAY_CHANGE = frozenset({"max_steps", "max_epochs", "max_minutes", "patience", "log_every"})
+_LIMITS = ("max_steps", "max_epochs", "max_minutes")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Everything that the loop works with. snapshot: where to go on from, or None."""
+
+    config: RunConfig
+    prepared: Prepared
+    model: Seq2Seq
+    engine: Engine
+    average: ParameterAverage | None
+    validator: Validator
+    store: CheckpointStore
+    decisions: Decisions
+    snapshot: TrainingSnapshot | None
+    limits_changed: bool
+
+    def write_model(
+        self,
+        folder: Path,
+        parameters: dict[str, Tensor],
+        step: int,
+        validation: Validation | None,
+        averaged_steps: tuple[int, ...] = (),
+    ) -> None:
+        """Write parameters as a model folder of this run; validation: what they reached, if they were judged."""
+        data = self.config.data
+        meta = Meta(
+            step=step,
+            averaged_steps=averaged_steps,
+            source_language=data.source_language,
+            target_language=data.target_language,
+            licence=data.licence,
+            scores=() if validation is None else _scores(validation, str(data.valid)),
+            data={str(data.train): self.prepared.dataset.fingerprint},
+        )
+        write_model_folder(folder, parameters, dump_settings(self.config), self.prepared.tokenizers, meta)
+
+    def prune(self, progress: Progress) -> None:
+        """Remove checkpoints that neither averaging nor a later comparison needs."""
+        config = self.config.train
+        paths = self.store.checkpoints()
+        keep = set(paths[-max(1, config.average.count) :])
+        ranked = sorted(progress.scores, key=lambda step: (progress.scores[step], step), reverse=True)
+        best = max(1, config.average.count if config.average.of == "best" else 1)
+        keep |= {self.store.checkpoint_folder(step) for step in ranked[:best]}
+        self.store.prune(keep)
+
+
+@contextmanager
+def assemble(config: RunConfig, resume: bool) -> Iterator[Parts]:
+    """Build the parts of a run and hold the lock on its folder.
+
+    Raises ConfigError when the folder holds another run, or this one and `resume` is False.
+    """
+    keep_large_tensors_on_heap()
+    with CheckpointStore(config.out) as store:
+        stored = _stored_config(config.out)
+        if stored is not None and not resume:
+            raise ConfigError(
+                f"{config.out} holds a training run already: add --resume to go on with it, or choose another --out"
+            )
+        limits_changed = False
+        if stored is not None:
+            limits_changed = _check_same_run(config, stored)
+        device = choose_device(config.train.device)
+        torch.set_num_threads(config.train.threads or torch.get_num_threads())
+        prepared = prepare(config.data.train, config.data.cleaning, config.text, config.out.parent / "prepared")
+        config = _resolve(config, prepared, device) if stored is None else _with_choices_of(config, stored)
+        sources, targets = read_sides(config.data.valid)
+        torch.manual_seed(config.train.seed)
+        model = build_model(config.model, prepared.tokenizers.source.size, prepared.tokenizers.target.size).to(device)
+        snapshot = store.latest_training() if stored is not None else None
+        decisions = Decisions(config.out / "training" / "decisions.jsonl")
+        if limits_changed:
+            decisions.forget()
+        store.discard_after(snapshot.step if snapshot is not None else 0)
+        (config.out / CONFIG_FILE).write_text(dump_settings(config), encoding="utf-8")
+        engine = Engine(
+            model,
+            Objective(config.train.objective, _prior(config, prepared, device)),
+            build_optimiser(config.train.optimiser, model),
+            decisions,
+            device,
+            choose_precision(config.train.precision, device),
+            config.train.clip,
+            config.train.seed,
+        )
+        check_memory(config, model, prepared.dataset.lengths, decisions, device)
+        info(
+            f"Model: {config.model.preset or 'own'} · {count_parameters(model):,} parameters · vocabulary "
+            f"{prepared.tokenizers.target.size:,} · {len(prepared.dataset):,} pairs · {device} · "
+            f"{config.train.precision}"
+        )
+        average = ParameterAverage(model, config.train.ema) if config.train.ema is not None else None
+        loaded = LoadedModel(model, prepared.tokenizers, Meta(step=0), config.model_dump(mode="json"))
+        translator = Translator(loaded, device)
+        validator = Validator(sources, targets, prepared.tokenizers, translator, config.train.validation_beam)
+        yield Parts(config, prepared, model, engine, average, validator, store, decisions, snapshot, limits_changed)
+
+
+def _scores(validation: Validation, data: str) -> tuple[Score, ...]:
+    bleu = validation.bleu
+    return (
+        Score(metric=bleu.name, value=bleu.value, signature=bleu.signature, data=data),
+        Score(metric="perplexity", value=validation.perplexity, signature="per token", data=data),
+    )
+
+
+def _stored_config(folder: Path) -> RunConfig | None:
+    path = folder / CONFIG_FILE
+    if path.exists():
+        return load_settings(path, [], RunConfig)
+    if folder.exists() and (folder / "model.safetensors").exists():
+        raise ConfigError(f"{folder} holds a model that no run here has trained: choose another --out")
+    return None
+
+
+def _resolve(config: RunConfig, prepared: Prepared, device: torch.device) -> RunConfig:
+    """Fill in what was left to the data and the machine, so that the stored config says what was done."""
+    precision = "bfloat16" if choose_precision(config.train.precision, device) == torch.bfloat16 else "float32"
+    train = config.train.model_copy(
+        update={"precision": precision, "device": str(device), "threads": torch.get_num_threads()}
+    )
+    model = resolve_preset(config.model, len(prepared.dataset))
+    return config.model_copy(update={"train": train, "model": model})
+
+
+def _with_choices_of(config: RunConfig, stored: RunConfig) -> RunConfig:
+    """The stored run with the limits that were given now."""
+    changes = {name: getattr(config.train, name) for name in _MAY_CHANGE}
+    return stored.model_copy(update={"train": stored.train.model_copy(update=changes), "out": config.out})
+
+
+def _check_same_run(config: RunConfig, stored: RunConfig) -> bool:
+    """Whether a limit changed. Raises ConfigError naming the settings that make this another run."""
+    given, before = config.model_dump(mode="json"), stored.model_dump(mode="json")
+    given["model"] = _model_as_stored(config, stored)
+    for name in ("precision", "device", "threads"):
+        if given["train"][name] in ("auto", None):
+            given["train"][name] = before["train"][name]
+    different = [
+        key
+        for key in sorted(set(_flat(given)) | set(_flat(before)))
+        if _flat(given).get(key) != _flat(before).get(key)
+        and key != "out"
+        and not any(key == f"train.{name}" for name in _MAY_CHANGE)
+    ]
+    if different:
+        shown = ", ".join(
+            f"{key} (was {_flat(before).get(key)!r}, now {_flat(given).get(key)!r})" for key in different[:5]
+        )
+        raise ConfigError(
+            f"cannot resume {config.out} with other settings: {shown}. Use the run's own, or another --out"
+        )
+    return any(given["train"][name] != before["train"][name] for name in _LIMITS)
+
+
+def _model_as_stored(config: RunConfig, stored: RunConfig) -> dict[str, Any]:
+    """The model section, with an automatic preset taken as the stored run chose it."""
+    model = config.model
+    if model.preset == "auto":
+        model = type(model).model_validate({**model.model_dump(exclude_unset=True), "preset": stored.model.preset})
+    return model.model_dump(mode="json")
+
+
+def _flat(tree: Any, path: str = "") -> dict[str, Any]:
+    if not isinstance(tree, dict):
+        return {path: tree}
+    return {
+        key: value for name, inner in tree.items() for key, value in _flat(inner, f"{path}.{name}".strip(".")).items()
+    }
+
+
+def _prior(config: RunConfig, prepared: Prepared, device: torch.device) -> Tensor | None:
+    """How often each target entry occurs in the training data, end of sentence counted."""
+    if config.train.objective.prior == "uniform":
+        return None
+    counts = prepared.dataset.target_counts().astype(np.float64)
+    return torch.from_numpy(counts / counts.sum()).float().to(device)

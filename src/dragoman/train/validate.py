@@ -1,0 +1,77 @@
+"""Judging a model on held-out pairs: loss, perplexity and BLEU."""
+
+import time
+from dataclasses import dataclass
+from math import exp
+
+import numpy as np
+import torch
+
+from dragoman.data.batch import collate
+from dragoman.data.plan import BatchConfig, plan_epoch
+from dragoman.decode.search import SearchConfig
+from dragoman.evaluate.translation import Score, bleu
+from dragoman.text.tokenizers import Tokenizers
+from dragoman.train.config import Metric
+from dragoman.train.engine import Engine
+from dragoman.train.objective import Objective, ObjectiveConfig
+from dragoman.translator import Translator
+
+_BATCH = BatchConfig(tokens=4096)
+
+
+@dataclass(frozen=True)
+class Validation:
+    """loss: cross-entropy without smoothing (nats a token); bleu: of the translations; seconds: what it took."""
+
+    loss: float
+    bleu: Score
+    seconds: float
+
+    @property
+    def perplexity(self) -> float:
+        """exp(loss), a token."""
+        return exp(min(self.loss, 700.0))
+
+    def measure(self, metric: Metric) -> float:
+        """The number that 'better' compares; higher is better."""
+        return self.bleu.value if metric == "bleu" else -self.loss
+
+
+class Validator:
+    """Holds the validation pairs, tokenised once."""
+
+    def __init__(
+        self, sources: list[str], targets: list[str], tokenizers: Tokenizers, translator: Translator, beam: int
+    ) -> None:
+        self.sources, self.targets = sources, targets
+        self.translator = translator
+        # A model that has not learned to stop yet would spend minutes on outputs that score nothing.
+        self._search = SearchConfig(beam=beam, length_factor=1.5, length_margin=10)
+        self._source_ids = tokenizers.source.encode_batch(sources)
+        self._target_ids = tokenizers.target.encode_batch(targets)
+        lengths = np.array(
+            [[len(s), len(t)] for s, t in zip(self._source_ids, self._target_ids, strict=True)], np.int32
+        )
+        self._plan = plan_epoch(lengths, _BATCH, seed=0, epoch=0)
+
+    def run(self, engine: Engine) -> Validation:
+        """Judge the engine's model as it stands."""
+        started = time.monotonic()
+        engine.model.eval()
+        hypotheses = [best[0].text for best in self.translator.stream_nbest(self.sources, self._search)]
+        return Validation(self._loss(engine), bleu(hypotheses, self.targets), time.monotonic() - started)
+
+    @torch.no_grad()
+    def _loss(self, engine: Engine) -> float:
+        plain = Objective(ObjectiveConfig(label_smoothing=0.0))
+        total, tokens = 0.0, 0
+        for rows in self._plan.batches:
+            batch = collate(
+                [self._source_ids[row] for row in rows], [self._target_ids[row] for row in rows], list(rows)
+            )
+            with engine.autocast():
+                loss = plain(engine.model, batch.to(engine.device))
+            total += loss.cross_entropy
+            tokens += loss.tokens
+        return total / tokens
