@@ -81,6 +81,6 @@ class Loader:
             return source, target
         rng = np.random.default_rng((self.seed, self.epoch, row))
         return (
-            np.asarray(self.tokenizers.source.resample(source, rng), dtype=np.int64),
-            np.asarray(self.tokenizers.target.resample(target, rng), dtype=np.int64),
+            np.asarray(self.tokenizers.source.resample(source.tolist(), rng), dtype=np.int64),
+            np.asarray(self.tokenizers.target.resample(target.tolist(), rng), dtype=np.int64),
         )

@@ -88,10 +88,10 @@ def _build(
 ) -> None:
     report = Cleaner(cleaning, str(corpus)).run(read_pairs(corpus))
     _demand_pairs(report, corpus)
-    keep = report.keep
+    keep = report.keep.tobytes()  # a byte a pair
 
     def kept() -> Iterator[Pair]:
-        return compress(read_pairs(corpus), keep.tolist())
+        return compress(read_pairs(corpus), keep)
 
     if isinstance(text, Tokenizers):
         tokenizers = text
@@ -134,6 +134,8 @@ def _fingerprint(corpus: CorpusConfig, cleaning: CleaningConfig, text: TextConfi
     columns = (corpus.source_column, corpus.target_column) if corpus.tsv is not None else None
     parts = [str(FORMAT), repr(columns), cleaning.model_dump_json(), subwords]
     for path in corpus.files:
+        if path.exists() and not path.is_file():
+            raise DataError(f"{path} is no regular file; a corpus is read several times, so store it in a file first.")
         try:
             with path.open("rb") as file:
                 parts.append(hashlib.file_digest(file, "sha256").hexdigest())

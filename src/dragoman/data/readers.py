@@ -69,11 +69,15 @@ def open_lines(path: Path) -> Iterator[str]:
     except OSError as error:
         raise DataError(_cannot_open(path, error)) from error
     with file:
-        first = True
-        for line in _split(_contents(path, file), path):
-            if first:
-                line, first = line.removeprefix(_BYTE_ORDER_MARK), False
-            yield line.removesuffix(b"\r").decode("utf-8", "surrogateescape")
+        for number, line in enumerate(_split(_contents(path, file), path), start=1):
+            yield decode_line(line, first=number == 1)
+
+
+def decode_line(line: bytes, first: bool) -> str:
+    r"""A line without its \n as text; a final \r goes, and from the `first` line a byte order mark at its start."""
+    if first:
+        line = line.removeprefix(_BYTE_ORDER_MARK)
+    return line.removesuffix(b"\r").decode("utf-8", "surrogateescape")
 
 
 def read_pairs(corpus: CorpusConfig) -> Iterator[Pair]:
@@ -125,7 +129,7 @@ def _aligned_pairs(corpus: CorpusConfig) -> Iterator[Pair]:
             yield Pair(counts[0], source, target)
     if counts[0] != counts[1]:
         raise DataError(
-            f"The two sides differ in length: {corpus.source} has {counts[0]} lines, {corpus.target} has {counts[1]}. "
+            f"The two sides differ in length: {corpus.source} has {counts[0]} lines, {corpus.target} has {counts[1]} lines. "
             "Line n of one must translate line n of the other."
         )
 

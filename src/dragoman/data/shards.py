@@ -101,7 +101,7 @@ class DatasetWriter:
 def _map(path: Path, dtype: np.dtype[Any]) -> NDArray[np.integer[Any]]:
     if path.stat().st_size == 0:
         return np.zeros(0, dtype=dtype)
-    return np.memmap(path, dtype=dtype, mode="r")
+    return np.memmap(path, dtype=dtype, mode="r").view(np.ndarray)  # slicing a memmap object itself is slow
 
 
 def _check_file(path: Path, size: int, checksum: int) -> None:

@@ -5,20 +5,22 @@ The subword library drops merges as well, but from a generator that cannot be se
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 CACHED_WORDS = 200_000
 DRAWS = 32
+NO_MERGE = 1 << 60
 
 
 @dataclass(frozen=True)
 class _Word:
-    """A word's bytes as ids, its pieces without dropout, and how many merges lead from the one to the other."""
+    """A word's bytes as ids, its pieces without dropout, and the (position, merged id) that lead to them in order."""
 
     alphabet: tuple[int, ...]
     pieces: tuple[int, ...]
-    merges: int
+    merges: tuple[tuple[int, int], ...]
 
 
 class MergeTable:
@@ -28,10 +30,11 @@ class MergeTable:
         """vocabulary: symbol → id. merges: pairs of symbols, first learned first."""
         self._size = len(vocabulary)
         self._letters = {symbol: number for symbol, number in vocabulary.items() if len(symbol) == 1}
-        self._ranks: dict[int, tuple[int, int]] = {}
+        self._ranks: dict[int, int] = {}  # a pair is left · size + right
+        self._merged: list[int] = []
         for rank, (left, right) in enumerate(merges):
-            pair = vocabulary[left] * self._size + vocabulary[right]
-            self._ranks[pair] = (rank, vocabulary[left + right])
+            self._ranks[vocabulary[left] * self._size + vocabulary[right]] = rank
+            self._merged.append(vocabulary[left + right])
         self._words: dict[str, _Word] = {}
 
     def segment(self, words: Sequence[str], dropout: float = 0.0, rng: np.random.Generator | None = None) -> list[int]:
@@ -48,51 +51,69 @@ class MergeTable:
         gap = next(gaps)  # draws that succeed before the next one that fails
         for text in words:
             word = self._word(text)
-            if word.merges <= gap:
-                gap -= word.merges
+            if len(word.merges) <= gap:
+                gap -= len(word.merges)
                 ids.extend(word.pieces)
-                continue
-            pieces = list(word.alphabet)
-            ranks = self._pair_ranks(pieces)
-            while ranks:
-                for _rank, position, merged in sorted(ranks):
-                    if gap == 0:
-                        gap = next(gaps)
-                        continue
-                    gap -= 1
-                    pieces[position : position + 2] = [merged]
-                    break
-                else:
-                    break
-                ranks = self._pair_ranks(pieces)
-            ids.extend(pieces)
+            else:
+                gap = self._drop(word, gap, gaps, ids)
         return ids
+
+    def _drop(self, word: _Word, gap: int, gaps: Iterator[int], ids: list[int]) -> int:
+        """Append a word's pieces to `ids`; its first `gap` merges succeed, the next fails. Gives the gap then left."""
+        pieces = list(word.alphabet)
+        for position, merged in word.merges[:gap]:
+            pieces[position : position + 2] = [merged]
+        gap = 0
+        ranks = self._pair_ranks(pieces)
+        while True:
+            if gap:
+                best = min(ranks, default=NO_MERGE)
+                if best == NO_MERGE:
+                    break
+                gap -= 1
+                self._merge(pieces, ranks, ranks.index(best))
+                continue
+            candidates = [(rank, position) for position, rank in enumerate(ranks) if rank != NO_MERGE]
+            for _, position in sorted(candidates):
+                if gap:
+                    gap -= 1
+                    self._merge(pieces, ranks, position)
+                    break
+                gap = next(gaps)
+            else:
+                break
+        ids.extend(pieces)
+        return gap
 
     def _word(self, text: str) -> _Word:
         word = self._words.get(text)
         if word is None:
             alphabet = tuple(self._letters[letter] for letter in text)
-            pieces = self._merge(list(alphabet))
-            word = _Word(alphabet, tuple(pieces), len(alphabet) - len(pieces))
+            pieces, merges = list(alphabet), []
+            ranks = self._pair_ranks(pieces)
+            while (best := min(ranks, default=NO_MERGE)) != NO_MERGE:
+                position = ranks.index(best)
+                self._merge(pieces, ranks, position)
+                merges.append((position, pieces[position]))
+            word = _Word(alphabet, tuple(pieces), tuple(merges))
             if len(self._words) >= CACHED_WORDS:
                 self._words.clear()
             self._words[text] = word
         return word
 
-    def _merge(self, pieces: list[int]) -> list[int]:
-        while ranks := self._pair_ranks(pieces):
-            _, position, merged = min(ranks)
-            pieces[position : position + 2] = [merged]
-        return pieces
+    def _merge(self, pieces: list[int], ranks: list[int], position: int) -> None:
+        """Merge the pieces at `position` and `position` + 1, in place; ranks: of the pairs, kept in step."""
+        merged = self._merged[ranks.pop(position)]
+        pieces[position : position + 2] = [merged]
+        if position > 0:
+            ranks[position - 1] = self._ranks.get(pieces[position - 1] * self._size + merged, NO_MERGE)
+        if position < len(ranks):
+            ranks[position] = self._ranks.get(merged * self._size + pieces[position + 1], NO_MERGE)
 
-    def _pair_ranks(self, pieces: list[int]) -> list[tuple[int, int, int]]:
-        """(rank, position, merged id) of every neighbouring pair that has a merge."""
+    def _pair_ranks(self, pieces: list[int]) -> list[int]:
+        """The rank of every neighbouring pair, NO_MERGE where no merge was learned."""
         known, size = self._ranks, self._size
-        return [
-            (found[0], position, found[1])
-            for position in range(len(pieces) - 1)
-            if (found := known.get(pieces[position] * size + pieces[position + 1])) is not None
-        ]
+        return [known.get(left * size + right, NO_MERGE) for left, right in pairwise(pieces)]
 
 
 def _gaps(dropout: float, rng: np.random.Generator) -> Iterator[int]:

@@ -1,0 +1,71 @@
+"""The batch plan holds every pair once, keeps its budget, and depends on its arguments only."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dragoman.data.plan import BatchConfig, plan_epoch
+
+LENGTHS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=200).map(
+    lambda rows: np.array(rows, dtype=np.int32).reshape(-1, 2)
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    lengths=LENGTHS,
+    tokens=st.integers(1, 400),
+    sentences=st.none() | st.integers(1, 20),
+    seed=st.integers(0, 2**63),
+    epoch=st.integers(0, 1000),
+)
+def test_every_row_once_and_within_the_budget(
+    lengths: NDArray[np.int32], tokens: int, sentences: int | None, seed: int, epoch: int
+) -> None:
+    config = BatchConfig(tokens=tokens, sentences=sentences)
+    plan = plan_epoch(lengths, config, seed, epoch)
+    rows = [int(row) for batch in plan.batches for row in batch]
+    assert sorted(rows) == list(range(len(lengths)))
+    real, padded = np.zeros(2), np.zeros(2)
+    for batch in plan.batches:
+        widths = lengths[batch].max(axis=0) + 1
+        assert len(batch) == 1 or len(batch) * widths.max() <= tokens
+        assert sentences is None or len(batch) <= sentences
+        real += (lengths[batch] + 1).sum(axis=0)
+        padded += len(batch) * widths
+    if len(lengths):
+        np.testing.assert_allclose(plan.padding_waste, 1 - real / padded, atol=1e-12)
+    again = plan_epoch(lengths.copy(), config, seed, epoch)
+    assert [batch.tolist() for batch in again.batches] == [batch.tolist() for batch in plan.batches]
+
+
+def corpus() -> NDArray[np.int32]:
+    rng = np.random.default_rng(0)
+    source = rng.integers(3, 40, 3000)
+    return np.stack([source, source + rng.integers(-2, 5, 3000)], 1).astype(np.int32)
+
+
+def test_epochs_and_seeds_differ_in_content_and_order_of_batches() -> None:
+    plans = [plan_epoch(corpus(), BatchConfig(tokens=500), seed, epoch) for seed, epoch in ((0, 0), (0, 1), (1, 0))]
+    contents = [{frozenset(batch.tolist()) for batch in plan.batches} for plan in plans]
+    assert len(contents[0] & contents[1]) < len(contents[0]) / 10
+    assert len(contents[0] & contents[2]) < len(contents[0]) / 10
+
+
+def test_batches_do_not_come_sorted_by_length() -> None:
+    plan = plan_epoch(corpus(), BatchConfig(tokens=500), 0, 0)
+    widths = [int(corpus()[batch, 1].max()) for batch in plan.batches]
+    assert abs(np.corrcoef(widths, np.arange(len(widths)))[0, 1]) < 0.3
+
+
+def test_little_is_padding() -> None:
+    waste = plan_epoch(corpus(), BatchConfig(tokens=2000), 0, 0).padding_waste
+    assert waste.target < 0.05
+    assert waste.source < 0.15
+
+
+def test_a_long_pair_stands_alone() -> None:
+    lengths = np.array([[5, 5], [900, 5], [5, 6], [5, 5]], dtype=np.int32)
+    plan = plan_epoch(lengths, BatchConfig(tokens=100), 0, 0)
+    assert [1] in [batch.tolist() for batch in plan.batches]

@@ -1,0 +1,29 @@
+"""The default cleaning rules do no harm to good corpora."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dragoman.data.cleaning import Cleaner, CleaningConfig
+from dragoman.data.readers import CorpusConfig, read_pairs
+
+ROOT = os.environ.get("DRAGOMAN_DATA")
+pytestmark = pytest.mark.skipif(ROOT is None, reason="DRAGOMAN_DATA does not say where the corpora are")
+
+
+def test_multi30k_keeps_all_but_two_bad_pairs_and_three_duplicates() -> None:
+    folder = Path(str(ROOT)) / "multi30k"
+    report = Cleaner(CleaningConfig()).run(
+        read_pairs(CorpusConfig(source=folder / "train.en.gz", target=folder / "train.de.gz"))
+    )
+    assert report.pairs == 29_000
+    assert report.counts == {"max_ratio": 2, "duplicates": 3}
+
+
+def test_tatoeba_keeps_every_pair() -> None:
+    report = Cleaner(CleaningConfig()).run(
+        read_pairs(CorpusConfig(tsv=Path(str(ROOT)) / "tatoeba" / "dev.en-de.tsv.gz"))
+    )
+    assert report.pairs > 1000
+    assert report.counts == {}

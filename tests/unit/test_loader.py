@@ -1,0 +1,100 @@
+"""The loader: order, start, resampling from (seed, epoch, row), failures, and no thread left behind."""
+
+import threading
+import time
+from itertools import islice
+
+import pytest
+import torch
+
+from dragoman.data.cleaning import CleaningConfig
+from dragoman.data.loader import Loader
+from dragoman.data.plan import BatchConfig, plan_epoch
+from dragoman.data.prepare import Prepared, prepare
+from dragoman.data.readers import CorpusConfig
+from dragoman.text.bpe import BPEConfig
+from dragoman.text.special import BOS, EOS
+from dragoman.text.tokenizers import TextConfig
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    folder = tmp_path_factory.mktemp("corpus")
+    lines = [f"sentence{'s' * (number % 7)} number {number}\tSatz Nummer {number}" for number in range(200)]
+    (folder / "pairs.tsv").write_text("\n".join(lines))
+    text = TextConfig(subword=BPEConfig(size=350, dropout=0.2))
+    return prepare(CorpusConfig(tsv=folder / "pairs.tsv"), CleaningConfig(), text, folder / "cache")
+
+
+def loader(prepared: Prepared, start: int = 0, tokens: int = 100, dropout: bool = False, epoch: int = 3) -> Loader:
+    plan = plan_epoch(prepared.dataset.lengths, BatchConfig(tokens=tokens), 1, epoch)
+    return Loader(prepared.dataset, plan, start, prepared.tokenizers if dropout else None, 1, epoch)
+
+
+def loader_threads() -> int:
+    return sum(thread.name == "dragoman-loader" for thread in threading.enumerate())
+
+
+def test_batches_come_in_plan_order_with_their_own_sentences(prepared: Prepared) -> None:
+    made = loader(prepared)
+    batches = list(made)
+    assert len(batches) == len(made) == len(made.plan.batches)
+    for batch, rows in zip(batches, made.plan.batches, strict=True):
+        assert batch.rows == tuple(rows.tolist())
+        for place, row in enumerate(batch.rows):
+            source, target = prepared.dataset[row]
+            assert batch.source[place][batch.source_keep[place]].tolist() == [*source.tolist(), EOS]
+            assert batch.labels[place][batch.target_keep[place]].tolist() == [*target.tolist(), EOS]
+            assert batch.inputs[place][batch.target_keep[place]].tolist() == [BOS, *target.tolist()]
+
+
+@pytest.mark.parametrize("dropout", [False, True])
+def test_starting_later_continues_the_same_row_of_batches(prepared: Prepared, dropout: bool) -> None:
+    whole = list(loader(prepared, dropout=dropout))
+    rest = list(loader(prepared, start=5, dropout=dropout))
+    assert len(rest) == len(whole) - 5
+    for batch, same in zip(rest, whole[5:], strict=True):
+        assert torch.equal(batch.source, same.source)
+        assert torch.equal(batch.labels, same.labels)
+    assert list(loader(prepared, start=len(whole), dropout=dropout)) == []
+
+
+def sentences(loader: Loader) -> dict[int, tuple[list[int], list[int]]]:
+    found = {}
+    for batch in loader:
+        for place, row in enumerate(batch.rows):
+            source = batch.source[place][batch.source_keep[place]].tolist()
+            found[row] = (source, batch.labels[place][batch.target_keep[place]].tolist())
+    return found
+
+
+def test_dropout_depends_on_seed_epoch_and_row_only(prepared: Prepared) -> None:
+    first = sentences(loader(prepared, dropout=True))
+    assert sentences(loader(prepared, tokens=37, dropout=True)) == first  # other batches, same splits
+    assert sentences(loader(prepared, dropout=True, epoch=4)) != first
+    stored = sentences(loader(prepared))
+    assert first != stored
+    for row, (source, target) in first.items():
+        assert prepared.tokenizers.source.decode(source) == prepared.tokenizers.source.decode(stored[row][0])
+        assert prepared.tokenizers.target.decode(target) == prepared.tokenizers.target.decode(stored[row][1])
+
+
+def test_an_abandoned_iteration_ends_its_thread(prepared: Prepared) -> None:
+    before = loader_threads()
+    iterator = iter(loader(prepared))
+    assert len(list(islice(iterator, 2))) == 2
+    assert loader_threads() == before + 1
+    del iterator
+    deadline = time.monotonic() + 5
+    while loader_threads() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert loader_threads() == before
+
+
+def test_a_failure_in_the_thread_reaches_the_consumer_in_its_place(prepared: Prepared) -> None:
+    made = loader(prepared)
+    made.plan.batches[3] = made.plan.batches[3] + 10_000
+    iterator = iter(made)
+    assert [batch.rows for batch in islice(iterator, 3)] == [tuple(rows.tolist()) for rows in made.plan.batches[:3]]
+    with pytest.raises(IndexError, match="row 1"):
+        next(iterator)

@@ -1,0 +1,161 @@
+"""Preparing a corpus: what ends up in the shards, when they are reused, and when they are made again."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dragoman.base.errors import DataError
+from dragoman.data import prepare as module
+from dragoman.data.cleaning import CleaningConfig
+from dragoman.data.prepare import Prepared, prepare
+from dragoman.data.readers import CorpusConfig
+from dragoman.data.shards import DatasetWriter, PairDataset
+from dragoman.text.bpe import BPEConfig
+from dragoman.text.tokenizers import TextConfig
+
+TEXT = TextConfig(subword=BPEConfig(size=300, min_frequency=1))
+SOURCES = ["A dog runs.", "", "Two dogs sleep.", "A dog runs.", "word " * 30]
+TARGETS = ["Ein Hund läuft.", "leer", "Zwei Hunde schlafen.", "Ein Hund läuft.", "Wort " * 30]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> CorpusConfig:
+    for name, lines in (("source", SOURCES), ("target", TARGETS)):
+        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return CorpusConfig(source=tmp_path / "source", target=tmp_path / "target")
+
+
+@pytest.fixture
+def messages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    said: list[str] = []
+    monkeypatch.setattr(module, "info", said.append)
+    monkeypatch.setattr(module, "warn", said.append)
+    return said
+
+
+def run(corpus: CorpusConfig, text: Any = TEXT, **cleaning: Any) -> Prepared:
+    assert corpus.source is not None
+    return prepare(corpus, CleaningConfig(**cleaning), text, corpus.source.parent / "cache")
+
+
+def pairs(prepared: Prepared) -> list[tuple[str, str]]:
+    source, target = prepared.tokenizers.source, prepared.tokenizers.target
+    return [
+        (source.decode(a), target.decode(b)) for a, b in (prepared.dataset[row] for row in range(len(prepared.dataset)))
+    ]
+
+
+def test_the_shards_hold_the_clean_pairs(corpus: CorpusConfig) -> None:
+    prepared = run(corpus, max_tokens=30)
+    assert pairs(prepared) == [(SOURCES[0], TARGETS[0]), (SOURCES[2], TARGETS[2])]
+    assert prepared.dataset.lines.tolist() == [1, 3]
+    assert prepared.report.counts == {"empty": 1, "max_tokens": 1, "duplicates": 1}
+    lengths = [[len(side) for side in prepared.dataset[row]] for row in range(2)]
+    assert prepared.dataset.lengths.tolist() == lengths
+    assert prepared.dataset.lengths.dtype == np.int32
+
+
+def test_nothing_is_dropped_without_cleaning(corpus: CorpusConfig) -> None:
+    assert pairs(run(corpus, enabled=False)) == list(zip(SOURCES, TARGETS, strict=True))
+
+
+def test_the_second_time_is_a_reuse_and_says_so(corpus: CorpusConfig, messages: list[str]) -> None:
+    first = run(corpus)
+    assert any(message.startswith("Data: preparing") for message in messages)
+    messages.clear()
+    second = run(corpus)
+    assert any(message.startswith("Data: reused") for message in messages)
+    assert pairs(first) == pairs(second)
+    assert first.dataset.fingerprint == second.dataset.fingerprint
+    assert first.report.table() == second.report.table()
+    assert first.tokenizers.fingerprint == second.tokenizers.fingerprint
+
+
+def test_dropout_reuses_the_shards_and_reaches_the_tokenizers(corpus: CorpusConfig, messages: list[str]) -> None:
+    plain = run(corpus)
+    messages.clear()
+    dropping = run(corpus, TextConfig(subword=BPEConfig(size=300, min_frequency=1, dropout=0.1)))
+    assert any("reused" in message for message in messages)
+    assert (plain.tokenizers.source.dropout, dropping.tokenizers.source.dropout) == (0.0, 0.1)
+
+
+def test_changed_contents_of_the_same_size_and_time_are_noticed(corpus: CorpusConfig) -> None:
+    assert corpus.source is not None
+    first = run(corpus)
+    before = corpus.source.stat()
+    corpus.source.write_bytes(corpus.source.read_bytes().replace(b"Two", b"Ten"))
+    os.utime(corpus.source, ns=(before.st_atime_ns, before.st_mtime_ns))
+    second = run(corpus)
+    assert pairs(second)[1][0] == "Ten dogs sleep."
+    assert second.dataset.fingerprint != first.dataset.fingerprint
+
+
+def test_other_rules_or_subwords_are_other_shards(corpus: CorpusConfig) -> None:
+    first = run(corpus).dataset.fingerprint
+    assert run(corpus, duplicates=False).dataset.fingerprint != first
+    assert run(corpus, TextConfig(subword=BPEConfig(size=299, min_frequency=1))).dataset.fingerprint != first
+    assert run(corpus, TextConfig(subword=TEXT.subword, shared=False)).dataset.fingerprint != first
+
+
+def test_validation_data_use_the_tokenizers_of_training(corpus: CorpusConfig, tmp_path: Path) -> None:
+    trained = run(corpus).tokenizers
+    (tmp_path / "v.tsv").write_text("Hello 😀\tHallo 😀\n", encoding="utf-8")
+    valid = prepare(CorpusConfig(tsv=tmp_path / "v.tsv"), CleaningConfig(enabled=False), trained, tmp_path / "cache")
+    assert valid.tokenizers is trained
+    assert pairs(valid) == [("Hello 😀", "Hallo 😀")]
+
+
+@pytest.mark.parametrize(
+    "file", ["source.bin", "target.offsets.npy", "lines.npy", "dataset.json", "cleaning.json", "tokenizer.json"]
+)
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "missing"])
+def test_damaged_shards_are_made_again(corpus: CorpusConfig, messages: list[str], file: str, damage: str) -> None:
+    good = pairs(run(corpus))
+    assert corpus.source is not None
+    (path,) = (corpus.source.parent / "cache").glob(f"*/{file}")
+    content = path.read_bytes()
+    path.unlink()
+    if damage != "missing":
+        path.write_bytes(content[:-5] if damage == "truncated" else b"\x00" + content[1:])
+    messages.clear()
+    assert pairs(run(corpus)) == good
+    assert any("damaged" in message or "Cannot read" in message or "must hold" in message for message in messages)
+    messages.clear()
+    run(corpus)
+    assert any("reused" in message for message in messages)
+
+
+def test_a_failed_preparation_leaves_nothing_behind(corpus: CorpusConfig) -> None:
+    assert corpus.source is not None
+    with pytest.raises(DataError, match="Cleaning left nothing"):
+        run(corpus, max_tokens=1)
+    with pytest.raises(DataError, match="Cleaning left nothing"):
+        run(corpus, max_characters=1)
+    with corpus.source.open("a") as file:
+        file.write("one more\n")
+    with pytest.raises(DataError, match="6"):
+        run(corpus)
+    assert list((corpus.source.parent / "cache").iterdir()) == []
+
+
+def test_a_missing_file_is_named(corpus: CorpusConfig) -> None:
+    assert corpus.target is not None
+    corpus.target.unlink()
+    with pytest.raises(DataError, match=str(corpus.target)):
+        run(corpus)
+
+
+@pytest.mark.parametrize(("size", "dtype"), [(1 << 16, np.uint16), (1 << 16 | 1, np.uint32)])
+def test_ids_are_stored_as_wide_as_the_vocabulary_needs(tmp_path: Path, size: int, dtype: type) -> None:
+    writer = DatasetWriter(tmp_path, (size, 300))
+    writer.add(1, [size - 1, 4], [])
+    writer.add(5, [], [299])
+    writer.finish("print")
+    dataset = PairDataset(tmp_path)
+    assert [[side.tolist() for side in dataset[row]] for row in (0, 1)] == [[[size - 1, 4], []], [[], [299]]]
+    assert dataset[0][0].dtype == dtype
+    with pytest.raises(IndexError):
+        dataset[2]
