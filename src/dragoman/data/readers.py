@@ -129,8 +129,8 @@ def _aligned_pairs(corpus: CorpusConfig) -> Iterator[Pair]:
             yield Pair(counts[0], source, target)
     if counts[0] != counts[1]:
         raise DataError(
-            f"The two sides differ in length: {corpus.source} has {counts[0]} lines, {corpus.target} has {counts[1]} lines. "
-            "Line n of one must translate line n of the other."
+            f"The two sides differ in length: {corpus.source} has {counts[0]} lines, "
+            f"{corpus.target} has {counts[1]} lines. Line n of one must translate line n of the other."
         )
 
 
