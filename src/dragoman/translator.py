@@ -59,7 +59,9 @@ class _Row(NamedTuple):
 class Translator:
     """A trained model that translates. The output depends neither on the batch size nor on the order of the lines."""
 
-    def __init__(self, loaded: LoadedModel, device: torch.device) -> None:
+    def __init__(self, loaded: LoadedModel, device: torch.device, report_cut: bool = True) -> None:
+        """report_cut: warn of translations that the length limit stopped; while a model is trained they are many."""
+        self.report_cut = report_cut
         self.model = loaded.model.eval()
         self.tokenizers = loaded.tokenizers
         self.meta = loaded.meta
@@ -133,7 +135,7 @@ class Translator:
                     cut.append(line)
                 yield translations
             first += len(chunk)
-        if cut:
+        if cut and self.report_cut:
             shown = ", ".join(map(str, cut[:10])) + (" …" if len(cut) > 10 else "")
             warn(f"{len(cut)} translation(s) reached the length limit and end unfinished: line {shown}")
 

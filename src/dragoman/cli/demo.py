@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from dragoman.translator import Translator
 
 LANGUAGES = {"en": "English", "de": "German", "fr": "French"}
-TRAIN, VALID, TEST = 20000, 300, 500
+TRAIN, VALID, TEST = 12000, 300, 500
 
 
 def demo(
@@ -26,6 +26,7 @@ def demo(
 ) -> None:
     """Train a tiny translator on the built-in corpus, score it and draw what it learned; a few minutes on two cores."""
     import time
+    from shlex import quote
 
     from dragoman.base.errors import ConfigError
     from dragoman.base.log import info
@@ -65,7 +66,7 @@ def demo(
     print(f"\nmodel              {out}")
     print(f"learning curve     {out / 'curves.png'}")
     print(f"attention picture  {attention}")
-    print(f"try it             echo '{sources[example]}' | dragoman translate {out}")
+    print(f"try it             echo {quote(sources[example])} | dragoman translate {out}")
     info(f"the demo took {(time.monotonic() - began) / 60:.1f} minutes")
 
 

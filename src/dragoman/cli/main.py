@@ -58,15 +58,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _closed_pipe()
     except DragomanError as error:
         _trace()
-        print(f"error: {error}", file=sys.stderr)
+        # 128 + signal: stopped on request, with everything saved
+        print(f"{'' if error.exit_code > 128 else 'error: '}{error}", file=sys.stderr)
         return error.exit_code
     except Exception as error:
         _trace()
         where = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{os.path.basename(where.filename)}:{where.lineno}"
         print(
-            f"error: unexpected {type(error).__name__}: {error} "
-            f"(at {os.path.basename(where.filename)}:{where.lineno}). This is a fault of dragoman: please report it with the output of the same command "
-            "under DRAGOMAN_TRACEBACK=1",
+            f"error: unexpected {type(error).__name__} at {place}: {error}\nThis is a fault of dragoman. Please report "
+            "it with what the same command prints under DRAGOMAN_TRACEBACK=1",
             file=sys.stderr,
         )
         return 1

@@ -33,6 +33,7 @@ def score(
         sum(len(line.split()) + 1 for line in targets),
     )
     info(
-        f"{len(scores)} pairs, log-probability {whole.log_probability:.2f} nats; "
-        f"perplexity {whole.per_token:.3f} a token ({whole.tokens} tokens), {whole.per_word:.3f} a word ({whole.words} words), ends of sentence counted"
+        f"{len(scores)} pairs, log-probability {whole.log_probability:.2f} nats; perplexity a token "
+        f"{whole.per_token:.3f} ({whole.tokens} tokens), a word {whole.per_word:.3f} ({whole.words} words); "
+        "ends of sentence counted"
     )

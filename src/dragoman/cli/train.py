@@ -60,6 +60,8 @@ def train(
     }
     overrides = [f"{key}={json.dumps(str(value))}" for key, value in given.items() if value is not None]
     overrides += arguments
+    if not (resume or path or arguments or source or tsv):
+        raise ConfigError("nothing to train on: give a recipe (….yaml), or --source and --target, or --tsv")
     if resume and path is None and source is None and tsv is None:
         path = _own_config(out, arguments)
     config = load_settings(path, overrides, RunConfig)

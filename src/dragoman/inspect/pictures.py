@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
 
 from dragoman.base.files import atomic_write
@@ -94,13 +95,13 @@ def draw_curves(log: Path, png: Path) -> None:
     _line(perplexity, steps, values, ORANGE, "validation", marker="o")
     if len(values) and values.min() > 0 and values.max() / values.min() > 20:
         perplexity.set_yscale("log")
-    _best(perplexity, steps, values, int(values.argmin()) if len(values) else 0, "{:.2f}")
-    _finish(perplexity, "Validation perplexity", "a target token")
+    best = _best(perplexity, steps, values, int(values.argmin()) if len(values) else 0, "{:.2f}")
+    _finish(perplexity, f"Validation perplexity{best}", "a target token")
 
     steps, values = _series(records, "valid_bleu")
     _line(bleu, steps, values, ORANGE, "validation", marker="o")
-    _best(bleu, steps, values, int(values.argmax()) if len(values) else 0, "{:.1f}")
-    _finish(bleu, "Validation BLEU", "points")
+    best = _best(bleu, steps, values, int(values.argmax()) if len(values) else 0, "{:.1f}")
+    _finish(bleu, f"Validation BLEU{best}", "points")
 
     steps, values = _series(records, "learning_rate")
     _line(rate, steps, values, BLUE, "learning rate")
@@ -120,7 +121,7 @@ def _figure(width: float, height: float) -> Figure:
 def _save(figure: Figure, png: Path) -> None:
     installed = set(font_manager.get_font_names())
     fonts = [font for font in _WANTED_FONTS if font in installed]
-    for text in figure.findobj(lambda artist: hasattr(artist, "set_fontfamily")):
+    for text in figure.findobj(Text):
         text.set_fontfamily(fonts)
     buffer = BytesIO()
     with warnings.catch_warnings():
@@ -207,21 +208,13 @@ def _line(
         )
 
 
-def _best(axes: Axes, steps: np.ndarray, values: np.ndarray, place: int, form: str) -> None:
+def _best(axes: Axes, steps: np.ndarray, values: np.ndarray, place: int, form: str) -> str:
+    """Ring the best point; what the title says of it."""
     if not len(values):
         axes.text(0.5, 0.5, "no validation yet", transform=axes.transAxes, ha="center", color=QUIET, fontsize=9)
-        return
+        return ""
     axes.plot(steps[place], values[place], marker="o", markersize=8, markerfacecolor="none", markeredgecolor=INK)
-    right = steps[place] > (steps[0] + steps[-1]) / 2
-    axes.annotate(
-        "best " + form.format(values[place]),
-        (steps[place], values[place]),
-        textcoords="offset points",
-        xytext=(-4 if right else 8, 10 if values[place] <= values.mean() else -24),
-        ha="right" if right else "left",
-        fontsize=9,
-        color=INK,
-    )
+    return f" · best {form.format(values[place])} at step {steps[place]:,.0f}"
 
 
 def _finish(axes: Axes, title: str, unit: str) -> None:

@@ -1,0 +1,190 @@
+"""What a user gets wrong at the command line: one clear message on stderr, an exit code, no traceback."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tiny_model import tiny_config, tiny_tokenizers, write_tiny_model
+
+import dragoman.cli.main as command_line
+from dragoman.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def tiny_model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model") / "tiny"
+    write_tiny_model(folder)
+    return folder
+
+
+@pytest.fixture
+def model(tiny_model_folder: Path, tmp_path: Path) -> Path:
+    """A copy that a test may damage."""
+    return Path(shutil.copytree(tiny_model_folder, tmp_path / "model"))
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text"
+    path.write_text("a dog runs\ntwo dogs sleep\n")
+    return path
+
+
+@pytest.fixture
+def failure(capfd: pytest.CaptureFixture):
+    """Runs a command that must fail; gives its exit code and its message."""
+
+    def run(*arguments: object) -> tuple[int, str]:
+        code = main([str(argument) for argument in arguments])
+        captured = capfd.readouterr()
+        assert code != 0
+        assert captured.out == ""
+        assert "Traceback" not in captured.err
+        _, error, message = f"\n{captured.err}".rpartition("\nerror: ")  # progress may stand before it
+        assert error
+        assert "unexpected" not in message
+        return code, message
+
+    return run
+
+
+def test_a_missing_file_is_named(failure, model: Path, tmp_path: Path, text: Path) -> None:
+    assert "nothing.en" in failure("translate", model, "-i", tmp_path / "nothing.en")[1]
+    assert "nothing.en" in failure("score", model, "--source", tmp_path / "nothing.en", "--target", text)[1]
+    assert "nothing.en" in failure("evaluate", "--reference", text, "--hypothesis", tmp_path / "nothing.en")[1]
+    assert "nothing.en" in failure("data", "check", "--source", tmp_path / "nothing.en", "--target", text)[1]
+    assert "recipe.yaml" in failure("train", tmp_path / "recipe.yaml")[1]
+
+
+def test_an_empty_corpus_is_named(failure, tmp_path: Path, text: Path, model: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.write_text("")
+    files = ["--source", empty, "--target", empty]
+    assert str(empty) in failure("data", "check", *files)[1]
+    assert str(empty) in failure("score", model, *files)[1]
+    valid = ["--valid-source", text, "--valid-target", text]
+    assert str(empty) in failure("train", *files, *valid, "--out", tmp_path / "run")[1]
+
+
+def test_unequal_sides_name_both_counts(failure, tmp_path: Path, text: Path, model: Path) -> None:
+    short = tmp_path / "short"
+    short.write_text("one\n")
+    for verb in (["score", model], ["data", "check"]):
+        message = failure(*verb, "--source", text, "--target", short)[1]
+        assert "2" in message
+        assert "1" in message
+        assert str(short) in message
+    assert "2 lines" in failure("evaluate", "--reference", text, "--hypothesis", short)[1]
+
+
+def test_a_mistyped_key_brings_the_right_one(failure, tmp_path: Path, text: Path) -> None:
+    files = ["--source", text, "--target", text, "--valid-source", text, "--valid-target", text]
+    code, message = failure("train", *files, "--out", tmp_path / "run", "train.max_stps=3")
+    assert code == 2
+    assert "train.max_stps" in message
+    assert "did you mean train.max_steps?" in message
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("train:\n  max_steps: 3\n  max_steps: 4\n")
+    assert "max_steps" in failure("train", recipe)[1]
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_is_neither_recipe_nor_setting_is_refused(failure, text: Path) -> None:
+    assert failure("train", "fast")[0] == 2
+    assert "nothing to train on" in failure("train")[1]
+    assert "go in pairs" in failure("train", "--source", text)[1]
+
+
+def test_resume_needs_a_run(failure, tmp_path: Path) -> None:
+    assert "no run to resume" in failure("train", "--resume", "--out", tmp_path / "run")[1]
+    assert "--out" in failure("train", "--resume")[1]
+
+
+def test_a_wrong_model_folder_is_told(failure, tmp_path: Path, text: Path) -> None:
+    assert "no model folder" in failure("translate", tmp_path / "nowhere", "-i", text)[1]
+    (tmp_path / "other").mkdir()
+    message = failure("translate", tmp_path / "other", "-i", text)[1]
+    assert "model.safetensors" in message
+    assert "config.yaml" in message
+    assert str(text) in failure("translate", text, "-i", text)[1]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
+def test_a_truncated_parameter_file_is_told(failure, model: Path, text: Path, share: float) -> None:
+    path = model / "model.safetensors"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(len(whole) * share)])
+    assert "model.safetensors" in failure("translate", model, "-i", text)[1]
+    path.write_bytes(whole)
+    assert main(["translate", str(model), "-i", str(text), "--beam", "1"]) == 0
+
+
+def test_garbage_for_parameters_is_told(failure, model: Path, text: Path) -> None:
+    (model / "model.safetensors").write_bytes(b"\xff" * 4096)
+    assert "model.safetensors" in failure("score", model, "--source", text, "--target", text)[1]
+
+
+def test_a_tokenizer_of_another_vocabulary_is_told(failure, model: Path, text: Path) -> None:
+    tiny_tokenizers(size=275).save(model)
+    message = failure("translate", model, "-i", text)[1]
+    assert "280" in message
+    assert "275" in message
+
+
+def test_averaging_different_models_is_refused(failure, model: Path, tmp_path: Path) -> None:
+    stack = {"layers": 2, "heads": 2, "feedforward": 16}
+    write_tiny_model(tmp_path / "deeper", config=tiny_config(encoder=stack))
+    assert "different models" in failure("average", model, tmp_path / "deeper", "-o", tmp_path / "mean")[1]
+    assert not (tmp_path / "mean").exists()
+
+
+def test_broken_utf8_is_named_with_its_line_and_leaves_no_output(failure, model: Path, tmp_path: Path) -> None:
+    broken, out = tmp_path / "latin1", tmp_path / "out"
+    broken.write_bytes("fine\nGr\u00fc\u00dfe\n".encode("latin-1"))
+    out.write_text("earlier result\n")
+    message = failure("translate", model, "-i", broken, "-o", out)[1]
+    assert "line 2" in message
+    assert out.read_text() == "earlier result\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["latin1", "model", "out"]
+
+
+def test_settings_of_the_search_are_checked(failure, model: Path, text: Path) -> None:
+    assert failure("translate", model, "-i", text, "--beam", 2, "--nbest", 3)[0] == 2
+    assert "length penalty" in failure("translate", model, "-i", text, "--length-penalty", "much")[1]
+    assert "device" in failure("translate", model, "-i", text, "--device", "gpu")[1]
+
+
+def test_evaluate_needs_something_to_evaluate(failure, model: Path, text: Path) -> None:
+    assert "--hypothesis" in failure("evaluate", "--reference", text)[1]
+    assert "--source" in failure("evaluate", model, "--reference", text)[1]
+
+
+def test_unknown_options_and_verbs_exit_with_2(capfd: pytest.CaptureFixture) -> None:
+    assert main(["translate", "model", "--bean", "5"]) == 2
+    assert main(["trnslate"]) == 2
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def _failing(error: BaseException):
+    def run(*args: object, **kwargs: object) -> None:
+        raise error
+
+    return run
+
+
+def test_an_unexpected_failure_is_one_message(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture) -> None:
+    monkeypatch.delenv("DRAGOMAN_TRACEBACK", raising=False)
+    monkeypatch.setattr(command_line, "app", _failing(ZeroDivisionError("oh")))
+    assert main([]) == 1
+    err = capfd.readouterr().err
+    assert "unexpected ZeroDivisionError" in err
+    assert "DRAGOMAN_TRACEBACK=1" in err
+    assert "Traceback" not in err
+    monkeypatch.setenv("DRAGOMAN_TRACEBACK", "1")
+    assert main([]) == 1
+    assert "Traceback" in capfd.readouterr().err
+
+
+def test_ctrl_c_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command_line, "app", _failing(KeyboardInterrupt()))
+    assert main([]) == 130

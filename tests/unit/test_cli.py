@@ -1,0 +1,233 @@
+"""The command line as a user meets it: names that others rely on, streams, files and formats."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from tiny_model import write_tiny_model
+
+from dragoman import Translator, __version__
+from dragoman.cli.main import app, main
+
+SOURCES = ["A dog runs .", "", "Two men sleep over the grass .", "  ", "A child"]
+
+# Names that scripts of others use: take none away. A new one is added here.
+FROZEN = {
+    "train": "recipe --source --target --tsv --valid-source --valid-target --valid-tsv --out --resume",
+    "translate": "model --input -i --output -o --beam --nbest --length-penalty --scores --batch-size --device "
+    "--threads",
+    "score": "model --source --target --batch-size --device --threads",
+    "evaluate": "model --reference --hypothesis --source --metric --tokenized --json --beam --length-penalty "
+    "--batch-size --device --threads",
+    "average": "checkpoints --out -o",
+    "demo": "settings --out --languages",
+    "data check": "--source --target --tsv --lines --all-lines --json --empty --no-empty --max-words --max-characters "
+    "--max-ratio --duplicates --no-duplicates --control-characters --no-control-characters --wrong-script "
+    "--no-wrong-script --source-script --target-script --copied-words --broken-utf8",
+}
+
+
+@pytest.fixture(scope="module")
+def tiny_model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model") / "tiny"
+    write_tiny_model(folder)
+    return folder
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "source.en"
+    path.write_text("".join(line + "\n" for line in SOURCES))
+    return path
+
+
+def _names(group, path: tuple[str, ...] = ()) -> dict[str, set[str]]:
+    found = {}
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            found |= _names(command, (*path, name))
+        else:
+            names = [option for each in command.params for option in (*each.opts, *each.secondary_opts)]
+            found[" ".join((*path, name))] = set(names)
+    return found
+
+
+def test_the_command_line_is_frozen() -> None:
+    assert _names(typer.main.get_command(app)) == {verb: set(names.split()) for verb, names in FROZEN.items()}
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["data", "check", "--help"], *([verb, "-h"] for verb in FROZEN if " " not in verb)]
+)
+def test_every_verb_has_help(arguments: list[str], capsys: pytest.CaptureFixture) -> None:
+    assert main(arguments) == 0
+    assert "Usage" in capsys.readouterr().out
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"dragoman {__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["translate", "--help"], ["train", "--help"]])
+def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
+    heavy = "{'torch', 'numpy', 'matplotlib', 'tokenizers', 'sacrebleu'}"
+    code = (
+        f"import sys, dragoman.cli.main as m\nm.main({arguments})\nprint({heavy} & {{*sys.modules}}, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "set()"
+
+
+def test_translate_reads_stdin_and_writes_as_many_lines(tiny_model_folder: Path, source: Path) -> None:
+    done = _dragoman("translate", str(tiny_model_folder), "--threads", "1", stdin=source.read_bytes())
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.decode().split("\n")
+    assert lines.pop() == ""
+    expected = [line.replace("\n", " ") for line in Translator.load(tiny_model_folder).translate(SOURCES)]
+    assert lines == expected
+    assert [not line for line in lines] == [not line.strip() for line in SOURCES]
+
+
+def test_translate_answers_before_the_pipe_is_closed(tiny_model_folder: Path) -> None:
+    command = [sys.executable, "-m", "dragoman", "translate", str(tiny_model_folder), "--beam", "1", "--threads", "1"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for sentence in (b"A dog runs .\n", b"Two men sleep .\n"):
+            process.stdin.write(sentence)
+            process.stdin.flush()
+            assert process.stdout.readline().strip()  # hangs if the verb waits for the end of its input
+        process.stdin.close()
+        assert process.wait(30) == 0
+
+
+def test_translate_reads_and_writes_files(
+    tiny_model_folder: Path, source: Path, tmp_path: Path, capfd: pytest.CaptureFixture
+) -> None:
+    out = tmp_path / "out.de"
+    assert main(["translate", str(tiny_model_folder), "--input", str(source), "--output", str(out)]) == 0
+    assert main(["translate", str(tiny_model_folder), "-i", str(source), "--batch-size", "2"]) == 0
+    assert out.read_text() == capfd.readouterr().out
+    assert len(out.read_text().split("\n")) == len(SOURCES) + 1
+
+
+def test_nbest_lines_carry_index_text_and_score(
+    tiny_model_folder: Path, source: Path, capfd: pytest.CaptureFixture
+) -> None:
+    assert main(["translate", str(tiny_model_folder), "-i", str(source), "--nbest", "3", "--beam", "4"]) == 0
+    rows = [line.split(" ||| ") for line in capfd.readouterr().out.removesuffix("\n").split("\n")]
+    assert [int(row[0]) for row in rows] == [0, 0, 0, 1, 2, 2, 2, 3, 4, 4, 4]
+    assert all(math.isfinite(float(row[-1])) for row in rows)
+
+
+def test_scores_stand_before_the_text(tiny_model_folder: Path, source: Path, capfd: pytest.CaptureFixture) -> None:
+    assert main(["translate", str(tiny_model_folder), "-i", str(source), "--scores"]) == 0
+    rows = [line.split("\t", 1) for line in capfd.readouterr().out.removesuffix("\n").split("\n")]
+    assert len(rows) == len(SOURCES)
+    assert all(float(row[0]) < 0 for row, line in zip(rows, SOURCES, strict=True) if line.strip())
+
+
+def test_score_prints_a_line_a_pair_and_the_perplexity(
+    tiny_model_folder: Path, source: Path, capfd: pytest.CaptureFixture
+) -> None:
+    assert main(["score", str(tiny_model_folder), "--source", str(source), "--target", str(source)]) == 0
+    captured = capfd.readouterr()
+    values = [float(line) for line in captured.out.split()]
+    expected = Translator.load(tiny_model_folder).score(SOURCES, SOURCES)
+    assert values == pytest.approx([pair.log_probability for pair in expected], abs=1e-4)
+    tokens = sum(pair.tokens for pair in expected)
+    stated = float(captured.err.split("perplexity a token ")[1].split()[0])
+    assert stated == pytest.approx(math.exp(-sum(values) / tokens), rel=1e-4)
+    assert f"({tokens} tokens)" in captured.err
+
+
+@pytest.fixture
+def systems(tmp_path: Path) -> dict[str, Path]:
+    reference = [
+        f"the {size} dog runs over {count} green hills" for size in ("big", "small", "old") for count in range(9)
+    ]
+    texts = {
+        "reference": reference,
+        "good": [line.replace("runs", "jumps") if row % 5 == 0 else line for row, line in enumerate(reference)],
+        "bad": [line.replace("dog", "cat").replace("green hills", "grass") for line in reference],
+    }
+    for name, lines in texts.items():
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    return {name: tmp_path / name for name in texts}
+
+
+def test_evaluate_prints_scores_with_signatures(systems: dict[str, Path], capsys: pytest.CaptureFixture) -> None:
+    assert main(["evaluate", "--reference", str(systems["reference"]), "--hypothesis", str(systems["reference"])]) == 0
+    out = capsys.readouterr().out
+    assert "BLEU = 100.00 (nrefs:1|case:mixed|eff:no|tok:13a" in out
+    assert "chrF2 = 100.00" in out
+    assert "TER = 0.00" in out
+    assert "lecture BLEU (non-standard) = 100.00" in out
+
+
+def test_evaluate_compares_two_systems(systems: dict[str, Path], capsys: pytest.CaptureFixture) -> None:
+    files = ["--reference", systems["reference"], "--hypothesis", systems["bad"], "--hypothesis", systems["good"]]
+    assert main(["evaluate", *map(str, files), "--metric", "bleu", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    bad, good = (system["scores"][0]["value"] for system in result["systems"])
+    comparison = result["comparisons"][0]
+    assert comparison["second"] == str(systems["good"])
+    assert comparison["metrics"][0]["difference"] == pytest.approx(good - bad)
+    assert comparison["metrics"][0]["p_value"] < 0.05
+    assert main(["evaluate", *map(str, files), "--metric", "bleu"]) == 0
+    assert f"BLEU: {good - bad:+.2f}" in capsys.readouterr().out
+
+
+def test_evaluate_shows_bleu_by_source_length(systems: dict[str, Path], capsys: pytest.CaptureFixture) -> None:
+    files = ["--reference", systems["reference"], "--hypothesis", systems["good"], "--source", systems["reference"]]
+    assert main(["evaluate", *map(str, files), "--metric", "bleu"]) == 0
+    assert "(27 sentences)" in capsys.readouterr().out
+
+
+def test_evaluate_translates_with_a_model(
+    tiny_model_folder: Path, systems: dict[str, Path], capsys: pytest.CaptureFixture
+) -> None:
+    files = ["--reference", systems["reference"], "--source", systems["reference"]]
+    assert (
+        main(["evaluate", str(tiny_model_folder), *map(str, files), "--json", "--metric", "chrf", "--beam", "1"]) == 0
+    )
+    system = json.loads(capsys.readouterr().out)["systems"][0]
+    assert system["system"] == str(tiny_model_folder)
+    assert 0 <= system["scores"][0]["value"] < 50
+
+
+def test_the_average_of_one_model_is_that_model(tiny_model_folder: Path, tmp_path: Path, source: Path) -> None:
+    out = tmp_path / "mean"
+    assert main(["average", str(tiny_model_folder), str(tiny_model_folder), "-o", str(out)]) == 0
+    assert Translator.load(out).translate(SOURCES) == Translator.load(tiny_model_folder).translate(SOURCES)
+
+
+def test_data_check_tells_rules_and_lines(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    source, target = tmp_path / "a", tmp_path / "b"
+    source.write_text("one two\n\nsame same\none two\nvery " * 1 + "long " * 30 + "\n")
+    target.write_text("eins zwei\nleer\nsame same\neins zwei\nkurz\n")
+    files = ["--source", str(source), "--target", str(target)]
+    assert main(["data", "check", *files]) == 0
+    out = capsys.readouterr().out
+    assert "5 pairs read, 2 kept" in out
+    assert (
+        main(["data", "check", *files, "--json", "--copied-words", "2", "--max-ratio", "0", "--max-words", "20"]) == 0
+    )
+    assert json.loads(capsys.readouterr().out) == {
+        "pairs": 5,
+        "kept": 1,
+        "dropped": {"empty": [2], "copied_words": [3], "max_words": [5], "duplicates": [4]},
+    }
+    assert main(["data", "check", *files, "--json", "--no-empty", "--no-duplicates", "--max-ratio", "0"]) == 0
+    assert json.loads(capsys.readouterr().out)["kept"] == 5
+
+
+def _dragoman(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "dragoman", *arguments]
+    return subprocess.run(command, input=stdin, capture_output=True, timeout=60, env=os.environ)
