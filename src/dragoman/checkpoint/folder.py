@@ -140,8 +140,10 @@ def validate(expected: Mapping[str, Tensor], shapes: Mapping[str, Shape], path: 
     more = [f"… and {len(wrong) - _MOST_LISTED} more"] if len(wrong) > _MOST_LISTED else []
     listed = "\n  ".join([*wrong[:_MOST_LISTED], *more])
     if vocabulary:
-        sizes = f"{tokenizers.source.size} and {tokenizers.target.size}"
-        advice = f"The tokenizers have {sizes} entries: they and the parameters come from different runs"
+        sizes = " and ".join(str(size) for size in {tokenizers.source.size: 0, tokenizers.target.size: 0})
+        advice = (
+            f"The tokenizers have vocabularies of {sizes} entries: they and the parameters come from different runs"
+        )
     else:
         advice = f"{CONFIG} and {PARAMETERS} come from different runs, or one of them was edited"
     raise ModelError(f"{path} does not fit its model ({len(wrong)} differences):\n  {listed}\n{advice}.")

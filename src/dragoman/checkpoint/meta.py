@@ -6,12 +6,13 @@ from importlib.metadata import PackageNotFoundError, version
 
 from pydantic import Field
 
+from dragoman import __version__
 from dragoman.base.config import Config
-from dragoman.base.errors import ModelError
+from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.settings import parse_settings
 
 FORMAT_VERSION = 1
-_LIBRARIES = ("dragoman", "torch", "tokenizers", "safetensors", "numpy")
+_LIBRARIES = ("torch", "tokenizers", "safetensors", "numpy")
 
 
 class Score(Config):
@@ -27,7 +28,7 @@ class Score(Config):
 
 def library_versions() -> dict[str, str]:
     """The versions of Python and of the libraries whose change could change a model."""
-    found = {"python": platform.python_version()}
+    found = {"dragoman": __version__, "python": platform.python_version()}
     for name in _LIBRARIES:
         try:
             found[name] = version(name)
@@ -71,5 +72,5 @@ def parse_meta(text: str, name: str) -> Meta:
         )
     try:
         return parse_settings(content, Meta, name)
-    except Exception as error:
+    except ConfigError as error:
         raise ModelError(f"{name} is damaged: {error}") from None

@@ -1,0 +1,83 @@
+"""What memory and disk there is, and messages that reach stderr only."""
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman.base import log, memory
+
+
+def test_available_memory_is_below_the_machine_s() -> None:
+    assert 0 < memory.available_memory() <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="address space limits work on Linux only")
+def test_available_memory_knows_the_limit_of_the_process() -> None:
+    free = memory.available_memory()
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + free // 2, limits[1]))
+    try:
+        assert free // 4 < memory.available_memory() <= free // 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_tightest_control_group_counts(tmp_path: Path, version: int) -> None:
+    base, prefix = (tmp_path, "") if version == 2 else (tmp_path / "memory", "total_")
+    names = ("memory.max", "memory.current") if version == 2 else ("memory.limit_in_bytes", "memory.usage_in_bytes")
+    for folder, limit, usage in ((base / "a" / "b", "9000", "1000"), (base / "a", "5000", "4000"), (base, "max", "1")):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / names[0]).write_text(limit, encoding="utf-8")
+        (folder / names[1]).write_text(usage, encoding="utf-8")
+        stat = f"{prefix}active_file 100\n{prefix}inactive_file 200\nanon 7\n"
+        (folder / "memory.stat").write_text(stat, encoding="utf-8")
+    groups = tmp_path / "cgroup"
+    groups.write_text("0::/a/b\n" if version == 2 else "3:cpu:/\n5:memory:/a/b\n", encoding="utf-8")
+    assert list(memory._group_memory(tmp_path, groups)) == [8300, 1300]
+
+
+def test_available_disk_of_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
+    assert memory.available_disk(tmp_path / "a" / "b") > 0
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only glibc has these settings")
+def test_large_blocks_stay_on_the_heap() -> None:
+    program = (
+        "import resource, numpy as np\n"
+        "from dragoman.base.memory import keep_large_tensors_on_heap\n"
+        "def faults():\n"
+        "    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "    for _ in range(10): np.ones(5_000_000)\n"
+        "    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before\n"
+        "before = faults()\n"
+        "if keep_large_tensors_on_heap():\n"
+        "    faults()\n"
+        "    print(faults() < before / 5, before)\n"
+        "else:\n"
+        "    print('True: not glibc')\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True
+    )
+    assert result.stdout.startswith("True"), result.stdout
+
+
+def test_messages_go_to_stderr_unchanged_and_quiet_keeps_warnings(capsys: pytest.CaptureFixture[str]) -> None:
+    long = "[bold]a[/bold] " * 40
+    log.info(long)
+    log.set_quiet(True)
+    try:
+        log.info("unheard")
+        log.warn("heard")
+    finally:
+        log.set_quiet(False)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == f"{long}\nwarning: heard\n"
