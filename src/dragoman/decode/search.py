@@ -129,7 +129,8 @@ def search(
     state = decoder.start(memory)
     alive = np.arange(count)  # the sentences that are still in the batch
     tokens = torch.full((count, 1), BOS, dtype=torch.int64, device=device)
-    totals = torch.zeros(count, 1, dtype=torch.float32, device=device)  # (B, width) summed log-probabilities, −inf for an empty place
+    # (B, width) summed log-probabilities, −inf for an empty place
+    totals = torch.zeros(count, 1, dtype=torch.float32, device=device)
     history = torch.empty(count, 0, dtype=torch.int64, device=device)  # (R, tokens so far)
     length = 0
     while True:
