@@ -34,7 +34,8 @@ _WANTED_FONTS = (
     "Arial Unicode MS",
 )
 _CONTROL = {ord("\n"): "␤", ord("\r"): "␍", ord("\t"): "␉", ord(" "): "␣"}
-_MOST_LABELS = 80
+# inches a piece: for a sentence, for a long one, and the most that a picture may measure
+_CELL, _SMALL_CELL, _LONGEST_SIDE = 0.36, 0.16, 40.0
 
 
 def draw_attention(attention: AttentionMap, png: Path) -> None:
@@ -42,7 +43,8 @@ def draw_attention(attention: AttentionMap, png: Path) -> None:
     heads, queries, keys = attention.weights.shape
     rows = min(heads, 4)
     columns = ceil(heads / rows)
-    cell = 0.36 if max(queries, keys) <= _MOST_LABELS else 12 / max(queries, keys)
+    longest = max(queries, keys)
+    cell = _CELL if longest <= 40 else min(_SMALL_CELL, _LONGEST_SIDE / longest)
     width, height = max(2.6, cell * keys), max(3.4, cell * queries)
     small = height / rows
     figure = _figure(width + columns * small * 0.92 + 2.6, height + 2.1)
@@ -147,17 +149,22 @@ def _title(name: str) -> str:
 
 def _label(axes: Axes, attention: AttentionMap) -> None:
     axes.xaxis.tick_top()
-    axes.set_xticks(range(len(attention.keys)))
-    axes.set_yticks(range(len(attention.queries)))
-    size = 10 if max(len(attention.keys), len(attention.queries)) <= 40 else 6
-    shown = [[label.translate(_CONTROL)[:24] for label in labels] for labels in (attention.keys, attention.queries)]
+    longest = max(len(attention.keys), len(attention.queries))
+    every = ceil(_SMALL_CELL * longest / _LONGEST_SIDE)  # beyond 250 pieces not every one has room for its label
+    axes.set_xticks(range(0, len(attention.keys), every))
+    axes.set_yticks(range(0, len(attention.queries), every))
+    size = 10 if longest <= 40 else 7
+    shown = [
+        [label.translate(_CONTROL)[:24] for label in labels[::every]] for labels in (attention.keys, attention.queries)
+    ]
     axes.set_xticklabels(shown[0], rotation=50, ha="left", rotation_mode="anchor", fontsize=size, color=INK)
     axes.set_yticklabels(shown[1], fontsize=size, color=INK)
     for text in (*axes.get_xticklabels(), *axes.get_yticklabels()):
         text.set_parse_math(False)
-    axes.set_xticks(np.arange(len(attention.keys) + 1) - 0.5, minor=True)
-    axes.set_yticks(np.arange(len(attention.queries) + 1) - 0.5, minor=True)
-    axes.grid(which="minor", color="white", linewidth=0.8)
+    if longest <= 40:
+        axes.set_xticks(np.arange(len(attention.keys) + 1) - 0.5, minor=True)
+        axes.set_yticks(np.arange(len(attention.queries) + 1) - 0.5, minor=True)
+        axes.grid(which="minor", color="white", linewidth=0.8)
     axes.tick_params(which="both", length=0)
     _frame(axes)
 

@@ -1,0 +1,96 @@
+"""Pictures: what is drawn from which numbers, and that odd input neither stops nor spoils them."""
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from dragoman.inspect.attention import AttentionMap
+from dragoman.inspect.pictures import draw_attention, draw_curves
+
+BLUE, ORANGE = (31, 95, 168), (217, 115, 26)
+
+
+def _attention(queries: tuple[str, ...], keys: tuple[str, ...], heads: int = 2) -> AttentionMap:
+    weights = np.full((heads, len(queries), len(keys)), 1 / len(keys), dtype=np.float32)
+    return AttentionMap("decoder.layers.1.cross_attention", weights, queries, keys)
+
+
+def _share(png: Path, colour: tuple[int, int, int]) -> float:
+    """The share of the picture's pixels that have this colour."""
+    pixels = np.round(imread(png)[..., :3] * 255)
+    return float((np.abs(pixels - np.array(colour)).max(-1) <= 2).mean())
+
+
+def _log(path: Path, steps: int, validations: bool = True) -> Path:
+    lines = []
+    for step in range(10, steps + 1, 10):
+        lines.append({"step": step, "epoch": 0, "loss": 8 / step, "learning_rate": 1e-3, "seconds": step / 2})
+        if validations and step % 50 == 0:
+            lines.append(
+                {"step": step, "valid_loss": 9 / step, "valid_perplexity": 2 + 99 / step, "valid_bleu": step / 9}
+            )
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_curves_show_training_and_validation(tmp_path: Path) -> None:
+    draw_curves(_log(tmp_path / "log.jsonl", 400), tmp_path / "both.png")
+    draw_curves(_log(tmp_path / "log.jsonl", 400, validations=False), tmp_path / "training.png")
+    assert _share(tmp_path / "both.png", BLUE) > 1e-3
+    assert _share(tmp_path / "both.png", ORANGE) > 1e-3
+    assert _share(tmp_path / "training.png", BLUE) > 1e-3
+    assert _share(tmp_path / "training.png", ORANGE) == 0
+
+
+def test_a_torn_last_line_and_numbers_that_are_none_are_left_out(tmp_path: Path) -> None:
+    log = _log(tmp_path / "log.jsonl", 100)
+    draw_curves(log, tmp_path / "whole.png")
+    with log.open("a") as file:
+        file.write('{"step": 100, "loss": NaN, "learning_rate": null}\n[1]\n{"step": 110, "lo')
+    # the record of step 100 is replaced by one without numbers, so that only its own point may go missing
+    draw_curves(log, tmp_path / "torn.png")
+    assert _share(tmp_path / "torn.png", BLUE) > 1e-3
+    assert _share(tmp_path / "torn.png", ORANGE) == pytest.approx(_share(tmp_path / "whole.png", ORANGE), rel=0.05)
+
+
+def test_a_log_without_a_line_gives_an_empty_picture(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text("")
+    draw_curves(tmp_path / "log.jsonl", tmp_path / "curves.png")
+    assert _share(tmp_path / "curves.png", BLUE) == 0
+
+
+def test_no_temporary_file_stays(tmp_path: Path) -> None:
+    draw_curves(_log(tmp_path / "log.jsonl", 50), tmp_path / "curves.png")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["curves.png", "log.jsonl"]
+
+
+def test_a_heavier_weight_is_darker(tmp_path: Path) -> None:
+    weights = np.tile(np.eye(4, dtype=np.float32) * 0.97 + 0.01, (1, 1, 1))
+    labels = ("a", "b", "c", "d")
+    draw_attention(AttentionMap("encoder.layers.0.self_attention", weights, labels, labels), tmp_path / "map.png")
+    darkest = (13, 47, 92)
+    assert 0.02 < _share(tmp_path / "map.png", darkest) < 0.5
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [("$x$", "_{", "\\frac", "^"), ("\n", "\t", " ", ""), ("犬", "🐕", "שלום", "й@@")],
+    ids=["mathematics", "blanks", "scripts"],
+)
+def test_any_piece_can_be_a_label(tmp_path: Path, labels: tuple[str, ...]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        draw_attention(_attention(labels, labels), tmp_path / "map.png")
+    assert imread(tmp_path / "map.png").shape[0] > 300
+
+
+def test_long_sentences_stay_within_a_printable_size(tmp_path: Path) -> None:
+    many = tuple(f"p{number}" for number in range(260))
+    draw_attention(_attention(many[:3], many, heads=1), tmp_path / "map.png")
+    height, width, _ = imread(tmp_path / "map.png").shape
+    assert height < 1000
+    assert width < 7500
