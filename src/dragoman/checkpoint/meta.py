@@ -2,11 +2,11 @@
 
 import json
 import platform
+import sys
 from importlib.metadata import PackageNotFoundError, version
 
 from pydantic import Field
 
-from dragoman import __version__
 from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.settings import parse_settings
@@ -28,7 +28,9 @@ class Score(Config):
 
 def library_versions() -> dict[str, str]:
     """The versions of Python and of the libraries whose change could change a model."""
-    found = {"dragoman": __version__, "python": platform.python_version()}
+    # The package itself is above this module, which may not import it; it is loaded whenever this module is.
+    own = sys.modules[__name__.partition(".")[0]].__version__
+    found = {"dragoman": str(own), "python": platform.python_version()}
     for name in _LIBRARIES:
         try:
             found[name] = version(name)
