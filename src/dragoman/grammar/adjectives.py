@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass
 
-# English | German | French masculine[,feminine[,masculine plural[,before a vowel]]] | "<" if it precedes the French noun | noun classes
+# English | comparison | German | French masculine,feminine[,masculine plural[,before a vowel]] | position | classes
+# The position is "<" if the adjective precedes the French noun.
 # English comparison: "+" adds -er, "*" doubles the consonant, "more" is analytic, otherwise the two forms are given.
 _ROWS = """
 big | * | groß größer größt | grand,grande | < | animal thing place vehicle part food
 small | + | klein kleiner kleinst | petit,petite | < | animal thing place vehicle part food clothing
 old | + | alt älter ältest | vieux,vieille,vieux,vieil | < | person animal thing place vehicle part clothing text
 young | + | jung jünger jüngst | jeune,jeune | < | person animal
-new | + | neu neuer neuest | nouveau,nouvelle,nouveaux,nouvel | < | thing vehicle clothing text place
+new | + | neu neuer neuest | neuf,neuve | > | thing vehicle clothing
 good | better best | gut besser best | bon,bonne | < | person food text mass drink place
 beautiful | more | schön schöner schönst | beau,belle,beaux,bel | < | person animal thing place clothing part
 long | + | lang länger längst | long,longue | < | text
@@ -45,7 +46,7 @@ blue | + | blau blauer blauest | bleu,bleue | > | thing vehicle clothing part
 yellow | + | gelb gelber gelbst | jaune,jaune | > | thing vehicle clothing
 grey | + | grau grauer grauest | gris,grise | > | animal thing clothing
 brown | + | braun brauner braunst | brun,brune | > | animal clothing
-expensive | more | teuer teurer teuerst | cher,chère | > | thing vehicle clothing food drink place
+expensive | more | teuer teurer teuerst | cher,chère | > | thing vehicle clothing food place
 cheap | + | billig billiger billigst | bon marché,bon marché,bon marché | > | thing vehicle clothing
 fast | + | schnell schneller schnellst | rapide,rapide | > | vehicle animal
 slow | + | langsam langsamer langsamst | lent,lente | > | vehicle animal
@@ -72,12 +73,15 @@ useful | more | nützlich nützlicher nützlichst | utile,utile | > | thing text
 open | more | offen offener offenst | ouvert,ouverte | > | part
 """
 
-_NO_DEGREE = frozenset({"open", "empty", "white", "black", "red", "green", "blue", "yellow", "grey", "brown", "wild", "hungry"})
+_NO_DEGREE = frozenset("open new empty white black red green blue yellow grey brown wild hungry".split())
 
 
 @dataclass(frozen=True, slots=True)
 class Adjective:
-    """One concept; triples are positive, comparative and superlative, French forms are (m, f, m plural, f plural, m before a vowel)."""
+    """One concept; triples are positive, comparative and superlative.
+
+    French forms are masculine, feminine, masculine plural, feminine plural, masculine before a vowel.
+    """
 
     name: str
     english: tuple[str, str, str]

@@ -10,7 +10,10 @@ Language = Literal["en", "de", "fr"]
 
 
 class Features(NamedTuple):
-    """`plural` is what the verb shows, `many` what adjectives and participles show: French "vous" to one person differs."""
+    """`plural` is what the verb shows, `many` what adjectives and participles show.
+
+    They differ where one person is addressed politely: "vous êtes patient".
+    """
 
     person: int
     plural: bool

@@ -8,24 +8,41 @@ from dragoman.grammar.function_words import (
     COMPLEMENTIZERS,
     CONJUNCTIONS,
     FREQUENCIES,
+    HABIT,
     MANNERS,
     QUESTION_WORDS,
     SUBORDINATING,
     TIMES,
     VEHICLES,
 )
-from dragoman.grammar.nouns import NOUNS, PLACES
+from dragoman.grammar.nouns import NOUNS
 from dragoman.grammar.numerals import MONTHS, WEEKDAYS, english_number, english_ordinal, english_year
-from dragoman.grammar.tree import Argument, Clause, Gap, Impersonal, Name, Pair, Phrase, Pronoun, Quality, Time, Utterance
+from dragoman.grammar.places import PLACES
+from dragoman.grammar.tree import (
+    Argument,
+    Clause,
+    Gap,
+    Impersonal,
+    Name,
+    Pair,
+    Phrase,
+    Pronoun,
+    Quality,
+    Time,
+    Utterance,
+)
 from dragoman.grammar.typography import sentence
 from dragoman.grammar.verbs import VERBS
 
 _SUBJECTS = {(1, False): "I", (1, True): "we", (2, False): "you", (2, True): "you", (3, True): "they"}
 _OBJECTS = {(1, False): "me", (1, True): "us", (2, False): "you", (2, True): "you", (3, True): "them"}
+# After these a receiver is never put before the object: "describes the house to me".
+_ALWAYS_TO = ("describe", "give_back")
 _THIRD = {"m": ("he", "him"), "f": ("she", "her"), "n": ("it", "it")}
 _DO = {"present": ("do", "does"), "past": ("did", "did")}
+_PASTS = {"cost": "cost", "rain": "rained", "snow": "snowed"}
 _MODALS = {"can": ("can", "could"), "should": ("should", "should")}
-_VOWEL_EXCEPTIONS = ("uni", "use", "euro")
+_NO_VOWEL = ("uni", "use", "euro")
 
 
 def realise(utterance: Utterance) -> str:
@@ -49,12 +66,12 @@ def realise(utterance: Utterance) -> str:
 
 
 def _articles(words: list[str]) -> list[str]:
-    fixed = " ".join(words).split(" ")
+    fixed = " ".join(words).replace("can not ", "cannot ").split(" ")
     for index, word in enumerate(fixed[:-1]):
         following = fixed[index + 1]
-        if word == "a" and following[0] in "aeiou" and not following.startswith(_VOWEL_EXCEPTIONS):
-            fixed[index] = "an"
-        elif word == "a" and following.startswith("hon"):
+        if (word == "a" and following[0] in "aeiou" and not following.startswith(_NO_VOWEL)) or (
+            word == "a" and following.startswith("hon")
+        ):
             fixed[index] = "an"
     return fixed
 
@@ -87,8 +104,7 @@ def _phrase(phrase: Phrase) -> list[str]:
     noun = NOUNS[phrase.noun].english[phrase.plural]
     if phrase.determiner == "of" and phrase.possessor is not None:
         owner = noun_phrase(phrase.possessor)
-        last = owner[-1]
-        determiner = [*owner[:-1], last + ("'" if last.endswith("s") and isinstance(phrase.possessor, Phrase) and phrase.possessor.plural else "'s")]
+        determiner = [*owner[:-1], owner[-1] + "'s"]
     elif phrase.determiner == "number":
         determiner = [english_number(phrase.number)]
     elif phrase.determiner == "this":
@@ -164,10 +180,10 @@ def _question(clause: Clause, question: str) -> list[str]:
     agree = features(clause.object if clause.verb == "exist" and clause.object else clause.subject, "en")
     subject = ["there"] if clause.verb == "exist" else noun_phrase(clause.subject, subject=True)
     auxiliary, main = _verbs(clause, agree, support=True)
-    head = {"yesno": [], "what": ["what"]}.get(question) if question in ("yesno", "what") else [QUESTION_WORDS[question][0]]
+    head = [] if question == "yesno" else ["what" if question == "what" else QUESTION_WORDS[question][0]]
     negation = [clause.negation] if clause.negation else []
     adverb = [FREQUENCIES[clause.frequency][0]] if clause.frequency else []
-    return [*(head or []), *auxiliary, *subject, *negation, *adverb, *main, *_complements(clause, time=True)]
+    return [*head, *auxiliary, *subject, *negation, *adverb, *main, *_complements(clause, time=True)]
 
 
 def _be(agree: Features, past: bool) -> str:
@@ -185,24 +201,23 @@ def _verbs(clause: Clause, agree: Features, support: bool = False, simple: bool 
     lemma = "be" if be else VERBS[clause.verb].english[0] if clause.verb in VERBS else clause.verb
     support = support or clause.negation == "not"
     if clause.modal in _MODALS:
-        return [_MODALS[clause.modal][clause.tense == "past"]], [lemma]
+        auxiliary = _MODALS[clause.modal][clause.tense == "past"]
+        return [auxiliary], [lemma]
     if clause.modal:
-        have = clause.modal == "must"
-        finite = ("had to" if have else "wanted to") if clause.tense == "past" else (("has to" if third else "have to") if have else ("wants to" if third else "want to"))
+        bare, past, present = ("have", "had", "has") if clause.modal == "must" else ("want", "wanted", "wants")
         if support:
-            return [_DO[clause.tense][third]], ["have to" if have else "want to", lemma]
-        return [], [finite, lemma]
+            return [_DO[clause.tense][third]], [bare, "to", lemma]
+        return [], [past if clause.tense == "past" else present if third else bare, "to", lemma]
     if clause.tense == "future":
         return ["will"], [lemma]
     if be:
         return [_be(agree, clause.tense == "past")], []
     if clause.tense == "present" and not simple and progressive(clause):
-        return [_be(agree, False)], [VERBS[clause.verb].english[2] if clause.verb in VERBS else lemma.removesuffix("e") + "ing"]
+        return [_be(agree, False)], [VERBS[clause.verb].english[2] if clause.verb in VERBS else lemma + "ing"]
     if support:
         return [_DO[clause.tense][third]], [lemma]
     if clause.tense == "past":
-        past = VERBS[clause.verb].english[1] if clause.verb in VERBS else {"cost": "cost", "rain": "rained", "snow": "snowed"}[clause.verb]
-        return [], [past]
+        return [], [VERBS[clause.verb].english[1] if clause.verb in VERBS else _PASTS[clause.verb]]
     return [], [third_person(lemma) if third else lemma]
 
 
@@ -210,7 +225,7 @@ def progressive(clause: Clause) -> bool:
     """True if a present action is going on: no habit, no state."""
     if clause.verb == "cost" or (clause.verb in VERBS and VERBS[clause.verb].stative):
         return False
-    habit = clause.time is not None and (clause.time.key.startswith(("every", "in ")) or clause.time.key in ("weekdays", "clock"))
+    habit = clause.time is not None and (clause.time.key in HABIT or clause.time.key in ("weekdays", "clock"))
     return not (clause.frequency or habit or clause.negation == "never")
 
 
@@ -243,13 +258,14 @@ def _complements(clause: Clause, time: bool) -> list[str]:
     words: list[str] = []
     verb = VERBS.get(clause.verb)
     frame = verb.frame if verb else ""
-    if isinstance(clause.receiver, Pronoun) and clause.verb not in ("describe", "give_back"):
+    early = isinstance(clause.receiver, Pronoun) and clause.verb not in _ALWAYS_TO
+    if early and clause.receiver is not None:
         words += noun_phrase(clause.receiver)
     if _none(clause) and isinstance(clause.object, Phrase):
         words += noun_phrase(replace(clause.object, determiner="no"))
     elif clause.object is not None:
         words += noun_phrase(clause.object)
-    if clause.receiver is not None and not (isinstance(clause.receiver, Pronoun) and clause.verb not in ("describe", "give_back")):
+    if clause.receiver is not None and not early:
         words += ["to", *noun_phrase(clause.receiver)]
     if clause.quality is not None:
         words += quality_phrase(clause.quality)
@@ -264,4 +280,3 @@ def _complements(clause: Clause, time: bool) -> list[str]:
     if clause.complement is not None:
         words += [COMPLEMENTIZERS[frame][0], *statement(clause.complement)]
     return words
-

@@ -4,26 +4,34 @@ import re
 
 from dragoman.grammar import french_verbs as verbs
 from dragoman.grammar.agreement import Features, features
-from dragoman.grammar.french_nominals import address, adjective_form, clitic, contract, noun_phrase, strong_pronoun
+from dragoman.grammar.french_nominals import (
+    address,
+    adjective_form,
+    better,
+    clitic,
+    contract,
+    noun_phrase,
+    strong_pronoun,
+)
 from dragoman.grammar.function_words import (
     COMPLEMENTIZERS,
     CONJUNCTIONS,
     FREQUENCIES,
     MANNERS,
     QUESTION_WORDS,
-    SUBORDINATING,
     TIMES,
     VEHICLES,
 )
-from dragoman.grammar.nouns import NOUNS, PLACES
+from dragoman.grammar.nouns import ASPIRATED
 from dragoman.grammar.numerals import MONTHS, WEEKDAYS, french_number, french_year
+from dragoman.grammar.places import PLACES
 from dragoman.grammar.tree import Argument, Clause, Gap, Phrase, Pronoun, Quality, Time, Utterance
 from dragoman.grammar.typography import sentence
 from dragoman.grammar.verbs import VERBS
 
 _VOWEL = re.compile(r"[aeiouyhéèêâîôûœàAEIOUÉÈÊÂÎÔÛŒÀ]")
 _ELIDING = frozenset("le la je me te se ne de que".split())
-_ASPIRATED = tuple(form for noun in NOUNS.values() if noun.aspirated for form in noun.french) + ("huit", "onze")
+_ASPIRATED = (*ASPIRATED, "huit", "onze")
 _REFLEXIVE = {(1, False): "me", (2, False): "te", (1, True): "nous", (2, True): "vous"}
 _ORDER = ("me", "te", "se", "nous", "vous", "le", "la", "les", "lui", "leur", "y")
 _UNITS = ("jours", "semaines", "mois", "ans")
@@ -126,7 +134,7 @@ def statement(clause: Clause, fronted: bool = False) -> list[str]:
     """A clause in the order of statements; `fronted` puts the time first."""
     front = [time_phrase(clause.time), ","] if fronted and clause.time else []
     subject = ["il"] if clause.verb == "exist" else noun_phrase(clause.subject, relative)
-    return [*front, *subject, *_predicate(clause), *_complements(clause, time=not fronted)]
+    return [*front, *subject, *_predicate(clause, not fronted), *_complements(clause, time=not fronted)]
 
 
 def _clitics(clause: Clause, agree: Features) -> list[str]:
@@ -149,13 +157,19 @@ def _participle_agreement(clause: Clause, agree: Features) -> tuple[str, bool]:
     if verb and verb.french_etre:
         return agree.gender, agree.many
     target = clause.object
-    if verb and not verb.french_preposition and (isinstance(target, Pronoun) or (isinstance(target, Gap) and target.antecedent is not None)):
+    precedes = isinstance(target, Pronoun) or (isinstance(target, Gap) and target.antecedent is not None)
+    if verb and not verb.french_preposition and target is not None and precedes:
         preceding = features(target, "fr")
         return preceding.gender, preceding.many
     return "m", False
 
 
-def _predicate(clause: Clause) -> list[str]:
+def _early(clause: Clause) -> bool:
+    """True if the time is a short adverb that stands with the verb: bientôt, maintenant."""
+    return clause.time is not None and clause.time.key in ("soon", "now") and not clause.negation
+
+
+def _predicate(clause: Clause, time: bool) -> list[str]:
     """Negation, clitics, verb, adverb of frequency and participle in their order."""
     agree = features(clause.subject, "fr")
     if clause.verb == "exist":
@@ -165,7 +179,8 @@ def _predicate(clause: Clause) -> list[str]:
     clitics = _clitics(clause, agree)
     ne = ["ne"] if clause.negation else []
     adverb = {"": [], "not": ["pas"], "never": ["jamais"]}[clause.negation]
-    adverb = adverb + ([FREQUENCIES[clause.frequency][2]] if clause.frequency else [])
+    adverb += [FREQUENCIES[clause.frequency][2]] if clause.frequency else []
+    adverb += [time_phrase(clause.time)] if clause.time is not None and time and _early(clause) else []
     if clause.modal:
         if clause.modal == "should":
             finite = verbs.should(person, plural)
@@ -193,7 +208,7 @@ def quality_phrase(quality: Quality, agree: Features) -> list[str]:
     if quality.degree == "equal":
         return ["aussi", form, "que", *than]
     if quality.adjective == "good":
-        return [{"bon": "meilleur"}.get(form, form.replace("bonne", "meilleure").replace("bons", "meilleurs")), "que", *than]
+        return [better(agree.gender, agree.many), "que", *than]
     return ["plus", form, "que", *than]
 
 
@@ -222,10 +237,8 @@ def _complements(clause: Clause, time: bool) -> list[str]:
         words.append(VEHICLES[clause.vehicle][2])
     if clause.place is not None:
         words += place_phrase(clause.place, goal=frame == "go")
-    if clause.time is not None and time:
+    if clause.time is not None and time and not _early(clause):
         words.append(time_phrase(clause.time))
     if clause.complement is not None:
         words += [COMPLEMENTIZERS[frame][2], *statement(clause.complement)]
     return words
-
-

@@ -1,12 +1,13 @@
-"""French noun phrases: articles, partitives, adjective agreement and position, contraction, clitic and strong pronouns."""
+"""French noun phrases: articles, partitives, adjectives, contraction, clitic and strong pronouns."""
 
 from collections.abc import Callable
 
 from dragoman.grammar.adjectives import ADJECTIVES
 from dragoman.grammar.agreement import features
 from dragoman.grammar.function_words import TITLES
-from dragoman.grammar.nouns import NOUNS, PLACES
+from dragoman.grammar.nouns import ASPIRATED, NOUNS
 from dragoman.grammar.numerals import french_number
+from dragoman.grammar.places import PLACES
 from dragoman.grammar.tree import Argument, Clause, Gap, Impersonal, Name, Pair, Phrase, Pronoun
 
 _POSSESSIVES = {
@@ -41,13 +42,14 @@ def contract(preposition: str, words: list[str]) -> list[str]:
     """à + le → au, de + les → des; l' stays, which the caller elides later."""
     first = words[0]
     joined = _CONTRACTIONS.get((preposition, first))
-    if joined is None or (first == "le" and words[1][:1].lower() in _VOWELS and not words[1].startswith(_aspirated())):
+    if joined is None or (first == "le" and vowel(words[1], words[1].startswith(ASPIRATED))):
         return [preposition, *words]
     return [joined, *words[1:]]
 
 
-def _aspirated() -> tuple[str, ...]:
-    return tuple(form for noun in NOUNS.values() if noun.aspirated for form in noun.french)
+def better(gender: str, plural: bool) -> str:
+    """The irregular comparative of bon."""
+    return "meilleur" + ("e" if gender == "f" else "") + ("s" if plural else "")
 
 
 def address(name: str) -> str:
@@ -80,7 +82,7 @@ def noun_phrase(argument: Argument, relative: Relative, negative: bool = False) 
     """The words of an argument (pronouns as subjects); `negative` turns an indefinite or partitive article into de."""
     match argument:
         case Name():
-            return [_named(argument.name)]
+            return [address(argument.name)]
         case Pair():
             return [*noun_phrase(argument.first, relative), "et", *noun_phrase(argument.second, relative)]
         case Impersonal():
@@ -96,13 +98,8 @@ def noun_phrase(argument: Argument, relative: Relative, negative: bool = False) 
             return _phrase(argument, relative, negative)
 
 
-def _named(name: str) -> str:
-    return address(name)
-
-
-def _article(phrase: Phrase, gender: str, following: str, following_vowel: bool, adjective_first: bool, negative: bool) -> list[str]:
+def _article(phrase: Phrase, gender: str, following_vowel: bool, adjective_first: bool, negative: bool) -> list[str]:
     kind, plural = phrase.determiner, phrase.plural
-    mass = NOUNS[phrase.noun].mass
     if kind == "number":
         return [french_number(phrase.number, gender)]
     if kind in ("the", "of"):
@@ -120,9 +117,9 @@ def _article(phrase: Phrase, gender: str, following: str, following_vowel: bool,
         return ["une" if gender == "f" else "un"]
     if plural:
         return ["de" if adjective_first else "des"]
-    if mass:
+    if NOUNS[phrase.noun].mass:
         return ["de", "l'"] if following_vowel else ["de", "la"] if gender == "f" else ["du"]
-    raise ValueError(f"{phrase.noun}: no article for a bare countable singular before {following}")
+    raise ValueError(f"{phrase.noun}: a countable singular needs an article")
 
 
 def _phrase(phrase: Phrase, relative: Relative, negative: bool) -> list[str]:
@@ -131,14 +128,14 @@ def _phrase(phrase: Phrase, relative: Relative, negative: bool) -> list[str]:
     noun_vowel = vowel(noun, entry.aspirated)
     adjective = ADJECTIVES[phrase.adjective] if phrase.adjective else None
     first = adjective is not None and adjective.precedes
-    form = adjective_form(phrase.adjective, gender, phrase.plural, before_vowel=first and noun_vowel) if phrase.adjective else ""
+    form = adjective_form(phrase.adjective, gender, phrase.plural, first and noun_vowel) if phrase.adjective else ""
     if phrase.superlative and phrase.adjective == "good":
-        form = form.replace("bonne", "meilleure").replace("bon", "meilleur") if gender == "f" else "meilleurs" if phrase.plural else "meilleur"
+        form = better(gender, phrase.plural)
     elif phrase.superlative:
         form = f"plus {form}"
     head = [form, noun] if first else [noun]
     following_vowel = vowel(head[0], entry.aspirated and not first)
-    article = _article(phrase, gender, head[0], following_vowel, first, negative)
+    article = _article(phrase, gender, following_vowel, first, negative)
     words = [*article, *head]
     if adjective is not None and not first:
         words += [article[-1], form] if phrase.superlative else [form]

@@ -1,6 +1,6 @@
 """French conjugation: present, imperfect of the auxiliaries, simple future, participle."""
 
-from dragoman.grammar.verbs import VERBS, Verb
+from dragoman.grammar.verbs import VERBS
 
 # suffix taken off the infinitive | six present endings | past participle | future stem
 _MODELS: dict[str, tuple[str, str, str, str]] = {
@@ -63,22 +63,34 @@ def _paradigm(infinitive: str, model: tuple[str, ...]) -> tuple[tuple[str, ...],
     if model[0] == "er":
         return _first_group(infinitive)
     if model[0] == "partir":
-        plural, singular, participle = model[1:]
-        last = "s s t".split()
-        forms = (*(singular + ending for ending in last), plural + "ons", plural + "ez", plural + "ent")
-        return forms, participle, infinitive
+        long, short = infinitive[:-2], infinitive[:-3]
+        return (short + "s", short + "s", short + "t", long + "ons", long + "ez", long + "ent"), long + "i", infinitive
     suffix, endings, participle, future = _MODELS[model[0]]
     stem = infinitive.removesuffix(suffix)
     return tuple(stem + ending for ending in endings.split(" ")), stem + participle, stem + future
 
 
-_PARADIGMS: dict[str, tuple[tuple[str, ...], str, str]] = {verb.name: _paradigm(verb.french, verb.french_model) for verb in VERBS.values()}
+_PARADIGMS: dict[str, tuple[tuple[str, ...], str, str]] = {
+    verb.name: _paradigm(verb.french, verb.french_model) for verb in VERBS.values()
+}
 _PARADIGMS |= {
-    "être": _paradigm("être", ("être",)), "avoir": _paradigm("avoir", ("avoir",)), "can": _paradigm("pouvoir", ("pouvoir",)),
-    "want": _paradigm("vouloir", ("vouloir",)), "must": _paradigm("devoir", ("devoir",)), "cost": _paradigm("coûter", ("er",)),
-    "snow": _paradigm("neiger", ("er",)), "rain": (("pleus", "pleus", "pleut", "", "", "pleuvent"), "plu", "pleuvr"),
-}  # fmt: skip
-_INFINITIVES = {"can": "pouvoir", "want": "vouloir", "must": "devoir", "cost": "coûter", "rain": "pleuvoir", "snow": "neiger"}
+    "être": _paradigm("être", ("être",)),
+    "avoir": _paradigm("avoir", ("avoir",)),
+    "can": _paradigm("pouvoir", ("pouvoir",)),
+    "want": _paradigm("vouloir", ("vouloir",)),
+    "must": _paradigm("devoir", ("devoir",)),
+    "cost": _paradigm("coûter", ("er",)),
+    "snow": _paradigm("neiger", ("er",)),
+    "rain": (("pleus", "pleus", "pleut", "", "", "pleuvent"), "plu", "pleuvr"),
+}
+_INFINITIVES = {
+    "can": "pouvoir",
+    "want": "vouloir",
+    "must": "devoir",
+    "cost": "coûter",
+    "rain": "pleuvoir",
+    "snow": "neiger",
+}
 
 
 def infinitive(key: str) -> str:
@@ -111,8 +123,3 @@ def participle(key: str, gender: str = "m", plural: bool = False) -> str:
     form = _PARADIGMS[key][1]
     masculine_plural = "" if form.endswith("s") else "s"
     return form + ("e" if gender == "f" else "") + (("s" if gender == "f" else masculine_plural) if plural else "")
-
-
-def verb(key: str) -> Verb | None:
-    """The lexicon's entry, if the concept has one."""
-    return VERBS.get(key)

@@ -17,9 +17,9 @@ from dragoman.grammar.function_words import (
     VEHICLES,
 )
 from dragoman.grammar.german_nominals import noun_phrase, relative_pronoun
-from dragoman.grammar.nouns import PLACES
 from dragoman.grammar.numerals import MONTHS, WEEKDAYS, german_number, german_ordinal, german_year
-from dragoman.grammar.tree import Clause, Gap, Impersonal, Phrase, Pronoun, Quality, Time, Utterance
+from dragoman.grammar.places import PLACES
+from dragoman.grammar.tree import Clause, Gap, Impersonal, Name, Pair, Phrase, Pronoun, Quality, Time, Utterance
 from dragoman.grammar.typography import sentence
 from dragoman.grammar.verbs import VERBS
 
@@ -28,6 +28,7 @@ _CONTRACTIONS = {
     ("in", "das"): "ins", ("an", "das"): "ans",
 }  # fmt: skip
 _REFLEXIVE = {(1, False): "mich", (2, False): "dich", (1, True): "uns", (2, True): "euch"}
+_UNMISTAKABLE = frozenset(("mich", "mir", "dich", "dir", "uns", "ihn", "ihm", "ihnen", "sich"))
 _UNITS = ("Tagen", "Wochen", "Monaten", "Jahren")
 
 
@@ -120,7 +121,7 @@ def relative(phrase: Phrase, clause: Clause) -> list[str]:
 
 
 def _predicate(clause: Clause) -> tuple[str, list[str]]:
-    """(finite verb, what closes the clause) in main-clause shape: the separable prefix is the last word of the closing part."""
+    """(finite verb, what closes the clause): a separable prefix, an infinitive or a participle."""
     agree = features(Impersonal() if clause.verb == "exist" else clause.subject, "de")
     person, plural = agree.person, agree.plural
     key = "sein" if clause.verb == "be" else clause.verb
@@ -155,24 +156,26 @@ def _order(clause: Clause, first: str, subject: bool = True) -> list[str]:
     match first:
         case "subject":
             return [*topic, finite, *middle, *closing, *after]
-        case "time":
-            time = [time_phrase(clause.time)] if clause.time else []
+        case "time" | "none":
+            time = [time_phrase(clause.time)] if clause.time and first == "time" else []
+            # An unstressed pronoun goes before a noun subject where no reader can take it for the subject itself.
+            early = isinstance(clause.subject, Phrase | Name | Pair) and subject and bool(middle)
+            if early and middle[0] in _UNMISTAKABLE:
+                topic, middle = [middle[0], *topic], middle[1:]
             return [*time, finite, *topic, *middle, *closing, *after]
-        case "none":
-            return [finite, *topic, *middle, *closing, *after]
         case _:
             if clause.tense == "present" and not clause.modal and closing:
                 return [*topic, *middle, closing[0] + finite, *after]
             return [*topic, *middle, *closing, finite, *after]
 
 
-def quality_phrase(quality: Quality) -> list[str]:
-    """Predicate adjective with its comparison."""
+def quality_phrase(quality: Quality) -> tuple[list[str], list[str]]:
+    """(predicate adjective, the second member of its comparison, which follows the closing verb)."""
     adjective = ADJECTIVES[quality.adjective].german
     if quality.degree == "positive" or quality.than is None:
-        return [adjective[0]]
+        return [adjective[0]], []
     than = noun_phrase(quality.than, "nom", relative)
-    return [adjective[1], "als", *than] if quality.degree == "more" else ["so", adjective[0], "wie", *than]
+    return ([adjective[1]], ["als", *than]) if quality.degree == "more" else (["so", adjective[0]], ["wie", *than])
 
 
 def _indefinite(argument: object) -> bool:
@@ -185,8 +188,9 @@ def _middle(clause: Clause, time: bool) -> tuple[list[str], list[str]]:
     frame = verb.frame if verb else ""
     pronouns: list[str] = []
     nouns: list[str] = []
+    datives: list[str] = []
     late: list[str] = []
-    negation = {"": [], "not": ["nicht"], "never": ["nie"]}[clause.negation]
+    negation = {"": "", "not": "nicht", "never": "nie"}[clause.negation]
     agree = features(clause.subject, "de")
     if verb and verb.german_reflexive:
         pronouns.append(_REFLEXIVE.get((agree.person, agree.plural), "sich"))
@@ -198,7 +202,7 @@ def _middle(clause: Clause, time: bool) -> tuple[list[str], list[str]]:
             case = "nom"
             target = target if target.adjective or negative else replace(target, determiner="bare")
         words = noun_phrase(target, case, relative, negative=negative)
-        negation = [] if negative else negation
+        negation = "" if negative else negation
         if isinstance(target, Pronoun):
             pronouns += words
         elif _indefinite(target) or clause.verb in ("be", "exist", "cost"):
@@ -210,12 +214,11 @@ def _middle(clause: Clause, time: bool) -> tuple[list[str], list[str]]:
         if isinstance(clause.receiver, Pronoun):
             pronouns += words
         else:
-            nouns = [*words, *nouns]
+            datives = words
     adverbs = [time_phrase(clause.time)] if clause.time and time else []
-    adverbs += [FREQUENCIES[clause.frequency][1]] if clause.frequency else []
-    words = [*pronouns, *adverbs, *nouns, *negation, *late]
-    if clause.manner:
-        words.append(MANNERS[clause.manner][1])
+    frequency = FREQUENCIES[clause.frequency][1] if clause.frequency else ""
+    manner = MANNERS[clause.manner][1] if clause.manner else ""
+    words = [*pronouns, *adverbs, *datives, frequency, *nouns, negation, manner, *late]
     if target is not None and not isinstance(target, Gap) and preposition and verb:
         contract = isinstance(target, Phrase) and target.determiner == "the"
         words += _prepend(preposition, noun_phrase(target, verb.german_case, relative), contract)
@@ -223,9 +226,10 @@ def _middle(clause: Clause, time: bool) -> tuple[list[str], list[str]]:
         words.append(VEHICLES[clause.vehicle][1])
     if clause.place is not None:
         words += place_phrase(clause.place, goal=frame == "go")
-    if clause.quality is not None:
-        words += quality_phrase(clause.quality)
     after: list[str] = []
+    if clause.quality is not None:
+        quality, after = quality_phrase(clause.quality)
+        words += quality
     if clause.complement is not None:
         after = [",", COMPLEMENTIZERS[frame][1], *_order(clause.complement, "final")]
     return words, after

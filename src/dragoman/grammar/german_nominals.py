@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 from dragoman.grammar.adjectives import ADJECTIVES
 from dragoman.grammar.function_words import TITLES
-from dragoman.grammar.nouns import NOUNS, PLACES
+from dragoman.grammar.nouns import NOUNS
 from dragoman.grammar.numerals import german_number
+from dragoman.grammar.places import PLACES
 from dragoman.grammar.tree import Argument, Clause, Gap, Impersonal, Name, Pair, Phrase, Pronoun
 
 CASES = ("nom", "acc", "dat", "gen")
@@ -13,11 +14,31 @@ _DEFINITE = {
     "m": ("der", "den", "dem", "des"), "f": ("die", "die", "der", "der"),
     "n": ("das", "das", "dem", "des"), "p": ("die", "die", "den", "der"),
 }  # fmt: skip
-# The endings of dieser and of the strong adjective agree but in the genitive, which the grammar uses with articles only.
-_STRONG = {"m": ("er", "en", "em", "es"), "f": ("e", "e", "er", "er"), "n": ("es", "es", "em", "es"), "p": ("e", "e", "en", "er")}
-_WEAK = {"m": ("e", "en", "en", "en"), "f": ("e", "e", "en", "en"), "n": ("e", "e", "en", "en"), "p": ("en", "en", "en", "en")}
-_MIXED = {"m": ("er", "en", "en", "en"), "f": ("e", "e", "en", "en"), "n": ("es", "es", "en", "en"), "p": ("en", "en", "en", "en")}
-_EIN = {"m": ("", "en", "em", "es"), "f": ("e", "e", "er", "er"), "n": ("", "", "em", "es"), "p": ("e", "e", "en", "er")}
+# The endings of dieser and of the strong adjective agree, but for a genitive that never occurs here.
+_STRONG = {
+    "m": ("er", "en", "em", "es"),
+    "f": ("e", "e", "er", "er"),
+    "n": ("es", "es", "em", "es"),
+    "p": ("e", "e", "en", "er"),
+}
+_WEAK = {
+    "m": ("e", "en", "en", "en"),
+    "f": ("e", "e", "en", "en"),
+    "n": ("e", "e", "en", "en"),
+    "p": ("en", "en", "en", "en"),
+}
+_MIXED = {
+    "m": ("er", "en", "en", "en"),
+    "f": ("e", "e", "en", "en"),
+    "n": ("es", "es", "en", "en"),
+    "p": ("en", "en", "en", "en"),
+}
+_EIN = {
+    "m": ("", "en", "em", "es"),
+    "f": ("e", "e", "er", "er"),
+    "n": ("", "", "em", "es"),
+    "p": ("e", "e", "en", "er"),
+}
 _POSSESSIVES = {"my": "mein", "your": "dein", "his": "sein", "her": "ihr", "our": "unser", "their": "ihr"}
 _PRONOUNS = {
     (1, False): ("ich", "mich", "mir"), (2, False): ("du", "dich", "dir"), (1, True): ("wir", "uns", "uns"),
@@ -29,6 +50,7 @@ _RELATIVE = {
     "n": ("das", "das", "dem", "dessen"), "p": ("die", "die", "denen", "deren"),
 }  # fmt: skip
 
+Declension = dict[str, tuple[str, str, str, str]]
 Relative = Callable[[Phrase, Clause], list[str]]
 
 
@@ -49,14 +71,14 @@ def noun_form(noun: str, case: str, plural: bool) -> str:
 
 
 def adjective_form(adjective: str, ending: str, superlative: bool = False) -> str:
-    """The declined adjective: teuer and dunkel lose their e."""
+    """The declined adjective: teuer and müde lose their e."""
     stem = ADJECTIVES[adjective].german[2 if superlative else 0]
     if stem.endswith("euer"):
         stem = stem[:-2] + "r"
-    return stem + ending
+    return stem.removesuffix("e") + ending
 
 
-def determiner(kind: str, case: str, gender: str) -> tuple[str, dict[str, tuple[str, ...]]]:
+def determiner(kind: str, case: str, gender: str) -> tuple[str, Declension]:
     """(the declined determiner, the declension that an adjective follows after it); gender "p" is the plural."""
     index = CASES.index(case)
     if kind == "the":
@@ -111,9 +133,7 @@ def _phrase(phrase: Phrase, case: str, relative: Relative, negative: bool) -> li
     after: list[str] = []
     declension = _STRONG
     if kind == "of" and isinstance(possessor, Name):
-        before = [_name(possessor.name) + ("" if possessor.name.endswith("s") else "s")]
-        if possessor.name.endswith("s"):
-            before = [_name(possessor.name) + "'"]
+        before = [possessor.name + ("'" if possessor.name.endswith(("s", "x", "z")) else "s")]
     elif kind == "number":
         before = [german_number(phrase.number)]
     else:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 
-# English (plural after a slash if irregular) | German gender:singular:plural[:genitive] | French gender:singular[:plural]
+# English (/plural if irregular) | German gender:singular:plural[:genitive] | French gender:singular[:plural]
 # German gender "w" is a masculine noun of the weak declension, whose singular takes -(e)n outside the nominative;
 # French "h" after the gender is an aspirated h, before which nothing is elided.
 _ROWS: dict[str, str] = {
@@ -189,6 +189,7 @@ garden | m:Garten:Gärten | m:jardin
 kitchen | f:Küche:Küchen | f:cuisine
 room | n:Zimmer:Zimmer | f:chambre
 park | m:Park:Parks:Parks | m:parc
+country | n:Land:Länder:Landes | m:pays
 city | f:Stadt:Städte | f:ville
 village | n:Dorf:Dörfer | m:village
 forest | m:Wald:Wälder | f:forêt
@@ -235,7 +236,10 @@ bed | n:Bett:Betten | m:lit
 
 @dataclass(frozen=True, slots=True)
 class Noun:
-    """One concept: `kind` is its semantic class; German `weak` marks the n-declension; French `aspirated` an h that blocks elision."""
+    """One concept: `kind` is its semantic class.
+
+    `weak` marks the German n-declension, `aspirated` a French h that blocks elision.
+    """
 
     name: str
     kind: str
@@ -305,8 +309,37 @@ def _parse(row: str, kind: str) -> Noun:
 
 
 NOUNS: dict[str, Noun] = {
-    noun.name: noun for kind, table in _ROWS.items() for noun in (_parse(row, kind) for row in table.strip().splitlines())
+    noun.name: noun for kind, rows in _ROWS.items() for noun in (_parse(row, kind) for row in rows.strip().splitlines())
 }
+ASPIRATED = tuple(form for noun in NOUNS.values() if noun.aspirated for form in noun.french)
+# Groups of things that are used alike, for the verbs.
+_GROUPS = {
+    "private": "car bicycle motorcycle",
+    "boxes": "box bottle suitcase basket",
+    "breakable": "cup plate glass bottle mirror",
+    "washable": "cup plate spoon fork knife glass",
+    "portable": "key bag umbrella ring map phone camera",
+    "driven": "car bus lorry taxi",
+    "taken": "bus train taxi",
+    "pushed": "car bicycle motorcycle table box chair",
+    "pulled": "box chair table basket suitcase",
+    "mended": "clock lamp camera phone chair table guitar",
+    "leaving": "car bus train ship taxi lorry",
+    "built": "house bridge church castle table ship theatre",
+    "thrown": "ball box hat bag",
+}
+
+
+@cache
+def nouns_for(classes: tuple[str, ...]) -> tuple[str, ...]:
+    """The nouns that a verb takes: its entries are semantic classes, groups, or `=noun`."""
+    found: list[str] = []
+    for entry in classes:
+        if entry.startswith("="):
+            found.append(entry[1:])
+        else:
+            found += _GROUPS[entry].split() if entry in _GROUPS else nouns_of(entry)
+    return tuple(dict.fromkeys(found))
 
 
 @cache
@@ -314,65 +347,3 @@ def nouns_of(kinds: str) -> tuple[str, ...]:
     """Names of the nouns of the semantic classes in `kinds` (separated by blanks), in table order."""
     wanted = kinds.split()
     return tuple(noun.name for noun in NOUNS.values() if noun.kind in wanted)
-
-
-# Where one is and where one goes: place | English place and goal | German place (dative) and goal | French place and goal.
-_PLACES = """
-school | at to | in in | à à
-garden | in to | in in | dans dans
-kitchen | in to | in in | dans dans
-park | in to | in in | dans à
-city | in to | in in | dans dans
-village | in to | in in | dans dans
-forest | in to | in in | dans dans
-market | at to | auf auf | à à
-shop | in to | in in | dans dans
-restaurant | in to | in in | dans à
-hotel | in to | in in | dans à
-hospital | in to | in in | à à
-church | in to | in in | dans à
-station | at to | an zu | à à
-museum | in to | in in | dans à
-library | in to | in in | dans à
-office | in to | in in | dans à
-factory | in to | in in | dans à
-bridge | on to | auf zu | sur à
-lake | at to | an an | à à
-beach | on to | an an | sur à
-castle | in to | in zu | dans à
-theatre | in to | in in | dans à
-cinema | in to | in in | dans à
-bank | in to | in zu | dans à
-farm | on to | auf auf | dans à
-airport | at to | an zu | à à
-harbour | at to | an zu | à à
-bakery | in to | in zu | dans à
-university | at to | an zu | à à
-square | on to | auf auf | sur sur
-street | on to | auf auf | dans dans
-mountain | on to | auf zu | sur à
-island | on to | auf zu | sur à
-house | in to | in zu | dans à
-room | in to | in in | dans dans
-cellar | in to | in in | dans dans
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The prepositions that a place takes in each language: (where one is, where one goes)."""
-
-    english: tuple[str, str]
-    german: tuple[str, str]
-    french: tuple[str, str]
-
-
-def _pair(cell: str) -> tuple[str, str]:
-    place, goal = cell.split()
-    return place, goal
-
-
-PLACES: dict[str, Place] = {
-    name.strip(): Place(_pair(english), _pair(german), _pair(french))
-    for name, english, german, french in (row.split("|") for row in _PLACES.strip().splitlines())
-}

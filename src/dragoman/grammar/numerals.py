@@ -1,22 +1,45 @@
 """Numbers, years, weekdays and dates in words."""
 
 _ENGLISH = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+    "zero one two three four five six seven eight nine ten eleven twelve "
+    "thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
 ).split()
 _ENGLISH_TENS = "_ _ twenty thirty forty fifty sixty seventy eighty ninety".split()
-_ENGLISH_ORDINALS = {1: "first", 2: "second", 3: "third", 5: "fifth", 8: "eighth", 9: "ninth", 12: "twelfth", 20: "twentieth", 30: "thirtieth"}
+_ENGLISH_ORDINALS = {
+    1: "first",
+    2: "second",
+    3: "third",
+    5: "fifth",
+    8: "eighth",
+    9: "ninth",
+    12: "twelfth",
+    20: "twentieth",
+    30: "thirtieth",
+}
 _GERMAN = (
-    "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn"
+    "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf "
+    "dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn"
 ).split()
 _GERMAN_TENS = "_ _ zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig".split()
 _GERMAN_ORDINALS = {1: "erst", 3: "dritt", 7: "siebt", 8: "acht"}
 _FRENCH = (
-    "zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix-sept dix-huit dix-neuf"
+    "zéro un deux trois quatre cinq six sept huit neuf dix onze douze "
+    "treize quatorze quinze seize dix-sept dix-huit dix-neuf"
 ).split()
-_FRENCH_TENS = {2: "vingt", 3: "trente", 4: "quarante", 5: "cinquante", 6: "soixante", 7: "soixante", 8: "quatre-vingt", 9: "quatre-vingt"}
+_FRENCH_TENS = {
+    2: "vingt",
+    3: "trente",
+    4: "quarante",
+    5: "cinquante",
+    6: "soixante",
+    7: "soixante",
+    8: "quatre-vingt",
+    9: "quatre-vingt",
+}
 
 MONTHS = (
-    ("January", "Januar", "janvier"), ("February", "Februar", "février"), ("March", "März", "mars"), ("April", "April", "avril"),
+    ("January", "Januar", "janvier"), ("February", "Februar", "février"), ("March", "März", "mars"),
+    ("April", "April", "avril"),
     ("May", "Mai", "mai"), ("June", "Juni", "juin"), ("July", "Juli", "juillet"), ("August", "August", "août"),
     ("September", "September", "septembre"), ("October", "Oktober", "octobre"), ("November", "November", "novembre"),
     ("December", "Dezember", "décembre"),

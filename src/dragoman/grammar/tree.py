@@ -1,4 +1,4 @@
-"""The abstract syntax that the three languages share: a sentence is one tree of these values, and the tree is its derivation."""
+"""The abstract syntax that the three languages share: the tree of a sentence is its derivation."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Pronoun:
-    """A personal pronoun. `noun` names the antecedent of an `it` or a `they`, from which each language takes the gender."""
+    """A personal pronoun. `noun` names its antecedent, from which each language takes the gender."""
 
     person: int
     plural: bool = False
@@ -37,7 +37,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A noun phrase. `determiner` is the, a, bare, this, every, number, of (see `possessor`) or a possessive: my, your, …"""
+    """A noun phrase. `determiner` is the, a, bare, this, every, number, of (see `possessor`), my, your, his, …"""
 
     noun: str
     plural: bool = False

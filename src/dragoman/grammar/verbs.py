@@ -1,14 +1,15 @@
-"""The verbs of the embedded grammar: one concept a row, its forms in three languages, its frame and who does it to what."""
+"""The verbs of the embedded grammar: one concept a row, its forms, its frame, who does it to what."""
 
 from dataclasses import dataclass
 
-# Frames: none (intransitive), object, give (object and receiver), dative (German dative, French direct or "à" person),
-# about (prepositional object), go (destination), live (place), clause (that), ask (whether).
-# English: lemma past [-ing] [particle] | German infinitive (prefix+stem), du-form/er-form if the vowel changes, participle,
-# "s" if perfect with sein, "r" if reflexive | French infinitive:model, "e" with être, "r" reflexive | subjects | objects
+# Frames: none (intransitive), object, give (object and receiver), about (prepositional object), go (destination),
+# live (place), clause (that), ask (whether).
+# English: lemma ("*" for a state), past, -ing form | German: "dat" if its object is a dative, infinitive (prefix+verb),
+# du-form/er-form if irregular, participle, "s" if perfect with sein, "r" if reflexive, preposition:case |
+# French: infinitive:model, "e" if perfect with être, "r" if reflexive, preposition | subjects | objects.
 _ROWS: dict[str, str] = {
     "none": """
-sleep slept | schlafen schläfst/schläft geschlafen | dormir:partir dorm dor dormi | person animal |
+sleep slept | schlafen schläfst/schläft geschlafen | dormir:partir | person animal |
 laugh laughed | lachen gelacht | rire:rire | person |
 cry cried | weinen geweint | pleurer:er | person |
 work worked | arbeiten gearbeitet | travailler:er | person |
@@ -23,22 +24,22 @@ play played | spielen gespielt | jouer:er | person animal |
 get_up got_up getting_up | auf+stehen aufgestanden s | lever:er r | person |
 rest rested | aus+ruhen ausgeruht r | reposer:er r | person animal |
 hurry hurried | beeilen beeilt r | dépêcher:er r | person |
-fall_asleep fell_asleep falling_asleep | ein+schlafen schläfst/schläft eingeschlafen s | endormir:partir endorm endor endormi r | person animal |
+fall_asleep fell_asleep | ein+schlafen schläfst/schläft eingeschlafen s | endormir:partir r | person animal |
 wake_up woke_up waking_up | auf+wachen aufgewacht s | réveiller:er r | person animal |
 disappear disappeared | verschwinden verschwunden s | disparaître:aître | person animal |
 shout shouted | schreien geschrien | crier:er | person |
 fall fell | fallen fällst/fällt gefallen s | tomber:er e | person |
 jump jumped | springen gesprungen s | sauter:er | person animal |
 come_back came_back coming_back | zurück+kommen zurückgekommen s | revenir:venir e | person |
-go_out went_out going_out | aus+gehen ausgegangen s | sortir:partir sort sor sorti e | person |
-leave left leaving | ab+fahren fährst/fährt abgefahren s | partir:partir part par parti e | vehicle |
+go_out went_out going_out | aus+gehen ausgegangen s | sortir:partir e | person |
+leave left leaving | ab+fahren fährst/fährt abgefahren s | partir:partir e | leaving |
 travel travelled travelling | reisen gereist s | voyager:er | person |
 cook cooked | kochen gekocht | cuisiner:er | person |
 """,
     "object": """
 eat ate | essen isst/isst gegessen | manger:er | person | food mass
 drink drank | trinken getrunken | boire:boire | person | drink
-buy bought | kaufen gekauft | acheter:er | person | food mass drink thing text clothing vehicle
+buy bought | kaufen gekauft | acheter:er | person | food mass drink thing text clothing private
 order ordered | bestellen bestellt | commander:er | person | food drink
 cut cut cutting | schneiden geschnitten | couper:er | person | food mass
 taste tasted tasting | probieren probiert | goûter:er | person | food mass drink
@@ -51,39 +52,39 @@ love* loved | lieben geliebt | aimer:er | person | person animal
 hate* hated | hassen gehasst | détester:er | person | person
 know* knew | kennen gekannt | connaître:aître | person | person
 visit visited | besuchen besucht | visiter:er | person | place
-open opened | öffnen geöffnet | ouvrir:vrir | person | part thing.box thing.bottle thing.suitcase
-close closed closing | schließen geschlossen | fermer:er | person | part thing.box thing.bottle thing.suitcase
+open opened | öffnen geöffnet | ouvrir:vrir | person | part boxes
+close closed closing | schließen geschlossen | fermer:er | person | part boxes
 carry carried | tragen trägst/trägt getragen | porter:er | person | thing
-repair repaired | reparieren repariert | réparer:er | person | vehicle part thing.clock thing.lamp thing.camera thing.phone
-clean cleaned | putzen geputzt | nettoyer:er | person | vehicle part thing.mirror thing.table
-wash washed | waschen wäschst/wäscht gewaschen | laver:er | person | vehicle clothing thing.plate thing.cup thing.glass animal.dog
-break broke breaking | zerbrechen zerbrichst/zerbricht zerbrochen | casser:er | person | thing.cup thing.plate thing.glass thing.bottle thing.mirror
-lose lost losing | verlieren verloren | perdre:re | person | thing.key thing.bag thing.umbrella thing.ring thing.ball thing.map thing.phone clothing text
-forget forgot forgetting | vergessen vergisst/vergisst vergessen | oublier:er | person | thing.key thing.bag thing.umbrella thing.map thing.phone clothing text
-take took taking | nehmen nimmst/nimmt genommen | prendre:prendre | person | thing vehicle.bus vehicle.train vehicle.taxi
+repair repaired | reparieren repariert | réparer:er | person | vehicle part mended
+clean cleaned | putzen geputzt | nettoyer:er | person | vehicle =window =mirror =table =lamp
+wash washed | waschen wäschst/wäscht gewaschen | laver:er | person | private clothing washable =dog
+break broke breaking | zerbrechen zerbrichst/zerbricht zerbrochen | casser:er | person | breakable
+lose lost losing | verlieren verloren | perdre:re | person | portable clothing text
+forget forgot forgetting | vergessen vergisst/vergisst vergessen | oublier:er | person | portable clothing text
+take took taking | nehmen nimmst/nimmt genommen | prendre:prendre | person | thing taken
 bring brought | mit+bringen mitgebracht | apporter:er | person | food mass drink thing text
-drive drove driving | fahren fährst/fährt gefahren | conduire:uire | person | vehicle.car vehicle.bus vehicle.lorry vehicle.taxi
-paint painted | malen gemalt | peindre:indre | person | person animal part.tree place.castle
-draw drew | zeichnen gezeichnet | dessiner:er | person | person animal part.tree place
-hear heard hearing | hören gehört | entendre:re | person animal | person animal vehicle
+drive drove driving | fahren fährst/fährt gefahren | conduire:uire | person | driven
+paint painted | malen gemalt | peindre:indre | person | person animal =tree =castle =bridge =lake
+draw drew | zeichnen gezeichnet | dessiner:er | person | person animal =tree place
+hear* heard hearing | hören gehört | entendre:re | person animal | person animal vehicle
 meet met meeting | treffen triffst/trifft getroffen | rencontrer:er | person | person
 invite invited inviting | ein+laden lädst/lädt eingeladen | inviter:er | person | person
 call called | an+rufen angerufen | appeler:er | person | person
 kiss kissed | küssen geküsst | embrasser:er | person | person
-push pushed | schieben geschoben | pousser:er | person | thing vehicle
-pull pulled | ziehen gezogen | tirer:er | person animal | thing
+push pushed | schieben geschoben | pousser:er | person | pushed
+pull pulled | ziehen gezogen | tirer:er | person | pulled
 hide hid hiding | verstecken versteckt | cacher:er | person | thing text
-steal stole | stehlen stiehlst/stiehlt gestohlen | voler:er | person | thing vehicle text
-throw threw | werfen wirfst/wirft geworfen | jeter:er | person | thing.ball thing.box
-build built | bauen gebaut | construire:uire | person | place.house place.bridge place.church place.castle thing.table vehicle.ship
+steal stole | stehlen stiehlst/stiehlt gestohlen | voler:er | person | thing private text
+throw threw | werfen wirfst/wirft geworfen | jeter:er | person | thrown
+build built | bauen gebaut | construire:uire | person | built
 look_at looked_at looking_at | an+sehen siehst/sieht angesehen | regarder:er | person animal | person animal thing text
 watch watched | beobachten beobachtet | observer:er | person animal | person animal
 admire* admired | bewundern bewundert | admirer:er | person | person thing
 choose chose choosing | aus+wählen ausgewählt | choisir:ir | person | thing text clothing food
 feed fed | füttern gefüttert | nourrir:ir | person | animal
 catch caught | fangen fängst/fängt gefangen | attraper:er | person animal | animal
-use used using | benutzen benutzt | utiliser:er | person | thing vehicle
-rent rented | mieten gemietet | louer:er | person | vehicle
+use used using | benutzen benutzt | utiliser:er | person | thing
+rent rented | mieten gemietet | louer:er | person | private =house =room =ship
 thank thanked | dat danken gedankt | remercier:er | person | person
 help helped | dat helfen hilfst/hilft geholfen | aider:er | person | person
 follow followed | dat folgen gefolgt s | suivre:suivre | person animal | person animal
@@ -93,18 +94,18 @@ try_on tried_on trying_on | an+probieren anprobiert | essayer:er | person | clot
 congratulate congratulated congratulating | dat gratulieren gratuliert | féliciter:er | person | person
 understand* understood | verstehen verstanden | comprendre:prendre | person | person
 recognize* recognized | erkennen erkannt | reconnaître:aître | person | person
-have* had | haben hast/hat gehabt | avoir:avoir | person | animal thing clothing vehicle
+have* had | haben hast/hat gehabt | avoir:avoir | person | animal thing clothing private
 """,
     "give": """
 give gave giving | geben gibst/gibt gegeben | donner:er | person | food drink thing text clothing
 show showed | zeigen gezeigt | montrer:er | person | animal thing text clothing vehicle
-sell sold | verkaufen verkauft | vendre:re | person | animal thing vehicle clothing
-send sent | schicken geschickt | envoyer:er | person | thing.present text
-lend lent | leihen geliehen | prêter:er | person | thing vehicle text clothing
-offer offered | an+bieten angeboten | offrir:vrir | person | food drink thing.present
-promise promised promising | versprechen versprichst/verspricht versprochen | promettre:mettre | person | thing.present animal
-tell told | erzählen erzählt | raconter:er | person | text.story
-give_back gave_back giving_back | zurück+geben gibst/gibt zurückgegeben | rendre:re | person | thing vehicle text
+sell sold | verkaufen verkauft | vendre:re | person | animal thing private clothing
+send sent | schicken geschickt | envoyer:er | person | =present text
+lend lent | leihen geliehen | prêter:er | person | thing private text clothing
+offer offered | an+bieten angeboten | offrir:vrir | person | food drink =present
+promise promised | versprechen versprichst/verspricht versprochen | promettre:mettre | person | =present animal
+tell told | erzählen erzählt | raconter:er | person | =story =poem
+give_back gave_back giving_back | zurück+geben gibst/gibt zurückgegeben | rendre:re | person | thing private text
 describe described describing | beschreiben beschrieben | décrire:écrire | person | animal thing vehicle place
 """,
     "about": """
@@ -112,7 +113,7 @@ wait_for waited_for waiting_for | warten gewartet auf:acc | attendre:re : | pers
 dream_of dreamed_of dreaming_of | träumen geträumt von:dat | rêver:er de | person | person animal place
 think_of thought_of thinking_of | denken gedacht an:acc | penser:er à | person | person
 talk_to talked_to talking_to | sprechen sprichst/spricht gesprochen mit:dat | parler:er avec | person | person
-talk_about talked_about talking_about | sprechen sprichst/spricht gesprochen über:acc | parler:er de | person | person animal text place
+talk_about talked_about talking_about | reden geredet über:acc | parler:er de | person | person animal text place
 play_with played_with playing_with | spielen gespielt mit:dat | jouer:er avec | person animal | person animal
 dance_with danced_with dancing_with | tanzen getanzt mit:dat | danser:er avec | person | person
 work_for worked_for working_for | arbeiten gearbeitet für:acc | travailler:er pour | person | person
@@ -144,7 +145,7 @@ wonder wondered | fragen gefragt r | demander:er r | person |
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One concept: forms in three languages, the frame, and the noun classes (or `class.noun`) of subject and object.
+    """One concept: forms in three languages, the frame, and what fits as subject and object (see `nouns_for`).
 
     `english` is (lemma, past, -ing form), each possibly with a particle after a blank; `stative` verbs take no
     progressive. `german_present` holds the du- and er-forms or two empty strings if they are regular.
@@ -178,7 +179,7 @@ def _parse(row: str, frame: str) -> Verb:
     objects = cells[4].split() if len(cells) > 4 else []
     stative = english[0].endswith("*")
     lemma = english[0].rstrip("*")
-    ing = english[2] if len(english) > 2 else lemma.removesuffix("e") + "ing"
+    ing = english[2] if len(english) > 2 else _ing(lemma)
     dative = german[0] == "dat"
     german = german[1:] if dative else german
     sein, reflexive = german[-1] == "s", german[-1] == "r"
@@ -217,10 +218,17 @@ def _parse(row: str, frame: str) -> Verb:
     )
 
 
+def _ing(lemma: str) -> str:
+    verb, _, particle = lemma.partition("_")
+    return f"{verb.removesuffix('e')}ing_{particle}".removesuffix("_")
+
+
 def _words(name: str) -> str:
     return name.removesuffix("_that").replace("_", " ")
 
 
 VERBS: dict[str, Verb] = {
-    verb.name: verb for frame, table in _ROWS.items() for verb in (_parse(row, frame) for row in table.strip().splitlines())
+    verb.name: verb
+    for frame, rows in _ROWS.items()
+    for verb in (_parse(row, frame) for row in rows.strip().splitlines())
 }
