@@ -66,7 +66,9 @@ def train(
         path = _own_config(out, arguments)
     config = load_settings(path, overrides, RunConfig)
     result = run(config, resume=resume)
-    print(result)
+    print(f"{result.folder}: the model of step {result.step}; on the validation set")
+    print(f"  {result.validation.bleu}")
+    print(f"  perplexity = {result.validation.perplexity:.3f} a token")
 
 
 def _own_config(out: Path | None, arguments: list[str]) -> Path:

@@ -1,0 +1,84 @@
+"""`dragoman train` from options, recipes and overrides to settings, and a whole run with its resumption."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dragoman.cli.main import main
+from dragoman.train.config import RunConfig
+
+FAST = [
+    "model.preset=tiny",
+    "text.subword.size=280",
+    "train.validate_every=2",
+    "train.checkpoint_every=2",
+    "train.log_every=1",
+    "train.threads=1",
+    "train.precision=float32",
+]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> list[str]:
+    lines = [
+        f"the {size} {animal} {verb}"
+        for size in ("big", "old")
+        for animal in ("dog", "cat")
+        for verb in ("runs", "eats")
+    ]
+    (tmp_path / "a").write_text("".join(line + "\n" for line in lines))
+    (tmp_path / "b").write_text("".join(line[::-1] + "\n" for line in lines))
+    a, b = str(tmp_path / "a"), str(tmp_path / "b")
+    return ["--source", a, "--target", b, "--valid-source", a, "--valid-target", b]
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch):
+    """Runs the verb without training; gives the settings and whether to resume."""
+    seen: list[tuple[RunConfig, bool]] = []
+
+    def run(config: RunConfig, resume: bool):
+        seen.append((config, resume))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dragoman.train.loop.run", run)
+
+    def call(*arguments: str) -> tuple[RunConfig, bool]:
+        assert main(["train", *arguments]) == 130
+        return seen[-1]
+
+    return call
+
+
+def test_options_overrides_and_recipe_meet(given, corpus: list[str], tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("model: {preset: base}\ntrain: {max_steps: 5, seed: 7}\nout: elsewhere\n")
+    config, resume = given(str(recipe), "train.max_steps=9", *corpus, "--out", str(tmp_path / "run"))
+    assert config.train.max_steps == 9
+    assert config.train.seed == 7
+    assert config.model.width == 512
+    assert config.out == tmp_path / "run"
+    assert config.data.train.source == tmp_path / "a"
+    assert config.data.valid.target == tmp_path / "b"
+    assert not resume
+
+
+def test_odd_file_names_are_taken_as_they_are(given, tmp_path: Path) -> None:
+    config, _ = given("--tsv", "1e3", "--valid-tsv", "a: b", "--out", "null")
+    assert config.data.train.tsv == Path("1e3")
+    assert config.data.valid.tsv == Path("a: b")
+    assert config.out == Path("null")
+
+
+def test_a_run_resumes_with_its_folder_alone(corpus: list[str], tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    out = tmp_path / "run"
+    assert main(["train", *corpus, "--out", str(out), *FAST, "train.max_steps=2"]) == 0
+    assert "BLEU = " in capsys.readouterr().out
+    assert main(["train", *corpus, "--out", str(out), *FAST]) == 2  # a run is there already
+    assert main(["train", "--resume", "--out", str(out), "train.max_steps=4"]) == 0
+    steps = [json.loads(line)["step"] for line in (out / "log.jsonl").read_text().splitlines()]
+    assert sorted(set(steps)) == [1, 2, 3, 4]
+    assert (out / "curves.png").stat().st_size > 1000
+    assert main(["translate", str(out), "-i", str(tmp_path / "a"), "-o", str(tmp_path / "c"), "--beam", "1"]) == 0
+    assert len((tmp_path / "c").read_bytes().split(b"\n")) == 9
