@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.errors import DataError
+from dragoman.text.special import EOS
 
 FORMAT = 1
 HEADER = "dataset.json"
 SIDES = ("source", "target")
+_COUNTED_AT_ONCE = 1 << 22
 
 
 class PairDataset:
@@ -54,6 +56,14 @@ class PairDataset:
             ids[offsets[row] : offsets[row + 1]] for offsets, ids in zip(self._offsets, self._ids, strict=True)
         )
         return source, target
+
+    def target_counts(self, size: int) -> NDArray[np.int64]:
+        """How often each of `size` target ids occurs as a label: the end of sentence once a pair. Shape (size,)."""
+        counts = np.zeros(size, dtype=np.int64)
+        for start in range(0, len(self._ids[1]), _COUNTED_AT_ONCE):
+            counts += np.bincount(self._ids[1][start : start + _COUNTED_AT_ONCE], minlength=size)
+        counts[EOS] += len(self)
+        return counts
 
 
 class DatasetWriter:

@@ -29,8 +29,12 @@ class Mask:
 
     @cached_property
     def bias(self) -> Tensor:
-        """float32 of keep's shape: 0 where attention is allowed, −inf elsewhere; to be added to the scores."""
-        return torch.zeros(self.keep.shape, device=self.keep.device).masked_fill_(~self.keep, float("-inf"))
+        """float32 of keep's shape: 0 where attention is allowed, −inf elsewhere; to be added to the scores.
+
+        0 all along a row without any key: its softmax and gradient stay finite until the weights are set to zero.
+        """
+        hidden = ~self.keep if not self.has_empty_rows else ~self.keep & self.keep.any(-1, keepdim=True)
+        return torch.zeros(self.keep.shape, device=self.keep.device).masked_fill_(hidden, float("-inf"))
 
     @cached_property
     def has_empty_rows(self) -> bool:

@@ -15,6 +15,8 @@ from dragoman.train.decisions import Decisions
 _FLOAT = 4
 _ROWS_OF_LOGITS = 1024
 _COPIES_OF_LOGITS = 4
+_LONGER_BY_DROPOUT = 1.3
+"""BPE-dropout at a rate of 0.1 splits sentences into so many times the planned pieces."""
 
 
 def check_memory(
@@ -34,6 +36,8 @@ def check_memory(
         )
     longest = int(lengths.max()) + 1
     tokens = max(config.data.batch.tokens, longest)
+    if config.text.subword.dropout:
+        tokens = int(tokens * _LONGER_BY_DROPOUT)
     need = activation_bytes(config, tokens, longest, model.decoder.projection.weight.size(0))
     halvings = 0
     while fixed + need / 2**halvings > free and tokens / 2**halvings > longest:

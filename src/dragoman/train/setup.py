@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from dragoman.base.errors import ConfigError
+from dragoman.base.files import atomic_write
 from dragoman.base.log import info
 from dragoman.base.memory import keep_large_tensors_on_heap
 from dragoman.base.settings import dump_settings, load_settings
@@ -113,7 +114,7 @@ def assemble(config: RunConfig, resume: bool) -> Iterator[Parts]:
         if limits_changed:
             decisions.forget()
         store.discard_after(snapshot.step if snapshot is not None else 0)
-        (config.out / CONFIG_FILE).write_text(dump_settings(config), encoding="utf-8")
+        atomic_write(config.out / CONFIG_FILE, dump_settings(config))
         engine = Engine(
             model,
             Objective(config.train.objective, _prior(config, prepared, device)),
@@ -214,5 +215,5 @@ def _prior(config: RunConfig, prepared: Prepared, device: torch.device) -> Tenso
     """How often each target entry occurs in the training data, end of sentence counted."""
     if config.train.objective.prior == "uniform":
         return None
-    counts = prepared.dataset.target_counts().astype(np.float64)
+    counts = prepared.dataset.target_counts(prepared.tokenizers.target.size).astype(np.float64)
     return torch.from_numpy(counts / counts.sum()).float().to(device)

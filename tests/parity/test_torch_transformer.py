@@ -1,0 +1,143 @@
+"""Attention and the whole Transformer against torch's own modules, with the same random weights."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from dragoman.data.batch import pad
+from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.nn.attention import MultiHeadAttention, recording
+from dragoman.nn.mask import Mask
+
+WIDTH, HEADS, LAYERS, SIZE = 16, 4, 2, 30
+
+
+def randomise(module: nn.Module, seed: int = 1) -> None:
+    """Biases and norms too: at their initial zeros and ones they hide mistakes."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.3)
+
+
+def copy_attention(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.key.weight, ours.value.weight]))
+        theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.key.bias, ours.value.bias]))
+    theirs.out_proj.load_state_dict(ours.output.state_dict())
+
+
+@pytest.mark.parametrize("keys", [7, 300], ids=["explicit", "fused"])
+def test_attention_equals_torch(keys: int) -> None:
+    torch.manual_seed(1)
+    ours, theirs = MultiHeadAttention(WIDTH, HEADS, 0.0), nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)
+    randomise(ours)
+    copy_attention(ours, theirs)
+    queries, states = torch.randn(3, 5, WIDTH), torch.randn(3, keys, WIDTH)
+    keep = torch.ones(3, keys, dtype=torch.bool)
+    keep[1, 4:] = False
+    expected, weights = theirs(queries, states, states, key_padding_mask=~keep, average_attn_weights=False)
+    result = ours(queries, *ours.keys_and_values(states), Mask.padding(keep))
+    torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-5)
+    with recording() as recorded:
+        explicit = ours(queries, *ours.keys_and_values(states), Mask.padding(keep))
+    torch.testing.assert_close(explicit, expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(recorded[ours][0], weights, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("keys", [7, 300], ids=["explicit", "fused"])
+def test_a_query_without_keys_gets_zeros(keys: int) -> None:
+    torch.manual_seed(1)
+    attention = MultiHeadAttention(WIDTH, HEADS, 0.0)
+    keep = torch.ones(2, keys, dtype=torch.bool)
+    keep[1] = False
+    states = torch.randn(2, keys, WIDTH, requires_grad=True)
+    result = attention(torch.randn(2, 3, WIDTH), *attention.keys_and_values(states), Mask.padding(keep))
+    torch.testing.assert_close(result[1], attention.output.bias.expand(3, WIDTH))
+    result.sum().backward()
+    assert states.grad is not None and bool(states.grad.isfinite().all())
+
+
+def torch_twin(model: Seq2Seq, order: str) -> nn.Transformer:
+    """torch's Transformer with our weights; its final norms exist after pre-norm layers only, as ours do."""
+    twin = nn.Transformer(
+        WIDTH, HEADS, LAYERS, LAYERS, 24, dropout=0.0, batch_first=True, norm_first=order == "pre"
+    ).eval()
+    if order == "post":
+        twin.encoder.norm = twin.decoder.norm = None
+    else:
+        twin.encoder.norm.load_state_dict(model.encoder.norm.state_dict())
+        twin.decoder.norm.load_state_dict(model.decoder.norm.state_dict())
+    for ours, theirs in zip(model.encoder.layers, twin.encoder.layers, strict=True):
+        copy_attention(ours.self_attention, theirs.self_attn)
+        norms = (ours.around_attention, theirs.norm1), (ours.around_feedforward, theirs.norm2)
+        copy_rest(ours, theirs, norms)
+    for ours, theirs in zip(model.decoder.layers, twin.decoder.layers, strict=True):
+        copy_attention(ours.self_attention, theirs.self_attn)
+        copy_attention(ours.cross_attention, theirs.multihead_attn)
+        norms = (
+            (ours.around_self_attention, theirs.norm1),
+            (ours.around_cross_attention, theirs.norm2),
+            (ours.around_feedforward, theirs.norm3),
+        )
+        copy_rest(ours, theirs, norms)
+    return twin
+
+
+def copy_rest(ours: nn.Module, theirs: nn.Module, norms: tuple[tuple[nn.Module, nn.Module], ...]) -> None:
+    theirs.linear1.load_state_dict(ours.feedforward.inner.state_dict())
+    theirs.linear2.load_state_dict(ours.feedforward.outer.state_dict())
+    for around, norm in norms:
+        norm.load_state_dict(around.norm.state_dict())
+
+
+def small_model(order: str = "post", **settings: object) -> Seq2Seq:
+    stack = {"layers": LAYERS, "heads": HEADS, "feedforward": 24, "norm": order}
+    config = ModelConfig.model_validate(
+        {"preset": None, "width": WIDTH, "encoder": stack, "decoder": stack, "dropout": 0.0, **settings}
+    )
+    model = build_model(config, SIZE, SIZE).eval()
+    randomise(model)
+    return model
+
+
+SOURCES, TARGETS = [[5, 9, 4, 2], [7, 2], [12, 4, 20, 11, 6, 5, 2]], [[1, 8, 9], [1, 20, 21, 22, 5], [1]]
+
+
+@pytest.mark.parametrize("order", ["post", "pre"])
+def test_logits_and_gradients_equal_torch(order: str) -> None:
+    model = small_model(order)
+    twin = torch_twin(model, order)
+    source, source_keep = pad(SOURCES)
+    inputs, target_keep = pad(TARGETS)
+    ours = model(source, source_keep, inputs).logits
+
+    def embed(tokens: Tensor) -> Tensor:
+        return model.encoder.embedding(tokens)
+
+    length = inputs.size(1)
+    causal = torch.ones(length, length, dtype=torch.bool).triu(1)
+    hidden = twin(
+        embed(source),
+        embed(inputs),
+        tgt_mask=causal,
+        src_key_padding_mask=~source_keep,
+        memory_key_padding_mask=~source_keep,
+    )
+    theirs = hidden @ model.decoder.projection.weight.t()
+    torch.testing.assert_close(ours[target_keep], theirs[target_keep], rtol=1e-4, atol=1e-4)
+
+    table = model.encoder.embedding.tokens.weight
+    (expected,) = torch.autograd.grad(theirs[target_keep].logsumexp(-1).sum(), table, retain_graph=True)
+    (found,) = torch.autograd.grad(ours[target_keep].logsumexp(-1).sum(), table)
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_sizes_of_the_paper() -> None:
+    """63.1M and 214.2M parameters with 37,000 shared pieces and three-way tied embeddings."""
+    with torch.device("meta"):
+        sizes = {
+            name: sum(p.numel() for p in build_model(ModelConfig(preset=name), 37_000, 37_000).parameters())
+            for name in ("base", "big")
+        }
+    assert {name: round(size / 1e6, 1) for name, size in sizes.items()} == {"base": 63.1, "big": 214.2}
