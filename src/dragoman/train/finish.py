@@ -22,8 +22,7 @@ def choose_final(parts: Parts, progress: Progress) -> Validation:
     chosen = f"the checkpoint of step {progress.best_step}"
     paths = parts.store.checkpoints()
     if config.average.of == "best":
-        ranked = sorted(progress.scores, key=lambda step: (progress.scores[step], step), reverse=True)
-        paths = [path for step in ranked if (path := parts.store.checkpoint_folder(step)).exists()][::-1]
+        paths = [path for step in progress.ranked() if (path := parts.store.checkpoint_folder(step)).exists()][::-1]
     paths = paths[-config.average.count :] if config.average.count else []
     if len(paths) > 1:
         mean = average_parameters(paths)

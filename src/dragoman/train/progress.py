@@ -34,6 +34,10 @@ class Progress:
         self.best_step, self.waited = (self.step, 0) if better else (self.best_step, self.waited + 1)
         return better
 
+    def ranked(self) -> list[int]:
+        """The validated steps, best first; among equals the earlier, as `best_step` takes it."""
+        return sorted(self.scores, key=lambda step: (-self.scores[step], step))
+
     def to_json(self) -> dict[str, Any]:
         """Values that JSON keeps exactly."""
         return asdict(self)

@@ -80,9 +80,8 @@ class Parts:
         config = self.config.train
         paths = self.store.checkpoints()
         keep = set(paths[-max(1, config.average.count) :])
-        ranked = sorted(progress.scores, key=lambda step: (progress.scores[step], step), reverse=True)
-        best = max(1, config.average.count if config.average.of == "best" else 1)
-        keep |= {self.store.checkpoint_folder(step) for step in ranked[:best]}
+        best = config.average.count if config.average.of == "best" else 1
+        keep |= {self.store.checkpoint_folder(step) for step in progress.ranked()[: max(1, best)]}
         self.store.prune(keep)
 
 
@@ -133,7 +132,7 @@ def assemble(config: RunConfig, resume: bool) -> Iterator[Parts]:
         )
         average = ParameterAverage(model, config.train.ema) if config.train.ema is not None else None
         loaded = LoadedModel(model, prepared.tokenizers, Meta(step=0), config.model_dump(mode="json"))
-        translator = Translator(loaded, device)
+        translator = Translator(loaded, device, report_cut=False)
         validator = Validator(sources, targets, prepared.tokenizers, translator, config.train.validation_beam)
         yield Parts(config, prepared, model, engine, average, validator, store, decisions, snapshot, limits_changed)
 
