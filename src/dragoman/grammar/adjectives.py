@@ -6,13 +6,13 @@ from dataclasses import dataclass
 # The position is "<" if the adjective precedes the French noun.
 # English comparison: "+" adds -er, "*" doubles the consonant, "more" is analytic, otherwise the two forms are given.
 _ROWS = """
-big | * | groß größer größt | grand,grande | < | animal thing place vehicle part food
-small | + | klein kleiner kleinst | petit,petite | < | animal thing place vehicle part food clothing
-old | + | alt älter ältest | vieux,vieille,vieux,vieil | < | person animal thing place vehicle part clothing text
+big | * | groß größer größt | grand,grande | < | animal thing place vehicle part food plant
+small | + | klein kleiner kleinst | petit,petite | < | animal thing place vehicle part food clothing plant
+old | + | alt älter ältest | vieux,vieille,vieux,vieil | < | person animal thing place vehicle part clothing text plant
 young | + | jung jünger jüngst | jeune,jeune | < | person animal
 new | + | neu neuer neuest | neuf,neuve | > | thing vehicle clothing
 good | better best | gut besser best | bon,bonne | < | person food text mass drink place
-beautiful | more | schön schöner schönst | beau,belle,beaux,bel | < | person animal thing place clothing part
+beautiful | more | schön schöner schönst | beau,belle,beaux,bel | < | person animal thing place clothing part plant
 long | + | lang länger längst | long,longue | < | text
 heavy | + | schwer schwerer schwerst | lourd,lourde | > | thing
 strong | + | stark stärker stärkst | fort,forte | > | person animal

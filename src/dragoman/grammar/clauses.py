@@ -28,11 +28,11 @@ _VERBS_OF_OBJECT = {
 }
 _MANNERS_OF = {verb: tuple(manner for manner, verbs in MANNER_VERBS.items() if verb in verbs) for verb in VERBS}
 _PROFESSIONS = tuple(noun for noun in nouns_of("person")[5:31] if noun not in ("friend", "neighbour"))
-_COUNTED = nouns_of("person animal thing text vehicle")
+_COUNTED = nouns_of("person animal thing text vehicle plant")
 _PRICED = nouns_of("thing clothing text food")
 _PRICES = {"thing": 999, "clothing": 400, "text": 60, "food": 20}
 _MOVED = nouns_of("person animal thing text clothing vehicle")
-_DESCRIBED = nouns_of("person animal thing text clothing vehicle place food drink")
+_DESCRIBED = nouns_of("person animal thing text clothing vehicle place food drink plant part")
 
 
 class Clauses(Phrases):
@@ -187,22 +187,18 @@ class Clauses(Phrases):
             subject = subject if subject.superlative else replace(subject, place=None)
             place = self.location(self.places_of(NOUNS[noun].kind))
             return Clause(subject, "be", place=place, tense=tense, negation=negation)
+        if subject.relative is not None and subject.relative.quality is not None:
+            subject = replace(subject, relative=None)
         subject = replace(subject, adjective="", superlative=False, place=None)
-        options = tuple(option for option in QUALITIES[NOUNS[noun].kind] if not self._said(subject, option))
+        options = QUALITIES[NOUNS[noun].kind]
         if kind == "quality":
             return Clause(subject, "be", quality=Quality(self.pick(options)), tense=tense, negation=negation)
         options = tuple(option for option in options if ADJECTIVES[option].gradable)
-        others = [other for other in nouns_of(NOUNS[noun].kind) if other != noun and other not in KIN]
+        others = [other for other in nouns_of(NOUNS[noun].kind) if other not in (noun, "country") and other not in KIN]
         determiner = "this" if subject.determiner == "this" else "the"
         than = Phrase(self.pick(others), plural=subject.plural, determiner=determiner)
         quality = Quality(self.pick(options), degree=self.weighted(more=2, equal=1), than=than)
         return Clause(subject, "be", quality=quality, tense=tense, negation=negation)
-
-    @staticmethod
-    def _said(subject: Phrase, adjective: str) -> bool:
-        """True if the relative clause of the subject says already that it is so."""
-        quality = subject.relative.quality if subject.relative is not None else None
-        return quality is not None and quality.adjective == adjective
 
     def _profession(self, tense: str, negation: str) -> Clause:
         noun = self.pick(_PROFESSIONS)

@@ -19,7 +19,19 @@ from dragoman.grammar.function_words import (
 from dragoman.grammar.german_nominals import noun_phrase, relative_pronoun
 from dragoman.grammar.numerals import MONTHS, WEEKDAYS, german_number, german_ordinal, german_year
 from dragoman.grammar.places import PLACES
-from dragoman.grammar.tree import Clause, Gap, Impersonal, Name, Pair, Phrase, Pronoun, Quality, Time, Utterance
+from dragoman.grammar.tree import (
+    Argument,
+    Clause,
+    Gap,
+    Impersonal,
+    Name,
+    Pair,
+    Phrase,
+    Pronoun,
+    Quality,
+    Time,
+    Utterance,
+)
 from dragoman.grammar.typography import sentence
 from dragoman.grammar.verbs import VERBS
 
@@ -178,6 +190,13 @@ def quality_phrase(quality: Quality) -> tuple[list[str], list[str]]:
     return ([adjective[1]], ["als", *than]) if quality.degree == "more" else (["so", adjective[0]], ["wie", *than])
 
 
+def _extraposed(target: Argument, clause: Clause) -> tuple[Argument, list[str]]:
+    """(the object, its relative clause), if that clause can follow the closing verb without a new neighbour."""
+    if not isinstance(target, Phrase) or target.relative is None or clause.place is not None or clause.manner:
+        return target, []
+    return replace(target, relative=None), relative(target, target.relative)
+
+
 def _indefinite(argument: object) -> bool:
     return isinstance(argument, Phrase) and argument.determiner in ("a", "bare")
 
@@ -189,6 +208,7 @@ def _middle(clause: Clause, time: bool) -> tuple[list[str], list[str]]:
     pronouns: list[str] = []
     nouns: list[str] = []
     datives: list[str] = []
+    after: list[str] = []
     late: list[str] = []
     negation = {"": "", "not": "nicht", "never": "nie"}[clause.negation]
     agree = features(clause.subject, "de")
@@ -201,11 +221,12 @@ def _middle(clause: Clause, time: bool) -> tuple[list[str], list[str]]:
         if clause.verb == "be" and isinstance(target, Phrase):
             case = "nom"
             target = target if target.adjective or negative else replace(target, determiner="bare")
+        target, after = _extraposed(target, clause)
         words = noun_phrase(target, case, relative, negative=negative)
         negation = "" if negative else negation
         if isinstance(target, Pronoun):
             pronouns += words
-        elif _indefinite(target) or clause.verb in ("be", "exist", "cost"):
+        elif isinstance(target, Phrase) and target.determiner in ("a", "bare", "number"):
             late = words
         else:
             nouns = words
@@ -221,12 +242,12 @@ def _middle(clause: Clause, time: bool) -> tuple[list[str], list[str]]:
     words = [*pronouns, *adverbs, *datives, frequency, *nouns, negation, manner, *late]
     if target is not None and not isinstance(target, Gap) and preposition and verb:
         contract = isinstance(target, Phrase) and target.determiner == "the"
+        target, after = _extraposed(target, clause)
         words += _prepend(preposition, noun_phrase(target, verb.german_case, relative), contract)
     if clause.vehicle:
         words.append(VEHICLES[clause.vehicle][1])
     if clause.place is not None:
         words += place_phrase(clause.place, goal=frame == "go")
-    after: list[str] = []
     if clause.quality is not None:
         quality, after = quality_phrase(clause.quality)
         words += quality

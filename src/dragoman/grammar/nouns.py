@@ -120,6 +120,7 @@ juice | m:Saft:Säfte | m:jus
 """,
     "thing": """
 table | m:Tisch:Tische | f:table
+bed | n:Bett:Betten | m:lit
 chair | m:Stuhl:Stühle | f:chaise
 lamp | f:Lampe:Lampen | f:lampe
 key | m:Schlüssel:Schlüssel | f:clé
@@ -228,8 +229,11 @@ euro | m:Euro:Euro:Euros | m:euro
     "part": """
 door | f:Tür:Türen | f:porte
 window | n:Fenster:Fenster | f:fenêtre
+""",
+    "plant": """
 tree | m:Baum:Bäume | m:arbre
-bed | n:Bett:Betten | m:lit
+rose | f:Rose:Rosen | f:rose
+bush | m:Busch:Büsche | m:buisson
 """,
 }
 

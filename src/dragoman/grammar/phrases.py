@@ -45,7 +45,11 @@ class Phrases(Choice):
         result = self._determined(noun, subject)
         if QUALITIES[entry.kind] and self.chance(0.3):
             adjective = self.pick(QUALITIES[entry.kind])
-            if not (adjective == "young" and noun in _OLD) and not (adjective == "old" and noun in _YOUNG):
+            if (
+                adjective != "open"
+                and not (adjective == "young" and noun in _OLD)
+                and not (adjective == "old" and noun in _YOUNG)
+            ):
                 result = replace(result, adjective=adjective)
         if not rich or result.determiner != "the" or entry.mass:
             return result

@@ -10,7 +10,7 @@ kitchen | in to | in in | dans dans
 park | in to | in in | dans à
 country | in to | in in | dans dans
 city | in to | in in | dans dans
-village | in to | in in | dans dans
+village | in to | in in | dans à
 forest | in to | in in | dans dans
 market | at to | auf auf | à à
 shop | in to | in in | dans à

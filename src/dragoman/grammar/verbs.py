@@ -55,7 +55,7 @@ visit visited | besuchen besucht | visiter:er | person | place
 open opened | öffnen geöffnet | ouvrir:vrir | person | part boxes
 close closed closing | schließen geschlossen | fermer:er | person | part boxes
 carry carried | tragen trägst/trägt getragen | porter:er | person | thing
-repair repaired | reparieren repariert | réparer:er | person | vehicle part mended
+repair repaired | reparieren repariert | réparer:er | person | vehicle part mended =bed
 clean cleaned | putzen geputzt | nettoyer:er | person | vehicle =window =mirror =table =lamp
 wash washed | waschen wäschst/wäscht gewaschen | laver:er | person | private clothing washable =dog
 break broke breaking | zerbrechen zerbrichst/zerbricht zerbrochen | casser:er | person | breakable
@@ -64,8 +64,8 @@ forget forgot forgetting | vergessen vergisst/vergisst vergessen | oublier:er | 
 take took taking | nehmen nimmst/nimmt genommen | prendre:prendre | person | thing taken
 bring brought | mit+bringen mitgebracht | apporter:er | person | food mass drink thing text
 drive drove driving | fahren fährst/fährt gefahren | conduire:uire | person | driven
-paint painted | malen gemalt | peindre:indre | person | person animal =tree =castle =bridge =lake
-draw drew | zeichnen gezeichnet | dessiner:er | person | person animal =tree place
+paint painted | malen gemalt | peindre:indre | person | person animal plant =castle =bridge =lake
+draw drew | zeichnen gezeichnet | dessiner:er | person | person animal plant place
 hear* heard hearing | hören gehört | entendre:re | person animal | person animal vehicle
 meet met meeting | treffen triffst/trifft getroffen | rencontrer:er | person | person
 invite invited inviting | ein+laden lädst/lädt eingeladen | inviter:er | person | person

@@ -1,0 +1,38 @@
+"""Properties of the embedded grammar over all seeds and numbers."""
+
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.grammar.corpus import realise
+from dragoman.grammar.held_out import combinations, held_out
+from dragoman.grammar.numerals import english_number, french_number, german_number
+from dragoman.grammar.rules import Rules
+
+
+@settings(deadline=None, max_examples=150)
+@given(seed=st.integers(0, 2**63))
+def test_every_tree_can_be_said_in_three_languages_and_the_same_way_twice(seed: int) -> None:
+    utterance, again = Rules(Random(seed)).utterance(), Rules(Random(seed)).utterance()
+    assert utterance == again
+    sentence = realise(utterance)
+    assert sentence == realise(again)
+    for text in sentence:
+        assert text[0].isupper()
+        assert text.endswith(("?",) if utterance.question else (".",))
+        assert "  " not in text
+        assert "_" not in text
+
+
+@settings(deadline=None, max_examples=150)
+@given(seed=st.integers(0, 2**63))
+def test_what_is_held_out_is_among_the_combinations_of_the_tree(seed: int) -> None:
+    utterance = Rules(Random(seed)).utterance()
+    assert held_out(utterance) <= combinations(utterance)
+
+
+@given(first=st.integers(0, 999), second=st.integers(0, 999))
+def test_two_numbers_are_never_said_alike(first: int, second: int) -> None:
+    for words in (english_number, german_number, french_number):
+        assert (words(first) == words(second)) == (first == second)
