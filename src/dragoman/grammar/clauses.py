@@ -28,7 +28,7 @@ _VERBS_OF_OBJECT = {
 }
 _MANNERS_OF = {verb: tuple(manner for manner, verbs in MANNER_VERBS.items() if verb in verbs) for verb in VERBS}
 _PROFESSIONS = tuple(noun for noun in nouns_of("person")[5:31] if noun not in ("friend", "neighbour"))
-_COUNTED = nouns_of("person animal thing text vehicle plant")
+_COUNTED = tuple(n for n in nouns_of("person animal thing text vehicle plant") if n not in KIN)
 _PRICED = nouns_of("thing clothing text food")
 _PRICES = {"thing": 999, "clothing": 400, "text": 60, "food": 20}
 _MOVED = nouns_of("person animal thing text clothing vehicle")
@@ -52,7 +52,7 @@ class Clauses(Phrases):
             return self.event(VERBS[self.pick(names)], tense, rich=False, subject=gap)
         if kind == "person" and self.chance(0.2):
             verb = VERBS[self.pick(BY_FRAME["give"])]
-            subject = self.knower()
+            subject = self.knower(head)
             return Clause(subject, verb.name, object=self.object(verb, subject, rich=False), receiver=gap, tense="past")
         options = [
             name
@@ -62,7 +62,7 @@ class Clauses(Phrases):
         if options and (kind == "person" or self.chance(0.7)):
             verb = VERBS[self.pick(options)]
             return Clause(
-                self.knower(), verb.name, object=gap, tense="present" if verb.name in _PRESENT_ONLY else tense
+                self.knower(head), verb.name, object=gap, tense="present" if verb.name in _PRESENT_ONLY else tense
             )
         qualities = [quality for quality in QUALITIES[kind] if quality != head.adjective]
         tense = "past" if tense == "past" else "present"
@@ -70,9 +70,11 @@ class Clauses(Phrases):
             return Clause(gap, "be", quality=Quality(self.pick(qualities)), tense=tense)
         return Clause(gap, "be", place=self.location(self.places_of(kind)), tense=tense)
 
-    def knower(self) -> Argument:
-        """A short human subject inside a relative clause."""
-        return self.pronoun() if self.chance(0.5) else self.owner()
+    def knower(self, head: Phrase) -> Argument:
+        """A short human subject inside the relative clause on `head`."""
+        owner = self.owner()
+        same = isinstance(owner, Phrase) and owner.noun == head.noun
+        return self.pronoun() if same or self.chance(0.5) else owner
 
     def time(self, tense: str, ongoing: bool) -> Time:
         """A time that goes with the tense; `ongoing` tells the present of now from the present of habit."""
@@ -126,12 +128,12 @@ class Clauses(Phrases):
         """With modal, negation, frequency, time and manner where they fit."""
         tense = clause.tense
         if (not verb.stative or verb.name in _MODAL_STATES) and tense != "future" and self.chance(0.17):
-            modal = self.weighted(can=3, must=2, want=3, should=2)
+            vehicle = isinstance(clause.subject, Phrase) and NOUNS[clause.subject.noun].kind == "vehicle"
+            modal = self.weighted(can=3, must=2, want=0 if vehicle else 3, should=2)
             tense = "present" if modal == "should" else tense
             clause = replace(clause, modal=modal, tense=tense)
-        # "must not" is no negation of "must" in any of the three languages.
-        must = clause.modal == "must" and tense == "present"
-        if self.chance(0.16) and not must and not self._vague(clause):
+        # "must not", "muss nicht" and "ne doit pas" mean three different things.
+        if self.chance(0.16) and clause.modal != "must" and not self._vague(clause):
             never = not clause.modal and not verb.stative and tense != "future" and self.chance(0.3)
             clause = replace(clause, negation="never" if never else "not")
         habit = tense == "present" and not clause.modal and not verb.stative and self.chance(0.35)
@@ -146,7 +148,7 @@ class Clauses(Phrases):
             and self.chance(0.35)
             and not clause.negation
             and not clause.frequency
-            and clause.time != Time("soon")
+            and clause.time not in (Time("soon"), Time("now"))
         ):
             clause = replace(clause, manner=self.pick(manners))
         return clause

@@ -20,8 +20,10 @@ QUALITIES = {
 }
 KIN = frozenset("mother father brother sister son daughter uncle aunt grandfather grandmother boss".split())
 _ONE_EACH = frozenset(("mother", "father", "boss"))
-_OLD = frozenset(("grandfather", "grandmother"))
-_YOUNG = frozenset(("girl", "boy", "child", "pupil"))
+_ODD = frozenset(
+    [("young", noun) for noun in ("grandfather", "grandmother")]
+    + [("old", noun) for noun in ("girl", "boy", "child", "pupil")]
+)
 _OWNED = frozenset(("thing", "text", "clothing", "animal"))
 _PRIVATE = frozenset(("car", "bicycle", "motorcycle", "house", "garden"))
 _PUBLIC = frozenset(("vehicle", "place", "part"))
@@ -45,11 +47,7 @@ class Phrases(Choice):
         result = self._determined(noun, subject)
         if QUALITIES[entry.kind] and self.chance(0.3):
             adjective = self.pick(QUALITIES[entry.kind])
-            if (
-                adjective != "open"
-                and not (adjective == "young" and noun in _OLD)
-                and not (adjective == "old" and noun in _YOUNG)
-            ):
+            if (adjective, noun) not in _ODD and adjective != "open":
                 result = replace(result, adjective=adjective)
         if not rich or result.determiner != "the" or entry.mass:
             return result

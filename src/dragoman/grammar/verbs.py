@@ -39,12 +39,12 @@ cook cooked | kochen gekocht | cuisiner:er | person |
     "object": """
 eat ate | essen isst/isst gegessen | manger:er | person | food mass
 drink drank | trinken getrunken | boire:boire | person | drink
-buy bought | kaufen gekauft | acheter:er | person | food mass drink thing text clothing private
+buy bought | kaufen gekauft | acheter:er | person | food mass drink thing printed clothing private
 order ordered | bestellen bestellt | commander:er | person | food drink
 cut cut cutting | schneiden geschnitten | couper:er | person | food mass
 taste tasted tasting | probieren probiert | goûter:er | person | food mass drink
 read read | lesen liest/liest gelesen | lire:lire | person | text
-write wrote writing | schreiben geschrieben | écrire:écrire | person | text
+write wrote writing | schreiben geschrieben | écrire:écrire | person | written
 see* saw | sehen siehst/sieht gesehen | voir:voir | person animal | person animal thing vehicle
 find found | finden gefunden | trouver:er | person | thing text clothing animal
 look_for looked_for looking_for | suchen gesucht | chercher:er | person | person animal thing text clothing
@@ -74,13 +74,13 @@ kiss kissed | küssen geküsst | embrasser:er | person | person
 push pushed | schieben geschoben | pousser:er | person | pushed
 pull pulled | ziehen gezogen | tirer:er | person | pulled
 hide hid hiding | verstecken versteckt | cacher:er | person | thing text
-steal stole | stehlen stiehlst/stiehlt gestohlen | voler:er | person | thing private text
+steal stole | stehlen stiehlst/stiehlt gestohlen | voler:er | person | thing private printed
 throw threw | werfen wirfst/wirft geworfen | jeter:er | person | thrown
 build built | bauen gebaut | construire:uire | person | built
 look_at looked_at looking_at | an+sehen siehst/sieht angesehen | regarder:er | person animal | person animal thing text
 watch watched | beobachten beobachtet | observer:er | person animal | person animal
 admire* admired | bewundern bewundert | admirer:er | person | person thing
-choose chose choosing | aus+wählen ausgewählt | choisir:ir | person | thing text clothing food
+choose chose choosing | aus+wählen ausgewählt | choisir:ir | person | thing printed clothing food
 feed fed | füttern gefüttert | nourrir:ir | person | animal
 catch caught | fangen fängst/fängt gefangen | attraper:er | person animal | animal
 use used using | benutzen benutzt | utiliser:er | person | thing
@@ -101,7 +101,7 @@ give gave giving | geben gibst/gibt gegeben | donner:er | person | food drink th
 show showed | zeigen gezeigt | montrer:er | person | animal thing text clothing vehicle
 sell sold | verkaufen verkauft | vendre:re | person | animal thing private clothing
 send sent | schicken geschickt | envoyer:er | person | =present text
-lend lent | leihen geliehen | prêter:er | person | thing private text clothing
+lend lent | leihen geliehen | prêter:er | person | thing private printed clothing
 offer offered | an+bieten angeboten | offrir:vrir | person | food drink =present
 promise promised | versprechen versprichst/verspricht versprochen | promettre:mettre | person | =present animal
 tell told | erzählen erzählt | raconter:er | person | =story =poem
