@@ -28,27 +28,27 @@ def locate(config: Any, location: Key) -> Place:
     """Follow pydantic's error location through the annotations of `config`."""
     key: Key = ()
     siblings: tuple[str, ...] = ()
-    candidates = _members(config)
+    candidates = union_members(config)
     for part in location:
-        groups = [candidate for candidate in candidates if _is_group(candidate)]
-        tagged = [group for group in groups if part == group.__name__ or part in _tags(group)]
+        groups = [candidate for candidate in candidates if is_group(candidate)]
+        tagged = [group for group in groups if part == group.__name__ or part in kinds(group)]
         if len(candidates) > 1 and tagged:
             candidates = tagged
             continue
-        containers = [candidate for candidate in candidates if _item(candidate) is not None]
+        containers = [candidate for candidate in candidates if item_type(candidate) is not None]
         if groups:
             siblings = tuple(dict.fromkeys(name for group in groups for name in group.model_fields))
             fields = [group.model_fields[str(part)] for group in groups if part in group.model_fields]
             key = (*key, part)
-            candidates = [member for field in fields for member in _members(field.annotation)]
+            candidates = [member for field in fields for member in union_members(field.annotation)]
         elif containers and (isinstance(part, int) or get_origin(containers[0]) is dict):
             siblings = ()
             key = (*key, part)
-            candidates = [member for container in containers for member in _members(_item(container))]
+            candidates = [member for container in containers for member in union_members(item_type(container))]
         elif not candidates:
             key = (*key, part)
         # What is left is the label of a plain member of a union, such as `int`: no part of the key.
-    tags = tuple(tag for candidate in candidates for tag in _tags(candidate))
+    tags = tuple(tag for candidate in candidates for tag in kinds(candidate))
     return Place(key, siblings, tags)
 
 
@@ -59,50 +59,54 @@ def known_settings(config: Any) -> list[str]:
 
 def fill_kinds(config: Any, settings: Any) -> Any:
     """The same settings, where groups of a union that leave `kind` out get the kind of the field's default."""
-    groups = [member for member in _members(config) if _is_group(member)]
+    groups = [member for member in union_members(config) if is_group(member)]
     if not isinstance(settings, dict) or len(groups) != 1:
         return settings
     filled = dict(settings)
     for name, field in groups[0].model_fields.items():
         value, tag = settings.get(name), getattr(field.default, "kind", None)
-        if isinstance(value, dict) and len(_members(field.annotation)) > 1 and tag is not None:
+        if isinstance(value, dict) and len(union_members(field.annotation)) > 1 and tag is not None:
             value = {"kind": tag, **value}
         if isinstance(value, dict):
-            chosen = [member for member in _members(field.annotation) if value.get("kind") in (None, *_tags(member))]
+            chosen = [
+                member for member in union_members(field.annotation) if value.get("kind") in (None, *kinds(member))
+            ]
             filled[name] = fill_kinds(chosen[0], value) if len(chosen) == 1 else value
     return filled
 
 
-def _names(annotation: Any, prefix: str, depth: int) -> Iterator[str]:
-    for member in _members(annotation):
-        if _is_group(member) and depth < 10:
-            for name, field in member.model_fields.items():
-                yield f"{prefix}{name}"
-                yield from _names(field.annotation, f"{prefix}{name}.", depth + 1)
-
-
-def _members(annotation: Any) -> list[Any]:
+def union_members(annotation: Any) -> list[Any]:
     """The alternatives of a union, None apart; of any other type itself."""
     if get_origin(annotation) is Annotated:
-        return _members(get_args(annotation)[0])
+        return union_members(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
-        return [member for part in get_args(annotation) if part is not type(None) for member in _members(part)]
+        return [member for part in get_args(annotation) if part is not type(None) for member in union_members(part)]
     value = getattr(annotation, "__value__", None)  # `type X = …`
-    return [annotation] if value is None else _members(value)
+    return [annotation] if value is None else union_members(value)
 
 
-def _is_group(annotation: Any) -> bool:
+def is_group(annotation: Any) -> bool:
+    """Whether an annotation is a config class."""
     return inspect.isclass(annotation) and issubclass(annotation, BaseModel)
 
 
-def _tags(group: Any) -> tuple[str, ...]:
-    field = group.model_fields.get("kind") if _is_group(group) else None
+def kinds(group: Any) -> tuple[str, ...]:
+    """The values of `kind` that choose this member of a union; none for other types."""
+    field = group.model_fields.get("kind") if is_group(group) else None
     return get_args(field.annotation) if field and get_origin(field.annotation) is Literal else ()
 
 
-def _item(annotation: Any) -> Any:
+def item_type(annotation: Any) -> Any:
     """The type of a list's, tuple's or dict's values, or None."""
     if get_origin(annotation) in (list, tuple, dict, set, frozenset):
         arguments = get_args(annotation)
         return arguments[1] if get_origin(annotation) is dict else arguments[0]
     return None
+
+
+def _names(annotation: Any, prefix: str, depth: int) -> Iterator[str]:
+    for member in union_members(annotation):
+        if is_group(member) and depth < 10:
+            for name, field in member.model_fields.items():
+                yield f"{prefix}{name}"
+                yield from _names(field.annotation, f"{prefix}{name}.", depth + 1)

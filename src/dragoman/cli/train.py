@@ -34,7 +34,7 @@ def train(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out where it stopped.")] = False,
 ) -> None:
-    """Train a translator. All settings: docs/reference, or the config.yaml that every run writes."""
+    """Train a translator. `dragoman settings` lists all settings; the config.yaml of a run holds those it used."""
     from dragoman.base.errors import ConfigError
     from dragoman.base.settings import load_settings
     from dragoman.train.config import RunConfig
