@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-NOTE = """The defaults of `model` hold under `model.preset: null`. A preset (`auto` chooses one by the corpus's size) has
-its own for `width`, `encoder`, `decoder` and `dropout`; the `config.yaml` of a run shows those it used.
+NOTE = """The defaults of `model` hold under `model.preset: null`. A preset (`auto` chooses one by the corpus's size)
+has its own for `width`, `encoder`, `decoder` and `dropout`; the `config.yaml` of a run shows those it used.
 """
 PAGE = f"""# All settings
 
