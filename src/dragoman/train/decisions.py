@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dragoman.base.errors import ModelError
+
 
 class Decisions:
     """An append-only journal, synced to disk before a decision takes effect.
 
     A run that is killed and resumed from an earlier step meets its own decisions again and follows them, so it goes on
-    as if it had never stopped. Values must survive JSON unchanged.
+    as if it had never stopped. Values must survive JSON unchanged. Raises ModelError for a journal that was edited.
     """
 
     def __init__(self, path: Path) -> None:
@@ -24,8 +26,14 @@ class Decisions:
                     # A kill in the middle of a write leaves a last line without its end: it took no effect.
                     if not line.endswith(b"\n"):
                         break
-                    entry = json.loads(line)
-                    self._made[entry["name"], entry["step"]] = entry["value"]
+                    try:
+                        entry = json.loads(line)
+                        self._made[entry["name"], entry["step"]] = entry["value"]
+                    except (ValueError, KeyError, TypeError):
+                        raise ModelError(
+                            f"{path} is damaged after byte {intact}; resuming would not repeat what the run decided. "
+                            "Train anew in another --out"
+                        ) from None
                     intact += len(line)
             if intact < path.stat().st_size:
                 os.truncate(path, intact)
