@@ -31,7 +31,7 @@ class Horizon:
 
     def joined(self, config: LoopConfig, step: int, seconds: float) -> "Horizon":
         """This first horizon for a run that is at `step` already, after its limits were changed."""
-        if config.max_minutes is None or seconds == 0:
+        if config.max_minutes is None or step == 0:
             return self
         by_clock = int(step * config.max_minutes * 60 / seconds)
         limited = config.max_steps is not None or config.max_epochs is not None

@@ -1,0 +1,125 @@
+"""How much of a run is done at a step: fitted to the clock, journalled, and joined after new limits."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.train.config import LoopConfig
+from dragoman.train.decisions import Decisions
+from dragoman.train.horizon import Horizon
+
+
+def config(**limits: Any) -> LoopConfig:
+    return LoopConfig.model_validate(limits)
+
+
+def shares(horizon: Horizon, first: int, last: int) -> list[float]:
+    return [horizon.progress_at(step) for step in range(first, last + 1)]
+
+
+@pytest.mark.parametrize(
+    ("limits", "end"),
+    [
+        ({"max_steps": 100}, 100),
+        ({"max_epochs": 3}, 51),
+        ({"max_steps": 100, "max_epochs": 3}, 51),
+        ({"max_steps": 40, "max_epochs": 3, "max_minutes": 1}, 40),
+        ({}, None),
+    ],
+)
+def test_limits_in_steps_are_known_at_once(limits: dict[str, int], end: int | None, tmp_path: Path) -> None:
+    horizon = Horizon.first(config(**limits), steps_per_epoch=17)
+    assert horizon.end == end
+    if end is None:
+        assert horizon.progress_at(10**6) == 0
+    else:
+        assert horizon.progress_at(end) == 1
+        assert horizon.progress_at(end + 1) == 1
+        assert horizon.progress_at(end // 2) == pytest.approx(end // 2 / end)
+
+
+def test_a_run_without_a_clock_is_never_fitted(tmp_path: Path) -> None:
+    decisions = Decisions(tmp_path / "journal")
+    horizon = Horizon.first(config(max_steps=100), 17)
+    assert horizon.fitted(config(max_steps=100), 17, 20, 3.0, decisions) == horizon
+    assert not decisions.path.exists()
+
+
+def test_minutes_become_steps_by_the_speed_so_far(tmp_path: Path) -> None:
+    decisions = Decisions(tmp_path / "journal")
+    limits = config(max_minutes=1)
+    first = Horizon.first(limits, 17)
+    assert first.fitted(limits, 17, 19, 2.0, decisions) == first
+    fitted = first.fitted(limits, 17, 20, 2.0, decisions)  # ten steps a second, 58 seconds left
+    assert fitted.end == 600
+    assert fitted.progress_at(600) == 1
+    slower = fitted.fitted(limits, 17, 200, 40.0, decisions)  # five a second, 20 left
+    assert slower.end == 300
+    assert slower.progress_at(200) == pytest.approx(fitted.progress_at(200))
+
+
+def test_progress_rises_steadily_over_all_fits_to_the_end(tmp_path: Path) -> None:
+    decisions = Decisions(tmp_path / "journal")
+    limits = config(max_minutes=1)
+    horizon = Horizon.first(limits, 17)
+    seen = [0.0]
+    step, seconds = 0, 0.0
+    while step < (horizon.end or 0) and seconds < 60:
+        step += 1
+        seconds += 0.05 if step < 300 else 0.06
+        seen.append(horizon.progress_at(step))
+        horizon = horizon.fitted(limits, 17, step, seconds, decisions)
+    assert seen == sorted(seen)
+    assert seen[-1] > 0.98
+    assert 1040 < step <= 1051
+
+
+def test_a_fit_is_repeated_and_not_made_again(tmp_path: Path) -> None:
+    limits = config(max_minutes=1)
+    first = Horizon.first(limits, 17)
+    fitted = first.fitted(limits, 17, 20, 2.0, Decisions(tmp_path / "journal"))
+    again = first.fitted(limits, 17, 20, 50.0, Decisions(tmp_path / "journal"))
+    assert again == fitted
+    elsewhere = first.fitted(limits, 17, 20, 50.0, Decisions(tmp_path / "other"))
+    assert elsewhere != fitted
+
+
+def test_a_limit_in_steps_stays_the_limit(tmp_path: Path) -> None:
+    limits = config(max_minutes=1, max_steps=400)
+    first = Horizon.first(limits, 17)
+    assert first.fitted(limits, 17, 20, 2.0, Decisions(tmp_path / "fast")).end == 400
+    assert first.fitted(limits, 17, 20, 20.0, Decisions(tmp_path / "slow")).end == 60
+
+
+def test_a_clock_that_has_run_out_ends_the_run_now(tmp_path: Path) -> None:
+    limits = config(max_minutes=0.01)
+    fitted = Horizon.first(limits, 17).fitted(limits, 17, 20, 5.0, Decisions(tmp_path / "journal"))
+    assert fitted.end == 20
+    assert shares(fitted, 20, 22) == [1, 1, 1]
+
+
+def test_new_limits_stretch_the_rest_of_a_run() -> None:
+    longer = config(max_steps=200)
+    assert Horizon.first(longer, 17).joined(longer, 100, 50.0).progress_at(100) == 0.5
+    minutes = config(max_minutes=2)  # half a second a step: 240 steps in all
+    joined = Horizon.first(minutes, 17).joined(minutes, 100, 50.0)
+    assert joined.end == 240
+    assert joined.progress_at(100) == pytest.approx(100 / 240)
+    assert joined.progress_at(240) == 1
+    both = config(max_minutes=2, max_steps=150)
+    assert Horizon.first(both, 17).joined(both, 100, 50.0).end == 150
+
+
+def test_new_minutes_before_the_first_step_leave_everything_to_do() -> None:
+    """A snapshot of step 0 has taken some seconds, from which no speed can be told."""
+    minutes = config(max_minutes=2)
+    joined = Horizon.first(minutes, 17).joined(minutes, 0, 0.3)
+    assert joined.progress_at(0) == 0
+    assert joined.progress_at(20) < 0.1
+
+
+def test_minutes_that_are_over_already_leave_nothing_to_do() -> None:
+    minutes = config(max_minutes=0.5)
+    joined = Horizon.first(minutes, 17).joined(minutes, 100, 50.0)
+    assert joined.progress_at(100) == 1
