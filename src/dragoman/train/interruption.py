@@ -32,12 +32,16 @@ class Interruption:
 
 @contextmanager
 def interruption() -> Iterator[Interruption]:
-    """Catch SIGINT and SIGTERM while open; outside the main thread there is nothing to catch."""
+    """Catch SIGINT and SIGTERM while open; outside the main thread there is nothing to catch.
+
+    One that the process was started to ignore, as shells do for background jobs, stays ignored.
+    """
     request = Interruption()
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
-    before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
+    heard = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, request) for number in heard}
     try:
         yield request
     finally:
