@@ -69,6 +69,11 @@ class LoopConfig(Config):
     device: str = Field("auto", description="cpu, cuda, cuda:1 …; auto: a GPU if there is one")
     threads: int | None = Field(None, ge=1, description="CPU threads; null: one a core. Part of what makes runs equal")
 
+    @property
+    def limits(self) -> dict[str, float | None]:
+        """What the length of the run, and with it most schedules, depends on."""
+        return {"max_steps": self.max_steps, "max_epochs": self.max_epochs, "max_minutes": self.max_minutes}
+
     @model_validator(mode="after")
     def _ends(self) -> "LoopConfig":
         limits = (self.max_steps, self.max_epochs, self.max_minutes)

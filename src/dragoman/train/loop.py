@@ -51,23 +51,37 @@ class _Loop:
         self.dataset = parts.prepared.dataset
         self.tokenizers = parts.prepared.tokenizers
         self._planned: tuple[int, BatchPlan] | None = None
-        self.steps_per_epoch = -(-len(self._plan(0)) // self.config.accumulate)
-        self.progress = Progress(Horizon.first(self.config, self.steps_per_epoch))
+        first = self._plan(0)
+        self.steps_per_epoch = -(-len(first) // self.config.accumulate)
+        info(
+            f"Batches: {len(first):,} an epoch; padding is {first.padding_waste.source:.1%} of the source and "
+            f"{first.padding_waste.target:.1%} of the target"
+        )
+        self.progress = Progress(
+            Horizon.first(self.config, self.steps_per_epoch), limits=self.config.limits, data=self.dataset.fingerprint
+        )
         self._restore()
         self._started = time.monotonic() - self.progress.seconds
 
     def run(self) -> TrainingResult:
         """Train until something ends it, then choose the final parameters."""
         progress = self.progress
-        with interruption() as request, Report(self.parts.config.out, self.config.log_every, progress.step) as report:
-            if progress.step == 0:
+        folder, every = self.parts.config.out, self.config.log_every
+        with interruption() as request, Report(folder, every, progress.step, progress.unlogged) as report:
+            if progress.step == 0 or self.parts.limits_changed:
                 self._save_training(report)
             while progress.finished is None:
                 self._epoch(request, report)
+            if progress.step not in progress.scores:  # a limit was lowered to a step that is over
+                self._validate(report)
+                self._checkpoint(report)
             self._save_training(report)
+            self.parts.prune(progress)
+        if request.received is not None:
+            raise self._interrupted(request.received)
         info(f"Training ended after {progress.step} steps, {progress.seconds / 60:.1f} minutes: {progress.finished}.")
         validation = choose_final(self.parts, progress)
-        return TrainingResult(self.parts.config.out, progress.step, validation, progress.finished)
+        return TrainingResult(folder, progress.step, validation, progress.finished)
 
     def _epoch(self, request: Interruption, report: Report) -> None:
         progress, config = self.progress, self.config
@@ -101,16 +115,22 @@ class _Loop:
         progress.finished = self._limit_reached()
         if progress.step % config.validate_every == 0 or progress.finished:
             self._validate(report)
-            if progress.finished is None and config.patience is not None and progress.waited >= config.patience:
-                progress.finished = f"{progress.waited} validations brought nothing better"
+            progress.finished = progress.finished or self._patience_over()
         if progress.step % config.checkpoint_every == 0 or progress.finished:
             self._checkpoint(report)
         if request.received is not None and progress.finished is None:
             self._save_training(report)
-            raise Interrupted(
-                f"interrupted at step {progress.step}; everything is saved. Go on with the same command and --resume",
-                request.received,
-            )
+            raise self._interrupted(request.received)
+
+    def _interrupted(self, signal_number: int) -> Interrupted:
+        return Interrupted(
+            f"interrupted at step {self.progress.step}; everything is saved. Go on with the same command and --resume",
+            signal_number,
+        )
+
+    def _patience_over(self) -> str | None:
+        waited, patience = self.progress.waited, self.config.patience
+        return f"{waited} validations brought nothing better" if patience is not None and waited >= patience else None
 
     def _limit_reached(self) -> str | None:
         progress, config = self.progress, self.config
@@ -120,8 +140,9 @@ class _Loop:
             return f"train.max_epochs={config.max_epochs} reached"
         if config.max_minutes is not None:
             late = progress.seconds >= config.max_minutes * 60 or progress.step >= (progress.horizon.end or 0) > 0
-            # Written down because it came from the clock: a resumed run stops at the same step.
-            if self.parts.decisions.make("stop", progress.step, lambda: late or None):
+            # Written down because it came from the clock: a run resumed from before it stops there, and not earlier.
+            stop = self.parts.decisions.make("stop", 0, lambda: progress.step if late else None)
+            if stop is not None and progress.step >= stop:
                 return f"train.max_minutes={config.max_minutes:g} reached"
         return None
 
@@ -178,11 +199,12 @@ class _Loop:
             self.parts.average.restore(snapshot.tensors["average"])
         self.progress = Progress.from_json(snapshot.state)
         if self.parts.limits_changed:
-            self.progress.finished = None
+            self.progress.limits = self.config.limits
             self.progress.horizon = Horizon.first(self.config, self.steps_per_epoch).joined(
                 self.config, self.progress.step, self.progress.seconds
             )
-            self.progress.finished = self._limit_reached()
+        if self.parts.limits_changed or self.progress.finished is not None:
+            self.progress.finished = self._limit_reached() or self._patience_over()
         info(f"Resuming at step {self.progress.step}, epoch {self.progress.epoch}.")
 
     def _parameters(self) -> dict[str, Tensor]:

@@ -8,11 +8,26 @@ from dragoman.train.horizon import Horizon
 
 
 @dataclass
+class Unlogged:
+    """Sums over the steps since the last training line of the log: a snapshot may lie between two lines.
+
+    loss and norm: of the steps' tokens (nats) and of the gradients; seconds: spent on these steps.
+    """
+
+    steps: int = 0
+    tokens: int = 0
+    loss: float = 0.0
+    norm: float = 0.0
+    seconds: float = 0.0
+
+
+@dataclass
 class Progress:
     """step: updates made; epoch, batch: the next batch to read; seconds and target_tokens: of the whole run so far.
 
     scores: what 'better' compares, by checkpoint or validation step; best_step: where it was highest; waited:
-    validations since then; finished: why the run ended, once it has.
+    validations since then; finished: why the run ended, once it has. limits: those that horizon was made for; data:
+    fingerprint of the corpus.
     """
 
     horizon: Horizon
@@ -26,6 +41,9 @@ class Progress:
     waited: int = 0
     watch: DivergenceWatch = field(default_factory=DivergenceWatch)
     finished: str | None = None
+    limits: dict[str, float | None] = field(default_factory=dict)
+    data: str | None = None
+    unlogged: Unlogged = field(default_factory=Unlogged)
 
     def validated(self, score: float) -> bool:
         """Take in the score of the current step; whether it is the best so far."""
@@ -48,5 +66,6 @@ class Progress:
         values = dict(values)
         values["horizon"] = Horizon(**values["horizon"])
         values["watch"] = DivergenceWatch(**values["watch"])
+        values["unlogged"] = Unlogged(**values.get("unlogged", {}))
         values["scores"] = {int(step): score for step, score in values["scores"].items()}
         return cls(**values)

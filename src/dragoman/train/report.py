@@ -15,25 +15,22 @@ from dragoman.base.log import console, info
 from dragoman.inspect.pictures import draw_curves
 from dragoman.train.engine import StepResult
 from dragoman.train.horizon import Horizon
+from dragoman.train.progress import Unlogged
 
 LOG_FILE, CURVES_FILE = "log.jsonl", "curves.png"
 
 
 class Report:
-    """Open while a run goes. Numbers of a training line are means over the steps since the line before it."""
+    """Open while a run goes. Numbers of a training line are means over the steps since the line before it.
 
-    _since: float
-    _busy: float
-    _steps: int
-    _tokens: int
-    _loss: float
-    _norm: float
+    unlogged: the sums that these means are made from, kept with the run's state.
+    """
 
-    def __init__(self, folder: Path, log_every: int, step: int) -> None:
-        self.folder, self.log_every = folder, log_every
+    def __init__(self, folder: Path, log_every: int, step: int, unlogged: Unlogged) -> None:
+        self.folder, self.log_every, self.unlogged = folder, log_every, unlogged
         self._keep_log_up_to(step)
         self._log = (folder / LOG_FILE).open("a", encoding="utf-8")
-        self._reset()
+        self._since = time.monotonic()
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
@@ -66,13 +63,14 @@ class Report:
     ) -> None:
         """After an update: `seconds` and target `tokens` are the whole run's so far."""
         now = time.monotonic()
-        self._busy += now - self._since
+        sums = self.unlogged
+        sums.seconds += now - self._since
         self._since = now
-        self._steps += 1
-        self._tokens += result.target_tokens
-        self._loss += result.loss * result.target_tokens
-        self._norm += result.gradient_norm
-        speed = self._tokens / max(self._busy, 1e-9)
+        sums.steps += 1
+        sums.tokens += result.target_tokens
+        sums.loss += result.loss * result.target_tokens
+        sums.norm += result.gradient_norm
+        speed = sums.tokens / max(sums.seconds, 1e-9)
         left = _time_left(horizon, step, seconds)
         self._progress.update(
             self._task,
@@ -85,9 +83,9 @@ class Report:
         line = {
             "step": step,
             "epoch": epoch,
-            "loss": self._loss / self._tokens,
+            "loss": sums.loss / sums.tokens,
             "learning_rate": learning_rate,
-            "gradient_norm": self._norm / self._steps,
+            "gradient_norm": sums.norm / sums.steps,
             "target_tokens": tokens,
             "target_tokens_per_second": speed,
             "seconds": seconds,
@@ -98,7 +96,9 @@ class Report:
                 f"step {step} · epoch {epoch} · loss {line['loss']:.4f} · learning rate {learning_rate:.2e} · "
                 f"{speed:,.0f} target tokens/s{left}"
             )
-        self._reset()
+        sums.steps = sums.tokens = 0
+        sums.seconds = sums.loss = sums.norm = 0.0
+        self._since = time.monotonic()
 
     def validation(self, line: Mapping[str, Any], better: bool) -> None:
         """After a validation: its scores, in the log and on stderr, and a fresh learning curve."""
@@ -123,11 +123,6 @@ class Report:
     def _write(self, line: Mapping[str, Any]) -> None:
         self._log.write(json.dumps(line) + "\n")
         self._log.flush()
-
-    def _reset(self) -> None:
-        self._since = time.monotonic()
-        self._steps = self._tokens = 0
-        self._busy = self._loss = self._norm = 0.0
 
     def _keep_log_up_to(self, step: int) -> None:
         """A resumed run writes the lines after its snapshot again."""

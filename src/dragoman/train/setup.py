@@ -36,12 +36,14 @@ CONFIG_FILE = "config.yaml"
 
 # A resumed run may be given new limits and rhythms; anything else would make it another run.
 _MAY_CHANGE = frozenset({"max_steps", "max_epochs", "max_minutes", "patience", "log_every"})
-_LIMITS = ("max_steps", "max_epochs", "max_minutes")
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Everything that the loop works with. snapshot: where to go on from, or None."""
+    """Everything that the loop works with.
+
+    snapshot: where to go on from, or None; limits_changed: whether it was made under other limits.
+    """
 
     config: RunConfig
     prepared: Prepared
@@ -98,18 +100,24 @@ def assemble(config: RunConfig, resume: bool) -> Iterator[Parts]:
             raise ConfigError(
                 f"{config.out} holds a training run already: add --resume to go on with it, or choose another --out"
             )
-        limits_changed = False
         if stored is not None:
-            limits_changed = _check_same_run(config, stored)
+            _check_same_run(config, stored)
+            config = _with_choices_of(config, stored)
         device = choose_device(config.train.device)
         torch.set_num_threads(config.train.threads or torch.get_num_threads())
         prepared = prepare(config.data.train, config.data.cleaning, config.text, config.out.parent / "prepared")
-        config = _resolve(config, prepared, device) if stored is None else _with_choices_of(config, stored)
+        if stored is None:
+            config = _resolve(config, prepared, device)
         sources, targets = read_sides(config.data.valid)
         torch.manual_seed(config.train.seed)
         model = build_model(config.model, prepared.tokenizers.source.size, prepared.tokenizers.target.size).to(device)
         snapshot = store.latest_training() if stored is not None else None
         decisions = Decisions(config.out / "training" / "decisions.jsonl")
+        limits_changed = False
+        if snapshot is not None:
+            _check_same_data(config, prepared, snapshot)
+            # The snapshot decides, not the stored config: a kill can come before the run has saved under new limits.
+            limits_changed = snapshot.state.get("limits", config.train.limits) != config.train.limits
         if limits_changed:
             decisions.forget()
         store.discard_after(snapshot.step if snapshot is not None else 0)
@@ -170,8 +178,17 @@ def _with_choices_of(config: RunConfig, stored: RunConfig) -> RunConfig:
     return stored.model_copy(update={"train": stored.train.model_copy(update=changes), "out": config.out})
 
 
-def _check_same_run(config: RunConfig, stored: RunConfig) -> bool:
-    """Whether a limit changed. Raises ConfigError naming the settings that make this another run."""
+def _check_same_data(config: RunConfig, prepared: Prepared, snapshot: TrainingSnapshot) -> None:
+    """Raises ConfigError when the corpus holds other text than when the run began."""
+    if snapshot.state.get("data", prepared.dataset.fingerprint) != prepared.dataset.fingerprint:
+        raise ConfigError(
+            f"cannot resume {config.out}: {config.data.train} has changed since the run began. Put the old files back, "
+            "or train in another --out"
+        )
+
+
+def _check_same_run(config: RunConfig, stored: RunConfig) -> None:
+    """Raises ConfigError naming the settings that make this another run."""
     given, before = config.model_dump(mode="json"), stored.model_dump(mode="json")
     given["model"] = _model_as_stored(config, stored)
     for name in ("precision", "device", "threads"):
@@ -191,7 +208,6 @@ def _check_same_run(config: RunConfig, stored: RunConfig) -> bool:
         raise ConfigError(
             f"cannot resume {config.out} with other settings: {shown}. Use the run's own, or another --out"
         )
-    return any(given["train"][name] != before["train"][name] for name in _LIMITS)
 
 
 def _model_as_stored(config: RunConfig, stored: RunConfig) -> dict[str, Any]:
