@@ -54,7 +54,7 @@ class Phrases(Choice):
         if result.adjective and ADJECTIVES[result.adjective].gradable and not result.plural and self.chance(0.6):
             place = Phrase("country" if noun in _LARGE or entry.kind == "drink" else self.pick(("city", "village")))
             return result if noun == "country" else replace(result, superlative=True, place=place)
-        if self.chance(0.2):
+        if self.chance(0.45):
             return replace(result, relative=self.relative(result))
         if subject and self.chance(0.07) and entry.kind in ("person", "animal", "thing", "vehicle", "text"):
             return replace(result, place=Phrase(self.pick(self.places_of(entry.kind))))
@@ -68,7 +68,7 @@ class Phrases(Choice):
             kind = self.weighted(my=4, his=2, her=2, our=2, their=1)
             return Phrase(noun, plural=noun not in _ONE_EACH and self.chance(0.15), determiner=kind)
         mine = 0 if entry.kind in _PUBLIC and noun not in _PRIVATE else 0.3 if entry.kind == "person" else 1.2
-        owned = 1.5 if entry.kind in _OWNED or noun in _PRIVATE else 0
+        owned = 2.5 if entry.kind in _OWNED or noun in _PRIVATE else 0
         few = 0 if entry.kind == "place" else 1
         every = 0.5 if entry.kind == "person" and subject else 0
         # fmt: off

@@ -52,7 +52,7 @@ class Rules(Clauses):
             main, other = self.happening("future"), self._second("present", None)
             return Utterance(main, conjunction=conjunction, second=other, fronted=self.chance(0.6))
         tense = self.weighted(present=1, past=1)
-        main = replace(self.clause(tense, rich=False), time=None)
+        main = replace(self.clause(tense, rich=self.chance(0.4)), time=None)
         return Utterance(main, conjunction=conjunction, second=self._second(main.tense, main))
 
     def _second(self, tense: str, main: Clause | None) -> Clause:
