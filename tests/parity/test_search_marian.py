@@ -22,7 +22,7 @@ class Marian:
     def __init__(self, model: "transformers.MarianMTModel") -> None:
         self.model = model
 
-    def start(self, memory: Memory) -> State:
+    def start(self, memory: Memory, attention: bool = False) -> State:
         return State(memory=(memory.states, memory.keep), cache=torch.zeros(len(memory.keep), 0, dtype=torch.int64))
 
     def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import product
+from math import log
 
 import numpy as np
 import torch
@@ -18,8 +19,25 @@ def next_log_probabilities(decoder: Decoder, memory: Memory, tokens: Sequence[in
     return (logits - logits.logsumexp(0)).numpy()
 
 
-def hypothesis(tokens: Sequence[int], total: float, finished: bool, config: SearchConfig) -> Hypothesis:
+def coverage_penalty(decoder: Decoder, memory: Memory, tokens: Sequence[int], finished: bool) -> float:
+    """Equation 14 of Wu et al. 2016 without its β, over all steps that wrote `tokens` and, if finished, the end."""
+    source = int(memory.keep.sum())  # these memories have no padding inside
+    received = [0.0] * source
+    read = [BOS, *tokens][: len(tokens) + finished]
+    if read:
+        output, _ = decoder.step(torch.tensor([read]), decoder.start(memory, attention=True))
+        assert output.attention is not None
+        for step in output.attention[0].tolist():
+            received = [so_far + weight for so_far, weight in zip(received, step[:source], strict=True)]
+    return sum(log(max(min(each, 1.0), float(np.finfo(np.float32).tiny))) for each in received)
+
+
+def hypothesis(
+    tokens: Sequence[int], total: float, finished: bool, config: SearchConfig, decoder: Decoder, memory: Memory
+) -> Hypothesis:
     score = float(total) / config.length_penalty.divisor(len(tokens) + finished)
+    if config.coverage_penalty:
+        score += config.coverage_penalty * coverage_penalty(decoder, memory, tokens, finished)
     return Hypothesis(tuple(tokens), float(total), score, finished)
 
 
@@ -48,7 +66,7 @@ def plain_search(
             continuations = continuations[:1]
         for tokens, token, total in continuations[: config.beam]:
             if token == EOS:
-                finished.append(hypothesis(tokens, total, True, config))
+                finished.append(hypothesis(tokens, total, True, config, decoder, memory))
         before = live
         live = [([*tokens, token], total) for tokens, token, total in continuations[: 2 * config.beam] if token != EOS]
         live = live[: config.beam]
@@ -56,7 +74,8 @@ def plain_search(
             live = before if not finished else []
             break
     finished.sort(key=lambda each: -each.score)
-    unfinished = [hypothesis(tokens, total, False, config) for tokens, total in live]
+    unfinished = [hypothesis(tokens, total, False, config, decoder, memory) for tokens, total in live]
+    unfinished.sort(key=lambda each: -each.score)
     return (finished + unfinished)[: config.nbest]
 
 
@@ -71,5 +90,6 @@ def brute_force(decoder: Decoder, memory: Memory, config: SearchConfig, size: in
             for token in ordinary:
                 table[(*tokens, token)] = table[tokens] + float(following[token])
             if length >= config.minimum_length:
-                results.append(hypothesis(tokens, table[tokens] + float(following[EOS]), True, config))
+                total = table[tokens] + float(following[EOS])
+                results.append(hypothesis(tokens, total, True, config, decoder, memory))
     return sorted(results, key=lambda each: -each.score)

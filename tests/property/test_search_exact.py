@@ -4,8 +4,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_search import brute_force, plain_search
-from toy_decoders import MarkovToy, RecurrentToy, toy_memory
+from plain_search import brute_force, coverage_penalty, plain_search
+from toy_decoders import AttendingToy, MarkovToy, RecurrentToy, toy_memory
 
 from dragoman.data.batch import pad
 from dragoman.decode.forced import force
@@ -125,6 +125,47 @@ def test_batch_size_order_and_padding_change_nothing(
     together = search(decoder, toy_memory([sources[row] for row in order], extra), config)
     for place, row in enumerate(order):
         same(together[place], alone[row])
+
+
+COVERAGE = st.sampled_from([0.05, 0.3, 2.0])
+
+
+@pytest.mark.parametrize("nbest", [1, 40])
+def test_coverage_a_beam_that_holds_everything_finds_what_brute_force_finds(nbest: int) -> None:
+    memory = toy_memory([[1, 2], [3], [4, 4, 4]])
+    config = SearchConfig(beam=500, nbest=nbest, coverage_penalty=1, length_factor=0, length_margin=5)
+    changed = 0
+    for seed in range(2):
+        decoder = AttendingToy(7, seed)
+        found = search(decoder, memory, config)
+        plain = search(decoder, memory, config.model_copy(update={"coverage_penalty": 0.0}))
+        for row in range(3):
+            same(found[row], brute_force(decoder, one(memory, row), config, 7)[:nbest])
+            changed += found[row][0].tokens != plain[row][0].tokens
+    assert changed  # or the penalty would decide nothing here
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    sources=SOURCES,
+    config=configs(),
+    beta=COVERAGE,
+    prefix=st.lists(st.just(5), max_size=2),
+)
+def test_coverage_equals_a_plain_search_that_never_stops_early(
+    seed: int, sources: list, config: SearchConfig, beta: float, prefix: list
+) -> None:
+    decoder, memory = AttendingToy(SIZE, seed), toy_memory(sources, extra=2)
+    config = config.model_copy(update={"coverage_penalty": beta})
+    for row, found in enumerate(search(decoder, memory, config, [prefix] * len(sources))):
+        alone = toy_memory([sources[row]])
+        same(found, plain_search(decoder, alone, config, prefix))
+        for each in found:
+            covered = beta * coverage_penalty(decoder, alone, each.tokens, each.finished)
+            length = len(each.tokens) + each.finished
+            wanted = each.log_probability / config.length_penalty.divisor(length) + covered
+            assert each.score == pytest.approx(wanted, abs=1e-4)
 
 
 def test_greedy_takes_the_best_token_until_the_end() -> None:

@@ -10,6 +10,7 @@ from dragoman.decode.penalties import GNMTPenalty, LengthPenalty, MeanLogProbabi
 from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import Memory
+from dragoman.nn.attention import recording
 from dragoman.text.special import BOS, EOS
 
 SIZE = 24
@@ -42,11 +43,16 @@ def same(found: list[Hypothesis], wanted: list[Hypothesis]) -> None:
 
 
 @pytest.mark.parametrize("beam", [1, 2, 5])
+@pytest.mark.parametrize("coverage", [0.0, 0.5])
 @pytest.mark.parametrize(
     "penalty", [GNMTPenalty(), MeanLogProbability(), NoPenalty()], ids=lambda penalty: penalty.kind
 )
-def test_equals_the_plain_search_and_rescores(model: Seq2Seq, beam: int, penalty: LengthPenalty) -> None:
-    config = SearchConfig(beam=beam, nbest=beam, length_penalty=penalty, length_factor=1, length_margin=6)
+def test_equals_the_plain_search_and_rescores(
+    model: Seq2Seq, beam: int, penalty: LengthPenalty, coverage: float
+) -> None:
+    config = SearchConfig(
+        beam=beam, nbest=beam, length_penalty=penalty, coverage_penalty=coverage, length_factor=1, length_margin=6
+    )
     found = search(model.decoder, memory_of(model, SOURCES), config)
     for source, hypotheses in zip(SOURCES, found, strict=True):
         memory = memory_of(model, [source])
@@ -60,8 +66,9 @@ def test_equals_the_plain_search_and_rescores(model: Seq2Seq, beam: int, penalty
             assert each.log_probability == pytest.approx(total, abs=1e-4)
 
 
-def test_batch_order_and_padding_change_nothing(model: Seq2Seq) -> None:
-    config = SearchConfig(beam=4, nbest=4, length_factor=1, length_margin=8)
+@pytest.mark.parametrize("coverage", [0.0, 0.5])
+def test_batch_order_and_padding_change_nothing(model: Seq2Seq, coverage: float) -> None:
+    config = SearchConfig(beam=4, nbest=4, coverage_penalty=coverage, length_factor=1, length_margin=8)
     alone = [search(model.decoder, memory_of(model, [source]), config)[0] for source in SOURCES]
     for order in ([4, 3, 2, 1, 0], [2, 0, 4], [1, 1, 2]):
         together = search(model.decoder, memory_of(model, [SOURCES[row] for row in order], extra=3), config)
@@ -73,3 +80,28 @@ def test_sentences_finish_at_different_steps(model: Seq2Seq) -> None:
     """Without this the tests above would say nothing about sentences that leave the batch."""
     found = search(model.decoder, memory_of(model, SOURCES), SearchConfig(beam=2, length_factor=1, length_margin=6))
     assert len({len(best[0].tokens) for best in found}) > 2
+
+
+@torch.no_grad()
+def test_attention_is_the_mean_over_the_heads_of_the_last_layer(model: Seq2Seq) -> None:
+    memory = memory_of(model, SOURCES, extra=2)
+    tokens = torch.randint(4, SIZE, (2 * len(SOURCES), 4), generator=torch.Generator().manual_seed(1))
+    rows = torch.arange(len(SOURCES)).repeat_interleave(2)
+    output, _ = model.decoder.step(tokens, model.decoder.start(memory, attention=True).reorder(rows, 2))
+    assert output.attention is not None
+    for row, sentence in enumerate(rows.tolist()):
+        alone = Memory(memory.states[sentence : sentence + 1], memory.keep[sentence : sentence + 1])
+        with recording() as weights:
+            whole, _ = model.decoder.step(tokens[row : row + 1], model.decoder.start(alone))
+        assert whole.attention is None
+        expected = weights[model.decoder.layers[-1].cross_attention][0][0].mean(0)
+        assert torch.allclose(output.attention[row], expected, atol=1e-6)
+        assert torch.allclose(output.attention[row].sum(-1), torch.ones(4), atol=1e-6)
+        assert not output.attention[row][:, ~memory.keep[sentence]].any()
+
+    state, steps = model.decoder.start(memory, attention=True).reorder(rows, 2), []
+    for column in tokens.T:
+        step, state = model.decoder.step(column.unsqueeze(1), state)
+        steps.append(step.attention)
+        assert torch.allclose(step.hidden[:, -1], output.hidden[:, len(steps) - 1], atol=1e-5)
+    assert torch.allclose(torch.cat(steps, 1), output.attention, atol=1e-6)  # type: ignore[arg-type]

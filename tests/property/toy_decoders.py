@@ -28,7 +28,7 @@ class MarkovToy:
         else:  # few different logits, hence many ties
             self.table = torch.randint(levels, shape, generator=generator).float()
 
-    def start(self, memory: Memory) -> State:
+    def start(self, memory: Memory, attention: bool = False) -> State:
         kinds = (memory.states.squeeze(2) * memory.keep).sum(1).long() % 5
         return State(memory={"kind": kinds}, cache=[torch.zeros(len(kinds), 2, dtype=torch.int64), None])
 
@@ -61,7 +61,7 @@ class RecurrentToy:
         self.recurrent, self.look = table(self.width, self.width), table(self.width, self.width)
         self.source = table(1, self.width)
 
-    def start(self, memory: Memory) -> State:
+    def start(self, memory: Memory, attention: bool = False) -> State:
         total = (memory.states * memory.keep.unsqueeze(2)).sum(1, keepdim=True)
         mean = total / memory.keep.sum(1).view(-1, 1, 1).clamp(min=1)
         count = len(memory.keep)
@@ -81,3 +81,39 @@ class RecurrentToy:
         position = state.position + tokens.shape[1]
         after = State(state.memory, {"hidden": hidden, "past": past}, position, state.width)
         return Output(torch.stack(steps, 1), lambda vectors: vectors @ self.out), after
+
+
+class AttendingToy:
+    """A recurrent decoder that attends the source, sharply, and gives that attention where it is asked for it."""
+
+    width = 6
+
+    def __init__(self, size: int, seed: int) -> None:
+        generator = torch.Generator().manual_seed(seed)
+
+        def table(*shape: int) -> Tensor:
+            return torch.randn(*shape, generator=generator)
+
+        self.embedding, self.out = table(size, self.width), 2 * table(self.width, size)
+        self.recurrent, self.query, self.source = (table(self.width, self.width) for _ in range(3))
+        self.place = table(100, self.width)
+
+    def start(self, memory: Memory, attention: bool = False) -> State:
+        places = self.place[: memory.states.shape[1]]
+        keys = torch.sin(memory.states + places)
+        cache = [torch.zeros(len(memory.keep), self.width)]
+        return State(memory={"keys": keys, "keep": memory.keep}, cache=cache, attention=attention)
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
+        keys, keep = (state.memory[name].repeat_interleave(state.width, 0) for name in ("keys", "keep"))
+        (hidden,), steps, weights = state.cache, [], []
+        for column in tokens.T:
+            hidden = torch.tanh(hidden @ self.recurrent + self.embedding[column])
+            scores = torch.einsum("rw,rsw->rs", hidden @ self.query, keys).masked_fill(~keep, -torch.inf)
+            weights.append(scores.softmax(1))
+            hidden = torch.tanh(hidden + torch.einsum("rs,rsw->rw", weights[-1], keys) @ self.source)
+            steps.append(hidden)
+        attention = torch.stack(weights, 1) if state.attention else None
+        position = state.position + tokens.shape[1]
+        after = State(state.memory, [hidden], position, state.width, state.attention)
+        return Output(torch.stack(steps, 1), lambda vectors: vectors @ self.out, attention=attention), after

@@ -1,5 +1,6 @@
 """What the search promises at its edges: settings that make no sense, no way to end, damaged models, bare batches."""
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -8,6 +9,7 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from dragoman.base.errors import ConfigError, ModelError
+from dragoman.decode.coverage import penalty
 from dragoman.decode.forced import force
 from dragoman.decode.penalties import GNMTPenalty, MeanLogProbability, NoPenalty
 from dragoman.decode.search import SearchConfig, search
@@ -25,7 +27,7 @@ class Fixed:
     ) -> None:
         self.logits, self.then, self.rows = torch.tensor(logits), then, []  # type: ignore[var-annotated]
 
-    def start(self, memory: Memory) -> State:
+    def start(self, memory: Memory, attention: bool = False) -> State:
         return State(memory=memory.states, cache=torch.zeros(len(memory.keep), 1))
 
     def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
@@ -142,7 +144,21 @@ def test_a_prefix_longer_than_the_longest_output_is_kept_whole() -> None:
     assert best.tokens == (B, B, B, B, B, A)
 
 
+def test_a_coverage_penalty_needs_attention() -> None:
+    with pytest.raises(ConfigError, match=r"coverage_penalty.*no attention"):
+        search(Fixed(NEVER_ENDS), memory(2), SearchConfig(coverage_penalty=0.2))
+
+
+def test_a_source_that_gets_no_attention_has_a_finite_score() -> None:
+    assert penalty(torch.tensor([[0.0, 1.0, 3.0], [1.0, 2.0, 1.0]])).tolist() == pytest.approx([-87.3365, 0], abs=1e-3)
+    coverage = torch.tensor([0.5, 0.25, 7.0], dtype=torch.float64)
+    assert float(penalty(coverage)) == pytest.approx(math.log(0.5) + math.log(0.25))
+
+
 def test_settings_that_make_no_sense_are_refused() -> None:
+    for value in (-0.1, math.inf, math.nan):
+        with pytest.raises(ValidationError, match="coverage_penalty"):
+            SearchConfig(coverage_penalty=value)
     with pytest.raises(ValidationError, match="raise beam"):
         SearchConfig(beam=2, nbest=3)
     with pytest.raises(ValidationError, match="end of sentence"):

@@ -12,8 +12,9 @@ from torch import Tensor
 from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.decode.best import best
+from dragoman.decode.coverage import penalty
 from dragoman.decode.penalties import GNMTPenalty, LengthPenalty
-from dragoman.models.interface import Decoder, Memory
+from dragoman.models.interface import Decoder, Memory, Output
 from dragoman.text.special import BOS, EOS, PAD, UNK
 
 
@@ -25,6 +26,13 @@ class SearchConfig(Config):
     )
     length_penalty: LengthPenalty = Field(
         default=GNMTPenalty(), description="What summed log-probabilities are divided by before they are compared."
+    )
+    coverage_penalty: float = Field(
+        default=0.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="β of the coverage penalty (no unit): the larger, the more a translation is preferred whose "
+        "attention missed no source token; 0 is none. Wu et al. 2016, equation 14.",
     )
     nbest: int = Field(default=1, ge=1, description="Translations returned a sentence, at most `beam`.")
     length_factor: float = Field(
@@ -63,8 +71,8 @@ class Hypothesis:
     """One translation.
 
     tokens: ids without BOS and EOS. log_probability: natural, summed over the tokens and, if finished, the EOS.
-    score: log_probability divided by the length penalty (EOS counted if finished). finished: False where the longest
-    output was reached before an EOS.
+    score: log_probability divided by the length penalty (EOS counted if finished), plus the coverage penalty if one
+    is set. finished: False where the longest output was reached before an EOS.
     """
 
     tokens: tuple[int, ...]
@@ -103,6 +111,11 @@ def search(
     hypothesis, divided by the largest penalty that it could still get, does not exceed the score of the last of
     `nbest` finished ones.
 
+    config.coverage_penalty: β > 0 adds β · Σ_i log(min(Σ_j p_ij, 1)) to the score of each hypothesis, p_ij being the
+    attention of its step j on source position i. Every position of the source counts, its end too, and every step,
+    that of the EOS too: as many as the length penalty counts tokens. It decides between the hypotheses found, not
+    which continuations live on. It is never above 0, so the rule by which a sentence leaves the batch stays exact.
+
     The list is ordered by score, finished hypotheses first; where the longest output is reached with fewer than
     `nbest` finished, the best live ones follow them with finished=False.
 
@@ -110,7 +123,8 @@ def search(
     counts. The longest output leaves room for at least one token after the prefix and the minimum length.
 
     Log-probabilities are float32 whatever the model computes in. The decoder should be in evaluation mode.
-    Raises ConfigError where the prefixes do not fit, ModelError where the model's log-probabilities are NaN.
+    Raises ConfigError where the prefixes do not fit or the decoder has no attention for a coverage penalty that is
+    set, ModelError where the model's log-probabilities are NaN.
     """
     count = memory.keep.shape[0]
     device = memory.keep.device
@@ -126,17 +140,21 @@ def search(
     looked_at = 2 * beam if beam > 1 else 1
     forbid = torch.tensor(config.forbid, dtype=torch.int64, device=device)
     forbid_end = torch.cat([forbid, torch.tensor([EOS], device=device)])
-    state = decoder.start(memory)
+    cover = config.coverage_penalty > 0
+    state = decoder.start(memory, attention=cover)
     alive = np.arange(count)  # the sentences that are still in the batch
     tokens = torch.full((count, 1), BOS, dtype=torch.int64, device=device)
     # (B, width) summed log-probabilities, −inf for an empty place
     totals = torch.zeros(count, 1, dtype=torch.float32, device=device)
     history = torch.empty(count, 0, dtype=torch.int64, device=device)  # (R, tokens so far)
+    # (R, S) attention received so far; 1 at padding, which is thereby never found uncovered
+    coverage = (~memory.keep).float() if cover else None
     length = 0
     while True:
         output, state = decoder.step(tokens, state)
         logits = output.project(output.hidden[:, -1]).float()
         length += 1
+        before, coverage = coverage, None if coverage is None else coverage + _attention(output)
         now = torch.from_numpy(forced[alive, length - 1]).to(device) if length <= forced.shape[1] else None
         never = forbid_end if length <= config.minimum_length else forbid
         values, candidates = _continuations(logits, looked_at, never, now)
@@ -157,10 +175,9 @@ def search(
         where, ranks = np.nonzero(host[:, :-1] > -np.inf)
         if len(where):
             rows = (offsets + parents)[torch.from_numpy(where).to(device), torch.from_numpy(ranks).to(device)]
-            for sentence, rank, sequence in zip(where, ranks, history[rows].tolist(), strict=True):
-                total = float(host[sentence, rank])
-                score = total / config.length_penalty.divisor(length)
-                found[alive[sentence]].add(Hypothesis(tuple(sequence), total, score, True))
+            ended = _hypotheses(history[rows], host[where, ranks].tolist(), _part(coverage, rows), True, config)
+            for sentence, hypothesis in zip(where, ended, strict=True):
+                found[alive[sentence]].add(hypothesis)
 
         # Who leaves.
         best_live = host[:, -1].astype(np.float64)
@@ -172,11 +189,12 @@ def search(
         following = torch.cat([history[rows.flatten()], chosen.gather(1, order).view(-1, 1)], 1)
         for sentence in np.nonzero(full)[0]:
             part = slice(int(sentence) * width, (int(sentence) + 1) * width)
-            _add_unfinished(found[alive[sentence]], following[part], live[sentence], config)
+            seen = _part(coverage, rows[sentence])
+            _add_unfinished(found[alive[sentence]], following[part], live[sentence], seen, config)
         for sentence in np.nonzero(dead)[0]:
             if not found[alive[sentence]].hypotheses:  # no token may follow any live hypothesis
                 part = slice(int(sentence) * width_before, (int(sentence) + 1) * width_before)
-                _add_unfinished(found[alive[sentence]], history[part], totals[sentence], config)
+                _add_unfinished(found[alive[sentence]], history[part], totals[sentence], _part(before, part), config)
         stays = np.nonzero(~leaves)[0]
         if not len(stays):
             return [each.hypotheses for each in found]
@@ -185,6 +203,7 @@ def search(
         if width_before > 1 or width > 1 or len(stays) < len(alive):
             kept = torch.from_numpy(stays).to(device)
             state = state.reorder(rows[kept].flatten(), width)
+            coverage = _part(coverage, rows[kept].flatten())
             live = live[kept]
             following = following.view(-1, width, length)[kept].flatten(0, 1)
             alive = alive[stays]
@@ -239,12 +258,39 @@ def _rank(totals: Tensor, values: Tensor, candidates: Tensor, count: int) -> tup
     return scores, order // each, candidates.view(sentences, width * each).gather(1, order)
 
 
-def _add_unfinished(found: _Found, sequences: Tensor, totals: Tensor, config: SearchConfig) -> None:
-    """Fill the list up with the live hypotheses; sequences: (width, length), totals: (width,) best first."""
-    divisor = config.length_penalty.divisor(sequences.shape[1])
-    rest = [
-        Hypothesis(tuple(sequence), total, total / divisor, False)
-        for sequence, total in zip(sequences.tolist(), totals.tolist(), strict=True)
-        if total > -np.inf
+def _attention(output: Output) -> Tensor:
+    """(R, S) float32: what the step that was just made attended."""
+    if output.attention is None:
+        raise ConfigError(
+            "search.coverage_penalty is set, but this model's decoder has no attention over the source: set it to 0"
+        )
+    return output.attention[:, -1].float()
+
+
+def _part(coverage: Tensor | None, rows: Tensor | slice) -> Tensor | None:
+    return None if coverage is None else coverage[rows]
+
+
+def _hypotheses(
+    sequences: Tensor, totals: Sequence[float], coverage: Tensor | None, finished: bool, config: SearchConfig
+) -> list[Hypothesis]:
+    """One a row of sequences (R, length), without their EOS; coverage: (R, S), None where it does not count."""
+    divisor = config.length_penalty.divisor(sequences.shape[1] + finished)
+    penalties = [0.0] * len(totals) if coverage is None else (config.coverage_penalty * penalty(coverage)).tolist()
+    return [
+        Hypothesis(tuple(sequence), total, total / divisor + minus, finished)
+        for sequence, total, minus in zip(sequences.tolist(), totals, penalties, strict=True)
     ]
+
+
+def _add_unfinished(
+    found: _Found, sequences: Tensor, totals: Tensor, coverage: Tensor | None, config: SearchConfig
+) -> None:
+    """Fill the list up with the live hypotheses; sequences: (width, length), totals: (width,), coverage: (width, S)."""
+    rest = [
+        hypothesis
+        for hypothesis in _hypotheses(sequences, totals.tolist(), coverage, False, config)
+        if hypothesis.log_probability > -np.inf
+    ]
+    rest.sort(key=lambda each: -each.score)
     found.hypotheses.extend(rest[: found.wanted - len(found.hypotheses)])

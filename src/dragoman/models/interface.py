@@ -39,13 +39,15 @@ class State:
     """Where a decoder stands, as a value: passed in and out of `step`, and not used again once passed in.
 
     memory: a tree of tensors with one row a sentence (B rows). cache: a tree of tensors with one row a hypothesis
-    (R = B · width rows; rows of a sentence are neighbours). position: tokens read so far.
+    (R = B · width rows; rows of a sentence are neighbours). position: tokens read so far. attention: whether `step`
+    shall give its attention too.
     """
 
     memory: Tree
     cache: Tree
     position: int = 0
     width: int = 1
+    attention: bool = False
 
     def reorder(self, rows: Tensor, width: int) -> "State":
         """Take hypotheses `rows` (R',) int64 of the old state, `width` of them a sentence.
@@ -66,6 +68,7 @@ class State:
             cache=tree_map(lambda tensor: tensor.index_select(0, rows), self.cache),
             position=self.position,
             width=width,
+            attention=self.attention,
         )
 
 
@@ -74,12 +77,15 @@ class Output:
     """What a step gives for each of its tokens.
 
     hidden: (R, T, d), what the vocabulary projection reads; project: maps (…, d) to logits (…, V).
-    auxiliary: named losses, each a summed value and the count that it is to be divided by.
+    auxiliary: named losses, each a summed value and the count that it is to be divided by. attention: where the state
+    asks for it and the decoder attends the source, (R, T, S) without gradient: how much the prediction after each
+    token looked at each source position, a distribution over those that the memory keeps; else None.
     """
 
     hidden: Tensor
     project: Callable[[Tensor], Tensor]
     auxiliary: Mapping[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    attention: Tensor | None = None
 
     @property
     def logits(self) -> Tensor:
@@ -98,8 +104,8 @@ class Encoder(Protocol):
 class Decoder(Protocol):
     """Writes the target, one or many tokens a step; T tokens at once equal T steps of one token."""
 
-    def start(self, memory: Memory) -> State:
-        """The state before any token, one hypothesis a sentence."""
+    def start(self, memory: Memory, attention: bool = False) -> State:
+        """The state before any token, one hypothesis a sentence. attention: ask for `Output.attention`."""
         ...
 
     def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:

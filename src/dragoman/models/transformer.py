@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from dragoman.base.config import Config
 from dragoman.models.interface import Memory, Output, State, Tree
-from dragoman.nn.attention import MultiHeadAttention
+from dragoman.nn.attention import MultiHeadAttention, recording
 from dragoman.nn.embedding import Embedding, Projection
 from dragoman.nn.feedforward import Activation, FeedForward
 from dragoman.nn.mask import Mask
@@ -125,11 +125,14 @@ class TransformerDecoder(nn.Module):
         self.norm = final_norm(width, config.norm)
         self.projection = projection
 
-    def start(self, memory: Memory) -> State:
-        """Project the memory once to every layer's keys and values."""
+    def start(self, memory: Memory, attention: bool = False) -> State:
+        """Project the memory once to every layer's keys and values.
+
+        attention: `step` also gives the last layer's cross-attention, averaged over its heads.
+        """
         layers = [layer.cross_attention.keys_and_values(memory.states) for layer in self.layers]  # type: ignore[union-attr,operator]
         cache: Tree = [None] * len(self.layers)
-        return State(memory={"keep": memory.keep, "layers": layers}, cache=cache)
+        return State(memory={"keep": memory.keep, "layers": layers}, cache=cache, attention=attention)
 
     def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
         """Read tokens (R, T) after `state.position` others."""
@@ -137,9 +140,15 @@ class TransformerDecoder(nn.Module):
         causal = Mask.causal(length, state.position + length, tokens.device)
         padding = Mask.padding(state.memory["keep"])
         states = self.embedding(tokens, state.position)
-        cache = []
+        cache, attention = [], None
         for layer, memory, seen in zip(self.layers, state.memory["layers"], state.cache, strict=True):
-            states, seen = layer(states, seen, memory, causal, padding)
+            if state.attention and len(cache) == len(self.layers) - 1:
+                with recording() as weights:
+                    states, seen = layer(states, seen, memory, causal, padding)
+                folded = weights[layer.cross_attention][0]  # (B, heads, K·T, S)
+                attention = folded.mean(1).view(*tokens.shape, -1)
+            else:
+                states, seen = layer(states, seen, memory, causal, padding)
             cache.append(seen)
-        output = Output(self.norm(states), self.projection)
-        return output, State(state.memory, cache, state.position + length, state.width)
+        output = Output(self.norm(states), self.projection, attention=attention)
+        return output, State(state.memory, cache, state.position + length, state.width, state.attention)
