@@ -3,7 +3,6 @@
 import random
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,13 +17,6 @@ VARIANTS = {
     ),
 }
 """How many kills, and settings. Half of the kills come by the clock, half in the middle of writing something."""
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    server = Server()
-    yield server
-    server.close()
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -71,7 +63,6 @@ def test_a_killed_and_resumed_run_ends_bit_identical(server: Server, tmp_path: P
             finished += 1
     assert len(at_steps) > 3, "the kills all came at the same place"
     assert in_writing & {"checkpoints", "training"}, "no kill came in the middle of writing a checkpoint"
-    print(variant, kills, attempts, sorted(at_steps), in_writing, duration, calls)
 
 
 def test_a_damaged_newest_snapshot_costs_time_and_nothing_else(server: Server, tmp_path: Path) -> None:

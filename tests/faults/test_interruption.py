@@ -1,0 +1,163 @@
+"""Signals end a run after its step, with everything saved; a second one ends it at once."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from training_runs import (
+    RUN,
+    SETTINGS,
+    Server,
+    differences,
+    log_lines,
+    outcome,
+    process_environment,
+    reached,
+    wait_until_reached,
+    write_corpus,
+)
+
+from dragoman.cli.main import main
+from dragoman.train.interruption import Interruption, interruption
+from dragoman.train.validate import Validation, Validator
+
+EVERY = "train.log_every=1"
+
+
+@pytest.fixture(scope="module")
+def expected(server: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """What the run leaves that nobody interrupts."""
+    folder = tmp_path_factory.mktemp("untouched")
+    process = server.start(folder, "train", *write_corpus(folder), *SETTINGS, EVERY)
+    assert process.wait() == 0, process.said
+    return outcome(folder)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_says_how_to_go_on_and_loses_nothing(
+    server: Server, tmp_path: Path, expected: dict[str, object], number: int
+) -> None:
+    command = ["train", *write_corpus(tmp_path), *SETTINGS, EVERY]
+    process = server.start(tmp_path, *command)
+    for step in (9, 31):
+        wait_until_reached(process, step)
+        process.kill(number)
+        assert process.wait() == 128 + number, process.said
+        done = reached(tmp_path)
+        assert step <= done < 60
+        assert f"interrupted at step {done}; everything is saved" in process.said
+        assert "--resume" in process.said
+        assert "Traceback" not in process.said
+        assert "error" not in process.said
+        assert (tmp_path / RUN / "training" / f"step-{done:08d}").is_dir()
+        process = server.start(tmp_path, *command, "--resume")
+    assert process.wait() == 0, process.said
+    assert differences(outcome(tmp_path), expected) == []
+
+
+def test_a_second_signal_ends_the_run_at_once(server: Server, tmp_path: Path, expected: dict[str, object]) -> None:
+    command = ["train", *write_corpus(tmp_path), *SETTINGS, EVERY]
+    process = server.start(tmp_path, *command)
+    wait_until_reached(process, 9)
+    process.kill(signal.SIGSTOP)
+    before = sorted((tmp_path / RUN / "training").iterdir())
+    process.kill(signal.SIGTERM)  # both wait until the process goes on, so that they come at one time
+    process.kill(signal.SIGINT)
+    process.kill(signal.SIGCONT)
+    assert process.wait() == 130, process.said
+    assert "Traceback" not in process.said
+    assert sorted((tmp_path / RUN / "training").iterdir()) == before
+    process = server.start(tmp_path, *command, "--resume")
+    assert process.wait() == 0, process.said
+    assert differences(outcome(tmp_path), expected) == []
+
+
+def test_a_signal_in_the_last_validation_is_heeded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Choosing the final parameters may take minutes: somebody who wants the run to end does not wait for it."""
+    monkeypatch.chdir(tmp_path)
+    command = ["train", *write_corpus(tmp_path), *SETTINGS, "train.max_steps=8"]
+    runs = 0
+    validate = Validator.run
+
+    def interrupted(self: Validator, engine: object) -> Validation:
+        nonlocal runs
+        runs += 1
+        os.kill(os.getpid(), signal.SIGTERM)
+        return validate(self, engine)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Validator, "run", interrupted)
+        assert main(command) == 128 + signal.SIGTERM
+    assert runs == 1
+    assert "interrupted at step 8; everything is saved" in capsys.readouterr().err
+    assert main([*command, "--resume"]) == 0
+    assert "the model of step 8" in capsys.readouterr().out
+
+
+def test_the_command_itself(tmp_path: Path) -> None:
+    """`python -m dragoman train`, without the tests' server."""
+    command = [sys.executable, "-m", "dragoman", "train", *write_corpus(tmp_path), *SETTINGS, "train.log_every=1"]
+    environment = process_environment()
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        end = time.monotonic() + 60
+        while reached(tmp_path) < 10 and process.poll() is None and time.monotonic() < end:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM, said
+    assert "everything is saved" in said.splitlines()[-1]
+    done = reached(tmp_path)
+    again = [*command[:4], "--resume", "--out", RUN, f"train.max_steps={done + 1}"]
+    finished = subprocess.run(again, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert finished.returncode == 0, finished.stderr
+    assert f"Resuming at step {done}" in finished.stderr
+    assert "BLEU" in finished.stdout
+    assert [line["step"] for line in log_lines(tmp_path) if "loss" in line] == list(range(1, done + 2))
+    assert (tmp_path / RUN / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_handlers_come_back_and_hear_one_signal_each() -> None:
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    with interruption() as request:
+        assert request.received is None
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert request.received == signal.SIGTERM
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
+    assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
+
+
+def test_a_signal_that_the_process_ignores_stays_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell starts background jobs so: Ctrl-C is meant for what runs in front."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with interruption() as request:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert request.received is None
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert request.received == signal.SIGTERM
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_training_in_a_thread_catches_nothing() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    seen: list[Interruption] = []
+
+    def train() -> None:
+        with interruption() as request:
+            assert signal.getsignal(signal.SIGTERM) is before
+            seen.append(request)
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    thread.join()
+    assert [request.received for request in seen] == [None]
