@@ -28,7 +28,9 @@ class _Schedule(Config):
         """How much of the time after the warm-up is over, between 0 and 1."""
         # progress grows by about a constant a step, which turns a warm-up in steps into a share.
         start = self.warmup if self.warmup < 1 else min(1.0, progress * self.warmup / max(step, 1))
-        return min(1.0, max(0.0, (progress - start) / (1 - start))) if start < 1 else 1.0
+        if start >= 1:  # the run ends within its warm-up
+            return float(progress >= 1)
+        return min(1.0, max(0.0, (progress - start) / (1 - start)))
 
 
 class InverseSquareRootConfig(_Schedule):

@@ -1,0 +1,146 @@
+"""Learning-rate schedules against their formulas."""
+
+from itertools import pairwise
+from math import cos, pi
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from dragoman.train.config import LoopConfig
+from dragoman.train.schedule import (
+    ConstantConfig,
+    CosineConfig,
+    InverseSquareRootConfig,
+    LinearConfig,
+    ScheduleConfig,
+)
+
+STEPS = 1000
+STEPS_TRIED = [1, 2, 50, 99, 100, 101, 250, 999, 1000]
+
+
+def rates(schedule: ScheduleConfig, steps: int = STEPS, width: int = 512) -> list[float]:
+    """The rate of every step of a run of so many steps; place 0 is step 1."""
+    return [schedule.rate(step, step / steps, width) for step in range(1, steps + 1)]
+
+
+@pytest.mark.parametrize("width", [128, 512])
+@pytest.mark.parametrize("warmup", [100, 4000])
+def test_inverse_square_root_is_equation_3(width: int, warmup: int) -> None:
+    schedule = InverseSquareRootConfig(warmup=warmup)
+    for step in [*STEPS_TRIED, 4000, 100_000]:
+        expected = width**-0.5 * min(step**-0.5, step * warmup**-1.5)
+        assert schedule.rate(step, 0.0, width) == pytest.approx(expected, rel=1e-12)
+
+
+def test_inverse_square_root_with_a_peak() -> None:
+    schedule = InverseSquareRootConfig(peak=5e-4, warmup=100)
+    for step in STEPS_TRIED:
+        expected = 5e-4 * (step / 100 if step < 100 else (100 / step) ** 0.5)
+        assert schedule.rate(step, 0.0, 77) == pytest.approx(expected, rel=1e-12)
+
+
+def after(step: int) -> float:
+    return max(0.0, (step - 100) / (STEPS - 100))
+
+
+FORMULAS = [
+    (ConstantConfig, {}, lambda step: 1.0),
+    (LinearConfig, {"floor": 0.2}, lambda step: 1 - 0.8 * after(step)),
+    (LinearConfig, {}, lambda step: 1 - after(step)),
+    (CosineConfig, {"floor": 0.2}, lambda step: 0.2 + 0.8 * (1 + cos(pi * after(step))) / 2),
+    (CosineConfig, {}, lambda step: (1 + cos(pi * after(step))) / 2),
+]
+
+
+@pytest.mark.parametrize("warmup", [100, 0.1])
+@pytest.mark.parametrize(("kind", "floor", "height"), FORMULAS)
+def test_formulas_with_a_warm_up_in_steps_and_as_a_share(
+    kind: Any, floor: dict[str, float], height: Any, warmup: float
+) -> None:
+    found = rates(kind(peak=2e-3, warmup=warmup, **floor))
+    for step in STEPS_TRIED:
+        expected = 2e-3 * min(1.0, step / 100) * height(step)
+        assert found[step - 1] == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def test_inverse_square_root_with_a_share_is_the_one_in_steps() -> None:
+    share, steps = InverseSquareRootConfig(warmup=0.1), InverseSquareRootConfig(warmup=100)
+    assert rates(share) == pytest.approx(rates(steps), rel=1e-9)
+
+
+@pytest.mark.parametrize("warmup", [0, 1, 100, 0.1, 0.5])
+@pytest.mark.parametrize("kind", [CosineConfig, LinearConfig])
+@pytest.mark.parametrize("floor", [0.0, 0.05, 1.0])
+def test_decays_end_at_the_floor(kind: Any, floor: float, warmup: float) -> None:
+    schedule = kind(peak=3e-3, floor=floor, warmup=warmup)
+    assert schedule.rate(STEPS, 1.0, 64) == pytest.approx(3e-3 * floor, abs=1e-18)
+
+
+@pytest.mark.parametrize("kind", [CosineConfig, LinearConfig])
+@pytest.mark.parametrize("steps", [20, 99, 100, 101])
+def test_a_run_that_ends_within_the_warm_up_still_learns(kind: Any, steps: int) -> None:
+    found = rates(kind(peak=1.0, warmup=100), steps)
+    assert found[: steps - 1] == pytest.approx([step / 100 for step in range(1, steps)])
+
+
+def test_without_a_warm_up_the_first_step_has_the_peak() -> None:
+    for schedule in (ConstantConfig(peak=2e-3, warmup=0), InverseSquareRootConfig(peak=2e-3, warmup=0)):
+        assert schedule.rate(1, 0.0, 64) == 2e-3
+
+
+SCHEDULES = st.builds(
+    lambda kind, peak, warmup, floor: TypeAdapter(ScheduleConfig).validate_python(
+        {"kind": kind, "peak": peak, "warmup": warmup, **({"floor": floor} if kind in ("cosine", "linear") else {})}
+    ),
+    st.sampled_from(["inverse_sqrt", "cosine", "linear", "constant"]),
+    st.floats(1e-6, 1.0),
+    st.one_of(st.just(0.0), st.floats(0.01, 0.99), st.integers(1, 5000).map(float)),
+    st.floats(0.0, 1.0),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SCHEDULES, st.integers(1, 10_000), st.floats(0.0, 1.0))
+def test_never_negative_and_never_above_the_peak(schedule: Any, step: int, progress: float) -> None:
+    assert 0 <= schedule.rate(step, progress, 512) <= schedule.peak * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("warmup", [0, 40, 0.2])
+@pytest.mark.parametrize("kind", [InverseSquareRootConfig, CosineConfig, LinearConfig, ConstantConfig])
+def test_rises_to_the_peak_then_falls_without_jumps(kind: Any, warmup: float) -> None:
+    found = rates(kind(peak=1.0, warmup=warmup), 200)
+    top = 40 if warmup else 1
+    assert found[top - 1] == pytest.approx(1.0, abs=1e-9 if warmup else 0.006)
+    assert found[:top] == sorted(found[:top])
+    assert found[top - 1 :] == sorted(found[top - 1 :], reverse=True)
+    if warmup:
+        assert max(abs(now - before) for before, now in pairwise(found)) <= 1 / 40 + 1e-9
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        {"kind": "cosine"},
+        {"kind": "linear"},
+        {"kind": "constant", "warmup": 0.1},
+        {"kind": "inverse_sqrt", "warmup": 0.1},
+    ],
+)
+def test_schedules_that_need_the_runs_length_ask_for_it(schedule: dict[str, Any]) -> None:
+    with pytest.raises(
+        ValidationError, match=f"{schedule['kind']} schedule .* set max_steps, max_epochs or max_minutes"
+    ):
+        LoopConfig.model_validate({"schedule": schedule})
+    for limit in ("max_steps", "max_epochs", "max_minutes"):
+        assert LoopConfig.model_validate({"schedule": schedule, limit: 10}).schedule.kind == schedule["kind"]
+
+
+def test_open_runs_take_schedules_without_an_end() -> None:
+    for schedule in ({"kind": "constant"}, {"kind": "inverse_sqrt", "warmup": 100}, {"kind": "constant", "warmup": 0}):
+        assert not LoopConfig.model_validate({"schedule": schedule}).schedule.needs_length
+    with pytest.raises(ValidationError, match="nothing ends this run"):
+        LoopConfig(patience=None)
