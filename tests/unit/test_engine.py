@@ -1,0 +1,118 @@
+"""One optimiser step: the same gradient however its batches are cut, clipping, seeding, devices."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from dragoman.base.errors import ConfigError
+from dragoman.data.batch import Batch, collate
+from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.train.decisions import Decisions
+from dragoman.train.engine import Engine, choose_device, choose_precision
+from dragoman.train.objective import Objective, ObjectiveConfig
+
+SIZE, CPU = 30, torch.device("cpu")
+SOURCES = [[5 + row, *range(6, 7 + row)] for row in range(8)]
+TARGETS = [[9, *range(20, 20 + (3 * row) % 7)] for row in range(8)]
+
+
+def batch(first: int, last: int) -> Batch:
+    return collate(SOURCES[first:last], TARGETS[first:last], range(first, last))
+
+
+def engine(folder: Path, dropout: float = 0.0, clip: float | None = None, seed: int = 1) -> Engine:
+    """Gradient descent, so that the parameters' change is the gradient."""
+    stack = {"layers": 1, "heads": 2, "feedforward": 24}
+    torch.manual_seed(4)
+    model = build_model(
+        ModelConfig.model_validate(
+            {"preset": None, "width": 16, "encoder": stack, "decoder": stack, "dropout": dropout}
+        ),
+        SIZE,
+        SIZE,
+    )
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.0)
+    decisions = Decisions(folder / "decisions.jsonl")
+    return Engine(model, Objective(ObjectiveConfig()), optimiser, decisions, CPU, torch.float32, clip, seed)
+
+
+def values(model: Seq2Seq) -> torch.Tensor:
+    return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+
+
+def moved(engine: Engine, step: int, batches: list[Batch]) -> torch.Tensor:
+    """By how much a step of rate 1 changes the parameters: the gradient, after clipping."""
+    before = values(engine.model)
+    engine.step(step, batches, 1.0)
+    return before - values(engine.model)
+
+
+@pytest.mark.parametrize("size", [4, 1, 3])
+def test_accumulated_parts_have_the_gradient_of_the_whole(tmp_path: Path, size: int) -> None:
+    whole, parts = engine(tmp_path), engine(tmp_path)
+    cut = [batch(first, min(first + size, 8)) for first in range(0, 8, size)]
+    assert len({part.target_tokens for part in cut}) > 1, "means of means would pass"
+    expected, found = moved(whole, 1, [batch(0, 8)]), moved(parts, 1, cut)
+    assert float(expected.norm()) > 0.1
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-6)
+
+
+def test_the_result_is_the_mean_over_tokens_and_the_gradient_that_of_it(tmp_path: Path) -> None:
+    subject = engine(tmp_path)
+    model, whole = subject.model, batch(0, 8)
+    logits = model(whole.source, whole.source_keep, whole.inputs).logits[whole.target_keep]
+    labels = whole.labels[whole.target_keep]
+    mean = nn.functional.cross_entropy(logits, labels, label_smoothing=0.1)
+    gradient = torch.cat([each.flatten() for each in torch.autograd.grad(mean, list(model.parameters()))])
+    result = subject.step(1, [batch(0, 5), batch(5, 8)], 0.0)
+    assert result.loss == pytest.approx(float(mean.detach()), rel=1e-5)
+    assert result.cross_entropy == pytest.approx(float(nn.functional.cross_entropy(logits, labels).detach()), rel=1e-5)
+    assert result.gradient_norm == pytest.approx(float(gradient.norm()), rel=1e-4)
+    assert result.target_tokens == sum(len(target) + 1 for target in TARGETS)
+
+
+@pytest.mark.parametrize("share", [0.5, 2.0])
+def test_clipping_equals_torch(tmp_path: Path, share: float) -> None:
+    free = moved(engine(tmp_path), 1, [batch(0, 8)])
+    limit = float(free.norm()) * share
+    clipped = moved(engine(tmp_path, clip=limit), 1, [batch(0, 8)])
+    leaf = nn.Parameter(torch.zeros_like(free))
+    leaf.grad = free.clone()
+    nn.utils.clip_grad_norm_([leaf], limit)
+    torch.testing.assert_close(clipped, leaf.grad, rtol=1e-3, atol=1e-6)
+    assert float(clipped.norm()) == pytest.approx(float(free.norm()) * min(share, 1.0), rel=1e-3)
+
+
+def test_the_same_seed_and_step_give_the_same_result_whatever_ran_before(tmp_path: Path) -> None:
+    def result(before: int, seed: int = 1, step: int = 7) -> torch.Tensor:
+        subject = engine(tmp_path, dropout=0.3, seed=seed)
+        for other in range(before):
+            subject.step(other, [batch(0, 3)], 0.0)
+            torch.rand(5)
+        return moved(subject, step, [batch(0, 4), batch(0, 4)])
+
+    expected = result(0)
+    assert torch.equal(result(2), expected)
+    assert not torch.equal(result(0, seed=2), expected)
+    assert not torch.equal(result(0, step=8), expected)
+
+
+def test_parts_of_a_step_have_masks_of_their_own(tmp_path: Path) -> None:
+    twice = moved(engine(tmp_path, dropout=0.3), 7, [batch(0, 4), batch(0, 4)])
+    once = moved(engine(tmp_path, dropout=0.3), 7, [batch(0, 4)])
+    assert not torch.allclose(twice, once, rtol=1e-2)
+
+
+def test_devices_that_are_not_there_are_config_errors() -> None:
+    assert choose_device("cpu") == CPU
+    for name in ("cuda:99", "nonsense"):
+        with pytest.raises(ConfigError, match=f"device '{name}'.*try device=cpu"):
+            choose_device(name)
+
+
+def test_a_named_precision_is_taken() -> None:
+    assert choose_precision("bfloat16", CPU) == torch.bfloat16
+    assert choose_precision("float32", CPU) == torch.float32
+    assert choose_precision("auto", CPU) in (torch.bfloat16, torch.float32)
