@@ -1,0 +1,231 @@
+"""Going on with a run: decisions of the clock are repeated, limits may change, other things may not."""
+
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from training_runs import RUN, SETTINGS, Server, differences, log_lines, outcome, wait_until_reached, write_corpus
+
+from dragoman.base.settings import load_settings
+from dragoman.checkpoint.folder import load_model_folder
+from dragoman.checkpoint.store import CheckpointStore
+from dragoman.train.config import RunConfig
+from dragoman.train.setup import assemble
+
+EVERY = "train.log_every=1"
+THIRTY = ["train.max_steps=30", "train.validate_every=15"]
+
+
+def rates_and_losses(folder: Path, last: int) -> list[tuple[int, float, float]]:
+    lines = [line for line in log_lines(folder) if "loss" in line and line["step"] <= last]
+    return [(line["step"], line["learning_rate"], line["loss"]) for line in lines]
+
+
+def trained(folder: Path) -> dict[str, Any]:
+    """The newest snapshot's tensors, and the losses."""
+    found = outcome(folder)
+    kept = {name: content for name, content in found.items() if name.startswith("training/")}
+    return {**kept, "log": [line for line in found["log"] if "loss" in line]}
+
+
+def finish(server: Server, folder: Path, *arguments: str) -> str:
+    process = server.start(folder, *arguments)
+    assert process.wait() == 0, process.said
+    return process.said
+
+
+@pytest.fixture(scope="module")
+def thirty(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of 30 steps."""
+    folder = tmp_path_factory.mktemp("thirty")
+    finish(server, folder, "train", *write_corpus(folder), *SETTINGS, *THIRTY)
+    return folder
+
+
+@pytest.fixture
+def folder(thirty: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(thirty, tmp_path / "copy"))
+
+
+@pytest.fixture
+def command(folder: Path) -> list[str]:
+    return ["train", *write_corpus(folder), *SETTINGS, *THIRTY]
+
+
+def test_what_the_clock_decided_is_repeated(server: Server, tmp_path: Path) -> None:
+    """A cosine is fitted to the minutes at step 20, and they decide the last step; killed later, both stay."""
+    never = ["train.checkpoint_every=100000", "train.validate_every=100000"]
+    clock = ["train.max_steps=null", "train.max_minutes=0.05", "train.schedule.kind=cosine"]
+    command = ["train", *write_corpus(tmp_path), *SETTINGS, *never, *clock, EVERY]
+    process = server.start(tmp_path, *command, tick=0.05)
+    wait_until_reached(process, 22)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    first = rates_and_losses(tmp_path, 22)
+    assert len(first) == 22
+
+    process = server.start(tmp_path, *command, "--resume", tick=0.07)  # a slower machine
+    assert process.wait() == 0, process.said
+    assert "Resuming at step 0" in process.said
+    assert rates_and_losses(tmp_path, 22) == first
+    expected = outcome(tmp_path)
+    last = expected["state"]["step"]
+    assert 22 < last < 60
+    assert expected["state"]["state"]["finished"] == "train.max_minutes=0.05 reached"
+
+    for tick in (0.2, 0.01):  # much slower, much faster
+        shutil.rmtree(tmp_path / RUN / "training" / f"step-{last:08d}")
+        process = server.start(tmp_path, *command, "--resume", tick=tick)
+        assert process.wait() == 0, process.said
+        assert "Resuming at step 0" in process.said
+        assert differences(outcome(tmp_path), expected) == []
+
+
+def test_a_finished_run_goes_on_to_new_limits(server: Server, folder: Path, command: list[str], tmp_path: Path) -> None:
+    straight = tmp_path / "straight"
+    straight.mkdir()
+    finish(server, straight, "train", *write_corpus(straight), *SETTINGS, "train.validate_every=15")
+    finish(server, folder, *command, "--resume", "train.max_steps=60")
+    assert differences(trained(folder), trained(straight)) == []
+
+
+def test_a_kill_while_new_limits_are_taken_up_does_not_lose_them(
+    server: Server, folder: Path, command: list[str], tmp_path: Path
+) -> None:
+    """Killed at each of the first writes in turn; then resumed without repeating the new limit."""
+    for fatal in range(1, 24, 2):
+        process = server.start(folder, *command, "--resume", "train.max_steps=33", fatal=fatal)
+        assert process.wait() == -signal.SIGKILL, fatal
+    assert "Resuming at step 30" in finish(server, folder, "train", "--resume", "--out", RUN)
+    assert outcome(folder)["state"]["step"] == 33
+
+
+def test_a_resumed_finished_run_changes_nothing(server: Server, folder: Path, command: list[str]) -> None:
+    expected = outcome(folder)
+    finish(server, folder, *command, "--resume")
+    finish(server, folder, "train", "--resume", "--out", RUN)
+    assert differences(outcome(folder), expected) == []
+
+
+def test_a_limit_below_the_step_reached_ends_the_run_with_a_model(server: Server, tmp_path: Path) -> None:
+    """Killed before it validated for the first time, then told to end where it is."""
+    command = ["train", *write_corpus(tmp_path), *SETTINGS, "train.validate_every=100", EVERY]
+    process = server.start(tmp_path, *command)
+    wait_until_reached(process, 9)
+    process.kill()
+    process.wait()
+    finish(server, tmp_path, *command, "--resume", "train.max_steps=3")
+    meta = json.loads((tmp_path / RUN / "meta.json").read_text())
+    assert meta["step"] == outcome(tmp_path)["state"]["step"] >= 7
+    load_model_folder(tmp_path / RUN, torch.device("cpu"))
+
+
+def test_more_patience_continues_a_run_that_patience_ended(server: Server, tmp_path: Path) -> None:
+    still = ["train.schedule.peak=1e-12", "train.validate_every=2", "train.max_steps=20", "train.metric=bleu"]
+    command = ["train", *write_corpus(tmp_path), *SETTINGS, *still]
+    finish(server, tmp_path, *command, "train.patience=2")
+    assert outcome(tmp_path)["state"]["step"] == 6
+    finish(server, tmp_path, *command, "train.patience=3", "--resume")
+    assert outcome(tmp_path)["state"]["step"] == 8
+    assert outcome(tmp_path)["state"]["state"]["finished"] == "3 validations brought nothing better"
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("train.seed=9", "train.seed (was 1, now 9)"),
+        ("model.width=32", "model.width (was 16, now 32)"),
+        ("data.batch.tokens=300", "data.batch.tokens (was 200, now 300)"),
+        ("train.schedule.peak=0.5", "train.schedule.peak"),
+        ("train.threads=2", "train.threads (was 1, now 2)"),
+        ("train.ema=0.9", "train.ema (was None, now 0.9)"),
+        ("train.schedule.kind=constant", "train.schedule.kind"),
+    ],
+)
+def test_other_settings_are_refused(server: Server, thirty: Path, change: str, named: str) -> None:
+    before = outcome(thirty)
+    process = server.start(thirty, "train", "--resume", "--out", RUN, change)
+    assert process.wait() == 2
+    assert named in process.said
+    assert "cannot resume run with other settings" in process.said
+    assert differences(outcome(thirty), before) == []
+
+
+def test_a_folder_with_a_run_is_not_trained_into_without_being_asked(server: Server, thirty: Path) -> None:
+    before = outcome(thirty)
+    process = server.start(thirty, "train", *write_corpus(thirty), *SETTINGS, *THIRTY)
+    assert process.wait() == 2
+    assert "run holds a training run already: add --resume" in process.said
+    assert differences(outcome(thirty), before) == []
+
+
+def test_another_corpus_is_refused(server: Server, folder: Path, command: list[str]) -> None:
+    before = outcome(folder)
+    with (folder / "train.a").open("a") as source, (folder / "train.b").open("a") as target:
+        source.write("a new dog\n")
+        target.write("god wen a\n")
+    process = server.start(folder, *command, "--resume")
+    assert process.wait() == 2
+    assert "has changed since the run began" in process.said
+    assert differences(outcome(folder), before) == []
+
+
+def test_a_second_process_is_refused(server: Server, thirty: Path) -> None:
+    before = outcome(thirty)
+    with CheckpointStore(thirty / RUN):
+        process = server.start(thirty, "train", "--resume", "--out", RUN)
+        assert process.wait() == 1
+    assert f"run is in use by process {os.getpid()}" in process.said
+    assert differences(outcome(thirty), before) == []
+
+
+def test_the_number_of_threads_is_the_runs_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums depend on it, so a resumed run without train.threads must not take the machine's number."""
+    monkeypatch.chdir(folder)
+    path = folder / RUN / "config.yaml"
+    stored = yaml.safe_load(path.read_text())
+    stored["train"]["threads"] = 3
+    path.write_text(yaml.safe_dump(stored))
+    asked: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", asked.append)
+    with assemble(load_settings(path, ["train.threads=null", "train.device=auto"], RunConfig), resume=True) as parts:
+        assert asked == [3]
+        assert parts.config.train.threads == 3
+        assert str(parts.engine.device) == "cpu"
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        ["train.schedule.warmup=0", "train.schedule.peak=1e4"],
+        ["train.schedule.warmup=1e5", "train.schedule.peak=1e4"],  # grows by 0.1 a step
+    ],
+)
+def test_divergence_ends_the_run_and_keeps_what_was_written(
+    server: Server, tmp_path: Path, schedule: list[str]
+) -> None:
+    settings = ["train.schedule.kind=constant", *schedule, "train.clip=null", "train.checkpoint_every=1"]
+    rhythm = ["train.validate_every=4", "train.max_steps=500", "train.patience=null", EVERY]
+    command = ["train", *write_corpus(tmp_path), *SETTINGS, *settings, *rhythm]
+    process = server.start(tmp_path, *command)
+    assert process.wait() == 1
+    assert "training diverged at step" in process.said
+    assert "lower train.schedule.peak" in process.said
+    assert "Traceback" not in process.said
+    checkpoints = sorted((tmp_path / RUN / "checkpoints").iterdir())
+    assert checkpoints
+    for folder in checkpoints:
+        model = load_model_folder(folder, torch.device("cpu")).model
+        assert all(parameter.isfinite().all() for parameter in model.parameters())
+    before = outcome(tmp_path)
+    process = server.start(tmp_path, *command, "--resume")
+    assert process.wait() == 1
+    assert "training diverged at step" in process.said
+    assert differences(outcome(tmp_path), before) == []
