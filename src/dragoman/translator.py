@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -40,9 +40,6 @@ class Translation:
     finished: bool = True
 
 
-BLANK = Translation("", 0.0, 0.0, ())
-
-
 @dataclass(frozen=True)
 class PairScore:
     """log p(target | source) in nats and the number of target tokens it is a sum over, end of sentence counted."""
@@ -54,6 +51,7 @@ class PairScore:
 class _Row(NamedTuple):
     line: int
     source: list[int]
+    prefix: Sequence[int] = ()
 
 
 class Translator:
@@ -85,9 +83,18 @@ class Translator:
         beam: int | None = None,
         batch_size: int = 64,
         length_penalty: float | str | None = None,
+        coverage_penalty: float | None = None,
+        prefixes: Sequence[str] | None = None,
     ) -> list[str]:
-        """One translation a text, in order; a blank text stays blank. Settings left out are the model's own."""
-        return [best[0].text for best in self.translate_nbest(texts, beam, 1, batch_size, length_penalty)]
+        """One translation a text, in order; a blank text stays blank. Settings left out are the model's own.
+
+        prefixes: what each translation has to start with, a blank one where it is free. Blanks at the end of a prefix
+        are ignored. A prefix is split into subwords as a text that ends there, so its last word counts as whole;
+        whether letters, a punctuation mark or a new word follow is the model's choice. A blank text's translation is
+        its prefix. Raises DataError unless there are as many prefixes as texts.
+        """
+        lists = self.translate_nbest(texts, beam, 1, batch_size, length_penalty, coverage_penalty, prefixes)
+        return [best[0].text for best in lists]
 
     def translate_nbest(
         self,
@@ -96,12 +103,18 @@ class Translator:
         nbest: int = 1,
         batch_size: int = 64,
         length_penalty: float | str | None = None,
+        coverage_penalty: float | None = None,
+        prefixes: Sequence[str] | None = None,
     ) -> list[list[Translation]]:
-        """The `nbest` best hypotheses of each text, best first; a blank text has one blank hypothesis."""
-        if isinstance(texts, str):
-            raise TypeError("texts is a list of strings, not one string")
-        config = self.search_config(beam, nbest, length_penalty)
-        return list(self.stream_nbest(texts, config, batch_size, window=max(1, len(texts))))
+        """The `nbest` best hypotheses of each text, best first; a blank text has one, which is blank or its prefix."""
+        if isinstance(texts, str) or isinstance(prefixes, str):
+            raise TypeError("texts and prefixes are lists of strings, not one string")
+        if prefixes is not None and len(prefixes) != len(texts):
+            raise DataError(
+                f"{len(texts)} texts and {len(prefixes)} prefixes: give each text one, blank where it is free"
+            )
+        config = self.search_config(beam, nbest, length_penalty, coverage_penalty)
+        return list(self.stream_nbest(texts, config, batch_size, max(1, len(texts)), prefixes=prefixes))
 
     def stream(
         self,
@@ -109,9 +122,12 @@ class Translator:
         beam: int | None = None,
         batch_size: int = 64,
         length_penalty: float | str | None = None,
+        coverage_penalty: float | None = None,
+        prefixes: Iterable[str] | None = None,
     ) -> Iterator[str]:
-        """Translate lines as they are read, in order, holding a bounded window of them."""
-        for best in self.stream_nbest(lines, self.search_config(beam, 1, length_penalty), batch_size):
+        """Translate lines as they are read, in order, holding a bounded window of them; otherwise like `translate`."""
+        config = self.search_config(beam, 1, length_penalty, coverage_penalty)
+        for best in self.stream_nbest(lines, config, batch_size, prefixes=prefixes):
             yield best[0].text
 
     def stream_nbest(
@@ -121,6 +137,7 @@ class Translator:
         batch_size: int = 64,
         window: int | None = None,
         first: int = 1,
+        prefixes: Iterable[str] | None = None,
     ) -> Iterator[list[Translation]]:
         """The hypotheses of each line, in order; `window` lines (default: 16 batches) are read ahead, sorted by length.
 
@@ -129,7 +146,8 @@ class Translator:
         if batch_size < 1:
             raise ConfigError(f"the batch size must be at least 1 sentence, not {batch_size}")
         cut: list[int] = []
-        for chunk in _chunks(lines, window or WINDOW_BATCHES * batch_size):
+        pairs = ((line, "") for line in lines) if prefixes is None else _paired(lines, prefixes)
+        for chunk in _chunks(pairs, window or WINDOW_BATCHES * batch_size):
             for line, translations in enumerate(self._window(chunk, first, config, batch_size), start=first):
                 if not translations[0].finished:
                     cut.append(line)
@@ -161,37 +179,51 @@ class Translator:
         return attention_maps(self.model, self.tokenizers.source, self.tokenizers.target, read, write)
 
     def search_config(
-        self, beam: int | None = None, nbest: int = 1, length_penalty: float | str | None = None
+        self,
+        beam: int | None = None,
+        nbest: int = 1,
+        length_penalty: float | str | None = None,
+        coverage_penalty: float | None = None,
     ) -> SearchConfig:
         """The model's own search settings with these changed. Raises ConfigError for a value that makes no sense.
 
-        length_penalty: GNMT's exponent α, `mean` (mean log-probability of a token) or `none`.
+        length_penalty: GNMT's exponent α, `mean` (mean log-probability of a token) or `none`. coverage_penalty: β.
         """
         settings: dict[str, Any] = {**self.config.get("search", {}), "nbest": nbest}
         settings["beam"] = max(settings.get("beam", SearchConfig().beam), nbest) if beam is None else beam
         if length_penalty is not None:
             settings["length_penalty"] = _penalty(length_penalty)
+        if coverage_penalty is not None:
+            settings["coverage_penalty"] = coverage_penalty
         return parse_settings(settings, SearchConfig, "search")
 
     def _window(
-        self, lines: Sequence[str], first: int, config: SearchConfig, batch_size: int
+        self, lines: Sequence[tuple[str, str]], first: int, config: SearchConfig, batch_size: int
     ) -> Iterator[list[Translation]]:
-        """Translate length-sorted batches and give each line's result as soon as all before it are there."""
-        done: dict[int, list[Translation]] = {}
-        filled = [(line, text) for line, text in enumerate(lines, start=first) if text.strip()]
-        ids = self.tokenizers.source.encode_batch([text for _, text in filled])
-        rows = [_Row(line, source) for (line, _), source in zip(filled, ids, strict=True)]
+        """Translate length-sorted batches of (text, prefix); give a line's result once all before it are there."""
+        prefixes = self._prefixes([prefix.rstrip() for _, prefix in lines])
+        filled = [place for place, (text, _) in enumerate(lines) if text.strip()]
+        ids = self.tokenizers.source.encode_batch([lines[place][0] for place in filled])
+        rows = [_Row(first + place, source, prefixes[place]) for place, source in zip(filled, ids, strict=True)]
         rows.sort(key=lambda row: len(row.source))
         batches = sorted(_chunks(rows, batch_size), key=lambda batch: min(row.line for row in batch))
-        blank = set(range(first, first + len(lines))) - {row.line for row in rows}
+        blank = set(range(len(lines))) - set(filled)
+        # nothing to translate: what is there already is its prefix
+        done = {first + place: [self._translation(Hypothesis(prefixes[place], 0.0, 0.0, True))] for place in blank}
         upcoming = first
         for batch in [(), *batches]:
             if batch:
                 for row, hypotheses in zip(batch, self._hypotheses(list(batch), config), strict=True):
                     done[row.line] = [self._translation(hypothesis) for hypothesis in hypotheses]
-            while upcoming in done or upcoming in blank:
-                yield done.pop(upcoming, [BLANK])
+            while upcoming in done:
+                yield done.pop(upcoming)
                 upcoming += 1
+
+    def _prefixes(self, texts: list[str]) -> list[tuple[int, ...]]:
+        if not any(texts):
+            return [()] * len(texts)
+        ids = self.tokenizers.target.encode_batch(texts)
+        return [tuple(prefix) if text else () for text, prefix in zip(texts, ids, strict=True)]
 
     def _translation(self, hypothesis: Hypothesis) -> Translation:
         ids = list(hypothesis.tokens)
@@ -211,7 +243,8 @@ class Translator:
             try:
                 tokens, keep = (tensor.to(self.device) for tensor in pad([row.source for row in rows], after=(EOS,)))
                 with torch.inference_mode():
-                    return search(self.model.decoder, self.model.encode(tokens, keep), config)
+                    prefixes = [row.prefix for row in rows]
+                    return search(self.model.decoder, self.model.encode(tokens, keep), config, prefixes)
             except (MemoryError, RuntimeError) as error:
                 if not _is_out_of_memory(error):
                     raise
@@ -248,9 +281,8 @@ class Translator:
     def _search_bytes(self, rows: list[_Row], config: SearchConfig) -> int:
         """A rough count of the bytes that a search of `rows` holds at its longest, in float32."""
         sentences, length = len(rows), max(len(row.source) for row in rows) + 1
-        limit = (
-            length + config.length_margin
-        )  # outputs are seldom longer; a batch that is after all is caught and split
+        # outputs are seldom longer; a batch that is after all is caught and split
+        limit = max(length, *(len(row.prefix) for row in rows)) + config.length_margin
         network = self._network
         layers, width = network.decoder.layers, network.width
         cache = 2 * 2 * sentences * config.beam * limit * layers * width  # keys and values, twice while reordering
@@ -308,6 +340,14 @@ def _too_big(line: int, tokens: int, needed: int, free: int) -> ResourceError:
         f"line {line} ({tokens} tokens) does not fit the memory: about {needed / 2**20:,.0f} MiB needed, "
         f"{free / 2**20:,.0f} MiB free. Split the line into sentences, use a smaller beam, or free memory"
     )
+
+
+def _paired(lines: Iterable[str], prefixes: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for count, (line, prefix) in enumerate(zip_longest(lines, prefixes)):
+        if line is None or prefix is None:
+            few, many = ("texts", "prefixes") if line is None else ("prefixes", "texts")
+            raise DataError(f"{count} {few}, but more {many}: give each text one prefix, blank where it is free")
+        yield line, prefix
 
 
 def _chunks(items: Iterable[Item], size: int) -> Iterator[tuple[Item, ...]]:

@@ -19,13 +19,14 @@ SOURCES = ["A dog runs .", "", "Two men sleep over the grass .", "  ", "A child"
 # Names that scripts of others use: take none away. A new one is added here.
 FROZEN = {
     "train": "recipe --source --target --tsv --valid-source --valid-target --valid-tsv --out --resume",
-    "translate": "model --input -i --output -o --beam --nbest --length-penalty --scores --batch-size --device "
-    "--threads",
+    "translate": "model --input -i --output -o --beam --nbest --length-penalty --coverage-penalty --prefix "
+    "--scores --batch-size --device --threads",
     "score": "model --source --target --batch-size --device --threads",
     "evaluate": "model --reference --hypothesis --source --metric --tokenized --json --beam --length-penalty "
     "--batch-size --device --threads",
     "average": "checkpoints --out -o",
     "demo": "settings --out --languages",
+    "settings": "path --markdown",
     "data check": "--source --target --tsv --lines --all-lines --json --empty --no-empty --max-words --max-characters "
     "--max-ratio --duplicates --no-duplicates --control-characters --no-control-characters --wrong-script "
     "--no-wrong-script --source-script --target-script --copied-words --broken-utf8",
@@ -131,6 +132,42 @@ def test_scores_stand_before_the_text(tiny_model_folder: Path, source: Path, cap
     rows = [line.split("\t", 1) for line in capfd.readouterr().out.removesuffix("\n").split("\n")]
     assert len(rows) == len(SOURCES)
     assert all(float(row[0]) < 0 for row, line in zip(rows, SOURCES, strict=True) if line.strip())
+
+
+def test_translations_start_with_the_lines_of_the_prefix_file(
+    tiny_model_folder: Path, source: Path, tmp_path: Path, capfd: pytest.CaptureFixture
+) -> None:
+    prefixes = ["Ein", "", "", "nichts", "Das Kind"]
+    prefix = tmp_path / "prefix.de"
+    prefix.write_text("".join(line + "\n" for line in prefixes))
+    command = ["translate", str(tiny_model_folder), "--prefix", str(prefix), "--coverage-penalty", "0.2"]
+    assert main([*command, "-i", str(source), "--batch-size", "1"]) == 0
+    lines = capfd.readouterr().out.removesuffix("\n").split("\n")
+    assert len(lines) == len(SOURCES)
+    assert all(line.startswith(start) for line, start in zip(lines, prefixes, strict=True))
+    assert lines[1] == ""
+    assert lines[3] == "nichts"
+    piped = _dragoman(*command, "--threads", "1", stdin=source.read_bytes())
+    assert piped.stdout.decode().removesuffix("\n").split("\n") == lines, piped.stderr
+
+
+def test_unequal_numbers_of_lines_and_prefixes_are_told(
+    tiny_model_folder: Path, source: Path, tmp_path: Path, capfd: pytest.CaptureFixture
+) -> None:
+    prefix = tmp_path / "prefix.de"
+    for count in (2, 9):
+        prefix.write_text("Ein\n" * count)
+        command = ["translate", str(tiny_model_folder), "--prefix", str(prefix)]
+        assert main([*command, "-i", str(source)]) == 1
+        captured = capfd.readouterr()
+        assert captured.out == ""
+        told = " ".join(captured.err.split())
+        assert f"{len(SOURCES)} line(s)" in told and f"has {count}:" in told and "source.en" in told
+        piped = _dragoman(*command, "--threads", "1", stdin=source.read_bytes())
+        assert piped.returncode == 1
+        told = " ".join(piped.stderr.decode().split())
+        lines = "at least" if count < len(SOURCES) else f"has {len(SOURCES)} line(s)"  # a pipe is not read to its end
+        assert lines in told and f"has {count}:" in told and "standard input" in told
 
 
 def test_score_prints_a_line_a_pair_and_the_perplexity(

@@ -170,7 +170,7 @@ def test_settings_that_make_no_sense_are_refused(translator: Translator) -> None
         translator.translate(["a"], length_penalty="long")
     with pytest.raises(ConfigError, match="batch size"):
         translator.translate(["a"], batch_size=0)
-    with pytest.raises(TypeError, match="list of strings"):
+    with pytest.raises(TypeError, match="lists of strings"):
         translator.translate("one string")
 
 
@@ -178,6 +178,70 @@ def test_the_length_penalty_reaches_the_search(translator: Translator) -> None:
     assert translator.search_config(length_penalty=1.5).length_penalty.divisor(7) == pytest.approx(2**1.5)
     assert translator.search_config(length_penalty="mean").length_penalty.divisor(7) == 7
     assert translator.search_config(length_penalty="none").length_penalty.divisor(7) == 1
+
+
+def test_the_coverage_penalty_reaches_the_search(translator: Translator) -> None:
+    assert translator.search_config().coverage_penalty == 0
+    assert translator.search_config(coverage_penalty=0.3).coverage_penalty == 0.3
+    with pytest.raises(ConfigError, match="coverage_penalty"):
+        translator.translate(["a"], coverage_penalty=-1)
+    texts = [line for line in TEXT if line.strip()]
+    free = translator.translate_nbest(texts, beam=4, nbest=4)
+    covered = translator.translate_nbest(texts, beam=4, nbest=4, coverage_penalty=0.5)
+    charges = []
+    for sentence in zip(free, covered, strict=True):
+        without, charged = ({each.tokens: each.score for each in best} for best in sentence)
+        charges += [without[tokens] - charged[tokens] for tokens in set(without) & set(charged)]
+    assert min(charges) >= 0
+    assert max(charges) > 0.01
+    assert list(translator.stream(texts, beam=4, coverage_penalty=0.5)) == [best[0].text for best in covered]
+
+
+PREFIXES = ["Ein Hund", "", "  Zwei Män", " ", "Das", "Niem", "snow ❄\t–"]
+
+
+def test_every_output_starts_with_its_prefix(translator: Translator) -> None:
+    found = translator.translate_nbest(TEXT, beam=4, nbest=3, prefixes=PREFIXES)
+    free = translator.translate(TEXT, beam=4)
+    for text, prefix, hypotheses, unforced in zip(TEXT, PREFIXES, found, free, strict=True):
+        for each in hypotheses:
+            assert each.text.startswith(prefix.rstrip())
+        if not prefix.strip():
+            assert hypotheses[0].text == unforced
+        elif text.strip():
+            assert hypotheses[0].text != unforced
+    assert translator.translate(TEXT, beam=4, prefixes=[" "] * len(TEXT)) == free
+
+
+def test_prefixes_follow_their_texts_through_every_batching(translator: Translator) -> None:
+    expected = translator.translate(TEXT, prefixes=PREFIXES)
+    assert translator.translate(TEXT, batch_size=2, prefixes=PREFIXES) == expected
+    assert translator.translate(TEXT[::-1], batch_size=3, prefixes=PREFIXES[::-1]) == expected[::-1]
+    assert list(translator.stream(iter(TEXT), batch_size=1, prefixes=iter(PREFIXES))) == expected
+
+
+def test_blanks_that_end_a_prefix_are_ignored(translator: Translator) -> None:
+    assert translator.translate(["Two men"], prefixes=["Zwei \t "]) == translator.translate(
+        ["Two men"], prefixes=["Zwei"]
+    )
+
+
+def test_the_translation_of_a_blank_text_is_its_prefix(translator: Translator) -> None:
+    texts = [" ", "", "Two men"]
+    ((first,), (second,), _) = translator.translate_nbest(texts, beam=2, nbest=1, prefixes=["Zwei Männer ", "", "Zwei"])
+    assert (first.text, second.text) == ("Zwei Männer", "")
+    assert (first.log_probability, first.finished) == (0.0, True)
+
+
+def test_prefixes_are_as_many_as_texts(translator: Translator) -> None:
+    with pytest.raises(DataError, match="2 texts and 1 prefixes"):
+        translator.translate(["a", "b"], prefixes=["c"])
+    with pytest.raises(DataError, match="1 prefixes, but more texts"):
+        list(translator.stream(["a", "b"], prefixes=["c"]))
+    with pytest.raises(DataError, match="1 texts, but more prefixes"):
+        list(translator.stream(["a"], prefixes=["c", "d"]))
+    with pytest.raises(TypeError, match="lists of strings"):
+        translator.translate(["a"], prefixes="c")
 
 
 def test_attention_has_a_map_for_every_layer_and_kind(translator: Translator) -> None:

@@ -19,6 +19,14 @@ LengthPenalty = Annotated[
         help="GNMT's exponent (larger favours longer output), or mean, or none (default: the model's).",
     ),
 ]
+CoveragePenalty = Annotated[
+    float | None,
+    typer.Option(
+        "--coverage-penalty",
+        min=0,
+        help="GNMT's beta: favours translations whose attention missed no source token (default: the model's, 0).",
+    ),
+]
 Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda or cuda:N (default: a GPU if there is one).")]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="CPU threads (default: one a core).")]
 

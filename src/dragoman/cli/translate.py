@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.options import BatchSize, Beam, Device, LengthPenalty, Model, Threads, use_threads
+from dragoman.cli.options import BatchSize, Beam, CoveragePenalty, Device, LengthPenalty, Model, Threads, use_threads
 
 
 def translate(
@@ -21,6 +21,11 @@ def translate(
         int, typer.Option("--nbest", min=1, help="Write that many hypotheses a line: index ||| text ||| score.")
     ] = 1,
     length_penalty: LengthPenalty = None,
+    coverage_penalty: CoveragePenalty = None,
+    prefix: Annotated[
+        Path | None,
+        typer.Option("--prefix", help="What each translation has to start with, a line a line; blank: free."),
+    ] = None,
     scores: Annotated[
         bool, typer.Option("--scores", help="Write the log-probability (nats) and a tab before each line.")
     ] = False,
@@ -36,14 +41,17 @@ def translate(
 
     if source is not None and not source.is_file():
         raise DataError(f"there is no file {source}: check --input")
+    prefixes = _prefixes(prefix, source)
     translator = Translator.load(model, device)
-    config = translator.search_config(beam, nbest, length_penalty)
+    config = translator.search_config(beam, nbest, length_penalty, coverage_penalty)
     with output(target) as out:
         first = 1
         for window in windows(read_lines(source), WINDOW_BATCHES * batch_size, source):
-            for index, hypotheses in enumerate(
-                translator.stream_nbest(window, config, batch_size, first=first), start=first - 1
-            ):
+            given = None if prefixes is None else prefixes[first - 1 : first - 1 + len(window)]
+            if given is not None and len(given) < len(window):
+                raise _unequal(source, f"at least {first - 1 + len(window)}", prefix, len(prefixes or []))
+            translations = translator.stream_nbest(window, config, batch_size, first=first, prefixes=given)
+            for index, hypotheses in enumerate(translations, start=first - 1):
                 if nbest > 1:
                     lines = [f"{index} ||| {one_line(best.text)} ||| {best.score:.6f}" for best in hypotheses]
                 elif scores:
@@ -53,3 +61,26 @@ def translate(
                 out.write("".join(line + "\n" for line in lines).encode())
             out.flush()
             first += len(window)
+        if prefixes is not None and len(prefixes) >= first:
+            raise _unequal(source, str(first - 1), prefix, len(prefixes))
+
+
+def _prefixes(path: Path | None, source: Path | None) -> list[str] | None:
+    """The lines of `path`. A file to translate is counted before the first line of output is written."""
+    from dragoman.cli.lines import read_lines
+
+    if path is None:
+        return None
+    prefixes = list(read_lines(path))
+    if source is not None and (count := sum(1 for _ in read_lines(source))) != len(prefixes):
+        raise _unequal(source, str(count), path, len(prefixes))
+    return prefixes
+
+
+def _unequal(source: Path | None, lines: str, path: Path | None, prefixes: int) -> Exception:
+    from dragoman.base.errors import DataError
+
+    return DataError(
+        f"{source or 'standard input'} has {lines} line(s) and {path} has {prefixes}: line n of --prefix "
+        "is what translation n has to start with, blank where it is free"
+    )

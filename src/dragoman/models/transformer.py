@@ -140,12 +140,13 @@ class TransformerDecoder(nn.Module):
         causal = Mask.causal(length, state.position + length, tokens.device)
         padding = Mask.padding(state.memory["keep"])
         states = self.embedding(tokens, state.position)
-        cache, attention = [], None
+        cache: list[Tree] = []
+        attention = None
         for layer, memory, seen in zip(self.layers, state.memory["layers"], state.cache, strict=True):
             if state.attention and len(cache) == len(self.layers) - 1:
                 with recording() as weights:
                     states, seen = layer(states, seen, memory, causal, padding)
-                folded = weights[layer.cross_attention][0]  # (B, heads, K·T, S)
+                folded = weights[layer.cross_attention][0]  # type: ignore[index]  # (B, heads, K·T, S)
                 attention = folded.mean(1).view(*tokens.shape, -1)
             else:
                 states, seen = layer(states, seen, memory, causal, padding)
