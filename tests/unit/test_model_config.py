@@ -13,7 +13,7 @@ from dragoman.models.build import PRESETS, ModelConfig, build_model, count_param
 
 @pytest.mark.parametrize(
     ("preset", "width", "layers", "heads", "feedforward", "dropout"),
-    [("tiny", 128, 4, 4, 256, 0.3), ("base", 512, 6, 8, 2048, 0.1), ("big", 1024, 6, 16, 4096, 0.3)],
+    [("tiny", 128, 4, 4, 256, 0.2), ("base", 512, 6, 8, 2048, 0.1), ("big", 1024, 6, 16, 4096, 0.3)],
 )
 def test_presets_of_the_papers(
     preset: str, width: int, layers: int, heads: int, feedforward: int, dropout: float
@@ -43,10 +43,10 @@ def changes(config: ModelConfig) -> dict[str, Any]:
     [
         ({"width": 64}, {"width": 64}),
         ({"encoder": {"layers": 2}}, {"encoder.layers": 2}),
-        ({"decoder": {"heads": 8, "norm": "pre"}}, {"decoder.heads": 8, "decoder.norm": "pre"}),
+        ({"decoder": {"heads": 8, "norm": "post"}}, {"decoder.heads": 8, "decoder.norm": "post"}),
         ({"dropout": {"attention": 0.2}}, {"dropout.attention": 0.2}),
-        ({"dropout": {"residual": 0.2}}, {"dropout.residual": 0.2}),
-        ({"dropout": 0.2}, {"dropout.embedding": 0.2, "dropout.residual": 0.2}),
+        ({"dropout": {"residual": 0.4}}, {"dropout.residual": 0.4}),
+        ({"dropout": 0.4}, {"dropout.embedding": 0.4, "dropout.residual": 0.4}),
         ({"dropout": 0}, {"dropout.embedding": 0, "dropout.residual": 0}),
         ({"tie_projection": False}, {"tie_projection": False}),
         ({"positions": {"base": 500}}, {"positions.base": 500}),

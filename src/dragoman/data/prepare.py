@@ -97,7 +97,8 @@ def _build(
         tokenizers = text
     else:
         sources, targets = (pair.source for pair in kept()), (pair.target for pair in kept())
-        tokenizers = train_tokenizers(text, sources, targets)
+        sized = text.model_copy(update={"subword": text.subword.sized(report.kept)})
+        tokenizers = train_tokenizers(sized, sources, targets)
         tokenizers.save(place)
     writer = DatasetWriter(place, (tokenizers.source.size, tokenizers.target.size))
     limit = cleaning.max_tokens if cleaning.enabled else None

@@ -37,11 +37,12 @@ class BPEConfig(Config):
     """Byte-pair encoding over bytes (Sennrich et al. 2016; bytes as in Radford et al. 2019)."""
 
     kind: Literal["bpe"] = "bpe"
-    size: int = Field(
-        default=16_000,
+    size: int | None = Field(
+        default=None,
         ge=SMALLEST_SIZE,
-        description="Symbols in a vocabulary, the 4 special ones and the 256 bytes included. A small corpus may yield "
-        "fewer. Source of the default: ours, between the 8k of small corpora and the 37k of Vaswani et al. 2017.",
+        description="Symbols in a vocabulary, the 4 special ones and the 256 bytes included; null: by the size of the "
+        "corpus, 6,000 below 100,000 pairs, 16,000 below 1,000,000, else 32,000. A small corpus may yield fewer. "
+        "Source of the default: Sennrich & Zhang 2019 (small vocabularies for small corpora).",
     )
     min_frequency: int = Field(
         default=2, ge=1, description="Occurrences in the corpus that a pair needs to be merged. Source: subword-nmt."
@@ -54,9 +55,21 @@ class BPEConfig(Config):
         "al. 2020, who use 0.1). It never changes how text is split for translation.",
     )
 
+    def sized(self, pairs: int) -> "BPEConfig":
+        """The config with a size, chosen for a corpus of so many sentence pairs where none was given."""
+        if self.size is not None:
+            return self
+        return self.model_copy(update={"size": next((size for most, size in _SIZES if pairs < most), _LARGEST_SIZE)})
+
+
+_SIZES = (100_000, 6_000), (1_000_000, 16_000)
+_LARGEST_SIZE = 32_000
+
 
 def train_bpe(config: BPEConfig, texts: Iterable[str]) -> Library:
-    """Learn merges from `texts`. The same texts in the same order give the same tokenizer, byte for byte.
+    """Learn merges from `texts`; without a size in `config`, those for a large corpus.
+
+    The same texts in the same order give the same tokenizer, byte for byte.
 
     Every text gets one blank in front, so that a word looks the same at the start of a sentence and inside it; decoding
     takes exactly one off again. No normalisation, so decoding gives back the exact text.
@@ -68,7 +81,7 @@ def train_bpe(config: BPEConfig, texts: Iterable[str]) -> Library:
     )
     library.decoder = DecoderSequence([ByteLevelDecoder(), Strip(" ", 1, 0)])
     trainer = BpeTrainer(
-        vocab_size=config.size,
+        vocab_size=config.size or _LARGEST_SIZE,
         min_frequency=config.min_frequency,
         special_tokens=list(SPECIAL_SYMBOLS),
         initial_alphabet=sorted(ByteLevel.alphabet()),

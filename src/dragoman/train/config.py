@@ -14,7 +14,7 @@ from dragoman.models.build import ModelConfig
 from dragoman.text.tokenizers import TextConfig
 from dragoman.train.objective import ObjectiveConfig
 from dragoman.train.optimiser import AdamConfig
-from dragoman.train.schedule import InverseSquareRootConfig, ScheduleConfig
+from dragoman.train.schedule import ScheduleConfig
 
 Metric = Literal["bleu", "loss"]
 
@@ -61,13 +61,16 @@ class LoopConfig(Config):
     clip: float | None = Field(1.0, gt=0, description="largest norm of the gradient of the mean loss; null: any")
     objective: ObjectiveConfig = Field(ObjectiveConfig(), description="the loss")
     optimiser: AdamConfig = Field(AdamConfig(), description="Adam's constants")
-    schedule: ScheduleConfig = Field(InverseSquareRootConfig(), description="the learning rate over time")
+    schedule: ScheduleConfig | None = Field(
+        None,
+        description="the learning rate over time; null: inverse_sqrt, with peak and warm-up for the model's width",
+    )
     precision: Literal["auto", "float32", "bfloat16"] = Field(
         "auto",
         description="of matrix products; auto: bfloat16 where the hardware multiplies it faster. Sums are float32",
     )
     device: str = Field("auto", description="cpu, cuda, cuda:1 …; auto: a GPU if there is one")
-    threads: int | None = Field(None, ge=1, description="CPU threads; null: one a core. Part of what makes runs equal")
+    threads: int | None = Field(None, ge=1, le=1024, description="CPU threads; null: one a core. Part of what makes runs equal")
 
     @property
     def limits(self) -> dict[str, float | None]:
@@ -79,7 +82,7 @@ class LoopConfig(Config):
         limits = (self.max_steps, self.max_epochs, self.max_minutes)
         if not any(limits) and self.patience is None:
             raise ValueError("nothing ends this run: set max_steps, max_epochs, max_minutes or patience")
-        if self.schedule.needs_length and not any(limits):
+        if self.schedule is not None and self.schedule.needs_length and not any(limits):
             raise ValueError(
                 f"a {self.schedule.kind} schedule with warmup={self.schedule.warmup} must know how long the run is: "
                 "set max_steps, max_epochs or max_minutes"

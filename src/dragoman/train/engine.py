@@ -102,11 +102,15 @@ def choose_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
+    except RuntimeError:
+        device = torch.device("meta")
+    if device.type not in ("cpu", "cuda"):
+        raise ConfigError(f"train.device: there is no device '{name}'; use auto, cpu, cuda or cuda:N")
+    try:
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise ConfigError(
-            f"device '{name}' cannot be used here ({str(error).splitlines()[0]}); try device=cpu"
-        ) from None
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"train.device: '{name}' cannot be used here ({reason}); use train.device=cpu") from None
     return device
 
 

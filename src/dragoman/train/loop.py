@@ -21,6 +21,7 @@ from dragoman.train.interruption import Interrupted, Interruption, interruption
 from dragoman.train.optimiser import optimiser_tensors, restore_optimiser
 from dragoman.train.progress import Progress
 from dragoman.train.report import Report
+from dragoman.train.schedule import default_schedule
 from dragoman.train.setup import Parts, assemble
 from dragoman.train.validate import Validation
 
@@ -48,6 +49,7 @@ class _Loop:
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
         self.config = parts.config.train
+        self.schedule = self.config.schedule or default_schedule(parts.config.model.width)
         self.dataset = parts.prepared.dataset
         self.tokenizers = parts.prepared.tokenizers
         self._planned: tuple[int, BatchPlan] | None = None
@@ -90,7 +92,7 @@ class _Loop:
         loader = Loader(self.dataset, plan, progress.batch, resampled, config.seed, progress.epoch)
         for batches in _grouped(iter(loader), config.accumulate):
             step = progress.step + 1
-            rate = config.schedule.rate(step, progress.horizon.progress_at(step), self.parts.config.model.width)
+            rate = self.schedule.rate(step, progress.horizon.progress_at(step), self.parts.config.model.width)
             result = self.parts.engine.step(step, batches, rate)
             progress.watch.check(step, result)
             if self.parts.average is not None:

@@ -19,7 +19,7 @@ from dragoman.checkpoint.folder import LoadedModel, write_model_folder
 from dragoman.checkpoint.meta import Meta, Score
 from dragoman.checkpoint.store import CheckpointStore, TrainingSnapshot
 from dragoman.data.prepare import Prepared, prepare
-from dragoman.data.readers import read_sides
+from dragoman.data.readers import check_readable, read_sides
 from dragoman.models.build import Seq2Seq, build_model, count_parameters, resolve_preset
 from dragoman.train.average import ParameterAverage
 from dragoman.train.config import RunConfig
@@ -29,6 +29,7 @@ from dragoman.train.estimate import check_memory
 from dragoman.train.objective import Objective
 from dragoman.train.optimiser import build_optimiser
 from dragoman.train.progress import Progress
+from dragoman.train.schedule import default_schedule
 from dragoman.train.validate import Validation, Validator
 from dragoman.translator import Translator
 
@@ -94,6 +95,10 @@ def assemble(config: RunConfig, resume: bool) -> Iterator[Parts]:
     Raises ConfigError when the folder holds another run, or this one and `resume` is False.
     """
     keep_large_tensors_on_heap()
+    # All that is cheap to find wrong comes before anything is written or takes long.
+    device = choose_device(config.train.device)
+    check_readable(config.data.train)
+    sources, targets = read_sides(config.data.valid)
     with CheckpointStore(config.out) as store:
         stored = _stored_config(config.out)
         if stored is not None and not resume:
@@ -103,12 +108,11 @@ def assemble(config: RunConfig, resume: bool) -> Iterator[Parts]:
         if stored is not None:
             _check_same_run(config, stored)
             config = _with_choices_of(config, stored)
-        device = choose_device(config.train.device)
+            device = choose_device(config.train.device)
         torch.set_num_threads(config.train.threads or torch.get_num_threads())
         prepared = prepare(config.data.train, config.data.cleaning, config.text, config.out.parent / "prepared")
         if stored is None:
             config = _resolve(config, prepared, device)
-        sources, targets = read_sides(config.data.valid)
         torch.manual_seed(config.train.seed)
         model = build_model(config.model, prepared.tokenizers.source.size, prepared.tokenizers.target.size).to(device)
         snapshot = store.latest_training() if stored is not None else None
@@ -165,10 +169,15 @@ def _stored_config(folder: Path) -> RunConfig | None:
 def _resolve(config: RunConfig, prepared: Prepared, device: torch.device) -> RunConfig:
     """Fill in what was left to the data and the machine, so that the stored config says what was done."""
     precision = "bfloat16" if choose_precision(config.train.precision, device) == torch.bfloat16 else "float32"
-    train = config.train.model_copy(
-        update={"precision": precision, "device": str(device), "threads": torch.get_num_threads()}
-    )
     model = resolve_preset(config.model, len(prepared.dataset))
+    train = config.train.model_copy(
+        update={
+            "precision": precision,
+            "device": str(device),
+            "threads": torch.get_num_threads(),
+            "schedule": config.train.schedule or default_schedule(model.width),
+        }
+    )
     return config.model_copy(update={"train": train, "model": model})
 
 
@@ -191,7 +200,7 @@ def _check_same_run(config: RunConfig, stored: RunConfig) -> None:
     """Raises ConfigError naming the settings that make this another run."""
     given, before = config.model_dump(mode="json"), stored.model_dump(mode="json")
     given["model"] = _model_as_stored(config, stored)
-    for name in ("precision", "device", "threads"):
+    for name in ("precision", "device", "threads", "schedule"):
         if given["train"][name] in ("auto", None):
             given["train"][name] = before["train"][name]
     different = [
