@@ -104,7 +104,8 @@ def test_a_kill_while_new_limits_are_taken_up_does_not_lose_them(
         process = server.start(folder, *command, "--resume", "train.max_steps=33", fatal=fatal)
         assert process.wait() == -signal.SIGKILL, fatal
     assert "Resuming at step 30" in finish(server, folder, "train", "--resume", "--out", RUN)
-    assert outcome(folder)["state"]["step"] == 33
+    state = outcome(folder)["state"]["state"]
+    assert state["step"] == state["horizon"]["end"] == 33
 
 
 def test_a_resumed_finished_run_changes_nothing(server: Server, folder: Path, command: list[str]) -> None:
