@@ -165,6 +165,82 @@ def test_unknown_options_and_verbs_exit_with_2(capfd: pytest.CaptureFixture) -> 
     assert "Traceback" not in capfd.readouterr().err
 
 
+def _train(out: Path, source: Path, valid: Path, *more: object) -> list[object]:
+    """A training that would be over at once, if nothing were wrong."""
+    files = ["--source", source, "--target", source, "--valid-source", valid, "--valid-target", valid]
+    tiny = ["model.preset=null", "model.width=8", "text.subword.size=270", "train.max_steps=1"]
+    return ["train", *files, "--out", out, *tiny, *more]
+
+
+def test_what_is_cheap_to_check_comes_before_anything_is_written(failure, tmp_path: Path, text: Path) -> None:
+    run, blank, empty = tmp_path / "run", tmp_path / "blank", tmp_path / "empty"
+    blank.write_text("\n \n")
+    empty.write_text("")
+    latin = tmp_path / "latin"
+    latin.write_bytes(b"Gr\xfc\xdfe\n")
+    assert "nothing.en" in failure(*_train(run, text, tmp_path / "nothing.en"))[1]
+    assert "nothing.en" in failure(*_train(run, tmp_path / "nothing.en", text))[1]
+    assert str(empty) in failure(*_train(run, empty, text))[1]
+    assert str(empty) in failure(*_train(run, text, empty))[1]
+    assert "every line of the source side is blank" in failure(*_train(run, text, blank))[1]
+    assert "line 1" in failure(*_train(run, text, latin))[1]
+    assert "regular file" in failure(*_train(run, tmp_path, text))[1]
+    code, message = failure(*_train(run, text, text, "train.device=gpu"))
+    assert code == 2
+    assert "use auto, cpu, cuda" in message
+    assert "train.threads" in failure(*_train(run, text, text, "train.threads=1000000000000"))[1]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["blank", "empty", "latin", "text"]
+
+
+def test_what_a_training_needs_is_named_by_its_options(failure, text: Path, tmp_path: Path) -> None:
+    files = ["--source", text, "--target", text]
+    assert "--valid-source" in failure("train", *files, "--out", tmp_path / "run")[1]
+    assert "--out" in failure("train", *files, "--valid-tsv", text)[1]
+    assert "--tsv" in failure("train", *files, "--tsv", text, "--valid-tsv", text, "--out", tmp_path / "run")[1]
+    for wrong in ([], [*files, "--tsv", text], ["--source", text]):
+        code, message = failure("data", "check", *wrong)
+        assert code == 2
+        assert "--source" in message and "--tsv" in message
+
+
+def test_a_run_folder_that_cannot_be_is_told(failure, text: Path, tmp_path: Path) -> None:
+    for out in (text, text / "below"):
+        message = failure(*_train(out, text, text))[1]
+        assert str(out) in message
+        assert "choose another place" in message
+        assert "choose another place" in failure("demo", "--out", out)[1]
+    assert text.read_text() == "a dog runs\ntwo dogs sleep\n"
+
+
+def test_the_demo_checks_its_settings_first(failure, tmp_path: Path) -> None:
+    assert "train.max_steps" in failure("demo", "--out", tmp_path / "demo", "train.max_stps=3")[1]
+    assert not (tmp_path / "demo" / "corpus").exists()
+
+
+def test_no_input_is_overwritten(failure, model: Path, text: Path) -> None:
+    before = (model / "model.safetensors").read_bytes()
+    assert "choose another name" in failure("average", model, model, "-o", model)[1]
+    assert (model / "model.safetensors").read_bytes() == before
+    assert "choose another name" in failure("translate", model, "-i", text, "-o", text)[1]
+    assert text.read_text() == "a dog runs\ntwo dogs sleep\n"
+
+
+def test_an_endless_line_of_standard_input_is_refused(
+    failure, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.cli.lines.LONGEST_LINE", 1000)
+    path = tmp_path / "long"
+    path.write_bytes(b"short\n" + b"x" * 2000)
+    with path.open() as file:
+        monkeypatch.setattr("sys.stdin", file)
+        assert "standard input, line 2" in failure("translate", model)[1]
+
+
+def test_more_threads_than_any_machine_has_are_refused(model: Path, text: Path) -> None:
+    for threads in ("0", "1000000000"):
+        assert main(["translate", str(model), "-i", str(text), "--threads", threads]) == 2
+
+
 def _failing(error: BaseException):
     def run(*args: object, **kwargs: object) -> None:
         raise error

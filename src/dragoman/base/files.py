@@ -115,7 +115,12 @@ def unwritable(path: Path, error: OSError) -> ResourceError:
     reason = error.strerror or str(error)
     if error.errno in _FULL:
         return ResourceError(f"cannot write {path}: {reason}. Free some space; what stood there before is untouched")
-    return ResourceError(f"cannot write {path}: {reason}")
+    advice = {
+        errno.ENOENT: "make its folder first, or choose another place",
+        errno.ENOTDIR: "a part of this path is a file; choose another place",
+        errno.EEXIST: "a file of that name is in the way; choose another place",
+    }.get(error.errno or 0, "choose another place, or change the rights to this one")
+    return ResourceError(f"cannot write {path}: {reason}; {advice}")
 
 
 @contextlib.contextmanager

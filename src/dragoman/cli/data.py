@@ -66,6 +66,7 @@ def check(
     The defaults are those of `dragoman train`, whose settings data.cleaning.* are named as the options here. Its limit
     on subword tokens is judged only there, once there is a tokeniser.
     """
+    from dragoman.base.errors import ConfigError
     from dragoman.base.settings import parse_settings
     from dragoman.data.cleaning import Cleaner, CleaningConfig
     from dragoman.data.readers import CorpusConfig, read_pairs
@@ -87,6 +88,8 @@ def check(
         "copied_words": copied_words,
     }
     rules |= {name: value or None for name, value in limits.items() if value is not None}
+    if (source is None or target is None) == (tsv is None) or (tsv and (source or target)):
+        raise ConfigError("give the corpus as --source FILE and --target FILE, or as --tsv FILE alone")
     cleaning = parse_settings(rules, CleaningConfig, "from the command line")
     files = {"source": source, "target": target, "tsv": tsv}
     corpus = parse_settings(

@@ -42,13 +42,13 @@ def demo(
         raise ConfigError(f"--languages {languages}: give two different ones of {', '.join(LANGUAGES)}, such as en-de")
     began = time.monotonic()
     folder = out / "corpus"
+    recipe = out / "recipe.yaml"
+    _write_recipe(recipe, _recipe(out, folder, source, target))
+    config = load_settings(recipe, settings or [], RunConfig)
     sources, references = _write_corpus(folder, source, target)
     info(
         f"{TRAIN:,} {LANGUAGES[source]}–{LANGUAGES[target]} training pairs from dragoman's own grammar are in {folder}"
     )
-    recipe = out / "recipe.yaml"
-    _write_recipe(recipe, _recipe(out, folder, source, target))
-    config = load_settings(recipe, settings or [], RunConfig)
     run(config, resume=(out / "config.yaml").is_file())
 
     translator = Translator.load(out)
@@ -107,7 +107,7 @@ def _write_corpus(folder: Path, source: str, target: str) -> tuple[list[str], li
     from dragoman.base.files import atomic_write
     from dragoman.grammar.corpus import generate
 
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(exist_ok=True)
     corpus = generate(seed=1, train=TRAIN, valid=VALID, test=TEST)
     for part, sentences in (("train", corpus.train), ("valid", corpus.valid), ("test", corpus.test)):
         for language in (source, target):
@@ -117,9 +117,13 @@ def _write_corpus(folder: Path, source: str, target: str) -> tuple[list[str], li
 
 
 def _write_recipe(path: Path, recipe: dict[str, Any]) -> None:
-    from dragoman.base.files import atomic_write
+    from dragoman.base.files import atomic_write, unwritable
     from dragoman.base.yaml import dump_yaml
 
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(path.parent, error) from None
     atomic_write(path, dump_yaml(recipe))
 
 

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from dragoman.base.errors import DataError
 from dragoman.base.files import atomic_file
-from dragoman.data.readers import has_broken_utf8, open_lines
+from dragoman.data.readers import LONGEST_LINE, decode_line, has_broken_utf8, open_lines
 
 PATIENCE = 0.05
 """Seconds to wait for one more line of a pipe before translating what has come."""
@@ -74,10 +74,12 @@ def one_line(text: str) -> str:
 
 
 def _standard_input() -> Iterator[str]:
-    for number, line in enumerate(sys.stdin.buffer):
-        if number == 0:
-            line = line.removeprefix(b"\xef\xbb\xbf")
-        yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "surrogateescape")
+    number = 0
+    while line := sys.stdin.buffer.readline(LONGEST_LINE + 1):
+        number += 1
+        if len(line) > LONGEST_LINE:
+            raise DataError(f"standard input, line {number}: longer than {LONGEST_LINE} bytes; is this text?")
+        yield decode_line(line.removesuffix(b"\n"), first=number == 1)
 
 
 def _as_they_come(lines: Iterable[str], size: int) -> Iterator[list[str]]:

@@ -28,7 +28,7 @@ CoveragePenalty = Annotated[
     ),
 ]
 Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda or cuda:N (default: a GPU if there is one).")]
-Threads = Annotated[int | None, typer.Option("--threads", min=1, help="CPU threads (default: one a core).")]
+Threads = Annotated[int | None, typer.Option("--threads", min=1, max=1024, help="CPU threads (default: one a core).")]
 
 
 def use_threads(threads: int | None) -> None:

@@ -47,6 +47,8 @@ def train(
     for argument in arguments:
         if "=" not in argument:
             raise ConfigError(f"'{argument}' is not a setting: write key=value, as in train.max_steps=1000")
+    if (source and tsv) or (valid_source and valid_tsv):
+        raise ConfigError("a corpus is either two files, --source and --target, or one, --tsv: leave one form out")
     if (source is None) != (target is None) or (valid_source is None) != (valid_target is None):
         raise ConfigError("--source and --target, and --valid-source and --valid-target, go in pairs")
     given = {
@@ -64,6 +66,10 @@ def train(
         raise ConfigError("nothing to train on: give a recipe (….yaml), or --source and --target, or --tsv")
     if resume and path is None and source is None and tsv is None:
         path = _own_config(out, arguments)
+    if path is None and not any(each.startswith("data.valid") for each in overrides):
+        raise ConfigError("there is no validation set: give --valid-source and --valid-target, or --valid-tsv")
+    if path is None and not any(each.startswith("out=") for each in overrides):
+        raise ConfigError("there is no folder for the run: give --out FOLDER")
     config = load_settings(path, overrides, RunConfig)
     result = run(config, resume=resume)
     print(f"{result.folder}: the model of step {result.step}; on the validation set")

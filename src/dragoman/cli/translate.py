@@ -41,6 +41,8 @@ def translate(
 
     if source is not None and not source.is_file():
         raise DataError(f"there is no file {source}: check --input")
+    if source is not None and target is not None and source.resolve() == target.resolve():
+        raise DataError(f"--output {target} is the file to translate, and would be lost: choose another name")
     prefixes = _prefixes(prefix, source)
     translator = Translator.load(model, device)
     config = translator.search_config(beam, nbest, length_penalty, coverage_penalty)

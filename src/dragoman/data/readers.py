@@ -96,7 +96,10 @@ def read_pairs(corpus: CorpusConfig) -> Iterator[Pair]:
 
 
 def read_sides(corpus: CorpusConfig) -> tuple[list[str], list[str]]:
-    """All source sentences and all target sentences, for evaluation. Raises DataError at broken UTF-8."""
+    """All source sentences and all target sentences, for evaluation.
+
+    Raises DataError at broken UTF-8, and where a whole side is blank: there would be nothing to measure.
+    """
     sources: list[str] = []
     targets: list[str] = []
     for pair in read_pairs(corpus):
@@ -104,7 +107,19 @@ def read_sides(corpus: CorpusConfig) -> tuple[list[str], list[str]]:
             raise DataError(f"{corpus}, line {pair.line}: broken UTF-8; convert the file (for example with iconv).")
         sources.append(pair.source)
         targets.append(pair.target)
+    for name, side in (("source", sources), ("target", targets)):
+        if not any(map(str.strip, side)):
+            raise DataError(f"{corpus}: every line of the {name} side is blank; give files with sentences in them.")
     return sources, targets
+
+
+def check_readable(corpus: CorpusConfig) -> None:
+    """Look at the first line of each file. Raises DataError for one that is missing, empty or unreadable."""
+    for path in corpus.files:
+        if path.exists() and not path.is_file():
+            raise DataError(f"{path} is no regular file; a corpus is read several times, so store it in a file first.")
+        if next(open_lines(path), None) is None:
+            raise DataError(f"{path} is empty; give a file with at least one line.")
 
 
 def has_broken_utf8(text: str) -> bool:

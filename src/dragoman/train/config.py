@@ -70,7 +70,9 @@ class LoopConfig(Config):
         description="of matrix products; auto: bfloat16 where the hardware multiplies it faster. Sums are float32",
     )
     device: str = Field("auto", description="cpu, cuda, cuda:1 …; auto: a GPU if there is one")
-    threads: int | None = Field(None, ge=1, le=1024, description="CPU threads; null: one a core. Part of what makes runs equal")
+    threads: int | None = Field(
+        None, ge=1, le=1024, description="CPU threads; null: one a core. Part of what makes runs equal"
+    )
 
     @property
     def limits(self) -> dict[str, float | None]:
