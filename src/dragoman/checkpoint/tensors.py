@@ -1,5 +1,6 @@
 """Named tensors in a safetensors file: written atomically, read without running any code from the file."""
 
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -42,6 +43,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[st
             if number is None:
                 raise
             raise unwritable(Path(path), OSError(int(number[1]), os.strerror(int(number[1])))) from error
+        _sort_metadata(file)
         _allow_others(file)
 
 
@@ -82,6 +84,18 @@ def _opened(path: Path) -> Iterator[Any]:
             f"{path} ({size:,} bytes) is damaged or no safetensors file: {error}. Copy it again from its origin, or "
             f"use another checkpoint"
         ) from error
+
+
+def _sort_metadata(file: Path) -> None:
+    """The library writes metadata in random order; the same content must be the same file, byte for byte."""
+    with file.open("r+b") as content:
+        size = int.from_bytes(content.read(8), "little")
+        header = json.loads(content.read(size))
+        header["__metadata__"] = dict(sorted(header.get("__metadata__", {}).items()))
+        text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+        if len(text) <= size:
+            content.seek(8)
+            content.write(text.ljust(size))
 
 
 def _allow_others(file: Path) -> None:

@@ -1,0 +1,26 @@
+"""Named tensors on disk: what comes back, and that the same content is the same file."""
+
+from pathlib import Path
+
+import torch
+
+from dragoman.checkpoint.tensors import load_tensors, save_tensors
+
+
+def test_the_same_content_is_the_same_file_byte_for_byte(tmp_path: Path) -> None:
+    tensors = {"weight": torch.arange(6.0).view(2, 3), "bias": torch.ones(3, dtype=torch.bfloat16)}
+    metadata = {"step": "7", "format_version": "1", "note": "Straße"}
+    for number in range(8):
+        save_tensors(tmp_path / f"{number}.safetensors", tensors, metadata)
+    assert len({path.read_bytes() for path in tmp_path.iterdir()}) == 1
+    found, labels = load_tensors(tmp_path / "0.safetensors")
+    assert labels == metadata
+    assert found.keys() == tensors.keys()
+    for name, tensor in tensors.items():
+        assert torch.equal(found[name], tensor)
+
+
+def test_tensors_without_metadata_are_saved_too(tmp_path: Path) -> None:
+    save_tensors(tmp_path / "plain.safetensors", {"weight": torch.zeros(1)}, {})
+    found, labels = load_tensors(tmp_path / "plain.safetensors")
+    assert torch.equal(found["weight"], torch.zeros(1)) and labels == {}
