@@ -203,6 +203,14 @@ def test_what_a_training_needs_is_named_by_its_options(failure, text: Path, tmp_
         assert "--source" in message and "--tsv" in message
 
 
+def test_tied_embeddings_of_two_vocabularies_are_refused(failure, text: Path, tmp_path: Path) -> None:
+    both = ["text.shared=false", "model.tie_embeddings=true"]
+    code, message = failure(*_train(tmp_path / "run", text, text, *both))
+    assert code == 2
+    assert "model.tie_embeddings" in message
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_run_folder_that_cannot_be_is_told(failure, text: Path, tmp_path: Path) -> None:
     for out in (text, text / "below"):
         message = failure(*_train(out, text, text))[1]

@@ -112,3 +112,12 @@ class RunConfig(Config):
         if isinstance(text, dict) and text.get("shared") is False and isinstance(model, dict):
             return {**values, "model": {"tie_embeddings": False, **model}}
         return values
+
+    @model_validator(mode="after")
+    def _tied_embeddings_share_a_vocabulary(self) -> "RunConfig":
+        if self.model.tie_embeddings and not self.text.shared:
+            raise ValueError(
+                "model.tie_embeddings needs one vocabulary for both languages: set text.shared=true, or "
+                "model.tie_embeddings=false"
+            )
+        return self
