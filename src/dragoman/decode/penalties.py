@@ -23,7 +23,7 @@ class GNMTPenalty(Config):
 
 
 class MeanLogProbability(Config):
-    """The length itself, so that a score is the mean log-probability of a token (deck 004)."""
+    """The length itself, so that a score is the mean log-probability of a token."""
 
     kind: Literal["mean"] = Field(default="mean", description="Which length penalty.")
 

@@ -22,7 +22,7 @@ class SearchConfig(Config):
     """How translations are searched."""
 
     beam: int = Field(
-        default=5, ge=1, description="Hypotheses kept a sentence; 1 is greedy search. Deck 004 advises 5 to 10."
+        default=5, ge=1, description="Hypotheses kept a sentence; 1 is greedy search, 5 to 10 are usual."
     )
     length_penalty: LengthPenalty = Field(
         default=GNMTPenalty(), description="What summed log-probabilities are divided by before they are compared."

@@ -16,7 +16,7 @@ from dragoman.nn.residual import NormOrder, Residual, final_norm
 
 
 class DropoutConfig(Config):
-    """Rates of dropout, by place (mission row R3). A bare number in YAML sets `embedding` and `residual`."""
+    """Rates of dropout, by place. A bare number in YAML sets `embedding` and `residual`."""
 
     embedding: float = Field(0.1, ge=0, lt=1, description="rate on the sum of token and position (share)")
     residual: float = Field(0.1, ge=0, lt=1, description="rate on every sublayer's result (share)")

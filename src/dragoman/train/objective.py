@@ -81,8 +81,9 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         states, table = hidden.to(kind), weight.to(kind)
         rows_sum = hidden.sum(0, dtype=torch.float32)
         # With u = prior, Σᵥ uᵥ·logitᵥ = h · (Wᵀu): the smoothing term and its gradients need no pass over the logits.
-        spread = weight.mean(0) if prior is None else prior @ weight
-        total = -smoothing * (rows_sum @ spread)
+        # Written without matrix products, which autocast would round to bfloat16.
+        spread = weight.mean(0) if prior is None else (prior[:, None] * weight).sum(0)
+        total = -smoothing * (rows_sum * spread).sum()
         cross_entropy = torch.zeros_like(total)
         hidden_gradient = torch.empty_like(states) if differentiate else None
         weight_gradient = torch.zeros_like(weight) if differentiate else None
