@@ -3,6 +3,8 @@
 import gzip
 import io
 import lzma
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -132,3 +134,14 @@ def test_sentences_of_a_pipe() -> None:
     assert list(read_sentences(io.BytesIO(data), "replace")) == ["one", "", "\u2028 \ufffd", "end"]
     with pytest.raises(DataError, match="standard input, line 3"):
         list(read_sentences(io.BytesIO(data)))
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_named_pipe_is_read_like_a_file(tmp_path: Path, compressed: bool) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    text = b"ein Satz\nnoch einer\n"
+    writer = threading.Thread(target=pipe.write_bytes, args=(gzip.compress(text) if compressed else text,))
+    writer.start()
+    assert list(open_lines(pipe)) == ["ein Satz", "noch einer"]
+    writer.join()

@@ -54,6 +54,12 @@ def test_tokenised_bleu_lowercases_normalises_tokenises_and_says_so() -> None:
     assert bleu(["A DOG runs in the “park”, today."], ['A dog runs in the "park", today.']).value < 60
 
 
+def test_a_language_without_rules_is_refused() -> None:
+    pytest.importorskip("sacremoses")
+    with pytest.raises(ConfigError, match=r"'xx'.*de, "):
+        moses_tokenise(["Hund"], "xx")
+
+
 def test_missing_sacremoses_is_said_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "sacremoses", None)
     with pytest.raises(ConfigError, match=r'pip install "dragoman\[moses\]"'):

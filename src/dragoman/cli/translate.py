@@ -39,7 +39,7 @@ def translate(
     from dragoman.cli.lines import one_line, output, read_lines, windows
     from dragoman.translator import WINDOW_BATCHES, Translator
 
-    if source is not None and not source.is_file():
+    if source is not None and (source.is_dir() or not source.exists()):
         raise DataError(f"there is no file {source}: check --input")
     if source is not None and target is not None and source.resolve() == target.resolve():
         raise DataError(f"--output {target} is the file to translate, and would be lost: choose another name")

@@ -4,6 +4,7 @@ import difflib
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
+from io import BufferedReader
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -182,12 +183,10 @@ def _split(chunks: Iterator[bytes], path: Path) -> Iterator[bytes]:
         yield b"".join(rest)
 
 
-def _contents(path: Path, file: BinaryIO) -> Iterator[bytes]:
+def _contents(path: Path, file: BufferedReader) -> Iterator[bytes]:
     """The bytes of a file, decompressed."""
     try:
-        head = file.read(6)
-        file.seek(0)
-        opener = _decompressor(path, head)
+        opener = _decompressor(path, file.peek(6)[:6])  # a pipe could not be wound back
         if opener is None:
             while chunk := file.read(CHUNK):
                 yield chunk

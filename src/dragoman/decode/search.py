@@ -21,9 +21,7 @@ from dragoman.text.special import BOS, EOS, PAD, UNK
 class SearchConfig(Config):
     """How translations are searched."""
 
-    beam: int = Field(
-        default=5, ge=1, description="Hypotheses kept a sentence; 1 is greedy search, 5 to 10 are usual."
-    )
+    beam: int = Field(default=5, ge=1, description="Hypotheses kept a sentence; 1 is greedy search, 5 to 10 are usual.")
     length_penalty: LengthPenalty = Field(
         default=GNMTPenalty(), description="What summed log-probabilities are divided by before they are compared."
     )
