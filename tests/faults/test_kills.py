@@ -31,7 +31,7 @@ def test_a_killed_and_resumed_run_ends_bit_identical(server: Server, tmp_path: P
     assert process.wait() == 0, process.said
     duration, calls = time.monotonic() - started, int((untouched / "calls").read_text())
     expected = outcome(untouched)
-    assert [line["step"] for line in expected["log"] if "loss" in line] == list(range(4, 61, 4))
+    assert [line["step"] for line in expected["log"] if "loss" in line] == list(range(5, 61, 5))
     assert len([name for name in expected if name.startswith("checkpoints/")]) > 8
 
     kills = finished = attempts = 0
@@ -76,4 +76,4 @@ def test_a_damaged_newest_snapshot_costs_time_and_nothing_else(server: Server, t
     assert "cannot resume from" in process.said
     assert "Resuming at step 56" in process.said
     assert differences(outcome(tmp_path), expected) == []
-    assert [line["step"] for line in log_lines(tmp_path) if "loss" in line] == list(range(4, 61, 4))
+    assert [line["step"] for line in log_lines(tmp_path) if "loss" in line] == list(range(5, 61, 5))

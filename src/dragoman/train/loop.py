@@ -107,14 +107,15 @@ class _Loop:
             progress.horizon = progress.horizon.fitted(
                 config, self.steps_per_epoch, step, progress.seconds, self.parts.decisions
             )
-            report.step(step, epoch, result, rate, progress.seconds, progress.target_tokens, progress.horizon)
+            progress.finished = self._limit_reached()
+            last = progress.finished is not None
+            report.step(step, epoch, result, rate, progress.seconds, progress.target_tokens, progress.horizon, last)
             self._after_step(request, report)
             if progress.finished is not None:
                 return
 
     def _after_step(self, request: Interruption, report: Report) -> None:
         progress, config = self.progress, self.config
-        progress.finished = self._limit_reached()
         if progress.step % config.validate_every == 0 or progress.finished:
             self._validate(report)
             progress.finished = progress.finished or self._patience_over()

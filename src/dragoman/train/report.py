@@ -60,8 +60,9 @@ class Report:
         seconds: float,
         tokens: int,
         horizon: Horizon,
+        last: bool,
     ) -> None:
-        """After an update: `seconds` and target `tokens` are the whole run's so far."""
+        """After an update: `seconds` and `tokens` are the whole run's so far. The `last` one is always logged."""
         now = time.monotonic()
         sums = self.unlogged
         sums.seconds += now - self._since
@@ -78,7 +79,7 @@ class Report:
             completed=step,
             description=f"epoch {epoch} step {step} · loss {result.loss:.3f} · {speed:,.0f} tokens/s{left}",
         )
-        if step % self.log_every:
+        if step % self.log_every and not last:
             return
         line = {
             "step": step,
