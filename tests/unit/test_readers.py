@@ -1,7 +1,6 @@
 """Readers: compression, line ends, unequal sides, and errors that name the file."""
 
 import gzip
-import io
 import lzma
 import os
 import threading
@@ -13,7 +12,6 @@ from pydantic import ValidationError
 
 from dragoman.base.errors import DataError
 from dragoman.data.readers import CorpusConfig, Pair, open_lines, read_pairs, read_sides
-from dragoman.data.sentences import read_sentences
 
 LINES = ["Ein Hund.", "", "a\u2028b\x0bc\x85d", " blanks\t ", "e\u0301 😀"]
 CONTENT = "\n".join(LINES).encode()
@@ -127,13 +125,6 @@ def test_sides_for_evaluation_refuse_broken_utf8(tmp_path: Path) -> None:
     assert read_sides(CorpusConfig(source=good, target=good)) == (["1", "2"], ["1", "2"])
     with pytest.raises(DataError, match="line 2"):
         read_sides(CorpusConfig(source=good, target=bad))
-
-
-def test_sentences_of_a_pipe() -> None:
-    data = b"\xef\xbb\xbfone\r\n\n\xe2\x80\xa8 \xff\nend"
-    assert list(read_sentences(io.BytesIO(data), "replace")) == ["one", "", "\u2028 \ufffd", "end"]
-    with pytest.raises(DataError, match="standard input, line 3"):
-        list(read_sentences(io.BytesIO(data)))
 
 
 @pytest.mark.parametrize("compressed", [False, True])

@@ -7,20 +7,11 @@ console = Console(stderr=True, highlight=False, soft_wrap=True)
 """The one terminal that messages and progress bars share. Results never go here."""
 
 
-def set_quiet(quiet: bool) -> None:
-    """Silence `info` and everything else on `console`; `warn` still speaks."""
-    console.quiet = quiet
-
-
 def info(message: str) -> None:
     """Say what is going on. Square brackets in `message` are printed as they are."""
     console.print(Text(message))
 
 
 def warn(message: str) -> None:
-    """Say that something is not as it should be, though work goes on. Heard even when quiet."""
-    quiet, console.quiet = console.quiet, False
-    try:
-        console.print(Text.assemble(("warning: ", "yellow"), message))
-    finally:
-        console.quiet = quiet
+    """Say that something is not as it should be, though work goes on."""
+    console.print(Text.assemble(("warning: ", "yellow"), message))

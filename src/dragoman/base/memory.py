@@ -1,9 +1,8 @@
-"""How much memory and disk there is, and how glibc hands it out."""
+"""How much memory there is, and how glibc hands it out."""
 
 import ctypes
 import os
 import resource
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,14 +34,6 @@ def keep_large_tensors_on_heap() -> bool:
 def available_memory() -> int:
     """Bytes that this process can still take: the least of the machine's, its control groups' and its own limit's."""
     return max(0, min([_machine_memory(), *_group_memory(), *_process_memory()]))
-
-
-def available_disk(path: Path) -> int:
-    """Bytes that can still be written at `path`, which need not exist yet."""
-    folder = Path(path).absolute()
-    while not folder.exists():
-        folder = folder.parent
-    return shutil.disk_usage(folder).free
 
 
 def _machine_memory() -> int:
