@@ -81,7 +81,7 @@ def draw_curves(log: Path, png: Path) -> None:
     steps, values = _series(records, "loss")
     _line(loss, steps, values, BLUE, "training", alpha=0.28 if len(steps) > 20 else 1.0)
     if len(steps) > 20:
-        _line(loss, steps, _smooth(values), BLUE, "training, smoothed")
+        _line(loss, steps, _smooth(values), BLUE, "training, moving mean (dropout, smoothed labels)")
     valid_steps, valid = _series(records, "valid_loss")
     _line(loss, valid_steps, valid, ORANGE, "validation", marker="o")
     _finish(loss, "Loss", "nats a target token")
