@@ -10,7 +10,7 @@ import torch
 
 from dragoman.base.errors import ConfigError, DataError, ResourceError
 from dragoman.base.log import warn
-from dragoman.base.memory import available_memory, keep_large_tensors_on_heap
+from dragoman.base.memory import available_memory, is_out_of_memory, keep_large_tensors_on_heap
 from dragoman.base.settings import parse_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.data.batch import collate, pad
@@ -246,7 +246,7 @@ class Translator:
                     prefixes = [row.prefix for row in rows]
                     return search(self.model.decoder, self.model.encode(tokens, keep), config, prefixes)
             except (MemoryError, RuntimeError) as error:
-                if not _is_out_of_memory(error):
+                if not is_out_of_memory(error):
                     raise
         # outside of `except`, whose traceback would keep the failed attempt's tensors alive
         if len(rows) == 1:
@@ -271,7 +271,7 @@ class Translator:
                     )
                     return [float(score) for score in scores.double().sum(1)]
             except (MemoryError, RuntimeError) as error:
-                if not _is_out_of_memory(error):
+                if not is_out_of_memory(error):
                     raise
         if len(rows) == 1:
             raise _too_big(rows[0][0] + 1, len(rows[0][1]) + len(rows[0][2]), needed, free)
@@ -323,16 +323,6 @@ def _penalty(value: float | str) -> dict[str, Any]:
         raise ConfigError(
             f"there is no length penalty '{value}': use a number (GNMT's exponent), mean or none"
         ) from None
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    message = str(error)
-    return (
-        isinstance(error, MemoryError | torch.OutOfMemoryError)
-        or "can't allocate memory" in message
-        or "not enough memory" in message
-        or "out of memory" in message
-    )
 
 
 def _too_big(line: int, tokens: int, needed: int, free: int) -> ResourceError:

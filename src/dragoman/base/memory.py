@@ -85,3 +85,15 @@ def _process_memory() -> Iterator[int]:
         except OSError:
             pages = 0
         yield limit - pages * resource.getpagesize()
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether `error` is an allocation that failed: Python's, or one of torch's, which has no single class for them."""
+    message = str(error)
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or "can't allocate memory" in message
+        or "not enough memory" in message
+        or "out of memory" in message
+    )

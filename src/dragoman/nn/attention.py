@@ -14,7 +14,8 @@ from dragoman.nn.mask import Mask
 
 _recorder: ContextVar[dict[nn.Module, list[Tensor]] | None] = ContextVar("attention recorder", default=None)
 
-# Measured on CPUs (docs/EXPERIMENTS.md): below this many keys plain products and softmax beat the fused kernel.
+# On a CPU the fused kernel's bfloat16 backward is slow for short sentences; from here on the explicit path's B·h·T·S
+# weights cost more memory than it saves time. What was measured, and what it leaves open, is in docs/EXPERIMENTS.md.
 _FUSED_FROM_KEYS = 256
 
 

@@ -11,6 +11,7 @@ from torch import nn
 
 from dragoman.base.errors import ConfigError, ResourceError
 from dragoman.base.log import warn
+from dragoman.base.memory import is_out_of_memory
 from dragoman.data.batch import Batch
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.train.decisions import Decisions
@@ -63,7 +64,7 @@ class Engine:
                 result = self._gradients(step, parts)
                 break
             except (RuntimeError, MemoryError) as error:
-                if not _out_of_memory(error):
+                if not is_out_of_memory(error):
                     raise
                 if all(len(part.rows) == 1 for part in parts):
                     raise ResourceError(
@@ -142,10 +143,6 @@ def _halved(batch: Batch, times: int) -> list[Batch]:
     for _ in range(times):
         parts = [half for part in parts for half in (part.split() if len(part.rows) > 1 else (part,))]
     return parts
-
-
-def _out_of_memory(error: Exception) -> bool:
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
 
 
 def _mix(*numbers: int) -> int:
