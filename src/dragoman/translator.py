@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -17,7 +18,7 @@ from dragoman.data.batch import collate, pad
 from dragoman.decode.forced import force
 from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.inspect.attention import AttentionMap, attention_maps
-from dragoman.models.build import ModelConfig
+from dragoman.models.footprint import Footprint, evaluate, measure
 from dragoman.text.special import EOS
 
 Item = TypeVar("Item")
@@ -65,7 +66,6 @@ class Translator:
         self.meta = loaded.meta
         self.config = loaded.config
         self.device = device
-        self._network = parse_settings(loaded.config.get("model", {}), ModelConfig, "model")
 
     @classmethod
     def load(cls, folder: str | Path, device: str | None = None) -> "Translator":
@@ -283,13 +283,15 @@ class Translator:
         sentences, length = len(rows), max(len(row.source) for row in rows) + 1
         # outputs are seldom longer; a batch that is after all is caught and split
         limit = max(length, *(len(row.prefix) for row in rows)) + config.length_margin
-        network = self._network
-        layers, width = network.decoder.layers, network.width
-        cache = 2 * 2 * sentences * config.beam * limit * layers * width  # keys and values, twice while reordering
-        memory = 2 * sentences * length * layers * width
-        encoder = 4 * sentences * length * (width + network.encoder.feedforward) + 2 * length * length
-        vocabulary = 3 * sentences * config.beam * self.tokenizers.target.size
-        return 4 * (cache + memory + encoder + vocabulary)
+        # a cache is held twice while it is reordered
+        cache = 2 * config.beam * evaluate(self._footprint.cache, limit)
+        memory = evaluate(self._footprint.memory, length)
+        vocabulary = 3 * 4 * config.beam * self.tokenizers.target.size
+        return sentences * (max(evaluate(self._footprint.encoding, length), cache + vocabulary) + memory)
+
+    @cached_property
+    def _footprint(self) -> Footprint:
+        return measure(self.model, longest=128, training=False)
 
     def _free_bytes(self) -> int:
         if self.device.type == "cuda":

@@ -7,7 +7,7 @@ from dragoman.data.batch import pad
 from dragoman.decode.penalties import MeanLogProbability
 from dragoman.decode.search import SearchConfig, search
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
-from dragoman.nn.positions import sinusoids
+from dragoman.nn.positions.sinusoidal import sinusoids
 from dragoman.text.special import BOS, EOS, PAD, UNK
 
 transformers = pytest.importorskip("transformers")

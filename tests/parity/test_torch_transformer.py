@@ -6,7 +6,9 @@ from torch import Tensor, nn
 
 from dragoman.data.batch import pad
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
-from dragoman.nn.attention import MultiHeadAttention, recording
+from dragoman.nn.attention.interface import AttentionSizes
+from dragoman.nn.attention.recording import recording
+from dragoman.nn.attention.soft import SoftAttention, SoftAttentionConfig
 from dragoman.nn.mask import Mask
 
 WIDTH, HEADS, LAYERS, SIZE = 16, 4, 2, 30
@@ -20,7 +22,7 @@ def randomise(module: nn.Module, seed: int = 1) -> None:
             parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.3)
 
 
-def copy_attention(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
+def copy_attention(ours: SoftAttention, theirs: nn.MultiheadAttention) -> None:
     with torch.no_grad():
         theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.key.weight, ours.value.weight]))
         theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.key.bias, ours.value.bias]))
@@ -30,17 +32,20 @@ def copy_attention(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> N
 @pytest.mark.parametrize("keys", [7, 300], ids=["explicit", "fused"])
 def test_attention_equals_torch(keys: int) -> None:
     torch.manual_seed(1)
-    ours, theirs = MultiHeadAttention(WIDTH, HEADS, 0.0), nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)
+    ours, theirs = (
+        SoftAttentionConfig().build(AttentionSizes(WIDTH, WIDTH, WIDTH, HEADS)),
+        nn.MultiheadAttention(WIDTH, HEADS, batch_first=True),
+    )
     randomise(ours)
     copy_attention(ours, theirs)
     queries, states = torch.randn(3, 5, WIDTH), torch.randn(3, keys, WIDTH)
     keep = torch.ones(3, keys, dtype=torch.bool)
     keep[1, 4:] = False
     expected, weights = theirs(queries, states, states, key_padding_mask=~keep, average_attn_weights=False)
-    result = ours(queries, *ours.keys_and_values(states), Mask.padding(keep))
+    result = ours.look(queries, ours.memorise(states, Mask.padding(keep)), Mask.padding(keep))
     torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-5)
     with recording() as recorded:
-        explicit = ours(queries, *ours.keys_and_values(states), Mask.padding(keep))
+        explicit = ours.look(queries, ours.memorise(states, Mask.padding(keep)), Mask.padding(keep))
     torch.testing.assert_close(explicit, expected, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(recorded[ours][0], weights, rtol=1e-4, atol=1e-6)
 
@@ -48,11 +53,12 @@ def test_attention_equals_torch(keys: int) -> None:
 @pytest.mark.parametrize("keys", [7, 300], ids=["explicit", "fused"])
 def test_a_query_without_keys_gets_zeros(keys: int) -> None:
     torch.manual_seed(1)
-    attention = MultiHeadAttention(WIDTH, HEADS, 0.0)
+    attention = SoftAttentionConfig().build(AttentionSizes(WIDTH, WIDTH, WIDTH, HEADS))
     keep = torch.ones(2, keys, dtype=torch.bool)
     keep[1] = False
     states = torch.randn(2, keys, WIDTH, requires_grad=True)
-    result = attention(torch.randn(2, 3, WIDTH), *attention.keys_and_values(states), Mask.padding(keep))
+    padding = Mask.padding(keep)
+    result = attention.look(torch.randn(2, 3, WIDTH), attention.memorise(states, padding), padding)
     torch.testing.assert_close(result[1], attention.output.bias.expand(3, WIDTH))
     result.sum().backward()
     assert states.grad is not None and bool(states.grad.isfinite().all())

@@ -10,7 +10,7 @@ from dragoman.decode.penalties import GNMTPenalty, LengthPenalty, MeanLogProbabi
 from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import Memory
-from dragoman.nn.attention import recording
+from dragoman.nn.attention.recording import recording
 from dragoman.text.special import BOS, EOS
 
 SIZE = 24

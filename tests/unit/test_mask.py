@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dragoman.nn.attention import attention_weights
+from dragoman.nn.attention.soft import normalise
 from dragoman.nn.mask import Mask
 
 CPU = torch.device("cpu")
@@ -39,10 +39,10 @@ def test_weights_are_zero_where_masked_and_sum_to_one() -> None:
     torch.manual_seed(1)
     queries, keys = torch.randn(2, 4, 5, 8), torch.randn(2, 4, 6, 8)
     keep = torch.tensor([[True] * 6, [True, False, True, True, False, False]])
-    weights = attention_weights(queries, keys, Mask.padding(keep))
+    weights = normalise(queries @ keys.transpose(2, 3), Mask.padding(keep))
     assert bool((weights[1, :, :, ~keep[1]] == 0).all())
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, 4, 5))
-    kept = attention_weights(queries[1:], keys[1:, :, keep[1]], None)
+    kept = normalise(queries[1:] @ keys[1:, :, keep[1]].transpose(2, 3), None)
     torch.testing.assert_close(weights[1:, :, :, keep[1]], kept)
 
 
@@ -52,7 +52,7 @@ def test_a_row_without_keys_is_zero_and_so_is_its_gradient() -> None:
     keep = torch.tensor([[True, True], [False, False]])
     mask = Mask.padding(keep)
     assert mask.has_empty_rows
-    weights = attention_weights(queries, torch.randn(2, 1, 2, 4), mask)
+    weights = normalise(queries @ torch.randn(2, 1, 2, 4).transpose(2, 3), mask)
     assert bool((weights[1] == 0).all())
     weights.square().sum().backward()
     assert queries.grad is not None

@@ -80,7 +80,7 @@ def test_a_dumped_config_reads_back_as_itself() -> None:
 
 @pytest.mark.parametrize("side", ["encoder", "decoder"])
 def test_heads_that_do_not_divide_the_width_are_named(side: str) -> None:
-    with pytest.raises(ValidationError, match=f"model.{side}.heads=3 does not divide model.width=128"):
+    with pytest.raises(ValidationError, match=f"{side}: 3 heads do not divide a width of 128"):
         ModelConfig.model_validate({"preset": "tiny", side: {"heads": 3}})
 
 

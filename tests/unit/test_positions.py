@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from dragoman.nn.embedding import Embedding, token_table
-from dragoman.nn.positions import Sinusoidal, SinusoidalConfig, sinusoids
+from dragoman.nn.positions.absolute import Added
+from dragoman.nn.positions.sinusoidal import Sinusoidal, SinusoidalConfig, sinusoids
 
 
 def formula(position: int, place: int, width: int, base: float) -> float:
@@ -16,7 +17,7 @@ def formula(position: int, place: int, width: int, base: float) -> float:
 
 
 def added(scheme: Sinusoidal, length: int, start: int = 0) -> torch.Tensor:
-    return scheme.embed(torch.zeros(1, length, scheme.width), start)[0]
+    return Added(scheme).embed(torch.zeros(1, length, scheme.width), start, None)[0]
 
 
 @pytest.mark.parametrize(
@@ -25,38 +26,38 @@ def added(scheme: Sinusoidal, length: int, start: int = 0) -> torch.Tensor:
 def test_equals_the_formula(length: int, width: int, base: float) -> None:
     expected = [[formula(position, place, width, base) for place in range(width)] for position in range(length)]
     torch.testing.assert_close(sinusoids(length, width, base), torch.tensor(expected), rtol=0, atol=1e-6)
-    scheme = Sinusoidal(SinusoidalConfig(base=base), width)
+    scheme = Sinusoidal(width, base)
     torch.testing.assert_close(added(scheme, length), torch.tensor(expected), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("start", [0, 1, 17, 511, 512, 3000])
 def test_a_start_takes_a_slice(start: int) -> None:
-    scheme = Sinusoidal(SinusoidalConfig(), 12)
+    scheme = Sinusoidal(12)
     assert torch.equal(added(scheme, 5, start), added(scheme, start + 5)[start:])
-    fresh = added(Sinusoidal(SinusoidalConfig(), 12), 5, start)
+    fresh = added(Sinusoidal(12), 5, start)
     torch.testing.assert_close(fresh, sinusoids(start + 5, 12)[start:])
 
 
 def test_a_table_that_grew_while_translating_serves_training() -> None:
-    scheme = Sinusoidal(SinusoidalConfig(), 8)
+    scheme = Sinusoidal(8)
     with torch.inference_mode():
         added(scheme, 700)
     values = torch.zeros(1, 900, 8, requires_grad=True)
     for length in (650, 900):
-        (scheme.embed(values[:, :length], 0) * scheme.table[:length]).sum().backward()
+        (Added(scheme).embed(values[:, :length], 0, None) * scheme.table[:length]).sum().backward()
     assert values.grad is not None
     torch.testing.assert_close(added(scheme, 900), sinusoids(900, 8))
 
 
 def test_the_type_of_the_embeddings_is_kept_and_nothing_is_stored() -> None:
-    scheme = Sinusoidal(SinusoidalConfig(), 8)
-    assert scheme.embed(torch.zeros(1, 3, 8, dtype=torch.bfloat16), 0).dtype == torch.bfloat16
+    scheme = Sinusoidal(8)
+    assert Added(scheme).embed(torch.zeros(1, 3, 8, dtype=torch.bfloat16), 0, None).dtype == torch.bfloat16
     assert not scheme.state_dict() and not list(scheme.parameters())
 
 
 def test_embeddings_are_scaled_by_the_root_of_the_width() -> None:
     table = token_table(11, 16)
-    embedding = Embedding(table, Sinusoidal(SinusoidalConfig(), 16), 0.0)
+    embedding = Embedding(table, SinusoidalConfig().embedded(16), 0.0)
     tokens = torch.tensor([[3, 9, 3]])
     expected = table.weight[tokens] * 4 + sinusoids(8, 16)[5:]
     torch.testing.assert_close(embedding(tokens, start=5), expected)

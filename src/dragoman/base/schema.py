@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 Key = tuple[str | int, ...]
 
@@ -58,13 +59,16 @@ def known_settings(config: Any) -> list[str]:
 
 
 def fill_kinds(config: Any, settings: Any) -> Any:
-    """The same settings, where groups of a union that leave `kind` out get the kind of the field's default."""
+    """The same settings, where groups of a union that leave `kind` out get the kind of the field's default.
+
+    Where the default is null, the field may name a kind: `json_schema_extra={"kind": …}`.
+    """
     groups = [member for member in union_members(config) if is_group(member)]
     if not isinstance(settings, dict) or len(groups) != 1:
         return settings
     filled = dict(settings)
     for name, field in groups[0].model_fields.items():
-        value, tag = settings.get(name), getattr(field.default, "kind", None)
+        value, tag = settings.get(name), _usual_kind(field)
         if isinstance(value, dict) and len(union_members(field.annotation)) > 1 and tag is not None:
             value = {"kind": tag, **value}
         if isinstance(value, dict):
@@ -73,6 +77,12 @@ def fill_kinds(config: Any, settings: Any) -> Any:
             ]
             filled[name] = fill_kinds(chosen[0], value) if len(chosen) == 1 else value
     return filled
+
+
+def _usual_kind(field: FieldInfo) -> str | None:
+    extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+    kind = getattr(field.default, "kind", None) or extra.get("kind")
+    return kind if isinstance(kind, str) else None
 
 
 def union_members(annotation: Any) -> list[Any]:

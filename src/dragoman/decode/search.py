@@ -130,7 +130,11 @@ def search(
     if count == 0:
         return []
     forced = _prefix_table(prefixes, count)
+    cover = config.coverage_penalty > 0
+    state = decoder.start(memory, attention=cover)
     limits = np.array([config.max_length(tokens) for tokens in memory.keep.sum(1).tolist()])
+    if state.limit is not None:
+        limits = np.minimum(limits, state.limit)
     limits = np.maximum(limits, (forced >= 0).sum(1) + 1)
     ceilings = np.array([config.length_penalty.divisor(int(limit)) for limit in limits])
 
@@ -138,8 +142,6 @@ def search(
     looked_at = 2 * beam if beam > 1 else 1
     forbid = torch.tensor(config.forbid, dtype=torch.int64, device=device)
     forbid_end = torch.cat([forbid, torch.tensor([EOS], device=device)])
-    cover = config.coverage_penalty > 0
-    state = decoder.start(memory, attention=cover)
     alive = np.arange(count)  # the sentences that are still in the batch
     tokens = torch.full((count, 1), BOS, dtype=torch.int64, device=device)
     # (B, width) summed log-probabilities, −inf for an empty place

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from dragoman.models.seq2seq import Seq2Seq
-from dragoman.nn.attention import recording
+from dragoman.nn.attention.recording import recording
 from dragoman.text.special import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
 
@@ -40,7 +40,8 @@ def capture(model: Seq2Seq, source: Sequence[int], target: Sequence[int]) -> dic
     """Read one pair of token ids (no specials) and keep every attention's weights, by module name.
 
     `encoder.layers.N.self_attention` (heads, S, S), `decoder.layers.N.self_attention` (heads, T, T) and
-    `decoder.layers.N.cross_attention` (heads, T, S), where S counts the source's EOS and T the target's BOS.
+    `decoder.layers.N.cross_attention` (heads, T, S) in a Transformer; other
+    families have `cross_attention` only. S counts the source's EOS and T the target's BOS.
     Row t of the target's maps is the moment when the piece *after* input t is predicted.
     """
     names: dict[nn.Module, str] = {module: name for name, module in model.named_modules()}
@@ -54,7 +55,7 @@ def capture(model: Seq2Seq, source: Sequence[int], target: Sequence[int]) -> dic
             model(tokens, torch.ones_like(tokens, dtype=torch.bool), inputs)
     finally:
         model.train(training)
-    return {names[module]: calls[0][0].float().cpu().numpy() for module, calls in weights.items()}
+    return {names[module]: torch.cat(calls, 2)[0].float().cpu().numpy() for module, calls in weights.items()}
 
 
 def attention_maps(

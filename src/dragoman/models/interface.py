@@ -4,8 +4,8 @@ Any encoder hands a `Memory` to any decoder; a decoder is a pure step function o
 loop and one inspector serve every model that keeps them.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
@@ -28,10 +28,23 @@ def tree_map(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:
 
 @dataclass(frozen=True)
 class Memory:
-    """What any encoder gives to any decoder: states (B, S, d) and keep (B, S) bool, True where a decoder may attend."""
+    """What any encoder gives to any decoder: states (B, S, d) and keep (B, S) bool, True where a decoder may attend.
+
+    final: (B, d), an encoder's own summary of the whole text, such as the last state of a recurrence; None where it
+    has none.
+    """
 
     states: Tensor
     keep: Tensor
+    final: Tensor | None = None
+
+    @property
+    def summary(self) -> Tensor:
+        """(B, d): the encoder's own summary, or else the mean of the states."""
+        if self.final is not None:
+            return self.final
+        keep = self.keep.unsqueeze(2).to(self.states.dtype)
+        return (self.states * keep).sum(1) / keep.sum(1).clamp_min(1)
 
 
 @dataclass(frozen=True)
@@ -40,7 +53,7 @@ class State:
 
     memory: a tree of tensors with one row a sentence (B rows). cache: a tree of tensors with one row a hypothesis
     (R = B · width rows; rows of a sentence are neighbours). position: tokens read so far. attention: whether `step`
-    shall give its attention too.
+    shall give its attention too. limit: tokens that this decoder can read at most, None for any number.
     """
 
     memory: Tree
@@ -48,6 +61,11 @@ class State:
     position: int = 0
     width: int = 1
     attention: bool = False
+    limit: int | None = None
+
+    def after(self, tokens: int, cache: Tree) -> "State":
+        """The state once so many more tokens are read."""
+        return replace(self, cache=cache, position=self.position + tokens)
 
     def reorder(self, rows: Tensor, width: int) -> "State":
         """Take hypotheses `rows` (R',) int64 of the old state, `width` of them a sentence.
@@ -63,12 +81,11 @@ class State:
             )
             return tensor if same else tensor.index_select(0, sentences)
 
-        return State(
+        return replace(
+            self,
             memory=tree_map(take, self.memory),
             cache=tree_map(lambda tensor: tensor.index_select(0, rows), self.cache),
-            position=self.position,
             width=width,
-            attention=self.attention,
         )
 
 
@@ -77,14 +94,13 @@ class Output:
     """What a step gives for each of its tokens.
 
     hidden: (R, T, d), what the vocabulary projection reads; project: maps (…, d) to logits (…, V).
-    auxiliary: named losses, each a summed value and the count that it is to be divided by. attention: where the state
-    asks for it and the decoder attends the source, (R, T, S) without gradient: how much the prediction after each
-    token looked at each source position, a distribution over those that the memory keeps; else None.
+    attention: where the state asks for it and the decoder attends the source, (R, T, S) without gradient: how much the
+    prediction after each token looked at each source position, a distribution over those that the memory keeps; else
+    None.
     """
 
     hidden: Tensor
     project: Callable[[Tensor], Tensor]
-    auxiliary: Mapping[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
     attention: Tensor | None = None
 
     @property

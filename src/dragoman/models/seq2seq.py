@@ -1,15 +1,23 @@
 """An encoder and a decoder as one model, with their embeddings tied or apart."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import torch
 from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 
 from dragoman.base.config import Config
+from dragoman.base.errors import ConfigError
+from dragoman.models.families import DecoderConfig, EncoderConfig
+from dragoman.models.family import Family
 from dragoman.models.interface import Memory, Output
-from dragoman.models.transformer import DropoutConfig, TransformerConfig, TransformerDecoder, TransformerEncoder
+from dragoman.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
+from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, Projection, token_table
-from dragoman.nn.positions import Sinusoidal, SinusoidalConfig
+from dragoman.nn.positions.scheme import PositionScheme
+from dragoman.nn.positions.union import PositionsConfig
 
 
 def _layers(layers: int, heads: int, feedforward: int, norm: str = "post") -> dict[str, Any]:
@@ -35,9 +43,18 @@ class ModelConfig(Config):
         "auto", description="tiny, small, base or big: values for all that is not set; auto: by the size of the corpus"
     )
     width: int = Field(256, ge=2, description="model width d: embeddings and layer inputs (paper: 512)")
-    encoder: TransformerConfig = Field(TransformerConfig(), description="the source side's layers")
-    decoder: TransformerConfig = Field(TransformerConfig(), description="the target side's layers")
-    positions: SinusoidalConfig = Field(SinusoidalConfig(), description="the position scheme of both sides")
+    encoder: EncoderConfig = Field(TransformerEncoderConfig(), description="what reads the source")
+    decoder: DecoderConfig = Field(TransformerDecoderConfig(), description="what writes the target")
+    positions: PositionsConfig | None = Field(
+        None,
+        description="the position scheme of both sides; null: sinusoidal for a Transformer, else none",
+        json_schema_extra={"kind": "sinusoidal"},
+    )
+    target_positions: PositionsConfig | None = Field(
+        None,
+        description="the target side's scheme where it is another; null: as `positions`",
+        json_schema_extra={"kind": "sinusoidal"},
+    )
     dropout: DropoutConfig = Field(DropoutConfig(), description="dropout rates; a number sets embedding and residual")
     tie_embeddings: bool = Field(True, description="source and target share one table (needs a shared vocabulary)")
     tie_projection: bool = Field(True, description="the vocabulary projection is the target's embedding table")
@@ -54,7 +71,7 @@ class ModelConfig(Config):
             raise ValueError(f"there is no preset '{preset}'; choose one of {', '.join(PRESETS)}")
         filled = {**PRESETS[preset], **values}
         for side in ("encoder", "decoder"):
-            if isinstance(filled[side], dict):
+            if isinstance(filled[side], dict) and filled[side].get("kind", "transformer") == "transformer":
                 filled[side] = {**PRESETS[preset][side], **filled[side]}
         if isinstance(filled["dropout"], dict):
             rate = PRESETS[preset]["dropout"]
@@ -67,12 +84,18 @@ class ModelConfig(Config):
         return {"embedding": value, "residual": value} if isinstance(value, int | float) else value
 
     @model_validator(mode="after")
-    def _check_heads(self) -> "ModelConfig":
-        for side in ("encoder", "decoder"):
-            heads = getattr(self, side).heads
-            if self.width % heads:
-                raise ValueError(f"model.{side}.heads={heads} does not divide model.width={self.width}")
+    def _can_be_built(self) -> "ModelConfig":
+        """Parts that do not go together are refused here, before any data are read: one layer is built, unfilled."""
+        one_layer = {"encoder": self.encoder.shallow(), "decoder": self.decoder.shallow()}
+        try:
+            with torch.device("meta"):
+                Seq2Seq(self.model_copy(update=one_layer), _FEW, _FEW)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
         return self
+
+
+_FEW = 8
 
 
 class Seq2Seq(nn.Module):
@@ -80,20 +103,27 @@ class Seq2Seq(nn.Module):
 
     def __init__(self, config: ModelConfig, source_size: int, target_size: int) -> None:
         super().__init__()
-        source = token_table(source_size, config.width)
-        target = source if config.tie_embeddings else token_table(target_size, config.width)
-        projection = Projection(
-            target.weight if config.tie_projection else token_table(target_size, config.width).weight
-        )
-        rate = config.dropout.embedding
-        read, write = (Embedding(table, Sinusoidal(config.positions, config.width), rate) for table in (source, target))
-        self.encoder = TransformerEncoder(config.encoder, read, config.width, config.dropout)
-        self.decoder = TransformerDecoder(config.decoder, write, projection, config.width, config.dropout)
-        for stack in (self.encoder.layers, self.decoder.layers):
-            for module in stack.modules():
-                if isinstance(module, nn.Linear):
-                    nn.init.xavier_uniform_(module.weight)
-                    nn.init.zeros_(module.bias)
+        width, rate = config.width, config.dropout.embedding
+        source = token_table(source_size, width)
+        target = source if config.tie_embeddings else token_table(target_size, width)
+        projection = Projection(target.weight if config.tie_projection else token_table(target_size, width).weight)
+        reading = _scheme(config.positions, config.encoder, "encoder")
+        writing = _scheme(config.target_positions or config.positions, config.decoder, "decoder")
+        if writing.needs_length:
+            raise ConfigError(
+                f"positions of kind {writing.kind} need the length of the whole text, which a decoder does not know: "  # type: ignore[attr-defined]
+                "choose another kind for target_positions"
+            )
+        read = Embedding(source, reading.embedded(width), rate)
+        write = Embedding(target, writing.embedded(width), rate)
+        with _naming("encoder"):
+            self.encoder = config.encoder.build(read, width, config.dropout, reading)
+        with _naming("decoder"):
+            self.decoder = config.decoder.build(write, projection, width, config.dropout, writing)
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                nn.init.zeros_(module.bias)
 
     def encode(self, tokens: Tensor, keep: Tensor) -> Memory:
         """tokens (B, S) int64, keep (B, S) bool → the memory that the decoder starts from."""
@@ -103,3 +133,24 @@ class Seq2Seq(nn.Module):
         """Teacher forcing: read source (B, S) and target inputs (B, T), give what follows each of the T tokens."""
         output, _ = self.decoder.step(inputs, self.decoder.start(self.encode(source, source_keep)))
         return output
+
+
+@contextmanager
+def _naming(side: str) -> Iterator[None]:
+    """Says on which side a part does not fit."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{side}: {error}") from None
+
+
+def _scheme(chosen: PositionScheme | None, family: Family, side: str) -> PositionScheme:
+    """The scheme of one side. Raises ConfigError for one that this family cannot use."""
+    if chosen is None:
+        return family.default_positions
+    if chosen.inside_attention and not family.attends_itself:
+        raise ConfigError(
+            f"positions of kind {chosen.kind} act inside self-attention, which a {family.kind} {side} does not have: "  # type: ignore[attr-defined]
+            "choose another kind"
+        )
+    return chosen

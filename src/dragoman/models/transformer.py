@@ -1,111 +1,164 @@
 """The Transformer's encoder and decoder (Vaswani et al. 2017)."""
 
-from typing import Literal
+from contextlib import nullcontext
+from typing import ClassVar, Literal
 
-import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from dragoman.base.config import Config
+from dragoman.base.errors import ConfigError
+from dragoman.models.family import DecoderFamily, EncoderFamily
 from dragoman.models.interface import Memory, Output, State, Tree
-from dragoman.nn.attention import MultiHeadAttention, recording
+from dragoman.nn.attention.interface import Attention, AttentionSizes
+from dragoman.nn.attention.recording import mean_over_heads, recording
+from dragoman.nn.attention.soft import SoftAttentionConfig
+from dragoman.nn.attention.union import SelfAttentionConfig, SourceAttentionConfig
+from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, Projection
 from dragoman.nn.feedforward import Activation, FeedForward
-from dragoman.nn.mask import Mask
+from dragoman.nn.mask import Causal, Mask
+from dragoman.nn.normalisation import LayerNormConfig, NormConfig
+from dragoman.nn.positions.scheme import PositionScheme
+from dragoman.nn.positions.sinusoidal import SinusoidalConfig
 from dragoman.nn.residual import NormOrder, Residual, final_norm
+from dragoman.text.special import PAD
 
 
-class DropoutConfig(Config):
-    """Rates of dropout, by place. A bare number in YAML sets `embedding` and `residual`."""
-
-    embedding: float = Field(0.1, ge=0, lt=1, description="rate on the sum of token and position (share)")
-    residual: float = Field(0.1, ge=0, lt=1, description="rate on every sublayer's result (share)")
-    attention: float = Field(0.0, ge=0, lt=1, description="rate on attention weights after the softmax (share)")
-    feedforward: float = Field(0.0, ge=0, lt=1, description="rate after the feed-forward activation (share)")
-
-
-class TransformerConfig(Config):
-    """A stack of Transformer layers, for an encoder or a decoder."""
+class _Layers(Config):
+    """What encoder and decoder have in common."""
 
     kind: Literal["transformer"] = "transformer"
     layers: int = Field(6, ge=1, description="number of layers N (paper: 6)")
     heads: int = Field(8, ge=1, description="attention heads h; must divide the model width (paper: 8)")
+    attention: SelfAttentionConfig = Field(SoftAttentionConfig(), description="how tokens attend one another")
     feedforward: int = Field(2048, ge=1, description="inner width of the feed-forward network d_ff (paper: 2048)")
-    activation: Activation = Field("relu", description="feed-forward activation, relu (paper) or gelu")
-    norm: NormOrder = Field("post", description="where LayerNorm stands: post (paper) or pre")
+    activation: Activation = Field("relu", description="feed-forward activation: relu (paper), gelu or swiglu")
+    norm: NormOrder = Field("post", description="where the norm stands: post (paper) or pre")
+    normalisation: NormConfig = Field(LayerNormConfig(), description="what the norm is")
+    residual: bool = Field(True, description="residual connections; false: none, for ablation")
+
+    def around(self, width: int, dropout: DropoutConfig) -> Residual:
+        """What stands around one sublayer."""
+        return Residual(width, self.norm, self.normalisation, dropout.residual, self.residual)
+
+    def within(self, width: int, dropout: DropoutConfig) -> FeedForward:
+        """One layer's feed-forward network."""
+        return FeedForward(width, self.feedforward, self.activation, dropout.feedforward)
+
+    def sizes(self, width: int, dropout: DropoutConfig) -> AttentionSizes:
+        """Of every attention in the stack."""
+        return AttentionSizes(width, width, width, self.heads, dropout.attention)
+
+
+class TransformerEncoderConfig(_Layers, EncoderFamily):
+    """A stack of Transformer layers that reads."""
+
+    default_positions: ClassVar[PositionScheme] = SinusoidalConfig()
+    attends_itself: ClassVar[bool] = True
+
+    def build(
+        self, embedding: Embedding, width: int, dropout: DropoutConfig, positions: PositionScheme
+    ) -> "TransformerEncoder":
+        """Embeddings and layers."""
+        return TransformerEncoder(self, embedding, width, dropout, positions)
+
+
+class TransformerDecoderConfig(_Layers, DecoderFamily):
+    """A stack of Transformer layers that writes."""
+
+    default_positions: ClassVar[PositionScheme] = SinusoidalConfig()
+    attends_itself: ClassVar[bool] = True
+
+    cross_attention: SourceAttentionConfig = Field(SoftAttentionConfig(), description="how tokens attend the source")
+
+    def build(
+        self,
+        embedding: Embedding,
+        projection: Projection,
+        width: int,
+        dropout: DropoutConfig,
+        positions: PositionScheme,
+    ) -> "TransformerDecoder":
+        """Embeddings, layers and the vocabulary projection."""
+        return TransformerDecoder(self, embedding, projection, width, dropout, positions)
 
 
 class EncoderLayer(nn.Module):
     """Self-attention and a feed-forward network, each inside a residual connection."""
 
-    def __init__(self, config: TransformerConfig, width: int, dropout: DropoutConfig) -> None:
+    def __init__(
+        self, config: TransformerEncoderConfig, width: int, dropout: DropoutConfig, positions: PositionScheme
+    ) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(width, config.heads, dropout.attention)
-        self.feedforward = FeedForward(width, config.feedforward, config.activation, dropout.feedforward)
-        self.around_attention = Residual(width, config.norm, dropout.residual)
-        self.around_feedforward = Residual(width, config.norm, dropout.residual)
+        self.self_attention = _checked(config.attention.build(config.sizes(width, dropout), positions), width)
+        self.feedforward = config.within(width, dropout)
+        self.around_attention = config.around(width, dropout)
+        self.around_feedforward = config.around(width, dropout)
 
-    def forward(self, states: Tensor, mask: Mask) -> Tensor:
+    def forward(self, states: Tensor, padding: Mask, keep: Tensor) -> Tensor:
         """(B, S, d) → (B, S, d)."""
-
-        def attend(states: Tensor) -> Tensor:
-            return self.self_attention(states, *self.self_attention.keys_and_values(states), mask)  # type: ignore[no-any-return]
-
-        states = self.around_attention(states, attend)
-        return self.around_feedforward(states, self.feedforward)  # type: ignore[no-any-return]
+        states = self.around_attention(states, lambda states: self.self_attention.encode(states, padding), keep)
+        return self.around_feedforward(states, lambda states: self.feedforward(states, keep), keep)  # type: ignore[no-any-return]
 
 
 class TransformerEncoder(nn.Module):
     """Embeddings and N encoder layers; keeps the `Encoder` promise."""
 
-    def __init__(self, config: TransformerConfig, embedding: Embedding, width: int, dropout: DropoutConfig) -> None:
+    def __init__(
+        self,
+        config: TransformerEncoderConfig,
+        embedding: Embedding,
+        width: int,
+        dropout: DropoutConfig,
+        positions: PositionScheme,
+    ) -> None:
         super().__init__()
         self.embedding = embedding
-        self.layers = nn.ModuleList(EncoderLayer(config, width, dropout) for _ in range(config.layers))
-        self.norm = final_norm(width, config.norm)
+        self.layers = nn.ModuleList(EncoderLayer(config, width, dropout, positions) for _ in range(config.layers))
+        self.norm = final_norm(width, config.norm, config.normalisation)
 
     def forward(self, tokens: Tensor, keep: Tensor) -> Memory:
         """tokens (B, S) int64, keep (B, S) bool → states (B, S, d)."""
-        mask = Mask.padding(keep)
-        states = self.embedding(tokens)
+        padding = Mask.padding(keep)
+        states = self.embedding(tokens, keep=keep)
         for layer in self.layers:
-            states = layer(states, mask)
-        return Memory(self.norm(states), keep)
+            states = layer(states, padding, keep)
+        return Memory(self.norm(states, keep), keep)
 
 
 class DecoderLayer(nn.Module):
     """Masked self-attention, attention over the memory, and a feed-forward network, each inside a residual."""
 
-    def __init__(self, config: TransformerConfig, width: int, dropout: DropoutConfig) -> None:
+    def __init__(
+        self, config: TransformerDecoderConfig, width: int, dropout: DropoutConfig, positions: PositionScheme
+    ) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(width, config.heads, dropout.attention)
-        self.cross_attention = MultiHeadAttention(width, config.heads, dropout.attention)
-        self.feedforward = FeedForward(width, config.feedforward, config.activation, dropout.feedforward)
-        self.around_self_attention = Residual(width, config.norm, dropout.residual)
-        self.around_cross_attention = Residual(width, config.norm, dropout.residual)
-        self.around_feedforward = Residual(width, config.norm, dropout.residual)
+        sizes = config.sizes(width, dropout)
+        self.self_attention = _checked(config.attention.build(sizes, positions), width)
+        self.cross_attention = _checked(config.cross_attention.build(sizes), width)
+        self.feedforward = config.within(width, dropout)
+        self.around_self_attention = config.around(width, dropout)
+        self.around_cross_attention = config.around(width, dropout)
+        self.around_feedforward = config.around(width, dropout)
 
     def forward(
-        self,
-        states: Tensor,
-        cache: tuple[Tensor, Tensor] | None,
-        memory: tuple[Tensor, Tensor],
-        causal: Mask | None,
-        padding: Mask,
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """states (R, T, d), cached keys and values (R, h, t, d/h), the memory's (B, h, S, d/h) → states, cache."""
-        seen: list[tuple[Tensor, Tensor]] = []
+        self, states: Tensor, cache: Tree, memory: Tree, causal: Causal, padding: Mask, keep: Tensor | None
+    ) -> tuple[Tensor, Tree]:
+        """states (R, T, d), what self-attention cached of R rows, what cross-attention holds of B → states, cache."""
+        seen: list[Tree] = []
 
         def attend_self(states: Tensor) -> Tensor:
-            keys, values = self.self_attention.keys_and_values(states)
-            if cache is not None:
-                keys, values = torch.cat((cache[0], keys), 2), torch.cat((cache[1], values), 2)
-            seen.append((keys, values))
-            return self.self_attention(states, keys, values, causal)  # type: ignore[no-any-return]
+            states, after = self.self_attention.extend(states, cache, causal, keep)
+            seen.append(after)
+            return states
 
-        states = self.around_self_attention(states, attend_self)
-        states = self.around_cross_attention(states, lambda states: self.cross_attention(states, *memory, padding))
-        return self.around_feedforward(states, self.feedforward), seen[0]
+        def attend_source(states: Tensor) -> Tensor:
+            return self.cross_attention.look(states, memory, padding, keep)
+
+        states = self.around_self_attention(states, attend_self, keep)
+        states = self.around_cross_attention(states, attend_source, keep)
+        return self.around_feedforward(states, lambda states: self.feedforward(states, keep), keep), seen[0]
 
 
 class TransformerDecoder(nn.Module):
@@ -113,43 +166,51 @@ class TransformerDecoder(nn.Module):
 
     def __init__(
         self,
-        config: TransformerConfig,
+        config: TransformerDecoderConfig,
         embedding: Embedding,
         projection: Projection,
         width: int,
         dropout: DropoutConfig,
+        positions: PositionScheme,
     ) -> None:
         super().__init__()
         self.embedding = embedding
-        self.layers = nn.ModuleList(DecoderLayer(config, width, dropout) for _ in range(config.layers))
-        self.norm = final_norm(width, config.norm)
+        self.layers = nn.ModuleList(DecoderLayer(config, width, dropout, positions) for _ in range(config.layers))
+        self.norm = final_norm(width, config.norm, config.normalisation)
         self.projection = projection
 
     def start(self, memory: Memory, attention: bool = False) -> State:
-        """Project the memory once to every layer's keys and values.
+        """Project the memory once for every layer.
 
         attention: `step` also gives the last layer's cross-attention, averaged over its heads.
         """
-        layers = [layer.cross_attention.keys_and_values(memory.states) for layer in self.layers]  # type: ignore[union-attr,operator]
+        padding = Mask.padding(memory.keep)
+        layers = [layer.cross_attention.memorise(memory.states, padding) for layer in self.layers]  # type: ignore[union-attr,operator]
         cache: Tree = [None] * len(self.layers)
-        return State(memory={"keep": memory.keep, "layers": layers}, cache=cache, attention=attention)
+        limit = self.embedding.positions.limit
+        return State({"keep": memory.keep, "layers": layers}, cache, attention=attention, limit=limit)
 
     def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
         """Read tokens (R, T) after `state.position` others."""
-        length = tokens.size(1)
-        causal = Mask.causal(length, state.position + length, tokens.device)
+        rows, length = tokens.shape
+        causal = Causal(state.position, length, tokens.device)
         padding = Mask.padding(state.memory["keep"])
+        keep = tokens != PAD if self.training else None
         states = self.embedding(tokens, state.position)
         cache: list[Tree] = []
-        attention = None
-        for layer, memory, seen in zip(self.layers, state.memory["layers"], state.cache, strict=True):
-            if state.attention and len(cache) == len(self.layers) - 1:
-                with recording() as weights:
-                    states, seen = layer(states, seen, memory, causal, padding)
-                folded = weights[layer.cross_attention][0]  # type: ignore[index]  # (B, heads, K·T, S)
-                attention = folded.mean(1).view(*tokens.shape, -1)
-            else:
-                states, seen = layer(states, seen, memory, causal, padding)
-            cache.append(seen)
-        output = Output(self.norm(states), self.projection, attention=attention)
-        return output, State(state.memory, cache, state.position + length, state.width, state.attention)
+        with recording() if state.attention else nullcontext() as weights:
+            for layer, memory, seen in zip(self.layers, state.memory["layers"], state.cache, strict=True):
+                states, seen = layer(states, seen, memory, causal, padding, keep)
+                cache.append(seen)
+        attention = None if weights is None else mean_over_heads(weights, layer.cross_attention, rows)  # type: ignore[arg-type]
+        return Output(self.norm(states, keep), self.projection, attention), state.after(length, cache)
+
+
+def _checked(attention: Attention, width: int) -> Attention:
+    """The same attention, if a residual connection fits around it."""
+    if attention.output_width != width:
+        raise ConfigError(
+            f"heads give {attention.output_width} numbers, but a layer of width {width} needs as many as that: set "
+            "combine=project, or value_width and heads so that they fit"
+        )
+    return attention

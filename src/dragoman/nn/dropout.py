@@ -1,10 +1,24 @@
 """Dropout whose masks are cheap on a CPU: one random byte an element instead of one Bernoulli draw."""
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
+from dragoman.base.config import Config
+
 _LEVELS = 256
+
+
+class DropoutConfig(Config):
+    """Rates of dropout, by place. A bare number in YAML sets `embedding` and `residual`."""
+
+    embedding: float = Field(0.1, ge=0, lt=1, description="rate on the sum of token and position (share)")
+    residual: float = Field(
+        0.1, ge=0, lt=1, description="rate on every sublayer's result, and between recurrent layers (share)"
+    )
+    attention: float = Field(0.0, ge=0, lt=1, description="rate on attention weights after the softmax (share)")
+    feedforward: float = Field(0.0, ge=0, lt=1, description="rate after the feed-forward activation (share)")
 
 
 class Dropout(nn.Module):

@@ -5,22 +5,25 @@ from math import sqrt
 from torch import Tensor, nn
 
 from dragoman.nn.dropout import Dropout
-from dragoman.nn.positions import Sinusoidal
+from dragoman.nn.positions.scheme import Positions
 
 
 class Embedding(nn.Module):
     """Token vectors scaled by √d (Vaswani et al. 2017, section 3.4), positions joined to them, dropout."""
 
-    def __init__(self, tokens: nn.Embedding, positions: Sinusoidal, dropout: float) -> None:
+    def __init__(self, tokens: nn.Embedding, positions: Positions, dropout: float) -> None:
         super().__init__()
         self.tokens = tokens
         self.positions = positions
         self.dropout = Dropout(dropout)
         self.scale = sqrt(tokens.embedding_dim)
 
-    def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
-        """tokens (B, T) int64, the first standing at position `start` → (B, T, d)."""
-        return self.dropout(self.positions.embed(self.tokens(tokens) * self.scale, start))  # type: ignore[no-any-return]
+    def forward(self, tokens: Tensor, start: int = 0, keep: Tensor | None = None) -> Tensor:
+        """tokens (B, T) int64, the first standing at position `start` → (B, T, d).
+
+        keep: (B, T) bool, False at padding; needed where the length of the whole text counts.
+        """
+        return self.dropout(self.positions.embed(self.tokens(tokens) * self.scale, start, keep))  # type: ignore[no-any-return]
 
 
 def token_table(size: int, width: int) -> nn.Embedding:

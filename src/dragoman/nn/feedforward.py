@@ -1,5 +1,6 @@
 """The position-wise feed-forward network."""
 
+from collections.abc import Callable
 from typing import Literal
 
 from torch import Tensor, nn
@@ -7,19 +8,32 @@ from torch.nn import functional
 
 from dragoman.nn.dropout import Dropout
 
-Activation = Literal["relu", "gelu"]
+Activation = Literal["relu", "gelu", "swiglu"]
+
+_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": functional.relu,
+    "gelu": functional.gelu,
+    "swiglu": functional.silu,
+}
 
 
 class FeedForward(nn.Module):
-    """FFN(x) = activation(xW₁ + b₁)W₂ + b₂ (Vaswani et al. 2017, equation 2); dropout after the activation."""
+    """FFN(x) = activation(xW₁ + b₁)W₂ + b₂ (Vaswani et al. 2017, equation 2); dropout after the activation.
+
+    swiglu: (swish(xW₁ + b₁) ⊙ (xW₃ + b₃))W₂ + b₂ (Shazeer 2020, equation 6, with biases).
+    """
 
     def __init__(self, width: int, inner: int, activation: Activation, dropout: float) -> None:
         super().__init__()
         self.inner = nn.Linear(width, inner)
         self.outer = nn.Linear(inner, width)
-        self.activation = functional.relu if activation == "relu" else functional.gelu
+        self.gate = nn.Linear(width, inner) if activation == "swiglu" else None
+        self.activation = _FUNCTIONS[activation]
         self.dropout = Dropout(dropout)
 
-    def forward(self, states: Tensor) -> Tensor:
-        """(…, d) → (…, d)."""
-        return self.outer(self.dropout(self.activation(self.inner(states))))  # type: ignore[no-any-return]
+    def forward(self, states: Tensor, keep: Tensor | None = None) -> Tensor:
+        """(…, d) → (…, d). keep: (…) bool, False at padding; not needed, every token stands for itself."""
+        hidden = self.activation(self.inner(states))
+        if self.gate is not None:
+            hidden = hidden * self.gate(states)
+        return self.outer(self.dropout(hidden))  # type: ignore[no-any-return]

@@ -40,3 +40,18 @@ class Mask:
     def has_empty_rows(self) -> bool:
         """Whether some query has no key at all."""
         return not bool(self.keep.any(-1).all())
+
+
+class Causal:
+    """`new` tokens behind `start` others, each of which attends itself and all before it.
+
+    The mask is made when it is first asked for: mechanisms that never compare all pairs must not pay for all pairs.
+    """
+
+    def __init__(self, start: int, new: int, device: torch.device) -> None:
+        self.start, self.new, self.device = start, new, device
+
+    @cached_property
+    def mask(self) -> Mask | None:
+        """Over all start + new keys; None where it hides nothing."""
+        return Mask.causal(self.new, self.start + self.new, self.device)

@@ -6,26 +6,38 @@ from typing import Literal
 from torch import Tensor, nn
 
 from dragoman.nn.dropout import Dropout
+from dragoman.nn.normalisation import NormConfig
 
 NormOrder = Literal["post", "pre"]
 
 
 class Residual(nn.Module):
-    """post-norm LN(x + drop(f(x))) (Vaswani et al. 2017) or pre-norm x + drop(f(LN(x))) (Xiong et al. 2020)."""
+    """post-norm LN(x + drop(f(x))) (Vaswani et al. 2017) or pre-norm x + drop(f(LN(x))) (Xiong et al. 2020).
 
-    def __init__(self, width: int, order: NormOrder, dropout: float) -> None:
+    connected: False leaves the `x +` out, for ablation.
+    """
+
+    def __init__(self, width: int, order: NormOrder, norm: NormConfig, dropout: float, connected: bool = True) -> None:
         super().__init__()
-        self.order = order
-        self.norm = nn.LayerNorm(width)
+        self.order, self.connected = order, connected
+        self.norm = norm.build(width)
         self.dropout = Dropout(dropout)
 
-    def forward(self, states: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """states (B, T, d) → (B, T, d); `sublayer` keeps the shape."""
+    def forward(self, states: Tensor, sublayer: Callable[[Tensor], Tensor], keep: Tensor | None = None) -> Tensor:
+        """states (B, T, d) → (B, T, d); `sublayer` keeps the shape. keep: (B, T) bool, False at padding."""
         if self.order == "post":
-            return self.norm(states + self.dropout(sublayer(states)))  # type: ignore[no-any-return]
-        return states + self.dropout(sublayer(self.norm(states)))  # type: ignore[no-any-return]
+            return self.norm(self._joined(states, self.dropout(sublayer(states))), keep)  # type: ignore[no-any-return]
+        return self._joined(states, self.dropout(sublayer(self.norm(states, keep))))
+
+    def _joined(self, states: Tensor, result: Tensor) -> Tensor:
+        return states + result if self.connected else result
 
 
-def final_norm(width: int, order: NormOrder) -> nn.Module:
-    """What a stack ends with: a LayerNorm after pre-norm layers, whose sum is not normalised, else nothing."""
-    return nn.LayerNorm(width) if order == "pre" else nn.Identity()
+class _Unchanged(nn.Module):
+    def forward(self, states: Tensor, keep: Tensor | None = None) -> Tensor:
+        return states
+
+
+def final_norm(width: int, order: NormOrder, norm: NormConfig) -> nn.Module:
+    """What a stack ends with: a norm after pre-norm layers, whose sum is not normalised, else nothing."""
+    return norm.build(width) if order == "pre" else _Unchanged()

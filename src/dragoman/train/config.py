@@ -64,6 +64,7 @@ class LoopConfig(Config):
     schedule: ScheduleConfig | None = Field(
         None,
         description="the learning rate over time; null: inverse_sqrt, with peak and warm-up for the model's width",
+        json_schema_extra={"kind": "inverse_sqrt"},
     )
     precision: Literal["auto", "float32", "bfloat16"] = Field(
         "auto",

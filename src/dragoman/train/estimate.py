@@ -8,7 +8,7 @@ from dragoman.base.errors import ResourceError
 from dragoman.base.log import info
 from dragoman.base.memory import available_memory
 from dragoman.models.build import Seq2Seq, count_parameters
-from dragoman.models.transformer import TransformerConfig
+from dragoman.models.footprint import evaluate, measure
 from dragoman.train.config import RunConfig
 from dragoman.train.decisions import Decisions
 
@@ -38,7 +38,7 @@ def check_memory(
     tokens = max(config.data.batch.tokens, longest)
     if config.text.subword.dropout:
         tokens = int(tokens * _LONGER_BY_DROPOUT)
-    need = activation_bytes(config, tokens, longest, model.decoder.projection.weight.size(0))
+    need = activation_bytes(model, tokens, longest, model.decoder.projection.weight.size(0))
     halvings = 0
     while fixed + need / 2**halvings > free and tokens / 2**halvings > longest:
         halvings += 1
@@ -47,15 +47,9 @@ def check_memory(
     decisions.make("halvings of all", 0, lambda: halvings)
 
 
-def activation_bytes(config: RunConfig, tokens: int, longest: int, vocabulary: int) -> int:
-    """An upper estimate of the bytes that a batch of `tokens` source and target tokens keeps for the backward pass."""
-    width = config.model.width
-
-    def layer(stack: TransformerConfig, attentions: int) -> int:
-        linear = attentions * 8 * width + 4 * stack.feedforward + 6 * width
-        weights = attentions * 4 * stack.heads * longest
-        return stack.layers * (linear + weights)
-
-    values = tokens * (layer(config.model.encoder, 1) + layer(config.model.decoder, 2) + 8 * width)
+def activation_bytes(model: Seq2Seq, tokens: int, longest: int, vocabulary: int) -> int:
+    """An estimate of the bytes that a batch of `tokens` source and target tokens keeps for the backward pass."""
+    footprint = measure(model, longest, training=True)
+    sentences = tokens / longest
     logits = min(tokens, _ROWS_OF_LOGITS) * vocabulary * _COPIES_OF_LOGITS
-    return (values + logits) * _FLOAT
+    return int(sentences * evaluate(footprint.training, longest)) + logits * _FLOAT

@@ -1,6 +1,7 @@
 """What training minimises: label-smoothed cross-entropy, fused with the vocabulary projection."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 from dragoman.base.config import Config
 from dragoman.data.batch import Batch
 from dragoman.models.seq2seq import Seq2Seq
+from dragoman.nn.auxiliary import collecting
 from dragoman.nn.embedding import Projection
 
 # Rows whose logits exist at one time: large enough for an efficient matrix product, small enough for the cache.
@@ -31,11 +33,16 @@ class ObjectiveConfig(Config):
 
 @dataclass(frozen=True)
 class Loss:
-    """Sums over a batch: total (scalar, differentiable), its cross-entropy part (nats), and the tokens to divide by."""
+    """Sums over a batch: total (scalar, differentiable), its cross-entropy part (nats), and the tokens to divide by.
+
+    auxiliary: means of what modules add to the loss, by name, without their weights. counts: what modules count.
+    """
 
     total: Tensor
     cross_entropy: float
     tokens: int
+    auxiliary: Mapping[str, float] = field(default_factory=dict)
+    counts: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 class Objective:
@@ -50,14 +57,18 @@ class Objective:
 
     def __call__(self, model: Seq2Seq, batch: Batch) -> Loss:
         """Teacher forcing on one batch."""
-        output = model(batch.source, batch.source_keep, batch.inputs)
+        with collecting() as auxiliary:
+            output = model(batch.source, batch.source_keep, batch.inputs)
         hidden = output.hidden[batch.target_keep]
         labels = batch.labels[batch.target_keep]
         assert isinstance(output.project, Projection)
         total, cross_entropy = projected_cross_entropy(
             hidden, output.project.weight, labels, self.smoothing, self.prior
         )
-        return Loss(total, float(cross_entropy), batch.target_tokens)
+        penalty, means = auxiliary.penalty()
+        return Loss(
+            total + penalty * batch.target_tokens, float(cross_entropy), batch.target_tokens, means, auxiliary.counts
+        )
 
 
 def projected_cross_entropy(

@@ -1,37 +1,43 @@
-"""Position schemes: how a model knows where in the sentence a token stands."""
+"""Sines and cosines of falling frequency."""
 
 from typing import Literal
 
 import torch
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 
-from dragoman.base.config import Config
+from dragoman.nn.positions.absolute import AbsoluteScheme, Encoding
+
+_FIRST_LENGTH = 512
 
 
-class SinusoidalConfig(Config):
-    """Fixed sines and cosines added to the embeddings (Vaswani et al. 2017, section 3.5)."""
+class SinusoidalConfig(AbsoluteScheme):
+    """Fixed sines and cosines for any length (Vaswani et al. 2017, section 3.5)."""
 
     kind: Literal["sinusoidal"] = "sinusoidal"
     base: float = Field(10000.0, gt=1, description="base of the wavelengths (no unit; the paper's value)")
 
+    def encoding(self, width: int) -> "Sinusoidal":
+        """The table of sines and cosines."""
+        return Sinusoidal(width, self.base)
 
-class Sinusoidal(nn.Module):
-    """PE(pos, 2i) = sin(pos / base^(2i/d)), PE(pos, 2i+1) = cos(the same); any length."""
 
-    def __init__(self, config: SinusoidalConfig, width: int) -> None:
-        super().__init__()
-        self.base, self.width = config.base, width
+class Sinusoidal(Encoding):
+    """PE(pos, 2i) = sin(pos / base^(2i/d)), PE(pos, 2i+1) = cos(the same)."""
+
+    def __init__(self, width: int, base: float = 10000.0) -> None:
+        super().__init__(width)
+        self.base = base
         self.table: Tensor
-        self.register_buffer("table", sinusoids(512, width, config.base), persistent=False)
+        self.register_buffer("table", sinusoids(_FIRST_LENGTH, width, base), persistent=False)
 
-    def embed(self, embeddings: Tensor, start: int) -> Tensor:
-        """Add the encodings of positions start … start+T−1 to embeddings (…, T, d)."""
-        end = start + embeddings.size(-2)
+    def forward(self, start: int, length: int, keep: Tensor | None = None) -> Tensor:
+        """(length, width); the table grows as far as it is asked for."""
+        end = start + length
         if end > self.table.size(0):
             with torch.inference_mode(False):  # a table made while translating must serve training too
                 self.table = sinusoids(2 * end, self.width, self.base).to(self.table.device)
-        return embeddings + self.table[start:end].to(embeddings.dtype)
+        return self.table[start:end]
 
 
 def sinusoids(length: int, width: int, base: float = 10000.0) -> Tensor:

@@ -1,0 +1,87 @@
+"""What modules tell the training objective beside the model's output: penalties, decisions, counts.
+
+A module deep inside a model asks `collector()`; where nobody collects, as in translation, it computes nothing.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """A sum (scalar, differentiable), the count to divide it by, and its weight in the loss."""
+
+    total: Tensor
+    count: Tensor | float
+    weight: float
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What was sampled for (R, T) target positions, each tensor summed over the decisions made at a position.
+
+    log_probability: of what was sampled, and entropy: of the distribution (nats), both differentiable; baseline: the
+    return that was expected, a learned guess; entropy_weight, baseline_weight: of these two in the loss.
+    """
+
+    log_probability: Tensor
+    entropy: Tensor
+    baseline: Tensor
+    entropy_weight: float
+    baseline_weight: float
+
+
+@dataclass
+class Auxiliary:
+    """What was collected. penalties and counts: by name; decisions: by module, one entry a call, in time's order."""
+
+    penalties: dict[str, list[Penalty]] = field(default_factory=dict)
+    decisions: dict[nn.Module, list[Decisions]] = field(default_factory=dict)
+    counts: dict[str, Tensor] = field(default_factory=dict)
+
+    def penalise(self, name: str, total: Tensor, count: Tensor | float, weight: float) -> None:
+        """Add weight · total / count to the loss of a target token."""
+        self.penalties.setdefault(name, []).append(Penalty(total, count, weight))
+
+    def decide(self, module: nn.Module, decisions: Decisions) -> None:
+        """Hand over what `module` sampled; calls for later positions come later."""
+        self.decisions.setdefault(module, []).append(decisions)
+
+    def count(self, name: str, counts: Tensor) -> None:
+        """Add to a vector of counts that is reported, such as the tokens that each expert read."""
+        counts = counts.detach()
+        self.counts[name] = self.counts[name] + counts if name in self.counts else counts
+
+    def penalty(self) -> tuple[Tensor | float, dict[str, float]]:
+        """The weighted sum of all means (scalar, differentiable) and each mean without its weight, by name."""
+        total: Tensor | float = 0.0
+        means = {}
+        for name, parts in self.penalties.items():
+            values = [part.total / max(float(part.count), 1.0) for part in parts]
+            total = total + sum(part.weight * value for part, value in zip(parts, values, strict=True))
+            means[name] = float(torch.stack([value.detach() for value in values]).mean())
+        return total, means
+
+
+_collector: ContextVar[Auxiliary | None] = ContextVar("auxiliary collector", default=None)
+
+
+@contextmanager
+def collecting() -> Iterator[Auxiliary]:
+    """While open, modules hand over what they have to tell."""
+    auxiliary = Auxiliary()
+    token = _collector.set(auxiliary)
+    try:
+        yield auxiliary
+    finally:
+        _collector.reset(token)
+
+
+def collector() -> Auxiliary | None:
+    """Where to tell it, or None."""
+    return _collector.get()

@@ -1,0 +1,76 @@
+"""Schemes with a vector for each position, and the two ways in which it joins the token's vector."""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from dragoman.nn.positions.scheme import Positions, PositionScheme
+
+
+class Encoding(nn.Module):
+    """One vector a position. limit: positions from here on have none; None where there is no end."""
+
+    limit: int | None = None
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+
+    def forward(self, start: int, length: int, keep: Tensor | None) -> Tensor:
+        """The vectors of positions start … start+length−1: (length, width), or (B, length, width) where they differ.
+
+        keep: (B, length) bool, True at tokens, or None where all are.
+        """
+        raise NotImplementedError
+
+
+class AbsoluteScheme(PositionScheme):
+    """The base of schemes with a vector for each position: they override `encoding`."""
+
+    join: Literal["add", "concatenate"] = Field(
+        "add",
+        description="add: to the token's vector; concatenate: behind it, and a learned matrix brings both back to d",
+    )
+    width: int | None = Field(
+        None, ge=1, description="width of a position's vector where it is concatenated; null: the model width d"
+    )
+
+    def encoding(self, width: int) -> Encoding:
+        """The module that gives the vectors."""
+        raise NotImplementedError
+
+    def embedded(self, width: int) -> Positions:
+        """Vectors joined to token vectors of `width`."""
+        if self.join == "add":
+            return Added(self.encoding(width))
+        return Concatenated(self.encoding(self.width or width), width)
+
+
+class Added(Positions):
+    """x + p (Vaswani et al. 2017, section 3.5)."""
+
+    def __init__(self, encoding: Encoding) -> None:
+        super().__init__()
+        self.encoding = encoding
+        self.limit = encoding.limit
+
+    def embed(self, embeddings: Tensor, start: int, keep: Tensor | None) -> Tensor:
+        """(B, T, d) → (B, T, d)."""
+        return embeddings + self.encoding(start, embeddings.size(-2), keep).to(embeddings.dtype)  # type: ignore[no-any-return]
+
+
+class Concatenated(Positions):
+    """W[x; p] + b, with W (d, d + width of p): deck 003's homework."""
+
+    def __init__(self, encoding: Encoding, width: int) -> None:
+        super().__init__()
+        self.encoding = encoding
+        self.limit = encoding.limit
+        self.back = nn.Linear(width + encoding.width, width)
+
+    def embed(self, embeddings: Tensor, start: int, keep: Tensor | None) -> Tensor:
+        """(B, T, d) → (B, T, d)."""
+        vectors = self.encoding(start, embeddings.size(-2), keep).to(embeddings.dtype)
+        return self.back(torch.cat((embeddings, vectors.expand(*embeddings.shape[:-1], -1)), -1))  # type: ignore[no-any-return]

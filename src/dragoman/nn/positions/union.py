@@ -1,0 +1,17 @@
+"""Every position scheme by its `kind`; a new one is a class in this folder and a line here."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from dragoman.nn.positions.scheme import PositionScheme
+from dragoman.nn.positions.sinusoidal import SinusoidalConfig
+
+
+class NoPositionsConfig(PositionScheme):
+    """No positions: recurrence, convolution or a causal mask must tell the order, or nothing does."""
+
+    kind: Literal["none"] = "none"
+
+
+PositionsConfig = Annotated[SinusoidalConfig | NoPositionsConfig, Field(discriminator="kind")]

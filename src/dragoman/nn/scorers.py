@@ -1,0 +1,157 @@
+"""Scorers: how well a key fits a query. Each serves multi-head attention and, with one head, a recurrent decoder."""
+
+from math import sqrt
+from typing import Annotated, Any, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from dragoman.base.config import Config
+from dragoman.base.errors import ConfigError
+
+
+class Scorer(nn.Module):
+    """Scores (B, h, …, T, S) of queries (B, h, …, T, d_q) and keys (B, h, …, S, d_k).
+
+    Heads are dimension 1; between them and the last two there may be dimensions of blocks. `prepare` is applied to
+    keys once, and what it gives is cached; a scorer that is a dot product overrides `fold`, any other `forward`.
+    """
+
+    is_dot_product: bool = True
+
+    def prepare(self, keys: Tensor) -> Tensor:
+        """What a cache holds of the keys (B, h, …, S, d_k): (B, h, …, S, any width)."""
+        return keys
+
+    def fold(self, queries: Tensor) -> Tensor:
+        """Queries whose plain dot product with the prepared keys is the score."""
+        raise NotImplementedError
+
+    def forward(self, queries: Tensor, prepared: Tensor) -> Tensor:
+        """(B, h, …, T, d_q) and prepared keys → (B, h, …, T, S)."""
+        return torch.matmul(self.fold(queries), prepared.transpose(-2, -1))
+
+
+class DotConfig(Config):
+    """q·k (Luong et al. 2015, "dot")."""
+
+    kind: Literal["dot"] = "dot"
+
+    def build(self, heads: int, query_width: int, key_width: int) -> Scorer:
+        """Widths are those of one head. Raises ConfigError when they differ."""
+        _same(self, query_width, key_width)
+        return Dot()
+
+
+class Dot(Scorer):
+    """q·k."""
+
+    def fold(self, queries: Tensor) -> Tensor:
+        """The queries themselves."""
+        return queries
+
+
+class ScaledDotConfig(Config):
+    """q·k/√d_k (Vaswani et al. 2017, equation 1)."""
+
+    kind: Literal["scaled_dot"] = "scaled_dot"
+
+    def build(self, heads: int, query_width: int, key_width: int) -> Scorer:
+        """Widths are those of one head. Raises ConfigError when they differ."""
+        _same(self, query_width, key_width)
+        return ScaledDot()
+
+
+class ScaledDot(Scorer):
+    """q·k/√d_k."""
+
+    def fold(self, queries: Tensor) -> Tensor:
+        """Scaling the queries touches fewer elements than scaling the scores for every S > d_k."""
+        return queries * (1 / sqrt(queries.size(-1)))
+
+
+class GeneralConfig(Config):
+    """qᵀWk, also called bilinear or multiplicative (Luong et al. 2015, "general"); widths may differ."""
+
+    kind: Literal["general"] = "general"
+
+    def build(self, heads: int, query_width: int, key_width: int) -> Scorer:
+        """Widths are those of one head."""
+        return General(heads, query_width, key_width)
+
+
+class General(Scorer):
+    """qᵀWk with W (h, d_q, d_k), one a head."""
+
+    def __init__(self, heads: int, query_width: int, key_width: int) -> None:
+        super().__init__()
+        self.weight = _matrices(heads, query_width, key_width)
+
+    def fold(self, queries: Tensor) -> Tensor:
+        """Wᵀq."""
+        return _each_head(queries, self.weight)
+
+
+class AdditiveConfig(Config):
+    """wᵀtanh(Uq + Vk) (Bahdanau et al. 2015, appendix A.1.2), also called concatenative; widths may differ."""
+
+    kind: Literal["additive"] = "additive"
+    width: int | None = Field(
+        None, ge=1, description="width of the hidden layer inside tanh, a head; null: the key's width"
+    )
+
+    def build(self, heads: int, query_width: int, key_width: int) -> Scorer:
+        """Widths are those of one head."""
+        return Additive(heads, query_width, key_width, self.width or key_width)
+
+
+class Additive(Scorer):
+    """wᵀtanh(Uq + Vk) with U (h, d_q, a), V (h, d_k, a), w (h, a)."""
+
+    is_dot_product = False
+
+    def __init__(self, heads: int, query_width: int, key_width: int, width: int) -> None:
+        super().__init__()
+        self.query = _matrices(heads, query_width, width)
+        self.key = _matrices(heads, key_width, width)
+        self.vector = nn.Parameter(torch.empty(heads, width))
+        bound = sqrt(3 / width)
+        nn.init.uniform_(self.vector, -bound, bound)
+
+    def prepare(self, keys: Tensor) -> Tensor:
+        """Vk."""
+        return _each_head(keys, self.key)
+
+    def forward(self, queries: Tensor, prepared: Tensor) -> Tensor:
+        """(B, h, …, T, d_q) and Vk (B, h, …, S, a) → (B, h, …, T, S)."""
+        hidden = torch.tanh(_each_head(queries, self.query).unsqueeze(-2) + prepared.unsqueeze(-3))
+        return _each_head(hidden, self.vector.unsqueeze(-1)).squeeze(-1)
+
+
+ScorerConfig = Annotated[
+    DotConfig | ScaledDotConfig | GeneralConfig | AdditiveConfig,
+    Field(discriminator="kind"),
+]
+
+
+def _same(config: Any, query_width: int, key_width: int) -> None:
+    if query_width != key_width:
+        raise ConfigError(
+            f"the {config.kind} scorer multiplies query and key, but they are {query_width} and {key_width} wide a "
+            "head: make the widths equal, or use scorer kind general or additive"
+        )
+
+
+def _matrices(heads: int, rows: int, columns: int) -> nn.Parameter:
+    """(heads, rows, columns), each matrix drawn as Glorot & Bengio 2010."""
+    weight = nn.Parameter(torch.empty(heads, rows, columns))
+    bound = sqrt(6 / (rows + columns))
+    nn.init.uniform_(weight, -bound, bound)
+    return weight
+
+
+def _each_head(vectors: Tensor, weight: Tensor) -> Tensor:
+    """(B, h, …, n, p) times (h, p, r) → (B, h, …, n, r)."""
+    blocks = [1] * (vectors.dim() - 4)
+    return torch.matmul(vectors, weight.view(weight.size(0), *blocks, *weight.shape[1:]))
