@@ -32,7 +32,7 @@ def changes(config: ModelConfig) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in given.items():
         if isinstance(value, dict):
-            found |= {f"{key}.{name}": inner for name, inner in value.items() if inner != plain[key][name]}
+            found |= {f"{key}.{name}": inner for name, inner in value.items() if inner != (plain[key] or {}).get(name)}
         elif value != plain[key]:
             found[key] = value
     return found
@@ -49,7 +49,7 @@ def changes(config: ModelConfig) -> dict[str, Any]:
         ({"dropout": 0.4}, {"dropout.embedding": 0.4, "dropout.residual": 0.4}),
         ({"dropout": 0}, {"dropout.embedding": 0, "dropout.residual": 0}),
         ({"tie_projection": False}, {"tie_projection": False}),
-        ({"positions": {"base": 500}}, {"positions.base": 500}),
+        ({"positions": {"base": 500}}, {"positions.kind": "sinusoidal", "positions.base": 500, "positions.join": "add"}),
     ],
 )
 def test_keys_override_a_preset_one_by_one(given: dict[str, Any], expected: dict[str, Any]) -> None:
