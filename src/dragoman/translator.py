@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import torch
 
+from dragoman.base.device import choose_device
 from dragoman.base.errors import ConfigError, DataError, ResourceError
 from dragoman.base.log import warn
 from dragoman.base.memory import available_memory, is_out_of_memory, keep_large_tensors_on_heap
@@ -74,7 +75,7 @@ class Translator:
         Raises ModelError for a folder that is none or is damaged, ConfigError for an unknown device.
         """
         keep_large_tensors_on_heap()
-        chosen = _device(device)
+        chosen = choose_device(device or "auto")
         return cls(load_model_folder(Path(folder), chosen), chosen)
 
     def translate(
@@ -298,22 +299,6 @@ class Translator:
             free, _ = torch.cuda.mem_get_info(self.device)
             return int(free + torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device))
         return available_memory()
-
-
-def _device(name: str | None) -> torch.device:
-    if name is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise ConfigError(f"there is no device '{name}': use cpu, cuda or cuda:N") from None
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise ConfigError(
-            f"device '{name}' is asked for, but {torch.cuda.device_count()} GPU(s) are usable here: use cpu"
-        )
-    if device.type not in ("cpu", "cuda"):
-        raise ConfigError(f"device '{name}' is not supported: use cpu, cuda or cuda:N")
-    return device
 
 
 def _penalty(value: float | str) -> dict[str, Any]:

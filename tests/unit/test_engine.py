@@ -6,11 +6,12 @@ import pytest
 import torch
 from torch import nn
 
+from dragoman.base.device import choose_device
 from dragoman.base.errors import ConfigError
 from dragoman.data.batch import Batch, collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.train.decisions import Decisions
-from dragoman.train.engine import Engine, choose_device, choose_precision
+from dragoman.train.engine import Engine, choose_precision
 from dragoman.train.objective import Objective, ObjectiveConfig
 
 SIZE, CPU = 30, torch.device("cpu")
@@ -108,7 +109,7 @@ def test_parts_of_a_step_have_masks_of_their_own(tmp_path: Path) -> None:
 def test_devices_that_are_not_there_are_config_errors() -> None:
     assert choose_device("cpu") == CPU
     for name in ("cuda:99", "nonsense", "meta"):
-        with pytest.raises(ConfigError, match=f"train.device.*'{name}'.*use .*cpu"):
+        with pytest.raises(ConfigError, match=f"device.*'{name}'.*use .*cpu"):
             choose_device(name)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from dragoman.base.errors import ConfigError, ResourceError
+from dragoman.base.errors import ResourceError
 from dragoman.base.log import warn
 from dragoman.base.memory import is_out_of_memory
 from dragoman.data.batch import Batch
@@ -95,24 +95,6 @@ class Engine:
             cross_entropy += loss.cross_entropy
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.clip or float("inf"))
         return StepResult(total / tokens, cross_entropy / tokens, float(norm), tokens)
-
-
-def choose_device(name: str) -> torch.device:
-    """The device a config names; `auto` is the first GPU, or the CPU. Raises ConfigError for one that is not there."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        device = torch.device("meta")
-    if device.type not in ("cpu", "cuda"):
-        raise ConfigError(f"train.device: there is no device '{name}'; use auto, cpu, cuda or cuda:N")
-    try:
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
-        raise ConfigError(f"train.device: '{name}' cannot be used here ({reason}); use train.device=cpu") from None
-    return device
 
 
 def choose_precision(name: str, device: torch.device) -> torch.dtype:

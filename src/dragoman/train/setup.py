@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dragoman.base.device import choose_device
 from dragoman.base.errors import ConfigError
 from dragoman.base.files import atomic_write
 from dragoman.base.log import info
@@ -24,7 +25,7 @@ from dragoman.models.build import Seq2Seq, build_model, count_parameters, resolv
 from dragoman.train.average import ParameterAverage
 from dragoman.train.config import RunConfig
 from dragoman.train.decisions import Decisions
-from dragoman.train.engine import Engine, choose_device, choose_precision
+from dragoman.train.engine import Engine, choose_precision
 from dragoman.train.estimate import check_memory
 from dragoman.train.objective import Objective
 from dragoman.train.optimiser import build_optimiser
