@@ -3,7 +3,7 @@
 A module deep inside a model asks `collector()`; where nobody collects, as in translation, it computes nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -56,6 +56,23 @@ class Auxiliary:
         """Add to a vector of counts that is reported, such as the tokens that each expert read."""
         counts = counts.detach()
         self.counts[name] = self.counts[name] + counts if name in self.counts else counts
+
+    def absorb(self, calls: Sequence["Auxiliary"]) -> None:
+        """Take in what one text's parts, read one after another, have told.
+
+        A penalty of a module is then one mean over all parts, as if it had read them at once.
+        """
+        for name in dict.fromkeys(name for call in calls for name in call.penalties):
+            told = [call.penalties[name] for call in calls if name in call.penalties]
+            for parts in zip(*told, strict=True):  # one module's, or one layer's
+                total = torch.stack([part.total for part in parts]).sum()
+                count = sum((part.count for part in parts), 0.0)
+                self.penalties.setdefault(name, []).append(Penalty(total, count, parts[0].weight))
+        for call in calls:
+            for module, decisions in call.decisions.items():
+                self.decisions.setdefault(module, []).extend(decisions)
+            for name, counts in call.counts.items():
+                self.count(name, counts)
 
     def penalty(self) -> tuple[Tensor | float, dict[str, float]]:
         """The weighted sum of all means (scalar, differentiable) and each mean without its weight, by name."""

@@ -15,6 +15,7 @@ from dragoman.text.tokenizers import TextConfig
 from dragoman.train.objective import ObjectiveConfig
 from dragoman.train.optimiser import AdamConfig
 from dragoman.train.schedule import ScheduleConfig
+from dragoman.train.teacher import ConstantRatioConfig, TeacherRatioConfig
 
 Metric = Literal["bleu", "loss"]
 
@@ -60,6 +61,10 @@ class LoopConfig(Config):
     accumulate: int = Field(1, ge=1, description="batches whose gradients are added up for one update")
     clip: float | None = Field(1.0, gt=0, description="largest norm of the gradient of the mean loss; null: any")
     objective: ObjectiveConfig = Field(ObjectiveConfig(), description="the loss")
+    teacher_forcing: TeacherRatioConfig = Field(
+        ConstantRatioConfig(),
+        description="how often an input token is the reference instead of the model's own last output",
+    )
     optimiser: AdamConfig = Field(AdamConfig(), description="Adam's constants")
     schedule: ScheduleConfig | None = Field(
         None,
@@ -85,6 +90,11 @@ class LoopConfig(Config):
         limits = (self.max_steps, self.max_epochs, self.max_minutes)
         if not any(limits) and self.patience is None:
             raise ValueError("nothing ends this run: set max_steps, max_epochs, max_minutes or patience")
+        if self.teacher_forcing.needs_length and not any(limits):
+            raise ValueError(
+                "train.teacher_forcing of kind linear without steps must know how long the run is: set its steps, or "
+                "max_steps, max_epochs or max_minutes"
+            )
         if self.schedule is not None and self.schedule.needs_length and not any(limits):
             raise ValueError(
                 f"a {self.schedule.kind} schedule with warmup={self.schedule.warmup} must know how long the run is: "

@@ -54,14 +54,14 @@ class Engine:
         """The context in which the model runs at the engine's precision."""
         return torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32)
 
-    def step(self, step: int, batches: Sequence[Batch], learning_rate: float) -> StepResult:
-        """One update from `batches`. Raises ResourceError when even single pairs do not fit the memory."""
+    def step(self, step: int, batches: Sequence[Batch], learning_rate: float, teacher_ratio: float = 1.0) -> StepResult:
+        """One update from `batches`, see `Objective` for the ratio. Raises ResourceError when even single pairs do not fit the memory."""
         known = self.decisions.made("halvings", step) or self.decisions.made("halvings of all", 0) or 0
         halvings = known
         while True:
             parts = [part for batch in batches for part in _halved(batch, halvings)]
             try:
-                result = self._gradients(step, parts)
+                result = self._gradients(step, parts, teacher_ratio)
                 break
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
@@ -81,7 +81,7 @@ class Engine:
         self.optimiser.zero_grad(set_to_none=True)
         return result
 
-    def _gradients(self, step: int, parts: Sequence[Batch]) -> StepResult:
+    def _gradients(self, step: int, parts: Sequence[Batch], teacher_ratio: float) -> StepResult:
         self.optimiser.zero_grad(set_to_none=True)
         self.model.train()
         tokens = sum(part.target_tokens for part in parts)
@@ -89,7 +89,7 @@ class Engine:
         for index, part in enumerate(parts):
             torch.manual_seed(_mix(self.seed, step, index))
             with self.autocast():
-                loss = self.objective(self.model, part.to(self.device))
+                loss = self.objective(self.model, part.to(self.device), teacher_ratio)
             (loss.total / tokens).backward()  # type: ignore[no-untyped-call]
             total += float(loss.total.detach())
             cross_entropy += loss.cross_entropy

@@ -92,8 +92,9 @@ class _Loop:
         loader = Loader(self.dataset, plan, progress.batch, resampled, config.seed, progress.epoch)
         for batches in _grouped(iter(loader), config.accumulate):
             step = progress.step + 1
-            rate = self.schedule.rate(step, progress.horizon.progress_at(step), self.parts.config.model.width)
-            result = self.parts.engine.step(step, batches, rate)
+            done = progress.horizon.progress_at(step)
+            rate = self.schedule.rate(step, done, self.parts.config.model.width)
+            result = self.parts.engine.step(step, batches, rate, config.teacher_forcing.ratio(step, done))
             progress.watch.check(step, result)
             if self.parts.average is not None:
                 self.parts.average.update()

@@ -13,6 +13,7 @@ from dragoman.data.batch import Batch
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.auxiliary import collecting
 from dragoman.nn.embedding import Projection
+from dragoman.train.teacher import forward
 
 # Rows whose logits exist at one time: large enough for an efficient matrix product, small enough for the cache.
 _CHUNK_ROWS = 1024
@@ -55,10 +56,10 @@ class Objective:
         self.smoothing = config.label_smoothing
         self.prior = prior
 
-    def __call__(self, model: Seq2Seq, batch: Batch) -> Loss:
-        """Teacher forcing on one batch."""
+    def __call__(self, model: Seq2Seq, batch: Batch, teacher_ratio: float = 1.0) -> Loss:
+        """One batch. teacher_ratio: the share of input tokens that are the reference's, see `train.teacher`."""
         with collecting() as auxiliary:
-            output = model(batch.source, batch.source_keep, batch.inputs)
+            output = forward(model, batch, teacher_ratio)
         hidden = output.hidden[batch.target_keep]
         labels = batch.labels[batch.target_keep]
         assert isinstance(output.project, Projection)
