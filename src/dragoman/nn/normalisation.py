@@ -58,4 +58,61 @@ class RMSNorm(nn.RMSNorm):
         return super().forward(states)
 
 
-NormConfig = Annotated[LayerNormConfig | RMSNormConfig, Field(discriminator="kind")]
+class BatchNormConfig(Config):
+    """(x − μ)/√(σ² + ε) · gain + offset for each of the d numbers over all real tokens (Ioffe & Szegedy 2015).
+
+    Training takes mean μ and variance σ² of the batch, so the parts of an accumulated update are normalised apart and
+    do not give the gradient of one big batch. Translating takes running means, so a sentence does not depend on its
+    batch. `normalisation: {kind: batch}`.
+    """
+
+    kind: Literal["batch"] = "batch"
+    momentum: float = Field(0.1, gt=0, le=1, description="share of the newest batch in the running mean and variance")
+    epsilon: float = Field(1e-5, gt=0, description="ε, what keeps the root from zero")
+
+    def build(self, width: int) -> nn.Module:
+        """For vectors of `width`."""
+        return BatchNorm(self, width)
+
+
+class BatchNorm(nn.Module):
+    """torch's BatchNorm1d over the real tokens alone, as if the batch were packed.
+
+    The running mean and variance are buffers that a checkpoint stores. A batch of one token has no variance and is
+    normalised to the offset.
+    """
+
+    def __init__(self, config: BatchNormConfig, width: int) -> None:
+        super().__init__()
+        self.momentum, self.epsilon = config.momentum, config.epsilon
+        self.weight, self.bias = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))
+        self.running_mean: Tensor
+        self.running_var: Tensor
+        self.register_buffer("running_mean", torch.zeros(width))
+        self.register_buffer("running_var", torch.ones(width))
+
+    def forward(self, states: Tensor, keep: Tensor | None = None) -> Tensor:
+        """(…, d) → (…, d). keep: (…) bool, False at padding, which counts for nothing; None where all are real."""
+        precise = states.to(torch.promote_types(states.dtype, torch.float32))
+        mean, variance = self._of_batch(precise, keep) if self.training else (self.running_mean, self.running_var)
+        result = (precise - mean) * (variance + self.epsilon).rsqrt() * self.weight + self.bias
+        return result.to(states.dtype)
+
+    def _of_batch(self, states: Tensor, keep: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Mean and biased variance; the running ones move towards them, the variance without bias, as torch's."""
+        real = states.flatten(0, -2)
+        count: Tensor | float = float(len(real))
+        if keep is not None:
+            weight = keep.flatten()[:, None].to(states.dtype)
+            real, count = real * weight, weight.sum().clamp_min(1)
+        mean = real.sum(0) / count
+        distance = states.flatten(0, -2) - mean
+        squares = (distance.square() if keep is None else distance.square() * weight).sum(0)
+        with torch.no_grad():
+            unbiased = squares / (count - 1 if count > 1 else 1)
+            self.running_mean.lerp_(mean.to(self.running_mean.dtype), self.momentum)
+            self.running_var.lerp_(unbiased.to(self.running_var.dtype), self.momentum)
+        return mean, squares / count
+
+
+NormConfig = Annotated[LayerNormConfig | RMSNormConfig | BatchNormConfig, Field(discriminator="kind")]
