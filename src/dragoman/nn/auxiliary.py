@@ -6,7 +6,7 @@ A module deep inside a model asks `collector()`; where nobody collects, as in tr
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
@@ -14,21 +14,27 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Penalty:
-    """A sum (scalar, differentiable), the count to divide it by, and its weight in the loss."""
+    """A sum (scalar, differentiable), the count to divide it by, and its weight in the loss.
+
+    additive: the totals of a batch's parts add up to that of the whole.
+    """
 
     total: Tensor
     count: Tensor | float
     weight: float
+    additive: bool = False
 
 
 @dataclass(frozen=True)
 class Decisions:
     """What was sampled for (R, T) target positions, each tensor summed over the decisions made at a position.
 
-    log_probability: of what was sampled, and entropy: of the distribution (nats), both differentiable; baseline: the
-    return that was expected, a learned guess; entropy_weight, baseline_weight: of these two in the loss.
+    log_probability: of what was sampled, and entropy: of the distribution (nats), both differentiable; baseline: a
+    learned guess at the mean reward of the tokens from there on, differentiable; entropy_weight, baseline_weight: of
+    these two in the loss. name: what the log calls them.
     """
 
+    name: str
     log_probability: Tensor
     entropy: Tensor
     baseline: Tensor
@@ -44,9 +50,15 @@ class Auxiliary:
     decisions: dict[nn.Module, list[Decisions]] = field(default_factory=dict)
     counts: dict[str, Tensor] = field(default_factory=dict)
 
-    def penalise(self, name: str, total: Tensor, count: Tensor | float, weight: float) -> None:
-        """Add weight · total / count to the loss of a target token."""
-        self.penalties.setdefault(name, []).append(Penalty(total, count, weight))
+    def penalise(
+        self, name: str, total: Tensor, count: Tensor | float, weight: float, additive: bool = False
+    ) -> None:
+        """Add weight · total / count to the loss of a target token.
+
+        additive: weight · total is added to the loss of the whole batch instead, as the cross-entropy's sum is. Then
+        the parts of a batch give the gradient of the whole, whatever their counts.
+        """
+        self.penalties.setdefault(name, []).append(Penalty(total, count, weight, additive))
 
     def decide(self, module: nn.Module, decisions: Decisions) -> None:
         """Hand over what `module` sampled; calls for later positions come later."""
@@ -67,20 +79,21 @@ class Auxiliary:
             for parts in zip(*told, strict=True):  # one module's, or one layer's
                 total = torch.stack([part.total for part in parts]).sum()
                 count = sum((part.count for part in parts), 0.0)
-                self.penalties.setdefault(name, []).append(Penalty(total, count, parts[0].weight))
+                self.penalties.setdefault(name, []).append(replace(parts[0], total=total, count=count))
         for call in calls:
             for module, decisions in call.decisions.items():
                 self.decisions.setdefault(module, []).extend(decisions)
             for name, counts in call.counts.items():
                 self.count(name, counts)
 
-    def penalty(self) -> tuple[Tensor | float, dict[str, float]]:
-        """The weighted sum of all means (scalar, differentiable) and each mean without its weight, by name."""
+    def penalty(self, tokens: int) -> tuple[Tensor | float, dict[str, float]]:
+        """What to add to the summed loss of so many target tokens (scalar, differentiable), and means by name."""
         total: Tensor | float = 0.0
         means = {}
         for name, parts in self.penalties.items():
             values = [part.total / max(float(part.count), 1.0) for part in parts]
-            total = total + sum(part.weight * value for part, value in zip(parts, values, strict=True))
+            for part, value in zip(parts, values, strict=True):
+                total = total + part.weight * (part.total if part.additive else value * tokens)
             means[name] = float(torch.stack([value.detach() for value in values]).mean())
         return total, means
 

@@ -13,6 +13,7 @@ from dragoman.data.batch import Batch
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.auxiliary import collecting
 from dragoman.nn.embedding import Projection
+from dragoman.train.reinforce import credit
 from dragoman.train.teacher import forward
 
 # Rows whose logits exist at one time: large enough for an efficient matrix product, small enough for the cache.
@@ -49,6 +50,9 @@ class Loss:
 class Objective:
     """Returns summed losses, so that accumulated parts and ranks add up to one big batch.
 
+    What modules sampled is rewarded with minus the very loss that is minimised, smoothing included: so the gradient is
+    an unbiased estimate of that of the expected loss.
+
     prior: (V,) probabilities u for the smoothing term; None means uniform.
     """
 
@@ -63,13 +67,16 @@ class Objective:
         hidden = output.hidden[batch.target_keep]
         labels = batch.labels[batch.target_keep]
         assert isinstance(output.project, Projection)
-        total, cross_entropy = projected_cross_entropy(
-            hidden, output.project.weight, labels, self.smoothing, self.prior
+        total, cross_entropy, losses = _ProjectedCrossEntropy.apply(  # type: ignore[no-untyped-call]
+            hidden, output.project.weight, labels, self.smoothing, self.prior, bool(auxiliary.decisions)
         )
-        penalty, means = auxiliary.penalty()
-        return Loss(
-            total + penalty * batch.target_tokens, float(cross_entropy), batch.target_tokens, means, auxiliary.counts
-        )
+        penalty, means = auxiliary.penalty(batch.target_tokens)
+        if auxiliary.decisions:
+            rewards = torch.zeros(batch.labels.shape, device=losses.device)
+            rewards[batch.target_keep] = -losses
+            credited = credit(auxiliary.decisions, rewards, batch.target_keep)
+            penalty, means = penalty + credited.total, {**means, **credited.means}
+        return Loss(total + penalty, float(cross_entropy), batch.target_tokens, means, auxiliary.counts)
 
 
 def projected_cross_entropy(
@@ -80,14 +87,23 @@ def projected_cross_entropy(
     hidden (N, d), weight (V, d), labels (N,) int64, prior (V,) or None for uniform. The gradient is made in the forward
     pass, chunk by chunk, so that (N, V) logits never exist as a whole.
     """
-    return _ProjectedCrossEntropy.apply(hidden, weight, labels, smoothing, prior)  # type: ignore[no-any-return,no-untyped-call]
+    total, plain, _ = _ProjectedCrossEntropy.apply(hidden, weight, labels, smoothing, prior, False)  # type: ignore[no-untyped-call]
+    return total, plain
 
 
 class _ProjectedCrossEntropy(torch.autograd.Function):
+    """The sums of `projected_cross_entropy` and, where asked for, each token's smoothed loss (N,), detached."""
+
     @staticmethod
     def forward(
-        context: Any, hidden: Tensor, weight: Tensor, labels: Tensor, smoothing: float, prior: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
+        context: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        labels: Tensor,
+        smoothing: float,
+        prior: Tensor | None,
+        each: bool,
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
         differentiate = any(context.needs_input_grad)
         kind = _product_type(hidden)
         states, table = hidden.to(kind), weight.to(kind)
@@ -97,6 +113,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         spread = weight.mean(0) if prior is None else (prior[:, None] * weight).sum(0)
         total = -smoothing * (rows_sum * spread).sum()
         cross_entropy = torch.zeros_like(total)
+        each_loss = -smoothing * (hidden.float() * spread).sum(1) if each else None
         hidden_gradient = torch.empty_like(states) if differentiate else None
         weight_gradient = torch.zeros_like(weight) if differentiate else None
         for start in range(0, len(labels), _CHUNK_ROWS):
@@ -109,6 +126,8 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             label_probabilities = probabilities.gather(1, target)
             losses = -label_probabilities.float().clamp_min(_SMALLEST).log()
             cross_entropy += losses.sum()
+            if each_loss is not None:
+                each_loss[rows] += (losses + smoothing * label_logits)[:, 0]
             if smoothing:
                 total += smoothing * label_logits.sum()
             if hidden_gradient is None or weight_gradient is None:
@@ -126,14 +145,14 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             else:
                 weight_gradient.addr_(prior, rows_sum, alpha=-smoothing)
         context.save_for_backward(hidden_gradient, weight_gradient)
-        context.mark_non_differentiable(cross_entropy)
-        return total, cross_entropy
+        context.mark_non_differentiable(cross_entropy, *(() if each_loss is None else (each_loss,)))
+        return total, cross_entropy, each_loss
 
     @staticmethod
-    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, None, None, None]:
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, None, None, None, None]:
         hidden_gradient, weight_gradient = context.saved_tensors
         scale = gradients[0]
-        return (hidden_gradient * scale.to(hidden_gradient.dtype)), (weight_gradient * scale), None, None, None
+        return (hidden_gradient * scale.to(hidden_gradient.dtype)), (weight_gradient * scale), None, None, None, None
 
 
 def _product_type(hidden: Tensor) -> torch.dtype:
