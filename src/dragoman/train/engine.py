@@ -49,6 +49,8 @@ class Engine:
     ) -> None:
         self.model, self.objective, self.optimiser, self.decisions = model, objective, optimiser, decisions
         self.device, self.precision, self.clip, self.seed = device, precision, clip, seed
+        stored = model.state_dict(keep_vars=True).values()
+        self._statistics = [tensor for tensor in stored if not isinstance(tensor, nn.Parameter)]
 
     def autocast(self) -> AbstractContextManager[object]:
         """The context in which the model runs at the engine's precision."""
@@ -56,6 +58,7 @@ class Engine:
 
     def step(self, step: int, batches: Sequence[Batch], learning_rate: float, teacher_ratio: float = 1.0) -> StepResult:
         """One update from `batches`, see `Objective` for the ratio. Raises ResourceError when even single pairs do not fit the memory."""
+        statistics = [tensor.clone() for tensor in self._statistics]
         known = self.decisions.made("halvings", step) or self.decisions.made("halvings of all", 0) or 0
         halvings = known
         while True:
@@ -71,6 +74,8 @@ class Engine:
                         f"not enough memory for a single pair at step {step}: lower data.cleaning's length limits or "
                         "the model's size"
                     ) from None
+            for tensor, before in zip(self._statistics, statistics, strict=True):
+                tensor.copy_(before)  # a resumed run does not repeat the part that failed
             halvings += 1
             warn(f"step {step} does not fit the memory; its batches are cut into {2**halvings} parts")
         if halvings != known:

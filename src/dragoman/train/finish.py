@@ -2,6 +2,7 @@
 
 from dragoman.base.log import info
 from dragoman.checkpoint.average import average_parameters
+from dragoman.checkpoint.folder import model_parameters
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.train.average import load
 from dragoman.train.progress import Progress
@@ -15,7 +16,7 @@ def choose_final(parts: Parts, progress: Progress) -> Validation:
     assert progress.best_step is not None
     best = parts.store.checkpoint_folder(progress.best_step)
     parameters, _ = load_tensors(best / "model.safetensors")
-    load(dict(parts.model.named_parameters()), parameters)
+    load(model_parameters(parts.model), parameters)
     validation = parts.validator.run(parts.engine)
     step = progress.best_step
     steps: tuple[int, ...] = ()
@@ -26,7 +27,7 @@ def choose_final(parts: Parts, progress: Progress) -> Validation:
     paths = paths[-config.average.count :] if config.average.count else []
     if len(paths) > 1:
         mean = average_parameters(paths)
-        load(dict(parts.model.named_parameters()), mean)
+        load(model_parameters(parts.model), mean)
         averaged = parts.validator.run(parts.engine)
         info(
             f"Mean of {len(paths)} checkpoints: validation loss {averaged.loss:.4f} · BLEU {averaged.bleu.value:.2f}; "

@@ -10,6 +10,7 @@ from pathlib import Path
 from torch import Tensor
 
 from dragoman.base.log import info
+from dragoman.checkpoint.folder import model_parameters
 from dragoman.data.batch import Batch
 from dragoman.data.loader import Loader
 from dragoman.data.plan import BatchPlan, plan_epoch
@@ -185,7 +186,7 @@ class _Loop:
         self._tick()
         report.sync()
         tensors: dict[str, dict[str, Tensor]] = {
-            "model": {name: value.detach() for name, value in self.parts.model.named_parameters()},
+            "model": {name: value.detach() for name, value in model_parameters(self.parts.model).items()},
             "optimiser": optimiser_tensors(self.parts.engine.optimiser, self.parts.model),
         }
         if self.parts.average is not None:
@@ -197,7 +198,7 @@ class _Loop:
         snapshot = self.parts.snapshot
         if snapshot is None:
             return
-        load(dict(self.parts.model.named_parameters()), snapshot.tensors["model"])
+        load(model_parameters(self.parts.model), snapshot.tensors["model"])
         restore_optimiser(self.parts.engine.optimiser, self.parts.model, snapshot.tensors["optimiser"])
         if self.parts.average is not None:
             self.parts.average.restore(snapshot.tensors["average"])
@@ -212,10 +213,9 @@ class _Loop:
         info(f"Resuming at step {self.progress.step}, epoch {self.progress.epoch}.")
 
     def _parameters(self) -> dict[str, Tensor]:
-        """What is validated and kept: the moving average if there is one, else the parameters."""
-        if self.parts.average is not None:
-            return self.parts.average.shadow
-        return {name: value.detach() for name, value in self.parts.model.named_parameters()}
+        """What is validated and kept: the moving average if there is one, else the parameters; buffers as they are."""
+        tensors = {name: value.detach() for name, value in model_parameters(self.parts.model).items()}
+        return tensors if self.parts.average is None else tensors | self.parts.average.shadow
 
     def _averaged(self) -> AbstractContextManager[None]:
         return nullcontext() if self.parts.average is None else self.parts.average.in_place()
