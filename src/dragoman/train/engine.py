@@ -57,7 +57,10 @@ class Engine:
         return torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32)
 
     def step(self, step: int, batches: Sequence[Batch], learning_rate: float, teacher_ratio: float = 1.0) -> StepResult:
-        """One update from `batches`, see `Objective` for the ratio. Raises ResourceError when even single pairs do not fit the memory."""
+        """One update from `batches`; see `Objective` for the ratio.
+
+        Raises ResourceError when even single pairs do not fit the memory.
+        """
         statistics = [tensor.clone() for tensor in self._statistics]
         known = self.decisions.made("halvings", step) or self.decisions.made("halvings of all", 0) or 0
         halvings = known
