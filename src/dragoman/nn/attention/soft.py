@@ -85,7 +85,7 @@ class SoftAttention(Attention):
         super().__init__()
         self.config, self.heads = config, sizes.heads
         query, key, value = config.head_widths(sizes)
-        self.relation = None if positions is None else positions.related(sizes.heads, key, value)
+        self.relation = None if positions is None else positions.related(sizes.heads, query, key, value)
         self.combine = config.combine or ("project" if config.projections else "concatenate")
         if config.projections:
             self.query = nn.Linear(sizes.query, sizes.heads * query)

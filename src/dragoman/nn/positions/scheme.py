@@ -20,10 +20,11 @@ class PositionScheme(Config):
         """What is done to token vectors of `width` before the first layer; here nothing."""
         return Positions()
 
-    def related(self, heads: int, key_width: int, value_width: int) -> "Relation | None":
+    def related(self, heads: int, query_width: int, key_width: int, value_width: int) -> "Relation | None":
         """What is done inside one self-attention of so many heads; here nothing.
 
-        key_width, value_width: of one head. Called once a layer, so that each layer has parameters of its own.
+        Widths are those of one head. Called once a layer, so that each layer has parameters of its own. Raises
+        ConfigError for widths that the scheme cannot use.
         """
         return None
 
@@ -52,11 +53,11 @@ class Relation(nn.Module):
     acts_on_values: bool = False
 
     def rotate(self, vectors: Tensor, start: int) -> Tensor:
-        """Queries or keys (B, h, T, d_k) that stand at positions start … start+T−1, before they are compared."""
+        """Queries or keys (B, h, T, width) that stand at positions start … start+T−1, before they are compared."""
         return vectors
 
     def score(self, queries: Tensor, offsets: Tensor) -> Tensor:
-        """What is added to the scores: queries (B, h, …, T, d_k), offsets (T, S) int64 = key's − query's position.
+        """What is added to the scores: queries (B, h, …, T, d_q), offsets (T, S) int64 = key's − query's position.
 
         The result broadcasts to (B, h, …, T, S). Asked only where `acts_on_scores`.
         """
