@@ -34,12 +34,12 @@ class Decisions:
     these two in the loss. name: what the log calls them.
     """
 
-    name: str
     log_probability: Tensor
     entropy: Tensor
     baseline: Tensor
     entropy_weight: float
     baseline_weight: float
+    name: str = "decisions"
 
 
 @dataclass
