@@ -189,7 +189,7 @@ def test_what_modules_tell_in_steps_is_what_they_tell_at_once(monkeypatch: pytes
         with collecting() as auxiliary:
             forward(model, pairs, ratio)
         told.append(auxiliary)
-    for one, other in zip(*(auxiliary.penalty() for auxiliary in told), strict=True):
+    for one, other in zip(*(auxiliary.penalty(pairs.target_tokens) for auxiliary in told), strict=True):
         torch.testing.assert_close(one, other)
     assert torch.equal(told[0].counts["tokens"], told[1].counts["tokens"])
     steps = torch.cat([each.log_probability for each in told[1].decisions[model.decoder]], 1)
