@@ -6,6 +6,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from dragoman.base.errors import DataError
 from dragoman.nn.positions.scheme import Positions, PositionScheme
 
 
@@ -57,8 +58,8 @@ class Added(Positions):
         self.limit = encoding.limit
 
     def embed(self, embeddings: Tensor, start: int, keep: Tensor | None) -> Tensor:
-        """(B, T, d) → (B, T, d)."""
-        return embeddings + self.encoding(start, embeddings.size(-2), keep).to(embeddings.dtype)  # type: ignore[no-any-return]
+        """(B, T, d) → (B, T, d). Raises DataError past the encoding's limit."""
+        return embeddings + _vectors(self.encoding, embeddings, start, keep)
 
 
 class Concatenated(Positions):
@@ -71,6 +72,17 @@ class Concatenated(Positions):
         self.back = nn.Linear(width + encoding.width, width)
 
     def embed(self, embeddings: Tensor, start: int, keep: Tensor | None) -> Tensor:
-        """(B, T, d) → (B, T, d)."""
-        vectors = self.encoding(start, embeddings.size(-2), keep).to(embeddings.dtype)
+        """(B, T, d) → (B, T, d). Raises DataError past the encoding's limit."""
+        vectors = _vectors(self.encoding, embeddings, start, keep)
         return self.back(torch.cat((embeddings, vectors.expand(*embeddings.shape[:-1], -1)), -1))  # type: ignore[no-any-return]
+
+
+def _vectors(encoding: Encoding, embeddings: Tensor, start: int, keep: Tensor | None) -> Tensor:
+    """The encoding of the tokens (B, T, d) that begin at `start`. Raises DataError past its limit."""
+    end = start + embeddings.size(-2)
+    if encoding.limit is not None and end > encoding.limit:
+        raise DataError(
+            f"a text of {end} tokens or more, but the model has only {encoding.limit} positions: shorten it, or train "
+            "a model with a larger model.positions.limit"
+        )
+    return encoding(start, embeddings.size(-2), keep).to(embeddings.dtype)  # type: ignore[no-any-return]

@@ -4,6 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from dragoman.nn.positions.alibi import AlibiConfig
+from dragoman.nn.positions.learned import LearnedConfig
+from dragoman.nn.positions.number import FractionConfig, IndexConfig
+from dragoman.nn.positions.one_hot import OneHotConfig
+from dragoman.nn.positions.relative import RelativeConfig
+from dragoman.nn.positions.rotary import RotaryConfig
 from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig
 
@@ -14,4 +20,15 @@ class NoPositionsConfig(PositionScheme):
     kind: Literal["none"] = "none"
 
 
-PositionsConfig = Annotated[SinusoidalConfig | NoPositionsConfig, Field(discriminator="kind")]
+PositionsConfig = Annotated[
+    SinusoidalConfig
+    | LearnedConfig
+    | RelativeConfig
+    | RotaryConfig
+    | AlibiConfig
+    | NoPositionsConfig
+    | IndexConfig
+    | OneHotConfig
+    | FractionConfig,
+    Field(discriminator="kind"),
+]

@@ -1,0 +1,37 @@
+"""A learned vector for each position."""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from dragoman.nn.positions.absolute import AbsoluteScheme, Encoding
+
+
+class LearnedConfig(AbsoluteScheme):
+    """p_pos is a row of a learned table (Gehring et al. 2017, section 3.1); texts longer than the table are refused.
+
+    YAML: `positions: {kind: learned, limit: 512}`.
+    """
+
+    kind: Literal["learned"] = "learned"
+    limit: int = Field(512, ge=1, description="rows of the table: the longest text in tokens, its end counted")
+
+    def encoding(self, width: int) -> "Learned":
+        """The table."""
+        return Learned(width, self.limit)
+
+
+class Learned(Encoding):
+    """A table (limit, width) drawn from N(0, 1/width), as the token vectors before they are scaled."""
+
+    def __init__(self, width: int, limit: int) -> None:
+        super().__init__(width)
+        self.limit = limit
+        self.table = nn.Parameter(torch.empty(limit, width))
+        nn.init.normal_(self.table, std=width**-0.5)
+
+    def forward(self, start: int, length: int, keep: Tensor | None) -> Tensor:
+        """(length, width)."""
+        return self.table[start : start + length]

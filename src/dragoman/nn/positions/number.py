@@ -1,0 +1,76 @@
+"""A single number for each position: two ideas that fail, for comparison."""
+
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from dragoman.nn.positions.absolute import AbsoluteScheme, Encoding
+
+
+class _NumberScheme(AbsoluteScheme):
+    """The same number in every component of a position's vector.
+
+    What is added to every component alike, layer normalisation takes out again, and a pre-norm model is blind to it.
+    So these are concatenated by default.
+    """
+
+    join: Literal["add", "concatenate"] = Field(
+        "concatenate",
+        description="concatenate: behind the token's vector, and a learned matrix brings both back to d; add: to every "
+        "component, which layer normalisation undoes",
+    )
+
+
+class IndexConfig(_NumberScheme):
+    """p_pos = (pos, …, pos), counted from 0 (deck 001, idea 1): values that grow without end.
+
+    YAML: `positions: {kind: index}`.
+    """
+
+    kind: Literal["index"] = "index"
+
+    def encoding(self, width: int) -> "Index":
+        """The numbers."""
+        return Index(width)
+
+
+class Index(Encoding):
+    """0, 1, 2, …"""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.anchor: Tensor
+        self.register_buffer("anchor", torch.zeros(1, 1), persistent=False)  # tells the device
+
+    def forward(self, start: int, length: int, keep: Tensor | None) -> Tensor:
+        """(length, width)."""
+        places = torch.arange(start, start + length, dtype=torch.float32, device=self.anchor.device)
+        return places[:, None].expand(-1, self.width)
+
+
+class FractionConfig(_NumberScheme):
+    """p_pos = (f, …, f) with f = pos/len, pos counted from 1 (deck 001, idea 3): distances depend on the length.
+
+    For encoders only: a decoder does not know how long its text will be. YAML: `positions: {kind: fraction}`.
+    """
+
+    kind: Literal["fraction"] = "fraction"
+    needs_length: ClassVar[bool] = True
+
+    def encoding(self, width: int) -> "Fraction":
+        """The fractions."""
+        return Fraction(width)
+
+
+class Fraction(Index):
+    """1/n, 2/n, …, 1 for a text of n tokens."""
+
+    def forward(self, start: int, length: int, keep: Tensor | None) -> Tensor:
+        """(B, length, width), of which the rows differ by their own length; keep None: all have `length` tokens."""
+        if keep is None:
+            keep = torch.ones(1, length, dtype=torch.bool, device=self.anchor.device)
+        places = torch.arange(start + 1, start + length + 1, dtype=torch.float32, device=keep.device)
+        fractions = places / keep.sum(1, keepdim=True).clamp_min(1)
+        return fractions.unsqueeze(2).expand(-1, -1, self.width)

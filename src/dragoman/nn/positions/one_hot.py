@@ -1,0 +1,48 @@
+"""A one-hot vector for each position: an idea that fails, for comparison."""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from dragoman.base.errors import ConfigError
+from dragoman.nn.positions.absolute import AbsoluteScheme, Encoding
+
+
+class OneHotConfig(AbsoluteScheme):
+    """p_pos has a 1 at component pos and 0 elsewhere (deck 001, idea 2), so d components are d positions and no more.
+
+    A vector that is added has the model's width, so `limit` ≤ d; one that is concatenated has `width` components.
+    YAML: `positions: {kind: one_hot}`.
+    """
+
+    kind: Literal["one_hot"] = "one_hot"
+    limit: int | None = Field(
+        None,
+        ge=1,
+        description="the longest text in tokens, its end counted; null: as many as the vector has components",
+    )
+
+    def encoding(self, width: int) -> "OneHot":
+        """The vectors. Raises ConfigError for more positions than there are components."""
+        if self.limit is not None and self.limit > width:
+            raise ConfigError(
+                f"one_hot positions of {width} components tell {width} positions apart, not {self.limit}: lower their "
+                f"limit, or set join=concatenate and width={self.limit}"
+            )
+        return OneHot(width, self.limit or width)
+
+
+class OneHot(Encoding):
+    """Rows of the unit matrix."""
+
+    def __init__(self, width: int, limit: int) -> None:
+        super().__init__(width)
+        self.limit = limit
+        self.table: Tensor
+        self.register_buffer("table", torch.eye(limit, width), persistent=False)
+
+    def forward(self, start: int, length: int, keep: Tensor | None) -> Tensor:
+        """(length, width)."""
+        return self.table[start : start + length]

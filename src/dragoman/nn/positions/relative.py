@@ -1,0 +1,71 @@
+"""Learned vectors for the clipped distance of key and query (Shaw et al. 2018)."""
+
+from math import sqrt
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from dragoman.base.errors import ConfigError
+from dragoman.nn.positions.scheme import PositionScheme, Relation
+
+
+class RelativeConfig(PositionScheme):
+    """Shaw et al. 2018: score += q·w^K_o/√d_k and value += w^V_o with o = clip(key − query, −δ, δ); any length.
+
+    The tables belong to a layer and serve all its heads. YAML: `positions: {kind: relative, distance: 16}`.
+    """
+
+    kind: Literal["relative"] = "relative"
+    inside_attention: ClassVar[bool] = True
+    distance: int = Field(
+        16, ge=1, description="δ in tokens: farther keys count as this far (deck 002: 5…16, the paper's k: 16)"
+    )
+    keys: bool = Field(True, description="whether distances act on the scores (w^K)")
+    values: bool = Field(True, description="whether distances act on what is averaged (w^V)")
+
+    def related(self, heads: int, query_width: int, key_width: int, value_width: int) -> "Relative":
+        """The tables of one layer. Raises ConfigError when there is none."""
+        if not (self.keys or self.values):
+            raise ConfigError("relative positions without keys and without values do nothing: set one to true")
+        return Relative(self.distance, query_width if self.keys else None, value_width if self.values else None)
+
+
+class Relative(Relation):
+    """w^K (2δ+1, d_q) and w^V (2δ+1, d_v); row δ stands for the token itself.
+
+    Queries meet the 2δ+1 rows and not the S keys, so no tensor of (T, S, d_k) is made: the most is (B, h, T, 2δ+1) and
+    the (B, h, T, S) that attention has anyway (Shaw et al. 2018, section 3.3, goes another way to the same end).
+    """
+
+    def __init__(self, distance: int, query_width: int | None, value_width: int | None) -> None:
+        """A width of None leaves that table out."""
+        super().__init__()
+        self.distance = distance
+        self.acts_on_scores, self.acts_on_values = query_width is not None, value_width is not None
+        if query_width is not None:
+            self.key_table = _table(distance, query_width)
+        if value_width is not None:
+            self.value_table = _table(distance, value_width)
+
+    def score(self, queries: Tensor, offsets: Tensor) -> Tensor:
+        """(B, h, …, T, d_q) → (B, h, …, T, S)."""
+        scores = torch.matmul(queries * (1 / sqrt(queries.size(-1))), self.key_table.t())
+        rows = self._rows(offsets)
+        return scores.gather(-1, rows.expand(*scores.shape[:-1], -1))
+
+    def value(self, weights: Tensor, offsets: Tensor) -> Tensor:
+        """(B, h, …, T, S) → (B, h, …, T, d_v): first the weight that each distance has, then the rows' sum."""
+        rows = self._rows(offsets).expand_as(weights)
+        shares = weights.new_zeros(*weights.shape[:-1], 2 * self.distance + 1).scatter_add(-1, rows, weights)
+        return torch.matmul(shares, self.value_table)
+
+    def _rows(self, offsets: Tensor) -> Tensor:
+        return offsets.clamp(-self.distance, self.distance) + self.distance
+
+
+def _table(distance: int, width: int) -> nn.Parameter:
+    table = nn.Parameter(torch.empty(2 * distance + 1, width))
+    nn.init.xavier_uniform_(table)
+    return table

@@ -1,0 +1,65 @@
+"""Rotary positions: queries and keys turned by an angle that grows with their position (Su et al. 2021)."""
+
+from functools import lru_cache
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from dragoman.base.errors import ConfigError
+from dragoman.nn.positions.scheme import PositionScheme, Relation
+
+_FIRST_LENGTH = 512
+
+
+class RotaryConfig(PositionScheme):
+    """RoFormer (Su et al. 2021, equation 34): components 2i, 2i+1 of q and k turned by the angle pos·base^(−2i/d_k).
+
+    The dot product of two turned vectors depends on the distance of their positions alone; with scorers general and
+    additive, which multiply by matrices first, it does not. Any length. YAML: `positions: {kind: rotary}`.
+    """
+
+    kind: Literal["rotary"] = "rotary"
+    inside_attention: ClassVar[bool] = True
+    base: float = Field(10000.0, gt=1, description="base of the angles (no unit; the paper's value)")
+
+    def related(self, heads: int, query_width: int, key_width: int, value_width: int) -> "Rotary":
+        """Raises ConfigError for widths that are odd or differ."""
+        if key_width % 2:
+            raise ConfigError(
+                f"rotary positions turn pairs of numbers, but a head's keys are {key_width} wide: choose width and "
+                "heads so that d/h is even, or set the attention's key_width"
+            )
+        if query_width != key_width:
+            raise ConfigError(
+                f"rotary positions need queries and keys of one width, but they are {query_width} and {key_width} "
+                "wide: leave query_width out, or choose another kind"
+            )
+        return Rotary(self.base)
+
+
+class Rotary(Relation):
+    """(x_2i, x_2i+1) → (x_2i cos − x_2i+1 sin, x_2i sin + x_2i+1 cos)."""
+
+    def __init__(self, base: float) -> None:
+        super().__init__()
+        self.base = base
+
+    def rotate(self, vectors: Tensor, start: int) -> Tensor:
+        """(B, h, T, d_k) → the same shape; angles are float32 whatever the vectors are."""
+        end = start + vectors.size(-2)
+        length = max(_FIRST_LENGTH, 1 << (end - 1).bit_length())
+        cosines, sines = (table[start:end] for table in _table(length, vectors.size(-1), self.base, vectors.device))
+        even, odd = vectors[..., 0::2], vectors[..., 1::2]
+        turned = torch.stack((even * cosines - odd * sines, even * sines + odd * cosines), -1)
+        return turned.flatten(-2).to(vectors.dtype)
+
+
+@lru_cache(maxsize=16)
+def _table(length: int, width: int, base: float, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Cosines and sines (length, width/2) float32, computed in float64; all layers of all models share them."""
+    with torch.inference_mode(False):  # a table made while translating must serve training too
+        exponents = torch.arange(0, width, 2, dtype=torch.float64) / width
+        angles = torch.arange(length, dtype=torch.float64)[:, None] / base**exponents
+        return angles.cos().float().to(device), angles.sin().float().to(device)
