@@ -44,9 +44,7 @@ def measure(model: Seq2Seq, longest: int, training: bool) -> Footprint:
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     state = torch.get_rng_state()
     top = min(max(longest, 16), _LONGEST_TRIAL)
-    limit = min(
-        filter(None, (model.encoder.embedding.positions.limit, model.decoder.embedding.positions.limit)), default=top
-    )
+    limit = min((limit.positions for limit in model.limits if limit.positions is not None), default=top)
     lengths = sorted({max(1, min(top, limit) // part) for part in (1, 2, 4)})
     rows = []
     try:

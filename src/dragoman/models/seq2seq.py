@@ -13,6 +13,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.models.families import DecoderConfig, EncoderConfig
 from dragoman.models.family import Family
 from dragoman.models.interface import Memory, Output
+from dragoman.models.limits import LengthLimit
 from dragoman.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, Projection, token_table
@@ -99,7 +100,7 @@ _FEW = 8
 
 
 class Seq2Seq(nn.Module):
-    """An encoder and a decoder. Built by `models.build.build_model`."""
+    """An encoder and a decoder. Built by `models.build.build_model`. limits: of source and target."""
 
     def __init__(self, config: ModelConfig, source_size: int, target_size: int) -> None:
         super().__init__()
@@ -116,6 +117,11 @@ class Seq2Seq(nn.Module):
             )
         read = Embedding(source, reading.embedded(width), rate)
         write = Embedding(target, writing.embedded(width), rate)
+        own = "positions" if config.target_positions is None else "target_positions"
+        self.limits = (
+            LengthLimit("source", read.positions.limit, "model.positions.limit"),
+            LengthLimit("target", write.positions.limit, f"model.{own}.limit"),
+        )
         with _naming("encoder"):
             self.encoder = config.encoder.build(read, width, config.dropout, reading)
         with _naming("decoder"):
