@@ -12,7 +12,7 @@ from dragoman.nn.auxiliary import Decisions
 def policy_loss(log_probability: Tensor, reward: Tensor, baseline: Tensor | float = 0.0) -> Tensor:
     """−Σ (G − b) · log π of what was sampled, any shape → scalar.
 
-    Where b does not depend on the sample, the gradient's expectation is that of −E[G]. No gradient flows through G and b.
+    Where b does not depend on the sample, the gradient's expectation is that of −E[G]. None flows through G and b.
     """
     advantage = (reward - baseline).detach()
     return -(advantage * log_probability).sum()
@@ -30,7 +30,10 @@ def rewards_to_go(rewards: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Credit:
-    """total: to be added to the summed loss (scalar, differentiable); means: a token, by name, for the log."""
+    """total: scalar, to be added to the summed loss for its gradient only: its value is 0.
+
+    means: a token, by name, for the log.
+    """
 
     total: Tensor
     means: Mapping[str, float]
@@ -62,4 +65,4 @@ def credit(decisions: Mapping[nn.Module, Sequence[Decisions]], rewards: Tensor, 
         total = total + first.baseline_weight * error - first.entropy_weight * entropy.sum()
         for name, value in (("entropy", entropy.sum()), ("reward", rewards.sum()), ("baseline_error", error)):
             means.setdefault(f"{first.name}_{name}", []).append(value.detach() / tokens)
-    return Credit(total, {name: float(torch.stack(values).mean()) for name, values in means.items()})
+    return Credit(total - total.detach(), {name: float(torch.stack(values).mean()) for name, values in means.items()})
