@@ -21,6 +21,10 @@ from dragoman.nn.scorers import ScaledDotConfig, ScorerConfig
 # weights cost more memory than it saves time. What was measured, and what it leaves open, is in docs/EXPERIMENTS.md.
 _FUSED_FROM_KEYS = 256
 
+# What a sum of positive scores is at least: far below any that occurs, and far enough from zero that gradients of a
+# query without keys do not overflow.
+_SMALLEST_SUM = 1e-20
+
 Normaliser = Literal["softmax", "sum"]
 
 
@@ -160,7 +164,7 @@ class SoftAttention(Attention):
         context = self._fused(queries, keys, values, mask, offsets)
         if context is None:
             scores = self._scores(queries, keys, offsets)
-            weights = self._weights(scores, mask, queries, keep)
+            weights = self._weights(scores, values, mask, queries, rows, keep)
             context = self._context(weights, values, offsets, keep)
         return self._combined(context, rows)
 
@@ -170,20 +174,26 @@ class SoftAttention(Attention):
             scores = scores + self.relation.score(queries, offsets)
         return scores  # type: ignore[no-any-return]
 
-    def _weights(self, scores: Tensor, mask: Mask | None, queries: Tensor, keep: Tensor | None) -> Tensor:
-        """Weights (B, h, T, S) from scores; a mechanism that does not average overrides this."""
+    def _weights(
+        self, scores: Tensor, values: Tensor, mask: Mask | None, queries: Tensor, rows: int, keep: Tensor | None
+    ) -> Tensor:
+        """Weights (B, h, K·T, S) from scores; a mechanism that does not average overrides this."""
         return normalise(scores, mask, self.config.normaliser)
 
     def _context(self, weights: Tensor, values: Tensor, offsets: Tensor | None, keep: Tensor | None) -> Tensor:
         if (recorded := recorder()) is not None:
             recorded.setdefault(self, []).append(weights.detach())
-        if self.config.diversity and (auxiliary := collector()) is not None:
-            auxiliary.penalise("head_diversity", *head_diversity(weights, keep), self.config.diversity)
+        self._penalise(weights, keep)
         weights = self.dropout(weights)
         context = torch.matmul(weights, values)
         if offsets is not None and self.relation is not None and self.relation.acts_on_values:
             context = context + self.relation.value(weights, offsets)
         return context
+
+    def _penalise(self, weights: Tensor, keep: Tensor | None) -> None:
+        if self.config.diversity and (auxiliary := collector()) is not None:
+            total, count = head_diversity(weights, keep)
+            auxiliary.penalise("head_diversity", total, count, self.config.diversity, additive=True)
 
     def _combined(self, context: Tensor, rows: int) -> Tensor:
         """(B, h, K·T, d_v) → (rows, T, output_width)."""
@@ -224,7 +234,7 @@ def normalise(scores: Tensor, mask: Mask | None, normaliser: Normaliser = "softm
         positive = functional.softplus(scores)
         if mask is not None:
             positive = positive * mask.keep
-        return positive / positive.sum(-1, keepdim=True).clamp_min(torch.finfo(positive.dtype).tiny)
+        return positive / positive.sum(-1, keepdim=True).clamp_min(_SMALLEST_SUM)
     if mask is None:
         return torch.softmax(scores, -1)
     weights = torch.softmax(scores + mask.bias.to(scores.dtype), -1)
@@ -236,14 +246,14 @@ def normalise(scores: Tensor, mask: Mask | None, normaliser: Normaliser = "softm
 def head_diversity(weights: Tensor, keep: Tensor | None) -> tuple[Tensor, Tensor | float]:
     """Σ over queries of ‖AAᵀ − I‖²_F, A (h, S) the heads' weights (B, h, T, S) of one query, and the queries' number.
 
-    keep: (B, T) bool, False at queries that are padding. Deck 002; Lin et al. 2017, equation 8.
+    keep: as many bool, False at queries that are padding. Deck 002; Lin et al. 2017, equation 8.
     """
     rows = weights.float().transpose(1, 2)  # (B, T, h, S)
     gram = torch.matmul(rows, rows.transpose(2, 3))
     distance = (gram - torch.eye(gram.size(-1), device=gram.device)).square().sum((2, 3))
     if keep is None:
         return distance.sum(), float(distance.numel())
-    return (distance * keep).sum(), keep.sum()
+    return (distance * keep.reshape(distance.shape)).sum(), keep.sum()
 
 
 def _share(width: int, heads: int) -> int:
