@@ -7,10 +7,9 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from dragoman.base.config import Config
-from dragoman.base.errors import ConfigError
 from dragoman.models.family import DecoderFamily, EncoderFamily
 from dragoman.models.interface import Memory, Output, State, Tree
-from dragoman.nn.attention.interface import Attention, AttentionSizes
+from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.recording import mean_over_heads, recording
 from dragoman.nn.attention.soft import SoftAttentionConfig
 from dragoman.nn.attention.union import SelfAttentionConfig, SourceAttentionConfig
@@ -18,10 +17,11 @@ from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, Projection
 from dragoman.nn.feedforward import Activation, FeedForward
 from dragoman.nn.mask import Causal, Mask
+from dragoman.nn.mixture import Mixture, MixtureConfig
 from dragoman.nn.normalisation import LayerNormConfig, NormConfig
 from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig
-from dragoman.nn.residual import NormOrder, Residual, final_norm
+from dragoman.nn.residual import NormOrder, Residual, final_norm, fitted
 from dragoman.text.special import PAD
 
 
@@ -34,6 +34,9 @@ class _Layers(Config):
     attention: SelfAttentionConfig = Field(SoftAttentionConfig(), description="how tokens attend one another")
     feedforward: int = Field(2048, ge=1, description="inner width of the feed-forward network d_ff (paper: 2048)")
     activation: Activation = Field("relu", description="feed-forward activation: relu (paper), gelu or swiglu")
+    experts: MixtureConfig | None = Field(
+        None, description="several feed-forward networks, of which each token is given to a few; null: one for all"
+    )
     norm: NormOrder = Field("post", description="where the norm stands: post (paper) or pre")
     normalisation: NormConfig = Field(LayerNormConfig(), description="what the norm is")
     residual: bool = Field(True, description="residual connections; false: none, for ablation")
@@ -42,9 +45,13 @@ class _Layers(Config):
         """What stands around one sublayer."""
         return Residual(width, self.norm, self.normalisation, dropout.residual, self.residual)
 
-    def within(self, width: int, dropout: DropoutConfig) -> FeedForward:
-        """One layer's feed-forward network."""
-        return FeedForward(width, self.feedforward, self.activation, dropout.feedforward)
+    def within(self, width: int, dropout: DropoutConfig) -> FeedForward | Mixture:
+        """One layer's feed-forward network, or its experts."""
+
+        def network() -> FeedForward:
+            return FeedForward(width, self.feedforward, self.activation, dropout.feedforward)
+
+        return network() if self.experts is None else self.experts.build(width, network)
 
     def sizes(self, width: int, dropout: DropoutConfig) -> AttentionSizes:
         """Of every attention in the stack."""
@@ -91,7 +98,7 @@ class EncoderLayer(nn.Module):
         self, config: TransformerEncoderConfig, width: int, dropout: DropoutConfig, positions: PositionScheme
     ) -> None:
         super().__init__()
-        self.self_attention = _checked(config.attention.build(config.sizes(width, dropout), positions), width)
+        self.self_attention = fitted(config.attention.build(config.sizes(width, dropout), positions), width)
         self.feedforward = config.within(width, dropout)
         self.around_attention = config.around(width, dropout)
         self.around_feedforward = config.around(width, dropout)
@@ -135,8 +142,8 @@ class DecoderLayer(nn.Module):
     ) -> None:
         super().__init__()
         sizes = config.sizes(width, dropout)
-        self.self_attention = _checked(config.attention.build(sizes, positions), width)
-        self.cross_attention = _checked(config.cross_attention.build(sizes), width)
+        self.self_attention = fitted(config.attention.build(sizes, positions), width)
+        self.cross_attention = fitted(config.cross_attention.build(sizes), width)
         self.feedforward = config.within(width, dropout)
         self.around_self_attention = config.around(width, dropout)
         self.around_cross_attention = config.around(width, dropout)
@@ -204,13 +211,3 @@ class TransformerDecoder(nn.Module):
                 cache.append(seen)
         attention = None if weights is None else mean_over_heads(weights, layer.cross_attention, rows)  # type: ignore[arg-type]
         return Output(self.norm(states, keep), self.projection, attention), state.after(length, cache)
-
-
-def _checked(attention: Attention, width: int) -> Attention:
-    """The same attention, if a residual connection fits around it."""
-    if attention.output_width != width:
-        raise ConfigError(
-            f"heads give {attention.output_width} numbers, but a layer of width {width} needs as many as that: set "
-            "combine=project, or value_width and heads so that they fit"
-        )
-    return attention

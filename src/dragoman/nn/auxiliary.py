@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,7 @@ class Auxiliary:
     decisions: dict[nn.Module, list[Decisions]] = field(default_factory=dict)
     counts: dict[str, Tensor] = field(default_factory=dict)
 
-    def penalise(
-        self, name: str, total: Tensor, count: Tensor | float, weight: float, additive: bool = False
-    ) -> None:
+    def penalise(self, name: str, total: Tensor, count: Tensor | float, weight: float, additive: bool = False) -> None:
         """Add weight · total / count to the loss of a target token.
 
         additive: weight · total is added to the loss of the whole batch instead, as the cross-entropy's sum is. Then
@@ -65,9 +64,14 @@ class Auxiliary:
         self.decisions.setdefault(module, []).append(decisions)
 
     def count(self, name: str, counts: Tensor) -> None:
-        """Add to a vector of counts that is reported, such as the tokens that each expert read."""
+        """Add to a vector of counts that is reported, such as the tokens that each expert read.
+
+        Modules may count under one name with vectors of different lengths; the longest one's stays.
+        """
         counts = counts.detach()
-        self.counts[name] = self.counts[name] + counts if name in self.counts else counts
+        before = self.counts.get(name, counts.new_zeros(0))
+        missing = len(before) - len(counts)
+        self.counts[name] = functional.pad(before, (0, max(0, -missing))) + functional.pad(counts, (0, max(0, missing)))
 
     def absorb(self, calls: Sequence["Auxiliary"]) -> None:
         """Take in what one text's parts, read one after another, have told.

@@ -5,6 +5,8 @@ from typing import Literal
 
 from torch import Tensor, nn
 
+from dragoman.base.errors import ConfigError
+from dragoman.nn.attention.interface import Attention
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.normalisation import NormConfig
 
@@ -41,3 +43,13 @@ class _Unchanged(nn.Module):
 def final_norm(width: int, order: NormOrder, norm: NormConfig) -> nn.Module:
     """What a stack ends with: a norm after pre-norm layers, whose sum is not normalised, else nothing."""
     return norm.build(width) if order == "pre" else _Unchanged()
+
+
+def fitted(attention: Attention, width: int) -> Attention:
+    """The same attention, if a residual connection fits around it. Raises ConfigError where it does not."""
+    if attention.output_width != width:
+        raise ConfigError(
+            f"heads give {attention.output_width} numbers, but a layer of width {width} needs as many as that: set "
+            "combine=project, or value_width and heads so that they fit"
+        )
+    return attention
