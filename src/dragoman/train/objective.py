@@ -68,7 +68,7 @@ class Objective:
         labels = batch.labels[batch.target_keep]
         assert isinstance(output.project, Projection)
         total, cross_entropy, losses = _ProjectedCrossEntropy.apply(  # type: ignore[no-untyped-call]
-            hidden, output.project.weight, labels, self.smoothing, self.prior, bool(auxiliary.decisions)
+            hidden, output.project.weight, labels, self.smoothing, self.prior, bool(auxiliary.decisions), None
         )
         penalty, means = auxiliary.penalty(batch.target_tokens)
         if auxiliary.decisions:
@@ -80,14 +80,23 @@ class Objective:
 
 
 def projected_cross_entropy(
-    hidden: Tensor, weight: Tensor, labels: Tensor, smoothing: float = 0.0, prior: Tensor | None = None
+    hidden: Tensor,
+    weight: Tensor,
+    labels: Tensor,
+    smoothing: float = 0.0,
+    prior: Tensor | None = None,
+    factors: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Σ cross-entropy of softmax(hWᵀ) against the smoothed labels, and the same without smoothing (detached).
 
     hidden (N, d), weight (V, d), labels (N,) int64, prior (V,) or None for uniform. The gradient is made in the forward
     pass, chunk by chunk, so that (N, V) logits never exist as a whole.
+
+    factors: (N,), what each token's loss is multiplied by in the first sum, without smoothing; None for 1.
     """
-    total, plain, _ = _ProjectedCrossEntropy.apply(hidden, weight, labels, smoothing, prior, False)  # type: ignore[no-untyped-call]
+    if factors is not None and smoothing:
+        raise ValueError("factors and smoothing do not go together")
+    total, plain, _ = _ProjectedCrossEntropy.apply(hidden, weight, labels, smoothing, prior, False, factors)  # type: ignore[no-untyped-call]
     return total, plain
 
 
@@ -103,6 +112,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         smoothing: float,
         prior: Tensor | None,
         each: bool,
+        factors: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         differentiate = any(context.needs_input_grad)
         kind = _product_type(hidden)
@@ -112,7 +122,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         # Written without matrix products, which autocast would round to bfloat16.
         spread = weight.mean(0) if prior is None else (prior[:, None] * weight).sum(0)
         total = -smoothing * (rows_sum * spread).sum()
-        cross_entropy = torch.zeros_like(total)
+        cross_entropy, weighted = torch.zeros_like(total), torch.zeros_like(total)
         each_loss = -smoothing * (hidden.float() * spread).sum(1) if each else None
         hidden_gradient = torch.empty_like(states) if differentiate else None
         weight_gradient = torch.zeros_like(weight) if differentiate else None
@@ -126,6 +136,8 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             label_probabilities = probabilities.gather(1, target)
             losses = -label_probabilities.float().clamp_min(_SMALLEST).log()
             cross_entropy += losses.sum()
+            if factors is not None:
+                weighted += (losses[:, 0] * factors[rows]).sum()
             if each_loss is not None:
                 each_loss[rows] += (losses + smoothing * label_logits)[:, 0]
             if smoothing:
@@ -135,9 +147,11 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             # index_put_ and not scatter_, which copies all of a bfloat16 tensor twice
             places = torch.arange(len(target), device=target.device), target[:, 0]
             gradient = probabilities.index_put_(places, label_probabilities[:, 0] - (1 - smoothing))
+            if factors is not None:
+                gradient = gradient * factors[rows, None].to(kind)
             hidden_gradient[rows] = gradient @ table
             weight_gradient += gradient.t() @ states[rows]
-        total += cross_entropy
+        total += cross_entropy if factors is None else weighted
         if hidden_gradient is not None and weight_gradient is not None and smoothing:
             hidden_gradient -= (smoothing * spread).to(kind)
             if prior is None:
@@ -149,10 +163,18 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         return total, cross_entropy, each_loss
 
     @staticmethod
-    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, None, None, None, None]:
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         hidden_gradient, weight_gradient = context.saved_tensors
         scale = gradients[0]
-        return (hidden_gradient * scale.to(hidden_gradient.dtype)), (weight_gradient * scale), None, None, None, None
+        return (
+            (hidden_gradient * scale.to(hidden_gradient.dtype)),
+            (weight_gradient * scale),
+            None,
+            None,
+            None,
+            None,
+            None,
+        )
 
 
 def _product_type(hidden: Tensor) -> torch.dtype:
