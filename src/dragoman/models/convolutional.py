@@ -1,0 +1,179 @@
+"""The convolutional encoder and decoder of ConvS2S (Gehring et al. 2017)."""
+
+from contextlib import nullcontext
+from math import sqrt
+from typing import ClassVar, Literal
+
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional
+
+from dragoman.base.config import Config
+from dragoman.models.family import DecoderFamily, EncoderFamily
+from dragoman.models.interface import Memory, Output, State, Tree
+from dragoman.nn.attention.interface import AttentionSizes
+from dragoman.nn.attention.recording import mean_over_heads, recording
+from dragoman.nn.attention.soft import SoftAttentionConfig
+from dragoman.nn.attention.union import SourceAttentionConfig
+from dragoman.nn.convolution import Convolution
+from dragoman.nn.dropout import Dropout, DropoutConfig
+from dragoman.nn.embedding import Embedding, Projection
+from dragoman.nn.mask import Mask
+from dragoman.nn.positions.scheme import PositionScheme
+from dragoman.nn.positions.sinusoidal import SinusoidalConfig
+from dragoman.nn.residual import fitted
+from dragoman.text.special import PAD
+
+# Keeps the variance of a sum of two terms of like variance (Gehring et al. 2017, section 3.5).
+_HALF = sqrt(0.5)
+
+
+class _Layers(Config):
+    """What encoder and decoder have in common."""
+
+    kind: Literal["convolutional"] = "convolutional"
+    layers: int = Field(4, ge=1, description="number of convolutions, one above the other (paper: 15)")
+    kernel: int = Field(3, ge=1, le=1024, description="tokens that a convolution reads at a time (paper: 3)")
+
+    def gated(self, width: int, dropout: DropoutConfig) -> Convolution:
+        """One layer's convolution; half of what it gives are gates."""
+        return Convolution(width, 2 * width, self.kernel, gain=4 * (1 - dropout.residual))
+
+
+class ConvolutionalEncoderConfig(_Layers, EncoderFamily):
+    """Gated convolutions over positions, h ← (GLU(conv(h)) + h)·√½ (Gehring et al. 2017, section 3.2).
+
+    The memory is (z + e)·√½ of the last layer z and the embeddings e; in the paper z is the key and z + e the value.
+    `encoder: {kind: convolutional, layers: 4, kernel: 3}`.
+    """
+
+    default_positions: ClassVar[PositionScheme] = SinusoidalConfig()
+
+    def build(
+        self, embedding: Embedding, width: int, dropout: DropoutConfig, positions: PositionScheme
+    ) -> "ConvolutionalEncoder":
+        """Embeddings and layers."""
+        return ConvolutionalEncoder(self, embedding, width, dropout)
+
+
+class ConvolutionalDecoderConfig(_Layers, DecoderFamily):
+    """Gated convolutions over what was written so far, with attention over the source in every layer.
+
+    The query is (Wg + b + e)·√½, g the layer's GLU(conv(h)) and e the embedding (Gehring et al. 2017, section 3.3);
+    then h ← ((g + attention)·√½ + h)·√½. `decoder: {kind: convolutional, layers: 4, kernel: 3}`.
+    """
+
+    default_positions: ClassVar[PositionScheme] = SinusoidalConfig()
+
+    heads: int = Field(1, ge=1, description="attention heads h; must divide the model width (paper: 1)")
+    cross_attention: SourceAttentionConfig = Field(SoftAttentionConfig(), description="how tokens attend the source")
+
+    def build(
+        self,
+        embedding: Embedding,
+        projection: Projection,
+        width: int,
+        dropout: DropoutConfig,
+        positions: PositionScheme,
+    ) -> "ConvolutionalDecoder":
+        """Embeddings, layers and the vocabulary projection."""
+        return ConvolutionalDecoder(self, embedding, projection, width, dropout)
+
+
+class EncoderLayer(nn.Module):
+    """One gated convolution inside a residual connection."""
+
+    def __init__(self, config: ConvolutionalEncoderConfig, width: int, dropout: DropoutConfig) -> None:
+        super().__init__()
+        self.convolution = config.gated(width, dropout)
+        self.dropout = Dropout(dropout.residual)
+
+    def forward(self, states: Tensor, keep: Tensor) -> Tensor:
+        """(B, S, d) → (B, S, d)."""
+        return (functional.glu(self.convolution.read(self.dropout(states), keep)) + states) * _HALF
+
+
+class ConvolutionalEncoder(nn.Module):
+    """Embeddings and gated convolutions; keeps the `Encoder` promise."""
+
+    def __init__(
+        self, config: ConvolutionalEncoderConfig, embedding: Embedding, width: int, dropout: DropoutConfig
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.layers = nn.ModuleList(EncoderLayer(config, width, dropout) for _ in range(config.layers))
+
+    def forward(self, tokens: Tensor, keep: Tensor) -> Memory:
+        """tokens (B, S) int64, keep (B, S) bool → states (B, S, d)."""
+        states = embedded = self.embedding(tokens, keep=keep)
+        for layer in self.layers:
+            states = layer(states, keep)
+        return Memory((states + embedded) * _HALF, keep)
+
+
+class DecoderLayer(nn.Module):
+    """One gated convolution and attention over the memory inside a residual connection."""
+
+    def __init__(self, config: ConvolutionalDecoderConfig, width: int, dropout: DropoutConfig) -> None:
+        super().__init__()
+        self.convolution = config.gated(width, dropout)
+        self.query = nn.Linear(width, width)
+        sizes = AttentionSizes(width, width, width, config.heads, dropout.attention)
+        self.cross_attention = fitted(config.cross_attention.build(sizes), width)
+        self.dropout = Dropout(dropout.residual)
+
+    def forward(
+        self, states: Tensor, embedded: Tensor, past: Tree, memory: Tree, padding: Mask, keep: Tensor | None
+    ) -> tuple[Tensor, Tree]:
+        """states, embedded (R, T, d), past inputs (R, kernel − 1, d), what attention holds of B rows → states, past."""
+        result, past = self.convolution.extend(self.dropout(states), past)
+        result = functional.glu(result)
+        query = (self.query(result) + embedded) * _HALF
+        result = (result + self.cross_attention.look(query, memory, padding, keep)) * _HALF
+        return (result + states) * _HALF, past
+
+
+class ConvolutionalDecoder(nn.Module):
+    """Embeddings, gated convolutions and the vocabulary projection; keeps the `Decoder` promise.
+
+    The cache holds the last kernel − 1 inputs of each layer, however many tokens were read.
+    """
+
+    def __init__(
+        self,
+        config: ConvolutionalDecoderConfig,
+        embedding: Embedding,
+        projection: Projection,
+        width: int,
+        dropout: DropoutConfig,
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.layers = nn.ModuleList(DecoderLayer(config, width, dropout) for _ in range(config.layers))
+        self.dropout = Dropout(dropout.residual)
+        self.projection = projection
+
+    def start(self, memory: Memory, attention: bool = False) -> State:
+        """Project the memory once for every layer.
+
+        attention: `step` also gives the last layer's attention, averaged over its heads.
+        """
+        padding = Mask.padding(memory.keep)
+        layers = [layer.cross_attention.memorise(memory.states, padding) for layer in self.layers]  # type: ignore[union-attr,operator]
+        cache: Tree = [None] * len(self.layers)
+        limit = self.embedding.positions.limit
+        return State({"keep": memory.keep, "layers": layers}, cache, attention=attention, limit=limit)
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
+        """Read tokens (R, T) after `state.position` others."""
+        rows, length = tokens.shape
+        padding = Mask.padding(state.memory["keep"])
+        keep = tokens != PAD if self.training else None
+        states = embedded = self.embedding(tokens, state.position)
+        cache: list[Tree] = []
+        with recording() if state.attention else nullcontext() as weights:
+            for layer, memory, past in zip(self.layers, state.memory["layers"], state.cache, strict=True):
+                states, past = layer(states, embedded, past, memory, padding, keep)
+                cache.append(past)
+        attention = None if weights is None else mean_over_heads(weights, layer.cross_attention, rows)  # type: ignore[arg-type]
+        return Output(self.dropout(states), self.projection, attention), state.after(length, cache)

@@ -1,0 +1,56 @@
+"""Encoders without order: the mean or the sum of the embeddings, as baselines."""
+
+from typing import Literal
+
+from torch import Tensor, nn
+
+from dragoman.models.family import EncoderFamily
+from dragoman.models.interface import Memory
+from dragoman.nn.dropout import DropoutConfig
+from dragoman.nn.embedding import Embedding
+from dragoman.nn.positions.scheme import PositionScheme
+
+
+class MeanEncoderConfig(EncoderFamily):
+    """v = (1/S) Σ_i e_i over the S tokens' embeddings (deck 001, "basic combination"). `encoder: {kind: mean}`."""
+
+    kind: Literal["mean"] = "mean"
+
+    def build(
+        self, embedding: Embedding, width: int, dropout: DropoutConfig, positions: PositionScheme
+    ) -> "SimpleEncoder":
+        """Embeddings, and nothing that is learned beside them."""
+        return SimpleEncoder(embedding, divide=True)
+
+
+class SumEncoderConfig(EncoderFamily):
+    """v = Σ_i e_i over the tokens' embeddings (deck 001, "basic combination"). `encoder: {kind: sum}`."""
+
+    kind: Literal["sum"] = "sum"
+
+    def build(
+        self, embedding: Embedding, width: int, dropout: DropoutConfig, positions: PositionScheme
+    ) -> "SimpleEncoder":
+        """Embeddings, and nothing that is learned beside them."""
+        return SimpleEncoder(embedding, divide=False)
+
+
+class SimpleEncoder(nn.Module):
+    """One vector for the whole text; keeps the `Encoder` promise.
+
+    The memory has the vector at each of the S positions, so that what is counted by source positions (the longest
+    output, attention) stays the same.
+    """
+
+    def __init__(self, embedding: Embedding, divide: bool) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.divide = divide
+
+    def forward(self, tokens: Tensor, keep: Tensor) -> Memory:
+        """tokens (B, S) int64, keep (B, S) bool → states (B, S, d), all S alike."""
+        embedded = self.embedding(tokens, keep=keep).masked_fill(~keep.unsqueeze(2), 0.0)
+        vector = embedded.sum(1)
+        if self.divide:
+            vector = vector / keep.sum(1, keepdim=True).clamp_min(1)
+        return Memory(vector.unsqueeze(1).expand_as(embedded), keep, vector)
