@@ -14,6 +14,7 @@ from dragoman.text.dropout import MergeTable
 from dragoman.text.special import SPECIAL_SYMBOLS
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
+from dragoman.text.union import load_tokenizer
 
 SOURCES = ["Nikitin sleeps .", "Niki sleeps in tin .", "the tin , the ki and </s> and <s> </s>"] * 20
 TARGETS = ["Nikitin schläft.", "Die schläft im Zinn.", "das Zinn </s></s></s>"] * 20
@@ -125,7 +126,7 @@ def test_damaged_files_are_refused_by_name(tmp_path: Path, tokenizer: Tokenizer,
     else:
         path.unlink()
     with pytest.raises(ModelError, match=r"tokenizer\.json"):
-        Tokenizer.load(path)
+        load_tokenizer(path)
 
 
 def test_lone_surrogates_are_an_error_that_says_where(tokenizer: Tokenizer) -> None:

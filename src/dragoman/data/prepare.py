@@ -14,7 +14,7 @@ from dragoman.base.errors import DataError, ModelError, ResourceError
 from dragoman.base.files import atomic_folder, remove_folder, remove_stale_temporaries
 from dragoman.base.log import info, warn
 from dragoman.data.cleaning import Cleaner, CleaningConfig
-from dragoman.data.readers import CorpusConfig, Pair, read_pairs
+from dragoman.data.readers import CorpusConfig, Pair, open_lines, read_pairs
 from dragoman.data.report import CleaningReport
 from dragoman.data.shards import FORMAT, DatasetWriter, PairDataset
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
@@ -75,7 +75,7 @@ def _open(place: Path, fingerprint: str, text: TextConfig | Tokenizers) -> Prepa
     dataset = PairDataset(place)
     if dataset.fingerprint != fingerprint:
         raise DataError(f"The tokenised corpus in {place} belongs to other data.")
-    tokenizers = text if isinstance(text, Tokenizers) else Tokenizers.load(place).with_dropout(text.subword.dropout)
+    tokenizers = text if isinstance(text, Tokenizers) else Tokenizers.load(place).with_dropout(text.subword.resampling)
     try:
         report = CleaningReport.from_json(json.loads((place / REPORT).read_text(encoding="utf-8")))
     except (OSError, KeyError, TypeError, ValueError) as error:
@@ -134,13 +134,13 @@ def _fingerprint(corpus: CorpusConfig, cleaning: CleaningConfig, text: TextConfi
         subwords = text.model_dump_json(exclude={"subword": {"dropout"}}) + library.__version__
     columns = (corpus.source_column, corpus.target_column) if corpus.tsv is not None else None
     parts = [str(FORMAT), repr(columns), cleaning.model_dump_json(), subwords]
-    for path in corpus.files:
+    for path in corpus.files if isinstance(text, Tokenizers) else (*corpus.files, *text.subword.files):
         if path.exists() and not path.is_file():
             raise DataError(f"{path} is no regular file; a corpus is read several times, so store it in a file first.")
         try:
             with path.open("rb") as file:
                 parts.append(hashlib.file_digest(file, "sha256").hexdigest())
         except OSError:
-            next(read_pairs(corpus), None)  # raises the error that tells the user what is wrong with the file
+            next(open_lines(path), None)  # raises the error that tells the user what is wrong with the file
             raise
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()

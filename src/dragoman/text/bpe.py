@@ -1,41 +1,100 @@
-"""Byte-level byte-pair encoding: its settings, its word boundaries, and its training."""
+"""Byte-level byte-pair encoding."""
 
 import json
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
 from pydantic import Field
-from tokenizers import Regex
 from tokenizers import Tokenizer as Library
 from tokenizers.decoders import ByteLevel as ByteLevelDecoder
 from tokenizers.decoders import Sequence as DecoderSequence
 from tokenizers.decoders import Strip
 from tokenizers.models import BPE
-from tokenizers.normalizers import Prepend
-from tokenizers.pre_tokenizers import ByteLevel, Split
+from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.pre_tokenizers import Sequence as PreTokenizerSequence
 from tokenizers.trainers import BpeTrainer
 
-from dragoman.base.config import Config
-from dragoman.base.errors import DataError
+from dragoman.text.boundaries import words_splitter
+from dragoman.text.dropout import MergeTable
+from dragoman.text.library import LibraryTokenizer, pipeline, trained
+from dragoman.text.pieces import byte_values
 from dragoman.text.special import SPECIAL_SYMBOLS
+from dragoman.text.subword import LARGEST_SIZE, SubwordModel, usual_size
+from dragoman.text.tokenizer import Tokenizer
 
 SMALLEST_SIZE = len(SPECIAL_SYMBOLS) + 256
 """The four special symbols and one symbol for each byte: enough to write any text."""
 
-WORDS = (
-    r" ?[\p{L}\p{M}\x{200C}\x{200D}]+"  # letters with their combining marks and joiners, one blank before them included
-    r"| ?\p{N}+"
-    r"| ?[^\s\p{L}\p{M}\p{N}\x{200C}\x{200D}]+"  # punctuation, symbols, emoji
-    r"|\s+(?!\S)"  # blanks up to the last one, which belongs to the word after it
-    r"|\s+"
-)
-"""No merge crosses these words. Letters and punctuation never share one, so no learned symbol can spell `</s>`."""
+_BYTES = byte_values()
 
 
-class BPEConfig(Config):
-    """Byte-pair encoding over bytes (Sennrich et al. 2016; bytes as in Radford et al. 2019)."""
+class BytePairTokenizer(LibraryTokenizer):
+    """Byte-level BPE: `decode(encode(text)) == text` for every Unicode text, and no id is ever UNK."""
 
+    kind = "bpe"
+    lossless = True
+    model = "BPE"
+    needs: ClassVar[str] = "a byte-level BPE"
+
+    def __init__(self, library: Library, dropout: float = 0.0) -> None:
+        """library: as `BPEConfig.learn` makes it. dropout: the rate of `resample`, in [0, 1)."""
+        super().__init__(library)
+        self._merges: MergeTable | None = None
+        self.dropout = dropout
+
+    def _surface(self, symbol: str) -> bytes:
+        return bytes(_BYTES[letter] for letter in symbol)
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of everything that decides how text is split (dropout does not)."""
+        return sha256(self._library.to_str().encode()).hexdigest()
+
+    def with_dropout(self, dropout: float) -> "BytePairTokenizer":
+        """The same tokenizer with another rate for `resample`."""
+        return BytePairTokenizer(self._library, dropout)
+
+    def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
+        """The text of `ids`; special symbols are skipped, bytes that are no whole character become U+FFFD."""
+        ordinary = [int(number) for number in ids if number >= len(SPECIAL_SYMBOLS)]
+        text: str = self._library.decode(ordinary, skip_special_tokens=False)
+        return text
+
+    def resample(self, ids: Iterable[int], rng: np.random.Generator, dropout: float | None = None) -> list[int]:
+        """Other ids for the same text, by BPE-dropout at `dropout` (default: this tokenizer's own rate).
+
+        `rng` decides everything; ids must be those of a whole text.
+        """
+        if self._merges is None:
+            model: dict[str, Any] = json.loads(self._library.to_str())["model"]
+            self._merges = MergeTable(model["vocab"], [(left, right) for left, right in model["merges"]])
+        text = self.decode(ids)
+        if not text:
+            return []
+        words = self._library.pre_tokenizer.pre_tokenize_str(" " + text)
+        rate = self.dropout if dropout is None else dropout
+        return self._merges.segment([word for word, _ in words], rate, rng)
+
+    def document(self) -> str:
+        """The library's JSON: files of this kind came before there were others, and name none."""
+        text: str = self._library.to_str(pretty=True)
+        return text
+
+    @classmethod
+    def read(cls, document: dict[str, Any], path: Path) -> Self:
+        """The tokenizer of a parsed document."""
+        tokenizer = super().read(document, path)
+        tokenizer._check(path, cls.needs, set(_BYTES) <= set(tokenizer._symbols))
+        return tokenizer
+
+
+class BPEConfig(SubwordModel):
+    """Byte-pair encoding over bytes (Sennrich et al. 2016; bytes as in Radford et al. 2019). Any text is exact."""
+
+    tokenizer: ClassVar[type[Tokenizer]] = BytePairTokenizer
     kind: Literal["bpe"] = "bpe"
     size: int | None = Field(
         default=None,
@@ -55,44 +114,31 @@ class BPEConfig(Config):
         "al. 2020, who use 0.1). It never changes how text is split for translation.",
     )
 
+    @property
+    def resampling(self) -> float:
+        """The rate of BPE-dropout."""
+        return self.dropout
+
     def sized(self, pairs: int) -> "BPEConfig":
         """The config with a size, chosen for a corpus of so many sentence pairs where none was given."""
-        if self.size is not None:
-            return self
-        return self.model_copy(update={"size": next((size for most, size in _SIZES if pairs < most), _LARGEST_SIZE)})
+        return self if self.size is not None else self.model_copy(update={"size": usual_size(pairs)})
 
+    def learn(self, texts: Iterable[str]) -> BytePairTokenizer:
+        """Learn merges from `texts`; without a size, those for a large corpus.
 
-_SIZES = (100_000, 6_000), (1_000_000, 16_000)
-_LARGEST_SIZE = 32_000
+        The same texts in the same order give the same tokenizer, byte for byte.
 
-
-def train_bpe(config: BPEConfig, texts: Iterable[str]) -> Library:
-    """Learn merges from `texts`; without a size in `config`, those for a large corpus.
-
-    The same texts in the same order give the same tokenizer, byte for byte.
-
-    Every text gets one blank in front, so that a word looks the same at the start of a sentence and inside it; decoding
-    takes exactly one off again. No normalisation, so decoding gives back the exact text.
-    """
-    library = Library(BPE())
-    library.normalizer = Prepend(" ")
-    library.pre_tokenizer = PreTokenizerSequence(
-        [Split(Regex(WORDS), "isolated"), ByteLevel(add_prefix_space=False, use_regex=False)]
-    )
-    library.decoder = DecoderSequence([ByteLevelDecoder(), Strip(" ", 1, 0)])
-    trainer = BpeTrainer(
-        vocab_size=config.size or _LARGEST_SIZE,
-        min_frequency=config.min_frequency,
-        special_tokens=list(SPECIAL_SYMBOLS),
-        initial_alphabet=sorted(ByteLevel.alphabet()),
-        show_progress=False,
-    )
-    try:
-        library.train_from_iterator(texts, trainer)
-    except UnicodeEncodeError as error:
-        raise DataError(
-            f"A text to learn subwords from is no Unicode text ({error.reason}); clean the corpus."
-        ) from error
-    document = json.loads(library.to_str())
-    document["added_tokens"] = []  # or the library would find `</s>` inside the user's text
-    return Library.from_str(json.dumps(document, ensure_ascii=False))
+        Every text gets one blank in front, so that a word looks the same at the start of a sentence and inside it;
+        decoding takes exactly one off again. No normalisation, so decoding gives back the exact text.
+        """
+        byte_level = ByteLevel(add_prefix_space=False, use_regex=False)
+        library = pipeline(BPE(), PreTokenizerSequence([words_splitter(), byte_level]))
+        library.decoder = DecoderSequence([ByteLevelDecoder(), Strip(" ", 1, 0)])
+        trainer = BpeTrainer(
+            vocab_size=self.size or LARGEST_SIZE,
+            min_frequency=self.min_frequency,
+            special_tokens=list(SPECIAL_SYMBOLS),
+            initial_alphabet=sorted(ByteLevel.alphabet()),
+            show_progress=False,
+        )
+        return BytePairTokenizer(trained(library, trainer, texts), self.dropout)

@@ -3,12 +3,11 @@
 import unicodedata
 from collections.abc import Sequence
 
-from tokenizers import Regex
-from tokenizers.pre_tokenizers import ByteLevel, Split
+from tokenizers.pre_tokenizers import ByteLevel
 
-from dragoman.text.bpe import WORDS
+from dragoman.text.boundaries import words_splitter
 
-_SPLIT = Split(Regex(WORDS), "isolated")
+_SPLIT = words_splitter()
 BLANK = "␣"
 
 
@@ -36,7 +35,7 @@ def display(pieces: Sequence[bytes]) -> list[str]:
     for piece in pieces:
         starts_word = place == 0 or place in ends
         place += len(piece)
-        text = _readable(piece)
+        text = readable(piece)
         if starts_word and len(text) > 1 and text[0] == BLANK and text[1] != BLANK:
             text = text[1:]
         shown.append(text if place in ends else text + "@@")
@@ -57,7 +56,8 @@ def _word_ends(data: bytes) -> set[int]:
     return ends
 
 
-def _readable(piece: bytes) -> str:
+def readable(piece: bytes) -> str:
+    """One piece on its own: blanks as ␣, control characters and bytes that are no whole character as <E2>."""
     shown = []
     for character in piece.decode("utf-8", "surrogateescape"):
         if "\udc80" <= character <= "\udcff":

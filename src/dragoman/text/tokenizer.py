@@ -1,36 +1,38 @@
-"""`Tokenizer`: text to subword ids and back, exactly."""
+"""`Tokenizer`: text to ids and back, whatever the entries of the vocabulary are."""
 
 import hashlib
-import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from tokenizers import Tokenizer as Library
 
 from dragoman.base.errors import DataError, ModelError
 from dragoman.base.files import atomic_write
-from dragoman.text.bpe import SMALLEST_SIZE
-from dragoman.text.dropout import MergeTable
-from dragoman.text.pieces import byte_values, display
-from dragoman.text.special import SPECIAL_SYMBOLS
+from dragoman.text.pieces import display
+from dragoman.text.special import SPECIAL_SYMBOLS, UNK
 
 
-class Tokenizer:
-    """A trained subword model. `decode(encode(text)) == text` for every Unicode text.
+class Tokenizer(ABC):
+    """A learned vocabulary: ids 0–3 are the special symbols, each other id stands for a piece of text.
 
-    Ids never contain special symbols: `encode` cannot produce them, whatever the text says, and `decode` skips them.
+    `encode` finds no special symbol in a text, whatever the text says; it gives UNK for what the vocabulary cannot
+    write, unless it is `lossless`: then `decode(encode(text)) == text` for every Unicode text.
     """
 
-    def __init__(self, library: Library, dropout: float = 0.0) -> None:
-        """library: as `train_bpe` gives it. dropout: the rate of `resample`, in [0, 1)."""
-        self._library = library
-        self._model: dict[str, Any] = json.loads(library.to_str())["model"]
-        self._symbols = [symbol for symbol, _ in sorted(self._model["vocab"].items(), key=lambda item: item[1])]
-        self._merges: MergeTable | None = None
-        self._bytes: list[bytes] | None = None
-        self.dropout = dropout
+    kind: ClassVar[str]
+    lossless: ClassVar[bool] = False
+    dropout: float = 0.0
+
+    def __init__(self, symbols: Sequence[str], surfaces: Sequence[bytes]) -> None:
+        """symbols: an entry's name in the vocabulary; surfaces: the UTF-8 that it stands for, empty for special ones.
+
+        In a text's surfaces each word has the blank that stands before it, and so has the first; decoding takes one
+        blank off again.
+        """
+        self._symbols = list(symbols)
+        self._surfaces = list(surfaces)
 
     @property
     def size(self) -> int:
@@ -40,29 +42,30 @@ class Tokenizer:
     @property
     def fingerprint(self) -> str:
         """A digest of everything that decides how text is split (dropout does not)."""
-        return hashlib.sha256(self._library.to_str().encode()).hexdigest()
-
-    def with_dropout(self, dropout: float) -> "Tokenizer":
-        """The same tokenizer with another rate for `resample`."""
-        return Tokenizer(self._library, dropout)
+        return hashlib.sha256(self.document().encode()).hexdigest()
 
     def encode(self, text: str) -> list[int]:
-        """The ids of one text, without special symbols. Raises DataError if the text holds lone surrogates."""
+        """The ids of one text, without beginning and end. Raises DataError if the text holds lone surrogates."""
         return self.encode_batch([text])[0]
 
+    @abstractmethod
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text, on all cores."""
-        try:
-            encodings = self._library.encode_batch_fast(list(texts), add_special_tokens=False)
-        except TypeError as error:
-            raise DataError(_not_unicode(texts)) from error
-        return [encoding.ids for encoding in encodings]
+        """The ids of each text."""
 
-    def decode(self, ids: Iterable[int]) -> str:
-        """The text of `ids`; special symbols are skipped, bytes that are no whole character become U+FFFD."""
-        ordinary = [int(number) for number in ids if number >= len(SPECIAL_SYMBOLS)]
-        text: str = self._library.decode(ordinary, skip_special_tokens=False)
-        return text
+    def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
+        """The text of `ids`; special symbols are skipped, bytes that are no whole character become U+FFFD.
+
+        unknown: what stands for the unknowns among `ids`, in their order, each with its blank as `words` gives it.
+        """
+        stand_ins = iter(unknown)
+        parts = [
+            next(stand_ins, "").encode() if number == UNK else self._surfaces[int(number)]  # no other special has one
+            for number in ids
+        ]
+        return self._without_added_blank(b"".join(parts).decode("utf-8", "replace"))
+
+    def _without_added_blank(self, text: str) -> str:
+        return text.removeprefix(" ")
 
     def decode_batch(self, batch: Iterable[Iterable[int]]) -> list[str]:
         """The text of each id sequence."""
@@ -70,10 +73,6 @@ class Tokenizer:
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """One readable string an id, in subword-nmt's style: `Ni@@`, `ki@@`, `tin`, `.`; half characters as <E2>."""
-        if self._bytes is None:
-            values = byte_values()
-            ordinary = self._symbols[len(SPECIAL_SYMBOLS) :]
-            self._bytes = [bytes(values[letter] for letter in symbol) for symbol in ordinary]
         shown: list[str] = []
         run: list[bytes] = []
         for number in ids:
@@ -82,62 +81,71 @@ class Tokenizer:
                 shown.append(SPECIAL_SYMBOLS[number])
                 run = []
             else:
-                run.append(self._bytes[number - len(SPECIAL_SYMBOLS)])
+                run.append(self._surfaces[number])
         return shown + display(run)
 
-    def resample(self, ids: Iterable[int], rng: np.random.Generator, dropout: float | None = None) -> list[int]:
-        """Other ids for the same text, by BPE-dropout at `dropout` (default: this tokenizer's own rate).
+    @abstractmethod
+    def words(self, text: str) -> tuple[list[int], list[str]]:
+        """For each id of `encode(text)` the place of its word, and the words as the text has them, with their blank.
 
-        `rng` decides everything; ids must be those of a whole text.
+        A word is what one unknown can stand for: in a vocabulary of characters it is a single one.
         """
-        if self._merges is None:
-            merges = [(left, right) for left, right in self._model["merges"]]
-            self._merges = MergeTable(self._model["vocab"], merges)
-        text = self.decode(ids)
-        if not text:
-            return []
-        words = self._library.pre_tokenizer.pre_tokenize_str(" " + text)
-        rate = self.dropout if dropout is None else dropout
-        return self._merges.segment([word for word, _ in words], rate, rng)
 
-    def save(self, path: Path) -> None:
-        """Write one JSON file, in the library's format."""
-        atomic_write(Path(path), self._library.to_str(pretty=True))
+    def whole_words(self) -> list[str | None]:
+        """For each id the word that it stands for in a list of words; None for parts of words and special symbols.
+
+        Letters and digits count as a whole word only with the blank before them, signs also without it.
+        """
+        return [_whole(surface) for surface in self._surfaces]
+
+    def with_dropout(self, dropout: float) -> "Tokenizer":
+        """The same tokenizer with another rate for `resample`. Only byte-level BPE has one that is not 0."""
+        if dropout:
+            raise ValueError(f"a vocabulary of kind {self.kind} does not split a text in several ways")
+        return self
+
+    def resample(self, ids: Iterable[int], rng: np.random.Generator, dropout: float | None = None) -> list[int]:
+        """Other ids for the same text, where the kind knows any; here the same."""
+        return list(ids)
+
+    @abstractmethod
+    def document(self) -> str:
+        """The JSON that `read` makes the same tokenizer of."""
 
     @classmethod
-    def load(cls, path: Path) -> "Tokenizer":
-        """Read a file that `save` wrote. Raises ModelError when it is missing, damaged or not one of ours."""
-        path = Path(path)
-        try:
-            document = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ModelError(f"Cannot read the tokenizer {path}: {error}. Is this a whole model folder?") from error
-        try:
-            library = Library.from_str(document)
-            tokenizer = cls(library)
-        except Exception as error:  # the library raises bare Exception; a missing key means another kind of file
-            raise ModelError(f"The tokenizer {path} is damaged ({error}); restore it from a copy.") from error
-        tokenizer._check(path)
-        return tokenizer
+    @abstractmethod
+    def read(cls, document: dict[str, Any], path: Path) -> Self:
+        """The tokenizer of a parsed document; path: of its file, for messages. Raises ModelError where it is none."""
 
-    def _check(self, path: Path) -> None:
-        vocabulary = self._model["vocab"]
-        dense = sorted(vocabulary.values()) == list(range(len(vocabulary)))
-        specials = tuple(self._symbols[: len(SPECIAL_SYMBOLS)]) == SPECIAL_SYMBOLS
-        letters = set(byte_values()) <= set(vocabulary)
-        if self._model.get("type") != "BPE" or not dense or not specials or not letters or self.size < SMALLEST_SIZE:
+    def save(self, path: Path) -> None:
+        """Write one JSON file."""
+        atomic_write(Path(path), self.document())
+
+    def _check(self, path: Path, needs: str, fits: bool = True) -> None:
+        """Raises ModelError unless it `fits` and the special symbols come first."""
+        if not fits or tuple(self._symbols[: len(SPECIAL_SYMBOLS)]) != SPECIAL_SYMBOLS:
             raise ModelError(
-                f"{path} is not a dragoman tokenizer: it needs a byte-level BPE whose ids 0–3 are {SPECIAL_SYMBOLS}."
+                f"{path} is not a dragoman tokenizer: it needs {needs} whose ids 0–3 are {SPECIAL_SYMBOLS}."
             )
 
 
-def _not_unicode(texts: Sequence[str]) -> str:
+def check_unicode(texts: Sequence[str]) -> None:
+    """Raises DataError that names the first text with a lone surrogate and the place in it."""
     for place, text in enumerate(texts):
         try:
             text.encode("utf-8")
         except UnicodeEncodeError as error:
-            return (
+            raise DataError(
                 f"Text {place + 1} holds a lone surrogate (U+{ord(text[error.start]):04X}) at character "
                 f"{error.start + 1}, which is no Unicode text; read it with errors='replace'."
-            )
-    return "A text to tokenise is not a string."
+            ) from error
+
+
+def _whole(surface: bytes) -> str | None:
+    try:
+        text = surface.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    word = text.removeprefix(" ")
+    starts_word = text != word or not any(character.isalnum() for character in word)
+    return word if word.strip() and starts_word else None

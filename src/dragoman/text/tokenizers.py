@@ -9,8 +9,9 @@ from pydantic import Field
 
 from dragoman.base.config import Config
 from dragoman.base.errors import ModelError
-from dragoman.text.bpe import BPEConfig, train_bpe
+from dragoman.text.bpe import BPEConfig
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.union import SubwordConfig, load_tokenizer
 
 SHARED_FILE = "tokenizer.json"
 SOURCE_FILE, TARGET_FILE = "tokenizer.source.json", "tokenizer.target.json"
@@ -19,7 +20,9 @@ SOURCE_FILE, TARGET_FILE = "tokenizer.source.json", "tokenizer.target.json"
 class TextConfig(Config):
     """How text becomes ids."""
 
-    subword: BPEConfig = Field(default=BPEConfig(), description="The subword model.")
+    subword: SubwordConfig = Field(
+        default=BPEConfig(), description="What the entries of a vocabulary are: subwords, words or characters."
+    )
     shared: bool = Field(
         default=True,
         description="One vocabulary for both languages, learned from both sides together, instead of one a language. "
@@ -64,10 +67,10 @@ class Tokenizers:
         folder = Path(folder)
         names = {name for name in (SHARED_FILE, SOURCE_FILE, TARGET_FILE) if (folder / name).is_file()}
         if names == {SHARED_FILE}:
-            tokenizer = Tokenizer.load(folder / SHARED_FILE)
+            tokenizer = load_tokenizer(folder / SHARED_FILE)
             return cls(tokenizer, tokenizer)
         if names == {SOURCE_FILE, TARGET_FILE}:
-            return cls(Tokenizer.load(folder / SOURCE_FILE), Tokenizer.load(folder / TARGET_FILE))
+            return cls(load_tokenizer(folder / SOURCE_FILE), load_tokenizer(folder / TARGET_FILE))
         found = ", ".join(sorted(names)) or "neither"
         raise ModelError(
             f"{folder} must hold either {SHARED_FILE} or both {SOURCE_FILE} and {TARGET_FILE}; found: {found}."
@@ -75,10 +78,9 @@ class Tokenizers:
 
 
 def train_tokenizers(config: TextConfig, sources: Iterable[str], targets: Iterable[str]) -> Tokenizers:
-    """Learn subwords from the two sides of a corpus; `sources` is read to its end before `targets`."""
-    dropout = config.subword.dropout
+    """Learn vocabularies from the two sides of a corpus; `sources` is read to its end before `targets`."""
     if config.shared:
-        tokenizer = Tokenizer(train_bpe(config.subword, chain(sources, targets)), dropout)
+        tokenizer = config.subword.learn(chain(sources, targets))
         return Tokenizers(tokenizer, tokenizer)
-    source = Tokenizer(train_bpe(config.subword, sources), dropout)
-    return Tokenizers(source, Tokenizer(train_bpe(config.subword, targets), dropout))
+    source = config.subword.learn(sources)
+    return Tokenizers(source, config.subword.learn(targets))

@@ -36,7 +36,7 @@ def check_memory(
         )
     longest = int(lengths.max()) + 1
     tokens = max(config.data.batch.tokens, longest)
-    if config.text.subword.dropout:
+    if config.text.subword.resampling:
         tokens = int(tokens * _LONGER_BY_DROPOUT)
     need = activation_bytes(model, tokens, longest, model.decoder.projection.weight.size(0))
     halvings = 0

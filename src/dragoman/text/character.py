@@ -1,0 +1,85 @@
+"""A vocabulary of characters."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, Literal
+
+from pydantic import Field
+from tokenizers import Regex
+from tokenizers import Tokenizer as Library
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Split
+
+from dragoman.text.library import LibraryTokenizer, pipeline
+from dragoman.text.pieces import readable
+from dragoman.text.special import SPECIAL_SYMBOLS, UNK
+from dragoman.text.subword import SubwordModel
+from dragoman.text.tokenizer import Tokenizer, check_unicode
+
+
+class CharacterTokenizer(LibraryTokenizer):
+    """One id a Unicode code point, blanks too: a text of known characters is kept exactly."""
+
+    kind = "character"
+    model = "WordLevel"
+    needs: ClassVar[str] = "a list of characters"
+
+    def _without_added_blank(self, text: str) -> str:
+        return text
+
+    def _prepared(self, text: str) -> str:
+        return text
+
+    def _splitter(self) -> Split:
+        return _each_character()
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """Each character; blanks as ␣, control characters as <09>."""
+        return [self._shown(int(number)) for number in ids]
+
+    def _shown(self, number: int) -> str:
+        return SPECIAL_SYMBOLS[number] if number < len(SPECIAL_SYMBOLS) else readable(self._surfaces[number])
+
+    def whole_words(self) -> list[str | None]:
+        """The characters themselves, blanks apart."""
+        texts = [surface.decode() for surface in self._surfaces]
+        return [text if text.strip() else None for text in texts]
+
+
+class CharacterConfig(SubwordModel):
+    """Characters (Chung et al. 2016; Cherry et al. 2018): Unicode code points of the corpus, the most frequent first.
+
+    Texts have some five times as many tokens as with subwords: mind `data.cleaning.max_tokens` and the batch size.
+    """
+
+    tokenizer: ClassVar[type[Tokenizer]] = CharacterTokenizer
+    kind: Literal["character"] = "character"
+    size: int | None = Field(
+        default=None,
+        gt=len(SPECIAL_SYMBOLS),
+        description="Symbols in a vocabulary at most, the 4 special ones included; null: all characters of the corpus "
+        "that are frequent enough.",
+    )
+    min_frequency: int = Field(
+        default=2, ge=1, description="Occurrences in the corpus that a character needs; rarer ones are unknown."
+    )
+
+    def learn(self, texts: Iterable[str]) -> CharacterTokenizer:
+        """The most frequent characters; among equally frequent ones, the first by code point."""
+        counts: Counter[str] = Counter()
+        for text in texts:
+            check_unicode([text])
+            counts.update(text)
+        frequent = [character for character, count in counts.items() if count >= self.min_frequency]
+        frequent.sort(key=lambda character: (-counts[character], character))
+        most = None if self.size is None else self.size - len(SPECIAL_SYMBOLS)
+        return CharacterTokenizer(_library([*SPECIAL_SYMBOLS, *frequent[:most]]))
+
+
+def _library(symbols: Sequence[str]) -> Library:
+    vocabulary = {symbol: number for number, symbol in enumerate(symbols)}
+    return pipeline(WordLevel(vocabulary, unk_token=SPECIAL_SYMBOLS[UNK]), _each_character(), blank_in_front=False)
+
+
+def _each_character() -> Split:
+    return Split(Regex(r"[\s\S]"), "isolated")

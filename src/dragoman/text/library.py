@@ -1,0 +1,111 @@
+"""`LibraryTokenizer`: a tokenizer whose splitting is done by Hugging Face's `tokenizers`."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from tokenizers import Tokenizer as Library
+from tokenizers.normalizers import Prepend
+from tokenizers.pre_tokenizers import Split
+
+from dragoman.base.errors import DataError, ModelError
+from dragoman.text.boundaries import words_splitter
+from dragoman.text.special import SPECIAL_SYMBOLS
+from dragoman.text.tokenizer import Tokenizer, check_unicode
+
+
+class LibraryTokenizer(Tokenizer):
+    """The library's splitting; ids are turned into text here, because unknowns may have texts that stand for them.
+
+    model: the library's name of the model. needs: what a file of this kind has to hold, for messages.
+    """
+
+    model: ClassVar[str]
+    needs: ClassVar[str]
+
+    def __init__(self, library: Library) -> None:
+        """library: as `learn` of the kind's settings makes it."""
+        self._library = library
+        model: dict[str, Any] = json.loads(library.to_str())["model"]
+        if model["type"] != self.model:
+            raise KeyError(f"it holds a {model['type']}, not a {self.model}")
+        symbols = _symbols(model["vocab"])
+        ordinary = [self._surface(symbol) for symbol in symbols[len(SPECIAL_SYMBOLS) :]]
+        super().__init__(symbols, [b""] * len(SPECIAL_SYMBOLS) + ordinary)
+
+    def _surface(self, symbol: str) -> bytes:
+        """The UTF-8 that a symbol stands for."""
+        return symbol.encode()
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text, on all cores."""
+        try:
+            encodings = self._library.encode_batch_fast(list(texts), add_special_tokens=False)
+        except TypeError as error:
+            check_unicode(texts)
+            raise DataError("A text to tokenise is not a string.") from error
+        return [encoding.ids for encoding in encodings]
+
+    def words(self, text: str) -> tuple[list[int], list[str]]:
+        """For each id the place of its word, and the words."""
+        check_unicode([text])
+        places = self._library.encode(text, add_special_tokens=False).word_ids
+        return [place for place in places if place is not None], [
+            word for word, _ in self._splitter().pre_tokenize_str(self._prepared(text))
+        ]
+
+    def _splitter(self) -> Split:
+        return words_splitter()
+
+    def _prepared(self, text: str) -> str:
+        """With the blank that the library puts in front."""
+        return " " + text if text else text
+
+    def document(self) -> str:
+        """The library's JSON with the kind in front."""
+        document = {"kind": self.kind, **json.loads(self._library.to_str())}
+        return json.dumps(document, ensure_ascii=False, indent=1)
+
+    @classmethod
+    def read(cls, document: dict[str, Any], path: Path) -> Self:
+        """The tokenizer of a parsed document."""
+        inner = {key: value for key, value in document.items() if key != "kind"}
+        try:
+            tokenizer = cls(Library.from_str(json.dumps(inner, ensure_ascii=False)))
+        except Exception as error:  # the library raises bare Exception; a missing key means another kind of file
+            raise ModelError(f"The tokenizer {path} is damaged ({error}); restore it from a copy.") from error
+        tokenizer._check(path, cls.needs)
+        return tokenizer
+
+
+def pipeline(model: Any, splitter: Any, blank_in_front: bool = True) -> Library:
+    """A library tokenizer without normalisation: every text gets one blank in front, and `splitter` cuts it."""
+    library = Library(model)
+    if blank_in_front:
+        library.normalizer = Prepend(" ")
+    library.pre_tokenizer = splitter
+    return library
+
+
+def trained(library: Library, trainer: Any, texts: Iterable[str]) -> Library:
+    """Learn from `texts`. The same texts in the same order give the same vocabulary."""
+    try:
+        library.train_from_iterator(texts, trainer)
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"A text to learn subwords from is no Unicode text ({error.reason}); clean the corpus."
+        ) from error
+    document = json.loads(library.to_str())
+    document["added_tokens"] = []  # or the library would find `</s>` inside the user's text
+    return Library.from_str(json.dumps(document, ensure_ascii=False))
+
+
+def _symbols(vocabulary: Any) -> list[str]:
+    """The names in the order of their ids. Raises KeyError where ids are missing."""
+    if isinstance(vocabulary, list):  # of a unigram model: (symbol, log-probability) in order
+        return [symbol for symbol, _ in vocabulary]
+    ordered = sorted(vocabulary.items(), key=lambda item: int(item[1]))
+    if [number for _, number in ordered] != list(range(len(ordered))):
+        raise KeyError("its ids have gaps")
+    return [symbol for symbol, _ in ordered]

@@ -1,0 +1,244 @@
+"""Byte-pair encoding over characters, split exactly as the program subword-nmt splits."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+from pydantic import Field
+from tokenizers import Tokenizer as Library
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import Split
+from tokenizers.trainers import BpeTrainer
+
+from dragoman.base.errors import DataError, ModelError
+from dragoman.text.counts import count_words, occurrences
+from dragoman.text.special import SPECIAL_SYMBOLS, UNK
+from dragoman.text.subword import SubwordModel, usual_size
+from dragoman.text.tokenizer import Tokenizer, check_unicode
+
+END_OF_WORD = "</w>"
+OLDEST, USUAL = (0, 1), (0, 2)
+"""Versions of the codes: in the first the end of a word is a symbol of its own, in the second part of its last one."""
+
+CACHED_WORDS = 200_000
+
+
+class Piece(NamedTuple):
+    """A piece of a word; final: whether the word ends with it."""
+
+    text: str
+    final: bool
+
+
+class Codes(NamedTuple):
+    """What subword-nmt calls codes: pairs of symbols in the order in which they are merged."""
+
+    version: tuple[int, ...]
+    merges: tuple[tuple[str, str], ...]
+
+
+class SubwordNMTTokenizer(Tokenizer):
+    """Words are what stands between blanks; several blanks count as one. A character that is not known is UNK."""
+
+    kind = "subword_nmt"
+
+    def __init__(self, codes: Codes, alphabet: Iterable[str]) -> None:
+        """alphabet: the characters that are known."""
+        self._codes, self._alphabet = codes, sorted(set(alphabet))
+        self._ranks: dict[tuple[str, str], int] = {}
+        for rank, pair in enumerate(codes.merges):
+            self._ranks.setdefault(pair, rank)
+        entries = dict.fromkeys(Piece(letter, final) for letter in self._alphabet for final in (False, True))
+        for left, right in codes.merges:
+            entries.update(dict.fromkeys(_products(left + right, codes.version)))
+        self._pieces = list(entries)
+        self._ids = {piece: number for number, piece in enumerate(self._pieces, start=len(SPECIAL_SYMBOLS))}
+        self._words: dict[str, tuple[Piece, ...]] = {}
+        names = [piece.text if piece.final else piece.text + "@@" for piece in self._pieces]
+        surfaces = [(piece.text + " " if piece.final else piece.text).encode() for piece in self._pieces]
+        super().__init__([*SPECIAL_SYMBOLS, *names], [b""] * len(SPECIAL_SYMBOLS) + surfaces)
+
+    def segment(self, word: str) -> tuple[Piece, ...]:
+        """The pieces of one word, as `encode` of subword-nmt's apply_bpe.py finds them, known or not.
+
+        Of the pairs in the word the first learned is merged, everywhere in the word and from left to right, until no
+        pair is left that was learned (Sennrich et al. 2016, section 3.2).
+        """
+        pieces = self._words.get(word)
+        if pieces is None:
+            pieces = self._merged(word) if len(word) > 1 else (Piece(word, True),)
+            if len(self._words) >= CACHED_WORDS:
+                self._words.clear()
+            self._words[word] = pieces
+        return pieces
+
+    def _merged(self, word: str) -> tuple[Piece, ...]:
+        oldest = self._codes.version == OLDEST
+        symbols = [*word, END_OF_WORD] if oldest else [*word[:-1], word[-1] + END_OF_WORD]
+        while len(symbols) > 1:
+            ranks = self._ranks
+            best = min(pairwise(symbols), key=lambda pair: ranks.get(pair, len(ranks)))
+            if best not in ranks:
+                break
+            merged: list[str] = []
+            place = 0
+            while place < len(symbols):
+                found = tuple(symbols[place : place + 2]) == best
+                merged.append(best[0] + best[1] if found else symbols[place])
+                place += 1 + found
+            symbols = merged
+        if symbols[-1] == END_OF_WORD:
+            symbols.pop()
+        *inner, last = symbols
+        return (*(Piece(symbol, False) for symbol in inner), Piece(last.removesuffix(END_OF_WORD), True))
+
+    def _known(self, text: str) -> Iterator[Piece]:
+        """The pieces of a text; the characters of one that the vocabulary lacks, so that only they can be unknown."""
+        for word in text.strip("\r\n ").split(" "):
+            for piece in self.segment(word) if word else ():
+                if piece in self._ids:
+                    yield piece
+                else:
+                    yield from (Piece(letter, False) for letter in piece.text[:-1])
+                    yield Piece(piece.text[-1], piece.final)
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text."""
+        check_unicode(texts)
+        return [[self._ids.get(piece, UNK) for piece in self._known(text)] for text in texts]
+
+    def _without_added_blank(self, text: str) -> str:
+        return text.removesuffix(" ")
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """As subword-nmt writes them."""
+        return [self._symbols[int(number)] for number in ids]
+
+    def words(self, text: str) -> tuple[list[int], list[str]]:
+        """Each piece for itself, with the blank after it where it ends a word: an unknown is a single character."""
+        pieces = list(self._known(text))
+        return list(range(len(pieces))), [piece.text + " " if piece.final else piece.text for piece in pieces]
+
+    def whole_words(self) -> list[str | None]:
+        """The names as subword-nmt writes them, as in vectors that were learned from text which it has split."""
+        return [None] * len(SPECIAL_SYMBOLS) + list(self._symbols[len(SPECIAL_SYMBOLS) :])
+
+    def document(self) -> str:
+        """The codes and the alphabet."""
+        content = {
+            "kind": self.kind,
+            "version": list(self._codes.version),
+            "alphabet": self._alphabet,
+            "merges": [list(pair) for pair in self._codes.merges],
+        }
+        return json.dumps(content, ensure_ascii=False, indent=1)
+
+    @classmethod
+    def read(cls, document: dict[str, Any], path: Path) -> Self:
+        """The tokenizer of a parsed document."""
+        try:
+            merges = tuple((str(left), str(right)) for left, right in document["merges"])
+            version = tuple(int(number) for number in document["version"])
+            return cls(Codes(version, merges), [str(letter) for letter in document["alphabet"]])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelError(f"The tokenizer {path} is damaged ({error!r}); restore it from a copy.") from error
+
+
+class SubwordNMTConfig(SubwordModel):
+    """Byte-pair encoding over characters (Sennrich et al. 2016), for text whose tokens stand between blanks.
+
+    With a `codes` file of subword-nmt the pieces are those of its apply-bpe. Its options --vocabulary, --glossaries and
+    --dropout have no counterpart here. Kept exactly: texts of known characters whose blanks are single.
+    """
+
+    tokenizer: ClassVar[type[Tokenizer]] = SubwordNMTTokenizer
+    kind: Literal["subword_nmt"] = "subword_nmt"
+    codes: Path | None = Field(
+        default=None, description="A file that subword-nmt's learn-bpe wrote; null: merges are learned from the corpus."
+    )
+    merges: int | None = Field(
+        default=None,
+        ge=1,
+        description="Merges at most; null: all of `codes`, or else as many as bpe has symbols. The vocabulary also "
+        "holds each character of the corpus twice, inside and at the end of a word.",
+    )
+    min_frequency: int = Field(
+        default=2, ge=1, description="Occurrences in the corpus that a pair needs to be merged. Source: subword-nmt."
+    )
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The codes."""
+        return () if self.codes is None else (self.codes,)
+
+    def sized(self, pairs: int) -> "SubwordNMTConfig":
+        """The config with a number of merges, chosen for a corpus of so many pairs where none and no file was given."""
+        given = self.merges is not None or self.codes is not None
+        return self if given else self.model_copy(update={"merges": usual_size(pairs)})
+
+    def learn(self, texts: Iterable[str]) -> SubwordNMTTokenizer:
+        """Learn merges from `texts`, or read them and learn the alphabet."""
+        words = count_words(texts, lambda text: text.strip("\r\n ").split(" "))
+        alphabet = {letter for word in words for letter in word}
+        if self.codes is None:
+            codes = Codes(USUAL, tuple(_learned(words, self.merges or usual_size(0), self.min_frequency)))
+        else:
+            codes = read_codes(self.codes)
+            codes = codes._replace(merges=codes.merges[: self.merges])
+            alphabet |= {letter for pair in codes.merges for part in pair for letter in part.removesuffix(END_OF_WORD)}
+        return SubwordNMTTokenizer(codes, alphabet)
+
+
+def read_codes(path: Path) -> Codes:
+    """Read a file of subword-nmt's learn-bpe. Raises DataError naming the line that is none of its."""
+    try:
+        lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(
+            f"Cannot read the codes {path} ({error}); text.subword.codes is a file of learn-bpe."
+        ) from error
+    version = OLDEST
+    first = 1
+    if lines[0].startswith("#version:"):
+        name = lines.pop(0).split()[-1]
+        first = 2
+        if name not in ("0.1", "0.2"):
+            raise DataError(f"{path}, line 1: codes of version {name}; versions 0.1 and 0.2 are known.")
+        version = USUAL if name == "0.2" else OLDEST
+    merges = []
+    for number, line in enumerate(lines, start=first):
+        left, blank, right = line.strip("\r\n ").partition(" ")
+        if not blank or not left or not right or " " in right:
+            raise DataError(f"{path}, line {number}: not two symbols with a blank between them: {line[:60]!r}.")
+        merges.append((left, right))
+    return Codes(version, tuple(merges))
+
+
+def _products(product: str, version: tuple[int, ...]) -> list[Piece]:
+    """The pieces that a merged symbol may end up as."""
+    if product.endswith(END_OF_WORD) and product != END_OF_WORD:
+        return [Piece(product.removesuffix(END_OF_WORD), True)]
+    # The end of a word may have been left over, a symbol of its own.
+    return [Piece(product, False), Piece(product, True)] if version == OLDEST else [Piece(product, False)]
+
+
+def _learned(words: Counter[str], merges: int, min_frequency: int) -> list[tuple[str, str]]:
+    """The merges that the library learns; where pairs are equally frequent, subword-nmt may choose another."""
+    letters = sorted({letter for word in words for letter in word})
+    ends = sorted({word[-1] + END_OF_WORD for word in words})
+    library = Library(BPE(end_of_word_suffix=END_OF_WORD))
+    library.pre_tokenizer = Split(" ", "removed")
+    trainer = BpeTrainer(
+        vocab_size=len(letters) + len(ends) + merges,
+        min_frequency=min_frequency,
+        initial_alphabet=letters,
+        special_tokens=ends,  # or they would be numbered in no fixed order, and the numbers decide between equals
+        end_of_word_suffix=END_OF_WORD,
+        show_progress=False,
+    )
+    library.train_from_iterator(occurrences(words, " "), trainer)
+    found = json.loads(library.to_str())["model"]["merges"]
+    return [(left, right) for left, right in found[:merges]]

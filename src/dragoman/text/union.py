@@ -1,0 +1,42 @@
+"""Every kind of vocabulary; a new one is a file in this folder and a line here."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from dragoman.base.errors import ModelError
+from dragoman.text.bpe import BPEConfig
+from dragoman.text.character import CharacterConfig
+from dragoman.text.subword_nmt import SubwordNMTConfig
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.unigram import UnigramConfig
+from dragoman.text.word import WordConfig
+from dragoman.text.wordpiece import WordPieceConfig
+
+Kinds = BPEConfig | SubwordNMTConfig | WordPieceConfig | UnigramConfig | WordConfig | CharacterConfig
+SubwordConfig = Annotated[Kinds, Field(discriminator="kind")]
+
+_TOKENIZERS: dict[str, type[Tokenizer]] = {config.tokenizer.kind: config.tokenizer for config in Kinds.__args__}
+
+
+def load_tokenizer(path: Path) -> Tokenizer:
+    """Read a file that `save` wrote. Raises ModelError when it is missing, damaged or not one of ours."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelError(f"Cannot read the tokenizer {path}: {error}. Is this a whole model folder?") from error
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"The tokenizer {path} is damaged ({error}); restore it from a copy.") from error
+    # Byte-level BPE was the first kind, and its files name none.
+    kind = document.get("kind", BPEConfig.tokenizer.kind) if isinstance(document, dict) else None
+    if kind not in _TOKENIZERS:
+        raise ModelError(
+            f"{path} is not a dragoman tokenizer: its kind is {kind!r}, and known are {', '.join(_TOKENIZERS)}. "
+            "Copy the model folder again from its origin, or update dragoman."
+        )
+    return _TOKENIZERS[kind].read(document, path)

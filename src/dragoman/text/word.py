@@ -1,0 +1,56 @@
+"""A vocabulary of whole words; all others are unknown."""
+
+from collections.abc import Iterable
+from typing import ClassVar, Literal
+
+from pydantic import Field
+from tokenizers.models import WordLevel
+from tokenizers.trainers import WordLevelTrainer
+
+from dragoman.text.boundaries import words_splitter
+from dragoman.text.library import LibraryTokenizer, pipeline, trained
+from dragoman.text.special import SPECIAL_SYMBOLS, UNK
+from dragoman.text.subword import SubwordModel
+from dragoman.text.tokenizer import Tokenizer
+
+
+class WordTokenizer(LibraryTokenizer):
+    """Words with the blank before them, as the text has them: a text of known words is kept exactly."""
+
+    kind = "word"
+    model = "WordLevel"
+    needs: ClassVar[str] = "a list of words"
+
+
+class WordConfig(SubwordModel):
+    """Whole words (Bahdanau et al. 2015): runs of letters, of digits or of signs, the most frequent of the corpus.
+
+    A word after a blank and the same word without one (after a bracket, say) are two entries, so that decoding puts
+    blanks where they were. Case is kept. What is not in the vocabulary becomes UNK; `search.unknown` says what a
+    translation shows instead.
+    """
+
+    tokenizer: ClassVar[type[Tokenizer]] = WordTokenizer
+    kind: Literal["word"] = "word"
+    size: int = Field(
+        default=30_000,
+        gt=len(SPECIAL_SYMBOLS),
+        description="Symbols in a vocabulary, the 4 special ones included. Source: Bahdanau et al. 2015, section 4.2.",
+    )
+    min_frequency: int = Field(
+        default=2,
+        ge=1,
+        description="Occurrences in the corpus that a word needs. At 1, a small corpus may have no unknown word, and "
+        "the model would learn nothing about unknowns.",
+    )
+
+    def learn(self, texts: Iterable[str]) -> WordTokenizer:
+        """The most frequent words; among equally frequent ones, the first in the order of the alphabet."""
+        trainer = WordLevelTrainer(
+            vocab_size=self.size,
+            min_frequency=self.min_frequency,
+            special_tokens=list(SPECIAL_SYMBOLS),
+            show_progress=False,
+        )
+        library = pipeline(WordLevel(unk_token=SPECIAL_SYMBOLS[UNK]), words_splitter())
+        return WordTokenizer(trained(library, trainer, texts))

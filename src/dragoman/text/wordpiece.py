@@ -1,0 +1,91 @@
+"""WordPiece: words cut into their longest known pieces."""
+
+import json
+from collections.abc import Iterable
+from typing import ClassVar, Literal
+
+from pydantic import Field
+from tokenizers import Regex
+from tokenizers.models import WordPiece
+from tokenizers.pre_tokenizers import Split
+from tokenizers.trainers import WordPieceTrainer
+
+from dragoman.text.boundaries import WORDS
+from dragoman.text.counts import count_words, occurrences
+from dragoman.text.library import LibraryTokenizer, pipeline, trained
+from dragoman.text.special import SPECIAL_SYMBOLS, UNK
+from dragoman.text.subword import LARGEST_SIZE, SubwordModel, usual_size
+from dragoman.text.tokenizer import Tokenizer
+
+CONTINUES = "##"
+_BOUNDARIES = " ?#|" + WORDS.replace("[^", "[^#")
+
+
+class WordPieceTokenizer(LibraryTokenizer):
+    """Pieces of words; a word with an unknown character, or of more than 100, is one UNK. Any other text is exact."""
+
+    kind = "wordpiece"
+    model = "WordPiece"
+    needs: ClassVar[str] = "a WordPiece model"
+
+    def _surface(self, symbol: str) -> bytes:
+        return symbol.removeprefix(CONTINUES).encode()
+
+    def _splitter(self) -> Split:
+        return _splitter()
+
+    def whole_words(self) -> list[str | None]:
+        """Only what begins a word may be a whole one."""
+        found = super().whole_words()
+        return [
+            None if symbol.startswith(CONTINUES) else word for symbol, word in zip(self._symbols, found, strict=True)
+        ]
+
+
+class WordPieceConfig(SubwordModel):
+    """WordPiece (Schuster & Nakajima 2012; Wu et al. 2016, section 4.1): greedy, the longest piece first.
+
+    The pieces are learned by merging the most frequent pairs, as the library does, not by likelihood as in the papers.
+    """
+
+    tokenizer: ClassVar[type[Tokenizer]] = WordPieceTokenizer
+    kind: Literal["wordpiece"] = "wordpiece"
+    size: int | None = Field(
+        default=None,
+        gt=len(SPECIAL_SYMBOLS),
+        description="Symbols in a vocabulary, the 4 special ones included; null: as many as for bpe. Characters of the "
+        "corpus are always in it, twice, so it may be larger.",
+    )
+    min_frequency: int = Field(default=2, ge=1, description="Occurrences in the corpus that a pair needs to be merged.")
+
+    def sized(self, pairs: int) -> "WordPieceConfig":
+        """The config with a size, chosen for a corpus of so many sentence pairs where none was given."""
+        return self if self.size is not None else self.model_copy(update={"size": usual_size(pairs)})
+
+    def learn(self, texts: Iterable[str]) -> WordPieceTokenizer:
+        """Learn pieces from `texts`. The same texts give the same tokenizer."""
+        splitter = _splitter()
+        words = count_words(texts, lambda text: (word for word, _ in splitter.pre_tokenize_str(" " + text)))
+        letters = sorted({letter for word in words for letter in word})
+        continuing = sorted({CONTINUES + letter for word in words for letter in word[1:]})
+        trainer = WordPieceTrainer(
+            vocab_size=self.size or LARGEST_SIZE,
+            min_frequency=self.min_frequency,
+            initial_alphabet=letters,
+            # or they would be numbered in no fixed order, and the numbers decide between equally frequent pairs
+            special_tokens=[*SPECIAL_SYMBOLS, *continuing],
+            continuing_subword_prefix=CONTINUES,
+            show_progress=False,
+        )
+        library = pipeline(_model(), Split("\n", "removed"), blank_in_front=False)
+        learned = json.loads(trained(library, trainer, occurrences(words, "\n")).to_str())["model"]["vocab"]
+        return WordPieceTokenizer(pipeline(_model(learned), splitter))
+
+
+def _model(vocabulary: dict[str, int] | None = None) -> WordPiece:
+    return WordPiece(vocabulary or {}, unk_token=SPECIAL_SYMBOLS[UNK], continuing_subword_prefix=CONTINUES)
+
+
+def _splitter() -> Split:
+    """Words, with each # on its own: no text that starts with ## can be mistaken for a piece that continues a word."""
+    return Split(Regex(_BOUNDARIES), "isolated")
