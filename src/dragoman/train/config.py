@@ -42,6 +42,11 @@ class AverageConfig(Config):
 class LoopConfig(Config):
     """The training loop: limits, rhythm, optimisation. At least one limit or `patience` ends the run."""
 
+    start: Path | None = Field(
+        None,
+        description="a model folder whose parameters and vocabularies the run starts from; sections model and text that "
+        "are left out are taken from it; null: random parameters",
+    )
     seed: int = Field(1, ge=0, description="decides initial parameters, batch order, dropout and subword sampling")
     max_steps: int | None = Field(None, ge=1, description="stop after this many updates")
     max_epochs: int | None = Field(None, ge=1, description="stop after this many passes over the corpus")

@@ -14,6 +14,7 @@ from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.auxiliary import collecting
 from dragoman.nn.embedding import Projection
 from dragoman.train.reinforce import credit
+from dragoman.train.reward import RewardConfig
 from dragoman.train.teacher import forward
 
 # Rows whose logits exist at one time: large enough for an efficient matrix product, small enough for the cache.
@@ -30,6 +31,11 @@ class ObjectiveConfig(Config):
     )
     prior: Literal["uniform", "unigram"] = Field(
         "uniform", description="u, where the mass goes: every entry alike, or as frequent as in the training targets"
+    )
+    reward: RewardConfig | None = Field(
+        None,
+        description="fine-tuning on the reward of sampled translations; null: none. Best with train.start",
+        json_schema_extra={"kind": "bleu"},
     )
 
 

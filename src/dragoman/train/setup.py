@@ -31,6 +31,8 @@ from dragoman.train.objective import Objective
 from dragoman.train.optimiser import build_optimiser
 from dragoman.train.progress import Progress
 from dragoman.train.schedule import default_schedule
+from dragoman.train.sequence import SequenceObjective
+from dragoman.train.start import copy_parameters, load_start
 from dragoman.train.validate import Validation, Validator
 from dragoman.translator import Translator
 
@@ -100,6 +102,7 @@ def assemble(config: RunConfig, resume: bool) -> Iterator[Parts]:
     device = choose_device(config.train.device)
     check_readable(config.data.train)
     sources, targets = read_sides(config.data.valid)
+    config, start = load_start(config)
     with CheckpointStore(config.out) as store:
         stored = _stored_config(config.out)
         if stored is not None and not resume:
@@ -111,12 +114,15 @@ def assemble(config: RunConfig, resume: bool) -> Iterator[Parts]:
             config = _with_choices_of(config, stored)
             device = choose_device(config.train.device)
         torch.set_num_threads(config.train.threads or torch.get_num_threads())
-        prepared = prepare(config.data.train, config.data.cleaning, config.text, config.out.parent / "prepared")
+        text = config.text if start is None else start.tokenizers.with_dropout(config.text.subword.resampling)
+        prepared = prepare(config.data.train, config.data.cleaning, text, config.out.parent / "prepared")
         if stored is None:
             config = _resolve(config, prepared, device)
         torch.manual_seed(config.train.seed)
         model = build_model(config.model, prepared.tokenizers.source.size, prepared.tokenizers.target.size).to(device)
         snapshot = store.latest_training() if stored is not None else None
+        if start is not None and snapshot is None:
+            copy_parameters(start, model)
         decisions = Decisions(config.out / "training" / "decisions.jsonl")
         limits_changed = False
         if snapshot is not None:
@@ -129,7 +135,7 @@ def assemble(config: RunConfig, resume: bool) -> Iterator[Parts]:
         atomic_write(config.out / CONFIG_FILE, dump_settings(config))
         engine = Engine(
             model,
-            Objective(config.train.objective, _prior(config, prepared, device)),
+            _objective(config, prepared, device),
             build_optimiser(config.train.optimiser, model),
             decisions,
             device,
@@ -234,6 +240,13 @@ def _flat(tree: Any, path: str = "") -> dict[str, Any]:
     return {
         key: value for name, inner in tree.items() for key, value in _flat(inner, f"{path}.{name}".strip(".")).items()
     }
+
+
+def _objective(config: RunConfig, prepared: Prepared, device: torch.device) -> Objective:
+    objective, prior = config.train.objective, _prior(config, prepared, device)
+    if objective.reward is None:
+        return Objective(objective, prior)
+    return SequenceObjective(objective, objective.reward, prepared.tokenizers.target, prior)
 
 
 def _prior(config: RunConfig, prepared: Prepared, device: torch.device) -> Tensor | None:
