@@ -1,6 +1,17 @@
 """Every attention mechanism by its `kind`; a new one is a file in this folder and a line here."""
 
-from dragoman.nn.attention.soft import SoftAttentionConfig
+from typing import Annotated
 
-SelfAttentionConfig = SoftAttentionConfig
-SourceAttentionConfig = SoftAttentionConfig
+from pydantic import Field
+
+from dragoman.nn.attention.hard import HardAttentionConfig
+from dragoman.nn.attention.linear import LinearAttentionConfig
+from dragoman.nn.attention.soft import SoftAttentionConfig
+from dragoman.nn.attention.window import WindowAttentionConfig
+
+SelfAttentionConfig = Annotated[
+    SoftAttentionConfig | WindowAttentionConfig | LinearAttentionConfig, Field(discriminator="kind")
+]
+SourceAttentionConfig = Annotated[
+    SoftAttentionConfig | HardAttentionConfig | LinearAttentionConfig, Field(discriminator="kind")
+]
