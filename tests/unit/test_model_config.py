@@ -85,7 +85,7 @@ def test_heads_that_do_not_divide_the_width_are_named(side: str) -> None:
 
 
 def test_an_unknown_preset_is_refused_with_the_choice() -> None:
-    with pytest.raises(ValidationError, match="no preset 'huge'; choose one of tiny, small, base, big"):
+    with pytest.raises(ValidationError, match="no preset 'huge'; choose one of tiny, small, base, big, rnn"):
         ModelConfig(preset="huge")
 
 

@@ -17,3 +17,8 @@ class Config(BaseModel):
     def _fill_kinds(cls, values: Any) -> Any:
         """A group of a union that leaves `kind` out gets the kind of the field's default."""
         return fill_kinds(cls, values)
+
+    @classmethod
+    def usual_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
+        """The kinds of fields that leave theirs out, where the settings beside them change what is usual."""
+        return {}

@@ -61,14 +61,16 @@ def known_settings(config: Any) -> list[str]:
 def fill_kinds(config: Any, settings: Any) -> Any:
     """The same settings, where groups of a union that leave `kind` out get the kind of the field's default.
 
-    Where the default is null, the field may name a kind: `json_schema_extra={"kind": …}`.
+    Where the default is null, the field may name a kind: `json_schema_extra={"kind": …}`. What a class's `usual_kinds`
+    says of the settings beside comes first.
     """
     groups = [member for member in union_members(config) if is_group(member)]
     if not isinstance(settings, dict) or len(groups) != 1:
         return settings
     filled = dict(settings)
+    usual = groups[0].usual_kinds(settings) if hasattr(groups[0], "usual_kinds") else {}
     for name, field in groups[0].model_fields.items():
-        value, tag = settings.get(name), _usual_kind(field)
+        value, tag = settings.get(name), usual.get(name, _usual_kind(field))
         if isinstance(value, dict) and len(union_members(field.annotation)) > 1 and tag is not None:
             value = {"kind": tag, **value}
         if isinstance(value, dict):

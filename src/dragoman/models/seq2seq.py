@@ -22,7 +22,7 @@ from dragoman.nn.positions.union import PositionsConfig
 
 
 def _layers(layers: int, heads: int, feedforward: int, norm: str = "post") -> dict[str, Any]:
-    stack = {"layers": layers, "heads": heads, "feedforward": feedforward, "norm": norm}
+    stack = {"kind": "transformer", "layers": layers, "heads": heads, "feedforward": feedforward, "norm": norm}
     return {"encoder": dict(stack), "decoder": dict(stack)}
 
 
@@ -34,6 +34,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     # Vaswani et al. 2017, table 3
     "base": {"width": 512, **_layers(6, 8, 2048), "dropout": 0.1},
     "big": {"width": 1024, **_layers(6, 16, 4096), "dropout": 0.3},
+    "rnn": {"width": 256, "encoder": {"kind": "recurrent"}, "decoder": {"kind": "recurrent"}, "dropout": 0.2},
 }
 
 
@@ -41,7 +42,8 @@ class ModelConfig(Config):
     """The assembled model. `preset` gives values that the other keys override one by one."""
 
     preset: str | None = Field(
-        "auto", description="tiny, small, base or big: values for all that is not set; auto: by the size of the corpus"
+        "auto",
+        description="tiny, small, base, big or rnn: values for all that is not set; auto: by the size of the corpus",
     )
     width: int = Field(256, ge=2, description="model width d: embeddings and layer inputs (paper: 512)")
     encoder: EncoderConfig = Field(TransformerEncoderConfig(), description="what reads the source")
@@ -60,6 +62,12 @@ class ModelConfig(Config):
     tie_embeddings: bool = Field(True, description="source and target share one table (needs a shared vocabulary)")
     tie_projection: bool = Field(True, description="the vocabulary projection is the target's embedding table")
 
+    @classmethod
+    def usual_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
+        """A preset says of which kind encoder and decoder are."""
+        preset = PRESETS.get(str(settings.get("preset")), {})
+        return {side: preset[side]["kind"] for side in ("encoder", "decoder") if side in preset}
+
     @model_validator(mode="before")
     @classmethod
     def _fill_from_preset(cls, values: Any) -> Any:
@@ -72,8 +80,9 @@ class ModelConfig(Config):
             raise ValueError(f"there is no preset '{preset}'; choose one of {', '.join(PRESETS)}")
         filled = {**PRESETS[preset], **values}
         for side in ("encoder", "decoder"):
-            if isinstance(filled[side], dict) and filled[side].get("kind", "transformer") == "transformer":
-                filled[side] = {**PRESETS[preset][side], **filled[side]}
+            usual = PRESETS[preset][side]
+            if isinstance(filled[side], dict) and filled[side].get("kind", usual["kind"]) == usual["kind"]:
+                filled[side] = {**usual, **filled[side]}
         if isinstance(filled["dropout"], dict):
             rate = PRESETS[preset]["dropout"]
             filled["dropout"] = {"embedding": rate, "residual": rate, **filled["dropout"]}

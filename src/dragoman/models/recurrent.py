@@ -1,0 +1,216 @@
+"""Recurrent encoder and decoder, the decoder with attention over the source or without."""
+
+from contextlib import nullcontext
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from dragoman.base.config import Config
+from dragoman.base.errors import ConfigError
+from dragoman.base.schema import kinds, union_members
+from dragoman.models.family import DecoderFamily, EncoderFamily
+from dragoman.models.interface import Memory, Output, State, Tree
+from dragoman.nn.attention.interface import AttentionSizes
+from dragoman.nn.attention.recording import mean_over_heads, recording
+from dragoman.nn.attention.soft import SoftAttentionConfig
+from dragoman.nn.attention.union import SourceAttentionConfig
+from dragoman.nn.bridge import BridgeKind, InitialStates
+from dragoman.nn.dropout import Dropout, DropoutConfig
+from dragoman.nn.embedding import Embedding, Projection
+from dragoman.nn.mask import Mask
+from dragoman.nn.positions.scheme import PositionScheme
+from dragoman.nn.recurrent.cells import CELLS, CellKind
+from dragoman.nn.recurrent.stack import Reader
+from dragoman.nn.recurrent.wiring import BahdanauConfig, WiringConfig, WiringSizes
+from dragoman.nn.scorers import AdditiveConfig
+from dragoman.text.special import PAD
+
+
+class _Layers(Config):
+    """What encoder and decoder have in common."""
+
+    kind: Literal["recurrent"] = "recurrent"
+    cell: CellKind = Field("gru", description="the recurrent unit: rnn (vanilla, tanh), gru or lstm")
+    layers: int = Field(1, ge=1, description="number of layers, one above the other")
+    hidden: int | None = Field(
+        None, ge=1, description="width H of the hidden state, of each direction's; null: the model width d"
+    )
+
+
+class RecurrentEncoderConfig(_Layers, EncoderFamily):
+    """h_i = f(x_i, h_{i−1}) (deck 002), by default in both directions (Bahdanau et al. 2015, section 3.2)."""
+
+    bidirectional: bool = Field(
+        True, description="a second recurrence reads from right to left; both states are concatenated"
+    )
+
+    def build(
+        self, embedding: Embedding, width: int, dropout: DropoutConfig, positions: PositionScheme
+    ) -> "RecurrentEncoder":
+        """Embeddings and layers."""
+        return RecurrentEncoder(self, embedding, width, dropout)
+
+
+class RecurrentEncoder(nn.Module):
+    """Embeddings and recurrent layers; keeps the `Encoder` promise. Padding must stand behind the text.
+
+    Where the states are not d wide, as with two directions of d each, a linear layer brings them there.
+    """
+
+    def __init__(
+        self, config: RecurrentEncoderConfig, embedding: Embedding, width: int, dropout: DropoutConfig
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.reader = Reader(
+            CELLS[config.cell],
+            width,
+            config.hidden or width,
+            config.layers,
+            config.bidirectional,
+            dropout.residual,
+        )
+        same = self.reader.output_width == width
+        self.output = nn.Identity() if same else nn.Linear(self.reader.output_width, width)
+
+    def forward(self, tokens: Tensor, keep: Tensor) -> Memory:
+        """tokens (B, S) int64, keep (B, S) bool → states (B, S, d) and the last ones, final (B, d)."""
+        states, final = self.reader(self.embedding(tokens, keep=keep), keep)
+        return Memory(self.output(states), keep, self.output(final))
+
+
+class RecurrentDecoderConfig(_Layers, DecoderFamily):
+    """h'_t = f(h'_{t−1}, y_{t−1}, c_t) (deck 002): a recurrence that writes, looking at the source at every step.
+
+    Keys of `attention` that are left out are those of Bahdanau et al. 2015: no projections, the additive scorer.
+    """
+
+    wiring: WiringConfig = Field(BahdanauConfig(), description="where attention stands and what the prediction reads")
+    bridge: BridgeKind = Field(
+        "initial",
+        description="the encoder's summary (its last state, or else the mean of its states) makes the first state, is "
+        "concatenated to every input, both, or none",
+    )
+    attention: SourceAttentionConfig | None = Field(
+        SoftAttentionConfig(projections=False, scorer=AdditiveConfig()),
+        description="how a step attends the source; null: not at all",
+    )
+    heads: int = Field(1, ge=1, description="attention heads h")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _attend_without_projections(cls, values: Any) -> Any:
+        given = values.get("attention") if isinstance(values, dict) else None
+        if not isinstance(given, dict):
+            return values
+        usual = {"projections": False, "scorer": {"kind": "additive"}}
+        kind = given.get("kind", "soft")
+        fields = {
+            name
+            for group in union_members(SourceAttentionConfig)
+            if kind in kinds(group)
+            for name in group.model_fields
+        }
+        return {**values, "attention": {**{name: usual[name] for name in usual if name in fields}, **given}}
+
+    def build(
+        self,
+        embedding: Embedding,
+        projection: Projection,
+        width: int,
+        dropout: DropoutConfig,
+        positions: PositionScheme,
+    ) -> "RecurrentDecoder":
+        """Embeddings, layers, attention and the vocabulary projection."""
+        if self.bridge == "none" and self.attention is None:
+            raise ConfigError(
+                "with bridge none and attention null nothing of the source reaches it: set attention, or bridge "
+                "initial, concatenate or both"
+            )
+        return RecurrentDecoder(self, embedding, projection, width, dropout)
+
+
+class RecurrentDecoder(nn.Module):
+    """Embeddings, recurrent layers, attention and the vocabulary projection; keeps the `Decoder` promise.
+
+    A hypothesis' cache is each layer's states and what the wiring feeds back: it does not grow.
+    """
+
+    def __init__(
+        self,
+        config: RecurrentDecoderConfig,
+        embedding: Embedding,
+        projection: Projection,
+        width: int,
+        dropout: DropoutConfig,
+    ) -> None:
+        super().__init__()
+        self.embedding, self.projection = embedding, projection
+        cell, hidden = CELLS[config.cell], config.hidden or width
+        self.states = config.layers, cell.components, hidden
+        query = config.wiring.query_width(width, hidden)
+        self.cross_attention = (
+            None
+            if config.attention is None
+            else config.attention.build(AttentionSizes(query, width, width, config.heads, dropout.attention))
+        )
+        self.bridge = (
+            InitialStates(width, hidden, config.layers, cell.components)
+            if config.bridge in ("initial", "both")
+            else None
+        )
+        self.concatenates = config.bridge in ("concatenate", "both")
+        context = 0 if self.cross_attention is None else self.cross_attention.output_width
+        summary = width if self.concatenates else 0
+        self.wiring = config.wiring.build(
+            WiringSizes(width, hidden, context, summary, cell, config.layers, dropout.residual)
+        )
+        self.dropout = Dropout(dropout.residual)
+
+    def start(self, memory: Memory, attention: bool = False) -> State:
+        """First states from the source's summary, and what attention reads of the source, computed once."""
+        source = memory.states
+        padding = Mask.padding(memory.keep)
+        if self.bridge is not None:
+            states = self.bridge(memory.summary)
+        else:
+            layers, components, hidden = self.states
+            zeros = self.projection.weight.new_zeros(len(source), hidden)
+            states = [(zeros,) * components for _ in range(layers)]
+        seen = None if self.cross_attention is None else self.cross_attention.memorise(source, padding)
+        constant = self.wiring.summarise(memory.summary) if self.concatenates else None
+        return State(
+            {"keep": memory.keep, "attention": seen, "constant": constant},
+            {"states": states, "feed": self.wiring.initial_feed(states[0][0])},
+            attention=attention and self.cross_attention is not None,
+            limit=self.embedding.positions.limit,
+        )
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
+        """Read tokens (R, T) after `state.position` others."""
+        rows, length = tokens.shape
+        constant = state.memory["constant"]
+        if constant is not None and len(constant) != rows:
+            constant = constant.repeat_interleave(state.width, 0)
+        embedded = self.embedding(tokens, state.position).transpose(0, 1)
+        look = None if self.cross_attention is None else self._look(tokens, state)
+        with recording() if state.attention else nullcontext() as weights:
+            hidden, states, feed = self.wiring(embedded, constant, look, state.cache["states"], state.cache["feed"])
+        attention = None if weights is None else mean_over_heads(weights, self.cross_attention, rows)  # type: ignore[arg-type]
+        output = Output(self.dropout(hidden.transpose(0, 1)), self.projection, attention)
+        return output, state.after(length, {"states": states, "feed": feed})
+
+    def _look(self, tokens: Tensor, state: State) -> Any:
+        """Attention over this state's source, for the wiring to call."""
+        memory: Tree = state.memory["attention"]
+        padding = Mask.padding(state.memory["keep"])
+        keep = tokens != PAD if self.training else None
+        assert self.cross_attention is not None
+        attention = self.cross_attention
+
+        def look(queries: Tensor, first: int) -> Tensor:
+            kept = None if keep is None else keep[:, first : first + queries.size(1)]
+            return attention.look(queries, memory, padding, kept)
+
+        return look

@@ -1,0 +1,110 @@
+"""Recurrent layers one above the other: from left to right for a decoder, in one or both directions for an encoder."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.nn.dropout import Dropout
+from dragoman.nn.recurrent.cell import Cell, States
+
+
+class Stack(nn.Module):
+    """Layers from left to right, dropout between them. inputs: widths of what the first layer reads."""
+
+    def __init__(self, cell: type[Cell], inputs: Sequence[int], hidden: int, layers: int, dropout: float) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(cell([hidden] if layer else inputs, hidden) for layer in range(layers))
+        self.dropout = Dropout(dropout)
+
+    def drive(self, inputs: Tensor, index: int = 0) -> Tensor:
+        """Input number `index` (…, width) of the first layer → its part of that layer's drive (…, gates·H)."""
+        return self.layers[0].drive(inputs, index)  # type: ignore[operator,no-any-return]
+
+    def forward(self, drive: Tensor, states: Sequence[States]) -> tuple[Tensor, list[States]]:
+        """The first layer's drive (T, R, gates·H), all layers' states (R, H) → the last one's h (T, R, H), states."""
+        outputs, after = drive, []
+        for number, (layer, before) in enumerate(zip(self.layers, states, strict=True)):
+            if number:
+                drive = layer.drive(self.dropout(outputs))  # type: ignore[operator]
+            steps = layer(drive, before)
+            outputs = steps[0]
+            after.append(tuple(step[-1] for step in steps))
+        return outputs, after
+
+    def step(self, drive: Tensor, states: Sequence[States]) -> list[States]:
+        """One token: drive (R, gates·H) and each layer's states → each layer's next states."""
+        after: list[States] = []
+        for number, (layer, before) in enumerate(zip(self.layers, states, strict=True)):
+            if number:
+                drive = layer.drive(self.dropout(after[-1][0]))  # type: ignore[operator]
+            after.append(tuple(state.squeeze(0) for state in layer(drive.unsqueeze(0), before)))
+        return after
+
+
+class Reader(nn.Module):
+    """Layers over whole sentences, dropout between them; with two directions each layer reads both of the one below.
+
+    output_width: H, or 2H for two directions, those from left to right first.
+    """
+
+    def __init__(self, cell: type[Cell], width: int, hidden: int, layers: int, both: bool, dropout: float) -> None:
+        super().__init__()
+        self.output_width = hidden * (2 if both else 1)
+        widths = [width] + [self.output_width] * (layers - 1)
+        self.forward_layers = nn.ModuleList(cell([each], hidden) for each in widths)
+        self.backward_layers = nn.ModuleList(cell([each], hidden) for each in widths if both)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, inputs: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
+        """inputs (B, S, width), keep (B, S) bool, False at padding, which must stand behind the text.
+
+        Gives the last layer's states (B, S, output_width) and its final ones (B, output_width): behind the last token
+        from left to right, behind the first from right to left; zero for an empty text.
+        """
+        rows, length = keep.shape
+        lengths = keep.sum(1)
+        places = torch.arange(length, device=keep.device)[:, None]
+        mirror = torch.where(places < lengths, lengths - 1 - places, places) * rows
+        mirror = (mirror + torch.arange(rows, device=keep.device)).flatten()
+        outputs = inputs.transpose(0, 1).contiguous()
+        for number, layer in enumerate(self.forward_layers):
+            if number:
+                outputs = self.dropout(outputs)
+            ends = [_run(layer, outputs)]
+            if self.backward_layers:
+                mirrored = _run(self.backward_layers[number], _Permuted.apply(outputs, mirror))  # type: ignore[no-untyped-call]
+                ends.append(mirrored)
+                outputs = torch.cat((ends[0], _Permuted.apply(mirrored, mirror)), 2)  # type: ignore[no-untyped-call]
+            else:
+                outputs = ends[0]
+        last = (lengths - 1).clamp_min(0)
+        chosen = last[None, :, None].expand(1, rows, ends[0].size(2))
+        final = torch.cat([end.gather(0, chosen)[0] for end in ends], 1) * (lengths > 0)[:, None]
+        return outputs.transpose(0, 1), final
+
+
+def _run(cell: nn.Module, inputs: Tensor) -> Tensor:
+    """h (T, R, H) of a cell that starts from zeros."""
+    assert isinstance(cell, Cell)
+    zeros = cell.recurrent_weight.new_zeros(inputs.size(1), cell.hidden)
+    return cell(cell.drive(inputs), (zeros,) * cell.components)[0]  # type: ignore[no-any-return]
+
+
+class _Permuted(torch.autograd.Function):
+    """Time steps and rows (T, R, ·) in another order: a permutation that is its own inverse, so its gradient is it too.
+
+    torch's gradient of an index_select adds row by row, which is slow on a CPU.
+    """
+
+    @staticmethod
+    def forward(context: Any, values: Tensor, rows: Tensor) -> Tensor:
+        context.save_for_backward(rows)
+        return values.flatten(0, 1).index_select(0, rows).view_as(values)
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        (rows,) = context.saved_tensors
+        gradient = gradients[0]
+        return gradient.flatten(0, 1).index_select(0, rows).view_as(gradient), None
