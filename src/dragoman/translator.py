@@ -20,6 +20,7 @@ from dragoman.decode.forced import force
 from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.inspect.attention import AttentionMap, attention_maps
 from dragoman.models.footprint import Footprint, evaluate, measure
+from dragoman.models.limits import first_exceeded
 from dragoman.text.special import EOS
 
 Item = TypeVar("Item")
@@ -142,7 +143,8 @@ class Translator:
     ) -> Iterator[list[Translation]]:
         """The hypotheses of each line, in order; `window` lines (default: 16 batches) are read ahead, sorted by length.
 
-        first: the number of the first line, for messages. Raises ResourceError for a line that does not fit the memory.
+        first: the number of the first line, for messages. Raises ResourceError for a line that does not fit the memory,
+        and DataError for one that is longer than the model's positions, after all lines before it were given.
         """
         if batch_size < 1:
             raise ConfigError(f"the batch size must be at least 1 sentence, not {batch_size}")
@@ -159,10 +161,15 @@ class Translator:
             warn(f"{len(cut)} translation(s) reached the length limit and end unfinished: line {shown}")
 
     def score(self, sources: Sequence[str], targets: Sequence[str], batch_size: int = 64) -> list[PairScore]:
-        """The log-probability of each target given its source, by forced decoding, in order."""
+        """The log-probability of each target given its source, by forced decoding, in order.
+
+        Raises DataError for a pair that is longer than the model's positions.
+        """
         if len(sources) != len(targets):
             raise DataError(f"{len(sources)} sources and {len(targets)} targets: each source needs one target")
         read, write = self.tokenizers.source.encode_batch(sources), self.tokenizers.target.encode_batch(targets)
+        for line, (source, target) in enumerate(zip(read, write, strict=True), start=1):
+            self._check_length(line, source, target)
         order = sorted(range(len(sources)), key=lambda row: (len(write[row]), len(read[row])))
         scores: list[PairScore | None] = [None] * len(sources)
         for rows in _chunks(order, batch_size):
@@ -173,6 +180,7 @@ class Translator:
     def attention(self, source: str, target: str | None = None) -> list[AttentionMap]:
         """The weights of every layer, head and kind while `target` (default: the best translation) is predicted."""
         read = self.tokenizers.source.encode(source)
+        self._check_length(1, read, [] if target is None else self.tokenizers.target.encode(target))
         if target is None:
             write = list(self._hypotheses([_Row(1, read)], self.search_config())[0][0].tokens)
         else:
@@ -206,6 +214,13 @@ class Translator:
         filled = [place for place, (text, _) in enumerate(lines) if text.strip()]
         ids = self.tokenizers.source.encode_batch([lines[place][0] for place in filled])
         rows = [_Row(first + place, source, prefixes[place]) for place, source in zip(filled, ids, strict=True)]
+        error = None
+        for place, row in enumerate(rows):
+            try:
+                self._check_length(row.line, row.source, row.prefix)
+            except DataError as found:
+                error, rows = found, rows[:place]
+                break
         rows.sort(key=lambda row: len(row.source))
         batches = sorted(_chunks(rows, batch_size), key=lambda batch: min(row.line for row in batch))
         blank = set(range(len(lines))) - set(filled)
@@ -219,6 +234,16 @@ class Translator:
             while upcoming in done:
                 yield done.pop(upcoming)
                 upcoming += 1
+        if error is not None:
+            raise error
+
+    def _check_length(self, line: int, source: Sequence[int], target: Sequence[int]) -> None:
+        """Raises DataError when the model has too few positions for so many tokens."""
+        if (found := first_exceeded(self.model.limits, len(source), len(target))) is not None:
+            limit, length = found
+            raise DataError(
+                f"line {line}: {limit.describe(length)}: shorten it, or train a model with a larger {limit.setting}"
+            )
 
     def _prefixes(self, texts: list[str]) -> list[tuple[int, ...]]:
         if not any(texts):

@@ -22,7 +22,8 @@ class Loader:
 
     tokenizers: with them, sentences are split anew by BPE-dropout at the tokenizers' rate; the generator of a pair is
     made from (seed, epoch, row) alone, so neither batching nor resuming changes it. A batch is then longer than
-    planned, by a third or so at a rate of 0.1. None: as stored.
+    planned, by a third or so at a rate of 0.1. None: as stored. longest: tokens of source and target that the model can
+    read, None for any number; a sentence whose new split has more of them is given as stored.
     """
 
     dataset: PairDataset
@@ -31,6 +32,7 @@ class Loader:
     tokenizers: Tokenizers | None = None
     seed: int = 0
     epoch: int = 0
+    longest: tuple[int | None, ...] = (None, None)
 
     def __len__(self) -> int:
         """Batches from `start` on."""
@@ -80,7 +82,12 @@ class Loader:
         if self.tokenizers is None:
             return source, target
         rng = np.random.default_rng((self.seed, self.epoch, row))
-        return (
+        split = (
             np.asarray(self.tokenizers.source.resample(source.tolist(), rng), dtype=np.int64),
             np.asarray(self.tokenizers.target.resample(target.tolist(), rng), dtype=np.int64),
         )
+        source, target = (
+            stored if most is not None and len(new) > most else new
+            for stored, new, most in zip((source, target), split, self.longest, strict=True)
+        )
+        return source, target

@@ -135,7 +135,14 @@ def search(
     limits = np.array([config.max_length(tokens) for tokens in memory.keep.sum(1).tolist()])
     if state.limit is not None:
         limits = np.minimum(limits, state.limit)
-    limits = np.maximum(limits, (forced >= 0).sum(1) + 1)
+    needed = (forced >= 0).sum(1) + 1
+    if state.limit is not None and (too_long := np.flatnonzero(needed > state.limit)).size:
+        row = int(too_long[0])
+        raise ConfigError(
+            f"prefix of sentence {row}: {needed[row] - 1} tokens, but the decoder has {state.limit} positions, one of "
+            "them for the beginning of the sentence: shorten the prefix"
+        )
+    limits = np.maximum(limits, needed)
     ceilings = np.array([config.length_penalty.divisor(int(limit)) for limit in limits])
 
     beam = config.beam

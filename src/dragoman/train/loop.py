@@ -90,7 +90,8 @@ class _Loop:
         progress, config = self.progress, self.config
         plan = self._plan(progress.epoch)
         resampled = self.tokenizers if self.parts.config.text.subword.dropout else None
-        loader = Loader(self.dataset, plan, progress.batch, resampled, config.seed, progress.epoch)
+        longest = tuple(limit.tokens for limit in self.parts.model.limits)
+        loader = Loader(self.dataset, plan, progress.batch, resampled, config.seed, progress.epoch, longest)
         for batches in _grouped(iter(loader), config.accumulate):
             step = progress.step + 1
             done = progress.horizon.progress_at(step)

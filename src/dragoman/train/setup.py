@@ -27,6 +27,7 @@ from dragoman.train.config import RunConfig
 from dragoman.train.decisions import Decisions
 from dragoman.train.engine import Engine, choose_precision
 from dragoman.train.estimate import check_memory
+from dragoman.train.lengths import check_lengths
 from dragoman.train.objective import Objective
 from dragoman.train.optimiser import build_optimiser
 from dragoman.train.progress import Progress
@@ -120,6 +121,7 @@ def assemble(config: RunConfig, resume: bool) -> Iterator[Parts]:
             config = _resolve(config, prepared, device)
         torch.manual_seed(config.train.seed)
         model = build_model(config.model, prepared.tokenizers.source.size, prepared.tokenizers.target.size).to(device)
+        check_lengths(model.limits, config.data, prepared, sources, targets)
         snapshot = store.latest_training() if stored is not None else None
         if start is not None and snapshot is None:
             copy_parameters(start, model)

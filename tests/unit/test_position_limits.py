@@ -1,0 +1,192 @@
+"""Texts longer than a model's positions: found before training, named by line elsewhere, not reached by search."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from dragoman.base.errors import ConfigError, DataError
+from dragoman.base.settings import load_settings
+from dragoman.base.yaml import dump_yaml
+from dragoman.cli.main import main
+from dragoman.data.cleaning import CleaningConfig
+from dragoman.data.loader import Loader
+from dragoman.data.plan import BatchConfig, plan_epoch
+from dragoman.data.prepare import prepare
+from dragoman.data.readers import CorpusConfig
+from dragoman.decode.search import SearchConfig, search
+from dragoman.models.limits import LengthLimit, first_exceeded
+from dragoman.text.tokenizers import TextConfig
+from dragoman.train.config import RunConfig
+from dragoman.train.setup import assemble
+from dragoman.translator import Translator
+from fixtures.tiny_model import SOURCES, TARGETS, tiny_config, tiny_tokenizers, write_tiny_model
+
+LIMIT = 12
+SHORT, LONG = "a dog .", "a dog runs in the park . " * 10
+UNLIMITED: tuple[dict[str, Any], ...] = (
+    {"kind": "sinusoidal"},
+    {"kind": "sinusoidal", "join": "concatenate"},
+    {"kind": "relative", "distance": 2},
+    {"kind": "rotary"},
+    {"kind": "alibi"},
+    {"kind": "none"},
+    {"kind": "index"},
+)
+LIMITED: tuple[dict[str, Any], ...] = (
+    {"kind": "learned", "limit": LIMIT},
+    {"kind": "learned", "limit": LIMIT, "join": "concatenate"},
+    {"kind": "one_hot", "join": "concatenate", "width": LIMIT},
+    {"kind": "one_hot"},  # 8, the model's width
+)
+
+
+def model_folder(folder: Path, **positions: Any) -> Path:
+    write_tiny_model(folder, config=tiny_config(**positions))
+    return folder
+
+
+def name(scheme: dict[str, Any]) -> str:
+    return "-".join(map(str, scheme.values()))
+
+
+@pytest.mark.parametrize("scheme", UNLIMITED, ids=name)
+def test_a_text_ten_times_longer_is_translated(tmp_path: Path, scheme: dict[str, Any]) -> None:
+    translator = Translator.load(model_folder(tmp_path / "m", positions=scheme), "cpu")
+    encode = translator.tokenizers.source.encode
+    assert len(encode(LONG)) >= 10 * max(map(len, map(encode, SOURCES)))
+    found = list(translator.stream_nbest([SHORT, LONG], SearchConfig(beam=1, length_factor=0.1)))
+    assert len(found) == 2 and found[1][0].tokens
+    assert np.isfinite(translator.score([LONG], [LONG])[0].log_probability)
+
+
+@pytest.mark.parametrize("scheme", LIMITED, ids=name)
+def test_a_text_past_the_limit_is_named_and_nothing_before_it_is_lost(
+    tmp_path: Path, scheme: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = model_folder(tmp_path / "m", positions=scheme)
+    lines = tmp_path / "lines"
+    lines.write_text(f"{SHORT}\n\n{SHORT}\n{LONG}\n{SHORT}\n")
+    assert main(["translate", str(folder), "-i", str(lines)]) == 1
+    captured = capsys.readouterr()
+    limit = 8 if scheme == {"kind": "one_hot"} else LIMIT
+    tokens = len(tiny_tokenizers().source.encode(LONG))
+    assert f"error: line 4: {tokens} source tokens, but the model has {limit} positions" in captured.err
+    assert "a larger model.positions.limit" in captured.err and "Traceback" not in captured.err
+    alone = Translator.load(folder, "cpu").translate([SHORT])[0]
+    assert captured.out == f"{alone}\n\n{alone}\n"
+
+
+def test_scoring_names_the_pair_and_the_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = model_folder(
+        tmp_path / "m", positions={"kind": "rotary"}, target_positions={"kind": "learned", "limit": 9}
+    )
+    for file, last in (("short", SHORT), ("long", LONG)):
+        (tmp_path / file).write_text(f"{SHORT}\n{last}\n")
+    command = ["score", str(folder), "--source", str(tmp_path / "long"), "--target"]
+    assert main([*command, str(tmp_path / "short")]) == 0
+    assert capsys.readouterr().out.count("\n") == 2
+    assert main([*command, str(tmp_path / "long")]) == 1
+    captured = capsys.readouterr()
+    assert not captured.out and "line 2: " in captured.err and "target tokens, but the model has 9" in captured.err
+    assert "model.target_positions.limit" in captured.err
+
+
+def test_the_whole_limit_can_be_used_and_not_one_token_more(tmp_path: Path) -> None:
+    translator = Translator.load(model_folder(tmp_path / "m", positions={"kind": "learned", "limit": LIMIT}), "cpu")
+    encode = translator.tokenizers.source.encode
+    fits = next(text for text in (SHORT + " a" * more for more in range(20)) if len(encode(text)) == LIMIT - 1)
+    translator.score([fits], [fits])
+    translator.attention(fits, fits)
+    for pair in ((fits + " a", fits), (fits, fits + " a")):
+        with pytest.raises(DataError, match=f"line 1: {len(encode(fits + ' a'))} .* {LIMIT} positions"):
+            translator.score(*([side] for side in pair))
+        with pytest.raises(DataError, match="line 1"):
+            translator.attention(*pair)
+
+
+def test_search_ends_where_the_decoders_positions_end(tmp_path: Path) -> None:
+    model = write_tiny_model(
+        tmp_path / "m", config=tiny_config(target_positions={"kind": "learned", "limit": 7})
+    ).eval()
+    source = torch.full((2, 30), 9)
+    memory = model.encode(source, torch.ones_like(source, dtype=torch.bool))
+    # an end of sentence that never comes
+    with torch.no_grad():
+        model.decoder.projection.weight[2] = 0
+    settings = SearchConfig(beam=2, minimum_length=6)
+    for hypotheses in search(model.decoder, memory, settings, [[5] * 6, []]):
+        assert len(hypotheses[0].tokens) <= 7
+    with pytest.raises(ConfigError, match="prefix of sentence 1: 7 tokens, but the decoder has 7 positions"):
+        search(model.decoder, memory, settings, [[], [5] * 7])
+
+
+def test_a_prefix_past_the_limit_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = model_folder(tmp_path / "m", positions={"kind": "learned", "limit": LIMIT})
+    (tmp_path / "lines").write_text(f"{SHORT}\n{SHORT}\n")
+    (tmp_path / "prefixes").write_text(f"\n{LONG}\n")
+    assert main(["translate", str(folder), "-i", str(tmp_path / "lines"), "--prefix", str(tmp_path / "prefixes")]) == 1
+    captured = capsys.readouterr()
+    assert captured.out.count("\n") == 1
+    assert "line 2: " in captured.err and "target tokens" in captured.err
+
+
+@pytest.mark.parametrize("where", ["train", "valid"])
+def test_training_finds_long_texts_before_it_starts(
+    tmp_path: Path, where: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for part in ("train", "valid"):
+        for side, lines in (("source", SOURCES), ("target", TARGETS)):
+            long = [f"{lines[0]} " * 12] if part == where else []
+            (tmp_path / f"{part}.{side}").write_text("".join(f"{line}\n" for line in [*lines, *long]))
+    corpora = {
+        part: {side: str(tmp_path / f"{part}.{side}") for side in ("source", "target")} for part in ("train", "valid")
+    }
+    recipe = tmp_path / "recipe.yaml"
+    stack = {"layers": 1, "heads": 2, "feedforward": 16}
+    model = {"preset": None, "width": 8, "encoder": stack, "decoder": stack}
+    model["positions"] = {"kind": "learned", "limit": 60}
+    recipe.write_text(dump_yaml({"data": corpora, "text": {"subword": {"size": 280}}, "model": model}))
+    assert main(["train", str(recipe), "--out", str(tmp_path / "run")]) == 2
+    error = capsys.readouterr().err
+    assert f"{where}.source + {tmp_path}/{where}.target, line 4: " in error
+    assert "the model has 60 positions" in error and "1 of 4 pairs" in error
+    assert ("set data.cleaning.max_tokens=59" in error) == (where == "train")
+    assert not (tmp_path / "run" / "config.yaml").exists()
+    enough = int(error.partition("Set model.positions.limit=")[2].split()[0])
+    remedies = [f"model.positions.limit={enough}"] + ["data.cleaning.max_tokens=59"] * (where == "train")
+    for remedy in remedies:
+        config = load_settings(recipe, [remedy, f"out={tmp_path}/{remedy}"], RunConfig)
+        with assemble(config, resume=False) as parts:
+            assert len(parts.prepared.dataset) == (4 if where == "train" and "positions" in remedy else 3)
+    short = load_settings(recipe, [f"model.positions.limit={enough - 1}", f"out={tmp_path}/short"], RunConfig)
+    with pytest.raises(ConfigError, match=f"={enough} or more"), assemble(short, resume=False):
+        pass
+
+
+def test_dropout_never_splits_a_text_past_the_limit(tmp_path: Path) -> None:
+    for side, lines in (("source", SOURCES), ("target", TARGETS)):
+        (tmp_path / side).write_text("".join(f"{line}\n" for line in lines))
+    corpus = CorpusConfig(source=tmp_path / "source", target=tmp_path / "target")  # type: ignore[call-arg]
+    text = TextConfig.model_validate({"subword": {"size": 280, "dropout": 0.9}})
+    prepared = prepare(corpus, CleaningConfig(), text, tmp_path / "prepared")
+    lengths = prepared.dataset.lengths
+    plan = plan_epoch(lengths, BatchConfig(tokens=100), seed=0, epoch=0)
+
+    def longest(most: tuple[int | None, ...]) -> np.ndarray:
+        loader = Loader(prepared.dataset, plan, 0, prepared.tokenizers, 1, 0, most)
+        sides = [(batch.source_keep.sum(1), batch.target_keep.sum(1)) for batch in loader]
+        return np.array([max(int(side.max()) for side in each) - 1 for each in zip(*sides, strict=True)])
+
+    limits = tuple(map(int, lengths.max(0)))
+    assert (longest((None, None)) > limits).all()
+    assert (longest(limits) <= limits).all()
+    assert longest((limits[0], None))[1] > limits[1]
+
+
+def test_a_limit_counts_the_special_token() -> None:
+    limits = LengthLimit("source", 5, "a"), LengthLimit("target", None, "b")
+    assert first_exceeded(limits, 4, 10**9) is None
+    assert first_exceeded(limits, 5, 1) == (limits[0], 5)
