@@ -44,8 +44,8 @@ class LoopConfig(Config):
 
     start: Path | None = Field(
         None,
-        description="a model folder whose parameters and vocabularies the run starts from; sections model and text that "
-        "are left out are taken from it; null: random parameters",
+        description="a model folder whose parameters and vocabularies the run starts from; where the sections model and "
+        "text are left out they are its too; null: random parameters",
     )
     seed: int = Field(1, ge=0, description="decides initial parameters, batch order, dropout and subword sampling")
     max_steps: int | None = Field(None, ge=1, description="stop after this many updates")

@@ -34,8 +34,7 @@ class ObjectiveConfig(Config):
     )
     reward: RewardConfig | None = Field(
         None,
-        description="fine-tuning on the reward of sampled translations; null: none. Best with train.start",
-        json_schema_extra={"kind": "bleu"},
+        description="fine-tuning on the reward of sampled translations, best from train.start; null: none",
     )
 
 

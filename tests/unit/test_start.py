@@ -1,0 +1,121 @@
+"""Runs that start from a trained model, with the reward objective on top, interrupted and resumed."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from training_runs import RUN, SETTINGS, outcome, write_corpus
+
+from dragoman.base.errors import ConfigError, ModelError
+from dragoman.base.settings import load_settings
+from dragoman.checkpoint.folder import load_model_folder, model_parameters
+from dragoman.train.config import RunConfig
+from dragoman.train.loop import run
+
+BASE = [*SETTINGS, "train.validate_every=4", "train.checkpoint_every=4", "train.log_every=1", "train.average.count=0"]
+REWARD = ["train.start=start", "train.objective.reward.samples=3", "train.objective.reward.kind=chrf"]
+
+
+def config(*settings: str, out: str = RUN) -> RunConfig:
+    corpus = {
+        f"data.{part}.{side}": f"{part}.{end}"
+        for part in ("train", "valid")
+        for side, end in (("source", "a"), ("target", "b"))
+    }
+    return load_settings(
+        None, [*(f"{key}={value}" for key, value in corpus.items()), f"out={out}", *settings], RunConfig
+    )
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with a corpus and a trained model `start`."""
+    folder, threads = tmp_path_factory.mktemp("trained"), torch.get_num_threads()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        write_corpus(folder, 60)
+        run(config(*BASE, "train.max_steps=4", out="start"))
+    yield folder
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def started(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, as the working folder."""
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def parameters(folder: Path) -> dict[str, Any]:
+    return model_parameters(load_model_folder(folder, torch.device("cpu")).model)
+
+
+SHORT = [setting for setting in BASE if not setting.startswith(("model.", "text."))]
+
+
+def test_model_and_text_are_taken_from_the_folder(started: Path) -> None:
+    frozen = ["train.schedule.kind=inverse_sqrt", "train.schedule.peak=1e-12", "train.max_steps=4"]
+    run(config(*SHORT, "train.start=start", *frozen))
+    before, after = parameters(started / "start"), parameters(started / RUN)
+    assert set(before) == set(after)
+    for name, tensor in before.items():
+        torch.testing.assert_close(tensor, after[name], rtol=0, atol=1e-9)
+    tokenizers = [(started / folder / "tokenizer.json").read_bytes() for folder in ("start", RUN)]
+    assert tokenizers[0] == tokenizers[1]
+    stored = load_settings(started / RUN / "config.yaml", [], RunConfig)
+    assert stored.model.width == 16
+    assert stored.text.subword.size == 300
+    assert stored.train.start == Path("start")
+
+
+def test_a_new_corpus_is_read_with_the_old_vocabulary(started: Path) -> None:
+    lines = [f"a blue whale number {place} swims" for place in range(30)]
+    for end in "ab":
+        (started / f"train.{end}").write_text("".join(f"{line} {end}\n" for line in lines), encoding="utf-8")
+    run(config(*SHORT, "train.start=start", "train.max_steps=2"))
+    assert (started / RUN / "tokenizer.json").read_bytes() == (started / "start" / "tokenizer.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        ("model.width=32", "model.width (32 here, 16 there)"),
+        ("text.subword.size=290", "text.subword.size (290 here, 300 there)"),
+    ],
+)
+def test_another_architecture_or_text_is_refused(started: Path, setting: str, named: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        run(config(*BASE, "train.start=start", setting))
+    assert named in str(error.value)
+    assert not (started / RUN / "config.yaml").exists()
+
+
+def test_dropout_may_differ_and_a_missing_folder_is_named(started: Path) -> None:
+    with pytest.raises(ModelError, match="nowhere"):
+        run(config(*BASE, "train.start=nowhere"))
+    result = run(
+        config(*BASE, "train.start=start", "model.dropout=0.4", "text.subword.dropout=0.1", "train.max_steps=1")
+    )
+    assert result.step == 1
+    stored = load_settings(started / RUN / "config.yaml", [], RunConfig)
+    assert stored.model.dropout.residual == 0.4
+    assert stored.text.subword.dropout == 0.1
+
+
+def test_reward_runs_resume_bit_by_bit(started: Path) -> None:
+    """Teacher forcing with coins, sampled translations and the start: a run in two sittings equals one in a go."""
+    changing = ["train.teacher_forcing.kind=exponential", "train.teacher_forcing.base=0.9"]
+    run(config(*SHORT, *REWARD, *changing, "train.max_steps=8"))
+    whole = outcome(started)
+    (started / RUN).rename(started / "whole")
+    run(config(*SHORT, *REWARD, *changing, "train.max_steps=4"))
+    run(config(*SHORT, *REWARD, *changing, "train.max_steps=8"), resume=True)
+    again = outcome(started)
+    assert whole["model.safetensors"] == again["model.safetensors"]
+    losses = [[line["loss"] for line in each["log"] if "loss" in line] for each in (whole, again)]
+    assert losses[0] == losses[1]
+    assert len(losses[0]) == 8
