@@ -44,7 +44,7 @@ class LoopConfig(Config):
 
     start: Path | None = Field(
         None,
-        description="a model folder whose parameters and vocabularies the run starts from; where the sections model and "
+        description="a model folder whose parameters and vocabularies the run starts from; where sections model and "
         "text are left out they are its too; null: random parameters",
     )
     seed: int = Field(1, ge=0, description="decides initial parameters, batch order, dropout and subword sampling")
