@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError
+from dragoman.nn.additive import additive_scores
 
 
 class Scorer(nn.Module):
@@ -125,8 +126,9 @@ class Additive(Scorer):
 
     def forward(self, queries: Tensor, prepared: Tensor) -> Tensor:
         """(B, h, …, T, d_q) and Vk (B, h, …, S, a) → (B, h, …, T, S)."""
-        hidden = torch.tanh(_each_head(queries, self.query).unsqueeze(-2) + prepared.unsqueeze(-3))
-        return _each_head(hidden, self.vector.unsqueeze(-1)).squeeze(-1)
+        blocks = [1] * (queries.dim() - 4)
+        vector = self.vector.view(self.vector.size(0), *blocks, -1)
+        return additive_scores(_each_head(queries, self.query), prepared, vector)
 
 
 ScorerConfig = Annotated[
