@@ -105,7 +105,7 @@ def load_model_folder(folder: Path, device: torch.device) -> LoadedModel:
         model_config = parse_settings(config["model"], ModelConfig, f"in section model of {folder / CONFIG}")
         _check_plausible(config["model"], shapes, folder)
         with _no_draws():
-            model = build_model(model_config, tokenizers.source.size, tokenizers.target.size)
+            model = build_model(model_config, tokenizers.source.size, tokenizers.target.size, tokenizers.reads_vectors)
     except (ConfigError, RuntimeError) as error:
         raise ModelError(f"{folder} cannot be loaded: {error}") from None
     expected = model_parameters(model)

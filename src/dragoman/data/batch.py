@@ -16,7 +16,8 @@ from dragoman.text.special import BOS, EOS, PAD
 class Batch:
     """B sentence pairs, padded on the right.
 
-    source: (B, S) int64, each sentence ends with EOS; source_keep: (B, S) bool, True where a token stands.
+    source: (B, S) int64, each sentence ends with EOS, or (B, S, n) float32, each sequence of vectors ends with a
+    vector of zeros; source_keep: (B, S) bool, True where a token stands.
     inputs: (B, T) int64, BOS and the target without its EOS; labels: (B, T) int64, the target with its EOS;
     target_keep: (B, T) bool, True where `labels` holds a token. target_tokens: the number of True in target_keep.
     rows: the pairs' indices in the corpus.
@@ -57,16 +58,24 @@ class Batch:
 def pad(
     sentences: Sequence[Sequence[int] | NDArray[Any]], before: tuple[int, ...] = (), after: tuple[int, ...] = ()
 ) -> tuple[Tensor, Tensor]:
-    """Stack id sequences, each with `before` and `after` added: ids (B, L) int64 and keep (B, L) bool."""
+    """Stack id sequences, each with `before` and `after` added: ids (B, L) int64 and keep (B, L) bool.
+
+    Sequences of vectors (L, n) become (B, L, n) float32, with vectors of zeros for special symbols and padding.
+    """
     extra = len(before) + len(after)
     width = max(len(sentence) for sentence in sentences) + extra
-    ids = np.full((len(sentences), width), PAD, dtype=np.int64)
+    if (inner := np.shape(sentences[0])[1:]) != ():
+        ids = np.zeros((len(sentences), width, *inner), dtype=np.float32)
+        before, after = (0,) * len(before), (0,) * len(after)
+    else:
+        ids = np.full((len(sentences), width), PAD, dtype=np.int64)
     keep = np.zeros((len(sentences), width), dtype=bool)
     for row, sentence in enumerate(sentences):
         length = len(sentence) + extra
-        ids[row, : len(before)] = before
         ids[row, len(before) : length - len(after)] = sentence
-        ids[row, length - len(after) : length] = after
+        if not inner:
+            ids[row, : len(before)] = before
+            ids[row, length - len(after) : length] = after
         keep[row, :length] = True
     return torch.from_numpy(ids), torch.from_numpy(keep)
 

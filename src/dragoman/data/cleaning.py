@@ -91,10 +91,14 @@ class CleaningConfig(Config):
 class Cleaner:
     """Judges every pair of a corpus. Memory: 11 bytes a pair."""
 
-    def __init__(self, config: CleaningConfig, origin: str = "the corpus") -> None:
-        """origin: the corpus's name in error messages."""
+    def __init__(self, config: CleaningConfig, origin: str = "the corpus", vectors: bool = False) -> None:
+        """origin: the corpus's name in error messages. vectors: the source is no text, so only the target's is judged.
+
+        A blank source is dropped as empty all the same, and a pair that is the same on both sides as a duplicate.
+        """
         self._config = config
         self._origin = origin
+        self._vectors = vectors
 
     def run(self, pairs: Iterable[Pair]) -> CleaningReport:
         """Read all pairs once. Raises DataError at broken UTF-8 when that is to be an error."""
@@ -108,7 +112,7 @@ class Cleaner:
             if rule is not None:
                 continue
             if self._config.enabled and self._config.wrong_script:
-                for side, text in zip(scripts, pair[1:], strict=True):
+                for side, text in zip(scripts, ("" if self._vectors else pair.source, pair.target), strict=True):
                     side.append(min(names.setdefault(dominant_script(text), len(names)), 255))
             if self._config.enabled and self._config.duplicates:
                 digests.append(_digest(pair))
@@ -136,6 +140,8 @@ class Cleaner:
             return None
         if config.empty and not (source.strip() and target.strip()):
             return "empty"
+        if self._vectors:
+            source = target
         if config.control_characters and (_CONTROL.search(source) or _CONTROL.search(target)):
             return "control_characters"
         if config.max_characters and max(len(source), len(target)) > config.max_characters:
@@ -144,7 +150,7 @@ class Cleaner:
             return "max_words"
         if config.max_ratio and _ratio(source, target) > config.max_ratio:
             return "max_ratio"
-        if config.copied_words and source.strip() == target.strip():
+        if config.copied_words and not self._vectors and source.strip() == target.strip():
             words = sum(_LETTER.search(word) is not None for word in source.split())
             if words >= config.copied_words:
                 return "copied_words"

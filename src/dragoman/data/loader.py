@@ -83,7 +83,7 @@ class Loader:
             return source, target
         rng = np.random.default_rng((self.seed, self.epoch, row))
         split = (
-            np.asarray(self.tokenizers.source.resample(source.tolist(), rng), dtype=np.int64),
+            source if source.ndim > 1 else np.asarray(self.tokenizers.source.resample(source.tolist(), rng), np.int64),
             np.asarray(self.tokenizers.target.resample(target.tolist(), rng), dtype=np.int64),
         )
         source, target = (

@@ -18,6 +18,7 @@ from dragoman.data.readers import CorpusConfig, Pair, open_lines, read_pairs
 from dragoman.data.report import CleaningReport
 from dragoman.data.shards import FORMAT, DatasetWriter, PairDataset
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
+from dragoman.text.vectors import VectorError
 
 REPORT = "cleaning.json"
 AT_ONCE = 4096
@@ -86,7 +87,8 @@ def _open(place: Path, fingerprint: str, text: TextConfig | Tokenizers) -> Prepa
 def _build(
     corpus: CorpusConfig, cleaning: CleaningConfig, text: TextConfig | Tokenizers, place: Path, fingerprint: str
 ) -> None:
-    report = Cleaner(cleaning, str(corpus)).run(read_pairs(corpus))
+    vectors = text.reads_vectors if isinstance(text, Tokenizers) else text.vectors is not None
+    report = Cleaner(cleaning, str(corpus), vectors).run(read_pairs(corpus))
     _demand_pairs(report, corpus)
     keep = report.keep.tobytes()  # a byte a pair
 
@@ -100,13 +102,16 @@ def _build(
         sized = text.model_copy(update={"subword": text.subword.sized(report.kept)})
         tokenizers = train_tokenizers(sized, sources, targets)
         tokenizers.save(place)
-    writer = DatasetWriter(place, (tokenizers.source.size, tokenizers.target.size))
+    writer = DatasetWriter(place, (tokenizers.source.size, tokenizers.target.size), vectors)
     limit = cleaning.max_tokens if cleaning.enabled else None
     too_long: list[int] = []
     try:
         stream = kept()
         while pairs := list(islice(stream, AT_ONCE)):
-            sources_ids = tokenizers.source.encode_batch([pair.source for pair in pairs])
+            try:
+                sources_ids = tokenizers.source.encode_batch([pair.source for pair in pairs])
+            except VectorError as error:
+                raise error.at(corpus.source or corpus.tsv, pairs[error.place].line) from None
             targets_ids = tokenizers.target.encode_batch([pair.target for pair in pairs])
             for pair, source, target in zip(pairs, sources_ids, targets_ids, strict=True):
                 if limit and max(len(source), len(target)) > limit:
@@ -131,7 +136,7 @@ def _fingerprint(corpus: CorpusConfig, cleaning: CleaningConfig, text: TextConfi
     if isinstance(text, Tokenizers):
         subwords = text.fingerprint
     else:
-        subwords = text.model_dump_json(exclude={"subword": {"dropout"}}) + library.__version__
+        subwords = text.model_dump_json(exclude={"subword": {"dropout"}, **({} if text.vectors else {"vectors": True})}) + library.__version__
     columns = (corpus.source_column, corpus.target_column) if corpus.tsv is not None else None
     parts = [str(FORMAT), repr(columns), cleaning.model_dump_json(), subwords]
     for path in corpus.files if isinstance(text, Tokenizers) else (*corpus.files, *text.subword.files):

@@ -22,6 +22,7 @@ _COUNTED_AT_ONCE = 1 << 22
 class PairDataset:
     """N tokenised sentence pairs, without special symbols. Indexing gives (source ids, target ids) as 1-D arrays.
 
+    Where the source is no text, its ids are vectors (S, n) float32.
     lengths: (N, 2) int32, tokens of source and target. lines: (N,) int64, where each pair stands in its corpus, counted
     from 1. fingerprint: a digest of all that the ids depend on.
     """
@@ -39,6 +40,8 @@ class PairDataset:
             self.lines: NDArray[np.int64] = np.load(folder / "lines.npy", mmap_mode="r", allow_pickle=False)
             self._offsets = [np.load(folder / f"{side}.offsets.npy", allow_pickle=False) for side in SIDES]
             self._ids = [_map(folder / f"{side}.bin", np.dtype(header["types"][side])) for side in SIDES]
+            if "vectors" in header:
+                self._ids[0] = self._ids[0].reshape(-1, header["vectors"])
             for offsets, ids in zip(self._offsets, self._ids, strict=True):
                 if offsets.shape != (len(self.lines) + 1,) or offsets[0] != 0 or offsets[-1] != len(ids):
                     raise ValueError("the sentence offsets do not fit the ids")
@@ -69,15 +72,21 @@ class PairDataset:
 class DatasetWriter:
     """Writes the files of a `PairDataset` into a folder, as they come; `finish` writes the header last."""
 
-    def __init__(self, folder: Path, sizes: tuple[int, int]) -> None:
-        """sizes: symbols in the source's and in the target's vocabulary; they decide how wide an id is stored."""
+    def __init__(self, folder: Path, sizes: tuple[int, int], vectors: bool = False) -> None:
+        """sizes: symbols in the source's and in the target's vocabulary; they decide how wide an id is stored.
+
+        vectors: the source's is the number of numbers in a vector instead.
+        """
         self._folder = folder
         self._types = [np.dtype(np.uint16 if size <= 1 << 16 else np.uint32) for size in sizes]
+        self._vectors = sizes[0] if vectors else None
+        if vectors:
+            self._types[0] = np.dtype(np.float32)
         self._files: list[BinaryIO] = [(folder / f"{side}.bin").open("wb") for side in SIDES]
         self._lengths = array("q"), array("q")
         self._lines = array("q")
 
-    def add(self, line: int, *pair: Sequence[int]) -> None:
+    def add(self, line: int, *pair: Sequence[int] | NDArray[np.float32]) -> None:
         """One pair (source ids, target ids) from line `line` of the corpus."""
         self._lines.append(line)
         for lengths, file, dtype, ids in zip(self._lengths, self._files, self._types, pair, strict=True):
@@ -100,6 +109,8 @@ class DatasetWriter:
             "types": {side: dtype.name for side, dtype in zip(SIDES, self._types, strict=True)},
             "files": {name: [(self._folder / name).stat().st_size, _checksum(self._folder / name)] for name in names},
         }
+        if self._vectors is not None:
+            header["vectors"] = self._vectors
         (self._folder / HEADER).write_text(json.dumps(header, indent=1), encoding="utf-8")
 
     def close(self) -> None:

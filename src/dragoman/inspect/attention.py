@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from dragoman.data.batch import pad
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.attention.recording import recording
 from dragoman.text.special import BOS, EOS
@@ -46,13 +47,13 @@ def capture(model: Seq2Seq, source: Sequence[int], target: Sequence[int]) -> dic
     """
     names: dict[nn.Module, str] = {module: name for name, module in model.named_modules()}
     device = next(model.parameters()).device
-    tokens = torch.tensor([[*source, EOS]], device=device)
+    tokens, keep = (each.to(device) for each in pad([source], after=(EOS,)))
     inputs = torch.tensor([[BOS, *target]], device=device)
     training = model.training
     model.eval()
     try:
         with torch.inference_mode(), recording() as weights:
-            model(tokens, torch.ones_like(tokens, dtype=torch.bool), inputs)
+            model(tokens, keep, inputs)
     finally:
         model.train(training)
     return {names[module]: torch.cat(calls, 2)[0].float().cpu().numpy() for module, calls in weights.items()}

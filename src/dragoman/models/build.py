@@ -26,17 +26,18 @@ def resolve_preset(config: ModelConfig, pairs: int) -> ModelConfig:
     return ModelConfig.model_validate({**config.model_dump(exclude_unset=True), "preset": preset})
 
 
-def build_model(config: ModelConfig, source_size: int, target_size: int) -> Seq2Seq:
+def build_model(config: ModelConfig, source_size: int, target_size: int, vectors: bool = False) -> Seq2Seq:
     """A freshly initialised model, drawn from torch's default generator.
 
+    vectors: the source is no text but vectors of `source_size` numbers.
     Raises ConfigError when tied embeddings meet vocabularies of different sizes.
     """
-    if config.tie_embeddings and source_size != target_size:
+    if config.tie_embeddings and not vectors and source_size != target_size:
         raise ConfigError(
             f"model.tie_embeddings needs one shared vocabulary, but the source has {source_size} entries and the "
             f"target {target_size}: set text.shared=true, or model.tie_embeddings=false"
         )
-    return Seq2Seq(config, source_size, target_size)
+    return Seq2Seq(config, source_size, target_size, vectors)
 
 
 def count_parameters(model: Seq2Seq) -> int:

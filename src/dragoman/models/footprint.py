@@ -84,7 +84,8 @@ def _fit(lengths: np.ndarray, values: np.ndarray) -> tuple[float, ...]:
 def _sentence(model: Seq2Seq, length: int) -> tuple[Tensor, Tensor, Tensor]:
     device = model.decoder.projection.weight.device
     tokens = torch.full((1, length), BOS, dtype=torch.int64, device=device)
-    return tokens, torch.ones_like(tokens, dtype=torch.bool), tokens
+    source = tokens if model.vectors is None else torch.zeros(1, length, model.vectors, device=device)
+    return source, torch.ones_like(tokens, dtype=torch.bool), tokens
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from dragoman.models.family import Family
 from dragoman.models.interface import Memory, Output
 from dragoman.models.limits import LengthLimit
 from dragoman.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
+from dragoman.models.vectors import VectorEmbedding
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, Projection, token_table
 from dragoman.nn.positions.scheme import PositionScheme
@@ -109,13 +110,20 @@ _FEW = 8
 
 
 class Seq2Seq(nn.Module):
-    """An encoder and a decoder. Built by `models.build.build_model`. limits: of source and target."""
+    """An encoder and a decoder. Built by `models.build.build_model`.
 
-    def __init__(self, config: ModelConfig, source_size: int, target_size: int) -> None:
+    limits: of source and target. vectors: numbers in each vector that the encoder reads, None where it reads tokens.
+    """
+
+    def __init__(self, config: ModelConfig, source_size: int, target_size: int, vectors: bool = False) -> None:
         super().__init__()
         width, rate = config.width, config.dropout.embedding
-        source = token_table(source_size, width)
-        target = source if config.tie_embeddings else token_table(target_size, width)
+        self.vectors = source_size if vectors else None
+        if vectors and config.tie_embeddings:
+            raise ConfigError("a source of vectors has no embeddings to tie: set model.tie_embeddings=false")
+        source = None if vectors else token_table(source_size, width)
+        tied = source if config.tie_embeddings else None
+        target = token_table(target_size, width) if tied is None else tied
         projection = Projection(target.weight if config.tie_projection else token_table(target_size, width).weight)
         reading = _scheme(config.positions, config.encoder, "encoder")
         writing = _scheme(config.target_positions or config.positions, config.decoder, "decoder")
@@ -124,7 +132,11 @@ class Seq2Seq(nn.Module):
                 f"positions of kind {writing.kind} need the length of the whole text, which a decoder does not know: "  # type: ignore[attr-defined]
                 "choose another kind for target_positions"
             )
-        read = Embedding(source, reading.embedded(width), rate)
+        read = (
+            VectorEmbedding(source_size, width, reading.embedded(width), rate)
+            if source is None
+            else Embedding(source, reading.embedded(width), rate)
+        )
         write = Embedding(target, writing.embedded(width), rate)
         own = "positions" if config.target_positions is None else "target_positions"
         self.limits = (
@@ -141,11 +153,11 @@ class Seq2Seq(nn.Module):
                 nn.init.zeros_(module.bias)
 
     def encode(self, tokens: Tensor, keep: Tensor) -> Memory:
-        """tokens (B, S) int64, keep (B, S) bool → the memory that the decoder starts from."""
+        """tokens (B, S) int64 or vectors (B, S, n) float32, keep (B, S) bool → what the decoder starts from."""
         return self.encoder(tokens, keep)  # type: ignore[no-any-return]
 
     def forward(self, source: Tensor, source_keep: Tensor, inputs: Tensor) -> Output:
-        """Teacher forcing: read source (B, S) and target inputs (B, T), give what follows each of the T tokens."""
+        """Teacher forcing: read the source as `encode` and target inputs (B, T), give what follows each of the T tokens."""
         output, _ = self.decoder.step(inputs, self.decoder.start(self.encode(source, source_keep)))
         return output
 

@@ -4,14 +4,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dragoman.base.config import Config
 from dragoman.base.errors import ModelError
 from dragoman.text.bpe import BPEConfig
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.union import SubwordConfig, load_tokenizer
+from dragoman.text.vectors import VectorsConfig, VectorSequences
 
 SHARED_FILE = "tokenizer.json"
 SOURCE_FILE, TARGET_FILE = "tokenizer.source.json", "tokenizer.target.json"
@@ -28,6 +30,24 @@ class TextConfig(Config):
         description="One vocabulary for both languages, learned from both sides together, instead of one a language. "
         "Source of the default: Vaswani et al. 2017, section 5.1.",
     )
+    vectors: VectorsConfig | None = Field(
+        default=None,
+        description="The source is no text: each line is a JSON list of feature vectors. null: it is text.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _vectors_share_nothing(cls, values: Any) -> Any:
+        """With vectors only the target has a vocabulary."""
+        if isinstance(values, dict) and values.get("vectors") is not None:
+            return {"shared": False, **values}
+        return values
+
+    @model_validator(mode="after")
+    def _one_vocabulary(self) -> "TextConfig":
+        if self.vectors is not None and self.shared:
+            raise ValueError("vectors have no vocabulary to share: set text.shared=false, or leave it out")
+        return self
 
 
 @dataclass(frozen=True)
@@ -41,6 +61,11 @@ class Tokenizers:
     def shared(self) -> bool:
         """Whether both languages use one vocabulary."""
         return self.source is self.target
+
+    @property
+    def reads_vectors(self) -> bool:
+        """Whether the source is a sequence of vectors instead of text."""
+        return isinstance(self.source, VectorSequences)
 
     @property
     def fingerprint(self) -> str:
@@ -82,5 +107,7 @@ def train_tokenizers(config: TextConfig, sources: Iterable[str], targets: Iterab
     if config.shared:
         tokenizer = config.subword.learn(chain(sources, targets))
         return Tokenizers(tokenizer, tokenizer)
+    if config.vectors is not None:
+        return Tokenizers(VectorSequences(config.vectors.width), config.subword.learn(targets))
     source = config.subword.learn(sources)
     return Tokenizers(source, config.subword.learn(targets))

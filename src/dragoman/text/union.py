@@ -12,13 +12,17 @@ from dragoman.text.character import CharacterConfig
 from dragoman.text.subword_nmt import SubwordNMTConfig
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.unigram import UnigramConfig
+from dragoman.text.vectors import VectorSequences
 from dragoman.text.word import WordConfig
 from dragoman.text.wordpiece import WordPieceConfig
 
 Kinds = BPEConfig | SubwordNMTConfig | WordPieceConfig | UnigramConfig | WordConfig | CharacterConfig
 SubwordConfig = Annotated[Kinds, Field(discriminator="kind")]
 
-_TOKENIZERS: dict[str, type[Tokenizer]] = {config.tokenizer.kind: config.tokenizer for config in Kinds.__args__}
+_TOKENIZERS: dict[str, type[Tokenizer]] = {
+    VectorSequences.kind: VectorSequences,
+    **{config.tokenizer.kind: config.tokenizer for config in Kinds.__args__},
+}
 
 
 def load_tokenizer(path: Path) -> Tokenizer:

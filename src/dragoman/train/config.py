@@ -121,11 +121,12 @@ class RunConfig(Config):
     @model_validator(mode="before")
     @classmethod
     def _separate_vocabularies_are_not_tied(cls, values: Any) -> Any:
-        """With text.shared=false, tied source and target embeddings are off unless somebody asks for them."""
+        """With text.shared=false or a source of vectors, tied source and target embeddings are off unless somebody asks for them."""
         if not isinstance(values, dict):
             return values
         text, model = values.get("text"), values.get("model", {})
-        if isinstance(text, dict) and text.get("shared") is False and isinstance(model, dict):
+        apart = isinstance(text, dict) and (text.get("shared") is False or text.get("vectors") is not None)
+        if apart and isinstance(model, dict):
             return {**values, "model": {"tie_embeddings": False, **model}}
         return values
 

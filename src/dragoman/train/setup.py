@@ -35,6 +35,7 @@ from dragoman.train.schedule import default_schedule
 from dragoman.train.sequence import SequenceObjective
 from dragoman.train.start import copy_parameters, load_start
 from dragoman.train.validate import Validation, Validator
+from dragoman.text.vectors import in_file
 from dragoman.translator import Translator
 
 CONFIG_FILE = "config.yaml"
@@ -120,7 +121,9 @@ def assemble(config: RunConfig, resume: bool) -> Iterator[Parts]:
         if stored is None:
             config = _resolve(config, prepared, device)
         torch.manual_seed(config.train.seed)
-        model = build_model(config.model, prepared.tokenizers.source.size, prepared.tokenizers.target.size).to(device)
+        tokenizers = prepared.tokenizers
+        sizes = tokenizers.source.size, tokenizers.target.size
+        model = build_model(config.model, *sizes, tokenizers.reads_vectors).to(device)
         check_lengths(model.limits, config.data, prepared, sources, targets)
         snapshot = store.latest_training() if stored is not None else None
         if start is not None and snapshot is None:
@@ -154,7 +157,8 @@ def assemble(config: RunConfig, resume: bool) -> Iterator[Parts]:
         average = ParameterAverage(model, config.train.ema) if config.train.ema is not None else None
         loaded = LoadedModel(model, prepared.tokenizers, Meta(step=0), config.model_dump(mode="json"))
         translator = Translator(loaded, device, report_cut=False)
-        validator = Validator(sources, targets, prepared.tokenizers, translator, config.train.validation_beam)
+        with in_file(config.data.valid.source or config.data.valid.tsv):
+            validator = Validator(sources, targets, prepared.tokenizers, translator, config.train.validation_beam)
         yield Parts(config, prepared, model, engine, average, validator, store, decisions, snapshot, limits_changed)
 
 

@@ -1,0 +1,117 @@
+"""Sources that are no text: each line is a sequence of feature vectors, written as JSON."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dragoman.base.config import Config
+from dragoman.base.errors import DataError, ModelError
+from dragoman.text.tokenizer import Tokenizer
+
+WIDEST = 1 << 20
+
+
+class VectorsConfig(Config):
+    """Source lines are JSON lists of vectors: image regions, audio frames, events of a log (decks 001 and 002)."""
+
+    width: int = Field(ge=1, le=WIDEST, description="numbers in each vector; every vector of the corpus has as many")
+
+
+class VectorError(DataError):
+    """A line that is no sequence of vectors. place: its index, from 0; reason: what is wrong with it."""
+
+    def __init__(self, place: int, reason: str) -> None:
+        super().__init__(f"line {place + 1}: {reason}")
+        self.place, self.reason = place, reason
+
+    def at(self, origin: Path | str | None, line: int | None = None) -> DataError:
+        """The same error with the file's name, and the line's number where it is another."""
+        return DataError(f"{origin or 'standard input'}, line {line or self.place + 1}: {self.reason}")
+
+
+@contextmanager
+def in_file(path: Path | str | None) -> Iterator[None]:
+    """Names the file in the errors of what is read inside; None is the standard input."""
+    try:
+        yield
+    except VectorError as error:
+        raise error.at(path) from None
+
+
+class VectorSequences(Tokenizer):
+    """What stands in a tokenizer's place on the source side: `encode` gives the vectors (S, width) float32 of a line."""
+
+    kind: ClassVar[str] = "vectors"
+
+    def __init__(self, width: int) -> None:
+        super().__init__([], [])
+        self.width = width
+
+    @property
+    def size(self) -> int:
+        """Numbers in a vector."""
+        return self.width
+
+    def encode_batch(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:  # type: ignore[override]
+        """The vectors of each line, (S, width) float32. Raises VectorError for a line that is none."""
+        return [self._parse(text, place) for place, text in enumerate(texts)]
+
+    def _parse(self, text: str, place: int) -> NDArray[np.float32]:
+        try:
+            rows = json.loads(text, parse_constant=_refuse)
+        except (ValueError, RecursionError) as error:
+            raise VectorError(place, f"no JSON ({error}); write a list of vectors, such as [[0.5, 1], [2, 3]]") from None
+        if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
+            raise VectorError(place, "not a list of vectors; write one or more of them, such as [[0.5, 1], [2, 3]]")
+        for number, row in enumerate(rows, start=1):
+            if len(row) != self.width:
+                raise VectorError(
+                    place, f"vector {number} has {len(row)} numbers, but text.vectors.width is {self.width}"
+                )
+        values = np.asarray(rows) if all(not isinstance(value, list) for row in rows for value in row) else None
+        if values is None or values.dtype.kind not in "iuf":
+            raise VectorError(place, "a vector holds something else than numbers")
+        with np.errstate(over="ignore"):
+            vectors = values.astype(np.float32)
+        if not np.isfinite(vectors).all():
+            raise VectorError(place, "a number is too large for 32 bits")
+        return vectors
+
+    def decode(self, ids: Iterable[Any], unknown: Sequence[str] = ()) -> str:
+        """JSON that `encode` reads as the same vectors."""
+        return json.dumps(np.asarray(ids, dtype=np.float32).tolist())
+
+    def pieces(self, ids: Iterable[Any]) -> list[str]:
+        """Vectors have no names: their numbers in the sequence, from 1."""
+        return [str(number) for number, _ in enumerate(ids, start=1)]
+
+    def words(self, text: str) -> tuple[list[int], list[str]]:
+        """No vector can stand for an unknown word."""
+        count = len(self.encode(text))
+        return list(range(count)), [""] * count
+
+    def with_dropout(self, dropout: float) -> "VectorSequences":
+        """Itself: the rate is the target's."""
+        return self
+
+    def document(self) -> str:
+        """The JSON that `read` makes the same of."""
+        return json.dumps({"kind": self.kind, "width": self.width})
+
+    @classmethod
+    def read(cls, document: dict[str, Any], path: Path) -> Self:
+        """From what `document` gave. Raises ModelError where the width is none."""
+        width = document.get("width")
+        if not isinstance(width, int) or isinstance(width, bool) or not 1 <= width <= WIDEST:
+            raise ModelError(f"{path} is damaged: its width is {width!r}; restore it from a copy")
+        return cls(width)
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no number")
