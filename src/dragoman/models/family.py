@@ -4,7 +4,6 @@ from typing import ClassVar, Self
 
 from dragoman.base.config import Config
 from dragoman.models.interface import Decoder, Encoder
-from dragoman.models.vectors import VectorEmbedding
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, Projection
 from dragoman.nn.positions.scheme import PositionScheme
@@ -25,13 +24,11 @@ class Family(Config):
 class EncoderFamily(Family):
     """The base of every encoder's config."""
 
-    def build(
-        self, embedding: Embedding | VectorEmbedding, width: int, dropout: DropoutConfig, positions: PositionScheme
-    ) -> Encoder:
+    def build(self, embedding: Embedding, width: int, dropout: DropoutConfig, positions: PositionScheme) -> Encoder:
         """An nn.Module that keeps the `Encoder` promise. Raises ConfigError for settings that do not go together.
 
-        embedding: of source tokens or vectors, absolute positions joined; width: d, of its memory too; positions: the scheme, for
-        what it does inside self-attention.
+        embedding: of source tokens, or of vectors where the source is no text, absolute positions joined; width: d, of
+        its memory too; positions: the scheme, for what it does inside self-attention.
         """
         raise NotImplementedError
 

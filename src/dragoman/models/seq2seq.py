@@ -15,11 +15,11 @@ from dragoman.models.family import Family
 from dragoman.models.interface import Memory, Output
 from dragoman.models.limits import LengthLimit
 from dragoman.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
-from dragoman.models.vectors import VectorEmbedding
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, Projection, token_table
 from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.positions.union import PositionsConfig
+from dragoman.nn.vectors import VectorProjection
 
 
 def _layers(layers: int, heads: int, feedforward: int, norm: str = "post") -> dict[str, Any]:
@@ -121,9 +121,8 @@ class Seq2Seq(nn.Module):
         self.vectors = source_size if vectors else None
         if vectors and config.tie_embeddings:
             raise ConfigError("a source of vectors has no embeddings to tie: set model.tie_embeddings=false")
-        source = None if vectors else token_table(source_size, width)
-        tied = source if config.tie_embeddings else None
-        target = token_table(target_size, width) if tied is None else tied
+        source = VectorProjection(source_size, width) if vectors else token_table(source_size, width)
+        target = source if config.tie_embeddings else token_table(target_size, width)
         projection = Projection(target.weight if config.tie_projection else token_table(target_size, width).weight)
         reading = _scheme(config.positions, config.encoder, "encoder")
         writing = _scheme(config.target_positions or config.positions, config.decoder, "decoder")
@@ -132,11 +131,7 @@ class Seq2Seq(nn.Module):
                 f"positions of kind {writing.kind} need the length of the whole text, which a decoder does not know: "  # type: ignore[attr-defined]
                 "choose another kind for target_positions"
             )
-        read = (
-            VectorEmbedding(source_size, width, reading.embedded(width), rate)
-            if source is None
-            else Embedding(source, reading.embedded(width), rate)
-        )
+        read = Embedding(source, reading.embedded(width), rate)
         write = Embedding(target, writing.embedded(width), rate)
         own = "positions" if config.target_positions is None else "target_positions"
         self.limits = (
@@ -157,7 +152,7 @@ class Seq2Seq(nn.Module):
         return self.encoder(tokens, keep)  # type: ignore[no-any-return]
 
     def forward(self, source: Tensor, source_keep: Tensor, inputs: Tensor) -> Output:
-        """Teacher forcing: read the source as `encode` and target inputs (B, T), give what follows each of the T tokens."""
+        """Teacher forcing: read the source as `encode` does and target inputs (B, T), give what follows each of the T tokens."""
         output, _ = self.decoder.step(inputs, self.decoder.start(self.encode(source, source_keep)))
         return output
 

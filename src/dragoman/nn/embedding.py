@@ -6,12 +6,13 @@ from torch import Tensor, nn
 
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.positions.scheme import Positions
+from dragoman.nn.vectors import VectorProjection
 
 
 class Embedding(nn.Module):
     """Token vectors scaled by √d (Vaswani et al. 2017, section 3.4), positions joined to them, dropout."""
 
-    def __init__(self, tokens: nn.Embedding, positions: Positions, dropout: float) -> None:
+    def __init__(self, tokens: nn.Embedding | VectorProjection, positions: Positions, dropout: float) -> None:
         super().__init__()
         self.tokens = tokens
         self.positions = positions
@@ -19,7 +20,7 @@ class Embedding(nn.Module):
         self.scale = sqrt(tokens.embedding_dim)
 
     def forward(self, tokens: Tensor, start: int = 0, keep: Tensor | None = None) -> Tensor:
-        """tokens (B, T) int64, the first standing at position `start` → (B, T, d).
+        """tokens (B, T) int64, or vectors (B, T, n), the first standing at position `start` → (B, T, d).
 
         keep: (B, T) bool, False at padding; needed where the length of the whole text counts.
         """

@@ -45,7 +45,7 @@ def in_file(path: Path | str | None) -> Iterator[None]:
 
 
 class VectorSequences(Tokenizer):
-    """What stands in a tokenizer's place on the source side: `encode` gives the vectors (S, width) float32 of a line."""
+    """What stands in a tokenizer's place on the source side: `encode` gives a line's vectors, (S, width) float32."""
 
     kind: ClassVar[str] = "vectors"
 
@@ -66,7 +66,8 @@ class VectorSequences(Tokenizer):
         try:
             rows = json.loads(text, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
-            raise VectorError(place, f"no JSON ({error}); write a list of vectors, such as [[0.5, 1], [2, 3]]") from None
+            reason = f"no JSON ({error}); write a list of vectors, such as [[0.5, 1], [2, 3]]"
+            raise VectorError(place, reason) from None
         if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
             raise VectorError(place, "not a list of vectors; write one or more of them, such as [[0.5, 1], [2, 3]]")
         for number, row in enumerate(rows, start=1):

@@ -22,6 +22,7 @@ from dragoman.checkpoint.store import CheckpointStore, TrainingSnapshot
 from dragoman.data.prepare import Prepared, prepare
 from dragoman.data.readers import check_readable, read_sides
 from dragoman.models.build import Seq2Seq, build_model, count_parameters, resolve_preset
+from dragoman.text.vectors import in_file
 from dragoman.train.average import ParameterAverage
 from dragoman.train.config import RunConfig
 from dragoman.train.decisions import Decisions
@@ -35,7 +36,6 @@ from dragoman.train.schedule import default_schedule
 from dragoman.train.sequence import SequenceObjective
 from dragoman.train.start import copy_parameters, load_start
 from dragoman.train.validate import Validation, Validator
-from dragoman.text.vectors import in_file
 from dragoman.translator import Translator
 
 CONFIG_FILE = "config.yaml"
