@@ -22,6 +22,7 @@ from dragoman.inspect.attention import AttentionMap, attention_maps
 from dragoman.models.footprint import Footprint, evaluate, measure
 from dragoman.models.limits import first_exceeded
 from dragoman.text.special import EOS
+from dragoman.text.vectors import VectorError
 
 Item = TypeVar("Item")
 
@@ -212,7 +213,10 @@ class Translator:
         """Translate length-sorted batches of (text, prefix); give a line's result once all before it are there."""
         prefixes = self._prefixes([prefix.rstrip() for _, prefix in lines])
         filled = [place for place, (text, _) in enumerate(lines) if text.strip()]
-        ids = self.tokenizers.source.encode_batch([lines[place][0] for place in filled])
+        try:
+            ids = self.tokenizers.source.encode_batch([lines[place][0] for place in filled])
+        except VectorError as error:
+            raise VectorError(first + filled[error.place] - 1, error.reason) from None
         rows = [_Row(first + place, source, prefixes[place]) for place, source in zip(filled, ids, strict=True)]
         error = None
         for place, row in enumerate(rows):

@@ -21,10 +21,13 @@ def score(
     from dragoman.base.log import info
     from dragoman.cli.lines import read_together
     from dragoman.evaluate.perplexity import perplexity
+    from dragoman.text.vectors import in_file
     from dragoman.translator import Translator
 
     sources, targets = read_together(source, target)
-    scores = Translator.load(model, device).score(sources, targets, batch_size)
+    translator = Translator.load(model, device)
+    with in_file(source):
+        scores = translator.score(sources, targets, batch_size)
     for pair in scores:
         print(f"{pair.log_probability:.6f}")
     whole = perplexity(

@@ -37,6 +37,7 @@ def translate(
     use_threads(threads)
     from dragoman.base.errors import DataError
     from dragoman.cli.lines import one_line, output, read_lines, windows
+    from dragoman.text.vectors import in_file
     from dragoman.translator import WINDOW_BATCHES, Translator
 
     if source is not None and (source.is_dir() or not source.exists()):
@@ -46,7 +47,7 @@ def translate(
     prefixes = _prefixes(prefix, source)
     translator = Translator.load(model, device)
     config = translator.search_config(beam, nbest, length_penalty, coverage_penalty)
-    with output(target) as out:
+    with output(target) as out, in_file(source):
         first = 1
         for window in windows(read_lines(source), WINDOW_BATCHES * batch_size, source):
             given = None if prefixes is None else prefixes[first - 1 : first - 1 + len(window)]

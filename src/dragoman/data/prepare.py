@@ -137,8 +137,9 @@ def _fingerprint(corpus: CorpusConfig, cleaning: CleaningConfig, text: TextConfi
         subwords = text.fingerprint
     else:
         # a text source has the fingerprint that it had before there were vectors
-        left_out = {"subword": {"dropout"}, **({} if text.vectors else {"vectors": True})}
-        subwords = text.model_dump_json(exclude=left_out) + library.__version__
+        left_out = {"vectors"} if text.vectors is None else set()
+        subwords = text.model_dump_json(exclude={"subword": {"dropout"}, **dict.fromkeys(left_out, True)})
+        subwords += library.__version__
     columns = (corpus.source_column, corpus.target_column) if corpus.tsv is not None else None
     parts = [str(FORMAT), repr(columns), cleaning.model_dump_json(), subwords]
     for path in corpus.files if isinstance(text, Tokenizers) else (*corpus.files, *text.subword.files):

@@ -152,7 +152,7 @@ class Seq2Seq(nn.Module):
         return self.encoder(tokens, keep)  # type: ignore[no-any-return]
 
     def forward(self, source: Tensor, source_keep: Tensor, inputs: Tensor) -> Output:
-        """Teacher forcing: read the source as `encode` does and target inputs (B, T), give what follows each of the T tokens."""
+        """Teacher forcing: read the source, as `encode`, and target inputs (B, T), give what follows each of T."""
         output, _ = self.decoder.step(inputs, self.decoder.start(self.encode(source, source_keep)))
         return output
 

@@ -121,7 +121,7 @@ class RunConfig(Config):
     @model_validator(mode="before")
     @classmethod
     def _separate_vocabularies_are_not_tied(cls, values: Any) -> Any:
-        """With text.shared=false, or vectors, tied source and target embeddings are off unless somebody asks for them."""
+        """With text.shared=false, or vectors, source and target embeddings are not tied unless somebody asks for it."""
         if not isinstance(values, dict):
             return values
         text, model = values.get("text"), values.get("model", {})
