@@ -215,8 +215,8 @@ class Translator:
         filled = [place for place, (text, _) in enumerate(lines) if text.strip()]
         try:
             ids = self.tokenizers.source.encode_batch([lines[place][0] for place in filled])
-        except VectorError as error:
-            raise VectorError(first + filled[error.place] - 1, error.reason) from None
+        except VectorError as found:
+            raise VectorError(first + filled[found.place] - 1, found.reason) from None
         rows = [_Row(first + place, source, prefixes[place]) for place, source in zip(filled, ids, strict=True)]
         error = None
         for place, row in enumerate(rows):

@@ -137,9 +137,10 @@ def _fingerprint(corpus: CorpusConfig, cleaning: CleaningConfig, text: TextConfi
         subwords = text.fingerprint
     else:
         # a text source has the fingerprint that it had before there were vectors
-        left_out = {"vectors"} if text.vectors is None else set()
-        subwords = text.model_dump_json(exclude={"subword": {"dropout"}, **dict.fromkeys(left_out, True)})
-        subwords += library.__version__
+        settings = text.model_dump(mode="json", exclude={"subword": {"dropout"}})
+        if text.vectors is None:
+            del settings["vectors"]
+        subwords = json.dumps(settings, separators=(",", ":"), ensure_ascii=False) + library.__version__
     columns = (corpus.source_column, corpus.target_column) if corpus.tsv is not None else None
     parts = [str(FORMAT), repr(columns), cleaning.model_dump_json(), subwords]
     for path in corpus.files if isinstance(text, Tokenizers) else (*corpus.files, *text.subword.files):
