@@ -1,0 +1,154 @@
+"""Convolutions against torch's Conv1d, and whole convolutional models against their formulas, sentence by sentence."""
+
+from math import sqrt
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from dragoman.data.batch import pad
+from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.nn.convolution import Convolution
+
+WIDTH, SIZE = 8, 20
+SOURCES = [[5, 9, 4, 2], [7, 2], [12, 4, 15, 11, 6, 5, 2]]
+TARGETS = [[1, 8, 9, 4, 5, 6, 7, 10, 11], [1, 17], [1, 5, 6]]
+
+
+@pytest.mark.parametrize(("kernel", "dilation"), [(1, 1), (3, 1), (5, 1), (3, 2), (3, 8), (2, 1), (4, 3)])
+def test_convolution_equals_torch(kernel: int, dilation: int) -> None:
+    torch.manual_seed(1)
+    ours = Convolution(WIDTH, 6, kernel, dilation)
+    theirs = nn.Conv1d(WIDTH, 6, kernel, dilation=dilation, padding="same")
+    causal = nn.Conv1d(WIDTH, 6, kernel, dilation=dilation)
+    with torch.no_grad():
+        ours.bias.normal_()
+        for twin in (theirs, causal):
+            twin.weight.copy_(ours.weight.transpose(1, 2))
+            twin.bias.copy_(ours.bias)
+    states, lengths = torch.randn(3, 7, WIDTH), [7, 1, 4]
+    keep = torch.arange(7) < torch.tensor(lengths)[:, None]
+    both, (forward, past) = ours.read(states, keep), ours.extend(states, None)
+    first, middle = ours.extend(states[:, :2], None)
+    second, end = ours.extend(states[:, 2:], middle)
+    torch.testing.assert_close(torch.cat((first, second), 1), forward)
+    torch.testing.assert_close(end, past)
+    assert past.shape == (3, (kernel - 1) * dilation, WIDTH)
+    for row, length in enumerate(lengths):
+        alone = states[row : row + 1, :length].transpose(1, 2)
+        torch.testing.assert_close(both[row, :length], theirs(alone)[0].T)
+        behind = functional.pad(alone, ((kernel - 1) * dilation, 0))
+        torch.testing.assert_close(forward[row, :length], causal(behind)[0].T)
+
+
+def built(encoder: dict[str, Any], decoder: dict[str, Any]) -> Seq2Seq:
+    torch.manual_seed(2)
+    config = ModelConfig.model_validate({"preset": None, "width": WIDTH, "encoder": encoder, "decoder": decoder})
+    model = build_model(config, SIZE, SIZE).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.3)
+    return model
+
+
+def conv1d(convolution: Any, states: Tensor, left: int, right: int) -> Tensor:
+    """torch's, over one sentence's states (T, d)."""
+    padded = functional.pad(states.T, (left, right))[None]
+    weight = convolution.weight.transpose(1, 2)
+    return functional.conv1d(padded, weight, convolution.bias, dilation=convolution.dilation)[0].T
+
+
+def attend(attention: Any, queries: Tensor, memory: Tensor) -> Tensor:
+    """One head of scaled dot products with projections, by torch."""
+    parts = [
+        part(states)
+        for part, states in ((attention.query, queries), (attention.key, memory), (attention.value, memory))
+    ]
+    return attention.output(functional.scaled_dot_product_attention(*(part[None] for part in parts))[0])
+
+
+def compare(model: Seq2Seq, plain: Any) -> None:
+    """Logits of the padded batch against `plain`, which reads one sentence."""
+    (source, keep), (inputs, _) = pad(SOURCES), pad(TARGETS)
+    found = model(source, keep, inputs).logits
+    for row, (reading, writing) in enumerate(zip(SOURCES, TARGETS, strict=True)):
+        expected = plain(torch.tensor(reading), torch.tensor(writing)) @ model.decoder.projection.weight.T
+        torch.testing.assert_close(found[row, : len(writing)], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_convolutional_model_is_its_formula() -> None:
+    """Gehring et al. 2017, sections 3.2 and 3.3."""
+    model = built({"kind": "convolutional", "layers": 2}, {"kind": "convolutional", "layers": 3, "kernel": 2})
+    half = sqrt(0.5)
+
+    def plain(source: Tensor, inputs: Tensor) -> Tensor:
+        embedded = model.encoder.embedding(source[None])[0]
+        states = embedded
+        for layer in model.encoder.layers:
+            states = (functional.glu(conv1d(layer.convolution, states, 1, 1)) + states) * half
+        memory = (states + embedded) * half
+        embedded = model.decoder.embedding(inputs[None])[0]
+        states = embedded
+        for layer in model.decoder.layers:
+            gated = functional.glu(conv1d(layer.convolution, states, 1, 0))
+            query = (layer.query(gated) + embedded) * half
+            states = ((gated + attend(layer.cross_attention, query, memory)) * half + states) * half
+        return states
+
+    compare(model, plain)
+
+
+@pytest.mark.parametrize("attends", [False, True])
+def test_bytenet_is_its_formula(attends: bool) -> None:
+    """Kalchbrenner et al. 2016, figure 3; positions past the source's end get zeros."""
+    common = {"kind": "bytenet", "layers": 3, "dilations": [1, 2]}
+    model = built(common, {**common, "cross_attention": {} if attends else None, "stacked": not attends})
+    assert model.encoder.layers[0].convolution.weight.shape == (WIDTH // 2, 3, WIDTH // 2)
+
+    def block(part: Any, states: Tensor, causal: bool) -> Tensor:
+        reach = 2 * part.convolution.dilation
+        left = reach if causal else reach // 2
+        inside = part.narrow(part.norms[0](states).relu())
+        inside = conv1d(part.convolution, part.norms[1](inside).relu(), left, reach - left)
+        return states + part.widen(part.norms[2](inside).relu())
+
+    def plain(source: Tensor, inputs: Tensor) -> Tensor:
+        states = model.encoder.embedding(source[None])[0]
+        for layer, dilation in zip(model.encoder.layers, (1, 2, 1), strict=True):
+            assert layer.convolution.dilation == dilation
+            states = block(layer, states, causal=False)
+        memory = model.encoder.norm(states)
+        states = model.decoder.embedding(inputs[None])[0]
+        if not attends:
+            common = min(len(memory), len(states))
+            states = torch.cat((states[:common] + memory[:common], states[common:]))
+        for layer in model.decoder.layers:
+            states = block(layer.block, states, causal=True)
+            if attends:
+                norm = layer.around_cross_attention.norm
+                states = states + attend(layer.cross_attention, norm(states), memory)
+        return model.decoder.output(model.decoder.norm(states).relu())
+
+    compare(model, plain)
+
+
+@pytest.mark.parametrize(("kind", "positions"), [("mean", None), ("sum", None), ("mean", "sinusoidal")])
+def test_simple_encoders_are_their_formulas(kind: str, positions: str | None) -> None:
+    given = {"preset": None, "width": WIDTH, "encoder": {"kind": kind}}
+    given |= {"positions": {"kind": positions}} if positions else {}
+    model = build_model(ModelConfig.model_validate(given), SIZE, SIZE).eval()
+    source, keep = pad(SOURCES)
+    memory = model.encode(source, keep)
+    assert memory.final is not None
+    for row, sentence in enumerate(SOURCES):
+        vectors = model.encoder.embedding.tokens.weight[torch.tensor(sentence)] * sqrt(WIDTH)
+        vectors = vectors if positions is None else model.encoder.embedding(torch.tensor([sentence]))[0]
+        expected = vectors.mean(0) if kind == "mean" else vectors.sum(0)
+        torch.testing.assert_close(memory.final[row], expected)
+        torch.testing.assert_close(memory.states[row], expected.expand(source.size(1), WIDTH))
+    assert torch.equal(memory.keep, keep)
+    torch.testing.assert_close(memory.summary, memory.final)
+    nothing = model.encode(source[:1], torch.zeros(1, source.size(1), dtype=torch.bool))
+    assert nothing.final is not None and not nothing.final.any()
