@@ -17,7 +17,8 @@ from dragoman.base.settings import parse_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.data.batch import collate, pad
 from dragoman.decode.forced import force
-from dragoman.decode.search import Hypothesis, SearchConfig, search
+from dragoman.decode.replacement import UnknownWords, unknown_words
+from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.inspect.attention import AttentionMap, attention_maps
 from dragoman.models.footprint import Footprint, evaluate, measure
 from dragoman.models.limits import first_exceeded
@@ -34,7 +35,8 @@ WINDOW_BATCHES = 16
 class Translation:
     """One hypothesis: its text, its ranking score, its log-probability in nats and its pieces, without specials.
 
-    finished is False when the length limit stopped it before its end of sentence.
+    finished is False when the length limit stopped it before its end of sentence. An unknown stays <unk> among the
+    pieces, whatever stands for it in the text.
     """
 
     text: str
@@ -52,10 +54,16 @@ class PairScore:
     tokens: int
 
 
+class _Prefix(NamedTuple):
+    ids: tuple[int, ...] = ()
+    unknown: tuple[str, ...] = ()  # its words that the vocabulary lacks
+
+
 class _Row(NamedTuple):
     line: int
+    text: str
     source: list[int]
-    prefix: Sequence[int] = ()
+    prefix: _Prefix = _Prefix()
 
 
 class Translator:
@@ -66,6 +74,7 @@ class Translator:
         self.report_cut = report_cut
         self.model = loaded.model.eval()
         self.tokenizers = loaded.tokenizers
+        self._unknown_words = UnknownWords(loaded.tokenizers)
         self.meta = loaded.meta
         self.config = loaded.config
         self.device = device
@@ -88,15 +97,17 @@ class Translator:
         length_penalty: float | str | None = None,
         coverage_penalty: float | None = None,
         prefixes: Sequence[str] | None = None,
+        unknown: str | None = None,
     ) -> list[str]:
         """One translation a text, in order; a blank text stays blank. Settings left out are the model's own.
 
         prefixes: what each translation has to start with, a blank one where it is free. Blanks at the end of a prefix
         are ignored. A prefix is split into subwords as a text that ends there, so its last word counts as whole;
         whether letters, a punctuation mark or a new word follow is the model's choice. A blank text's translation is
-        its prefix. Raises DataError unless there are as many prefixes as texts.
+        its prefix. Raises DataError unless there are as many prefixes as texts. unknown: for words that a vocabulary
+        lacks, `copy`, `forbid` or a dictionary's file, as `search_config` takes it.
         """
-        lists = self.translate_nbest(texts, beam, 1, batch_size, length_penalty, coverage_penalty, prefixes)
+        lists = self.translate_nbest(texts, beam, 1, batch_size, length_penalty, coverage_penalty, prefixes, unknown)
         return [best[0].text for best in lists]
 
     def translate_nbest(
@@ -108,6 +119,7 @@ class Translator:
         length_penalty: float | str | None = None,
         coverage_penalty: float | None = None,
         prefixes: Sequence[str] | None = None,
+        unknown: str | None = None,
     ) -> list[list[Translation]]:
         """The `nbest` best hypotheses of each text, best first; a blank text has one, which is blank or its prefix."""
         if isinstance(texts, str) or isinstance(prefixes, str):
@@ -116,7 +128,7 @@ class Translator:
             raise DataError(
                 f"{len(texts)} texts and {len(prefixes)} prefixes: give each text one, blank where it is free"
             )
-        config = self.search_config(beam, nbest, length_penalty, coverage_penalty)
+        config = self.search_config(beam, nbest, length_penalty, coverage_penalty, unknown)
         return list(self.stream_nbest(texts, config, batch_size, max(1, len(texts)), prefixes=prefixes))
 
     def stream(
@@ -127,9 +139,10 @@ class Translator:
         length_penalty: float | str | None = None,
         coverage_penalty: float | None = None,
         prefixes: Iterable[str] | None = None,
+        unknown: str | None = None,
     ) -> Iterator[str]:
         """Translate lines as they are read, in order, holding a bounded window of them; otherwise like `translate`."""
-        config = self.search_config(beam, 1, length_penalty, coverage_penalty)
+        config = self.search_config(beam, 1, length_penalty, coverage_penalty, unknown)
         for best in self.stream_nbest(lines, config, batch_size, prefixes=prefixes):
             yield best[0].text
 
@@ -183,7 +196,7 @@ class Translator:
         read = self.tokenizers.source.encode(source)
         self._check_length(1, read, [] if target is None else self.tokenizers.target.encode(target))
         if target is None:
-            write = list(self._hypotheses([_Row(1, read)], self.search_config())[0][0].tokens)
+            write = list(self._hypotheses([_Row(1, source, read)], self.search_config())[0][0].tokens)
         else:
             write = self.tokenizers.target.encode(target)
         return attention_maps(self.model, self.tokenizers.source, self.tokenizers.target, read, write)
@@ -194,10 +207,13 @@ class Translator:
         nbest: int = 1,
         length_penalty: float | str | None = None,
         coverage_penalty: float | None = None,
+        unknown: str | None = None,
     ) -> SearchConfig:
         """The model's own search settings with these changed. Raises ConfigError for a value that makes no sense.
 
         length_penalty: GNMT's exponent α, `mean` (mean log-probability of a token) or `none`. coverage_penalty: β.
+        unknown: `copy` (the source word that an unknown attends), `forbid`, or the file of a dictionary (word TAB
+        translation) to translate that word with.
         """
         settings: dict[str, Any] = {**self.config.get("search", {}), "nbest": nbest}
         settings["beam"] = max(settings.get("beam", SearchConfig().beam), nbest) if beam is None else beam
@@ -205,6 +221,9 @@ class Translator:
             settings["length_penalty"] = _penalty(length_penalty)
         if coverage_penalty is not None:
             settings["coverage_penalty"] = coverage_penalty
+        if unknown is not None:
+            plain = unknown in ("copy", "forbid")
+            settings["unknown"] = {"kind": unknown} if plain else {"kind": "dictionary", "path": unknown}
         return parse_settings(settings, SearchConfig, "search")
 
     def _window(
@@ -217,11 +236,14 @@ class Translator:
             ids = self.tokenizers.source.encode_batch([lines[place][0] for place in filled])
         except VectorError as found:
             raise VectorError(first + filled[found.place] - 1, found.reason) from None
-        rows = [_Row(first + place, source, prefixes[place]) for place, source in zip(filled, ids, strict=True)]
+        rows = [
+            _Row(first + place, lines[place][0], source, prefixes[place])
+            for place, source in zip(filled, ids, strict=True)
+        ]
         error = None
         for place, row in enumerate(rows):
             try:
-                self._check_length(row.line, row.source, row.prefix)
+                self._check_length(row.line, row.source, row.prefix.ids)
             except DataError as found:
                 error, rows = found, rows[:place]
                 break
@@ -229,7 +251,10 @@ class Translator:
         batches = sorted(_chunks(rows, batch_size), key=lambda batch: min(row.line for row in batch))
         blank = set(range(len(lines))) - set(filled)
         # nothing to translate: what is there already is its prefix
-        done = {first + place: [self._translation(Hypothesis(prefixes[place], 0.0, 0.0, True))] for place in blank}
+        done = {}
+        for place in blank:
+            whole = Hypothesis(prefixes[place].ids, 0.0, 0.0, True, prefixes[place].unknown)
+            done[first + place] = [self._translation(whole)]
         upcoming = first
         for batch in [(), *batches]:
             if batch:
@@ -249,17 +274,20 @@ class Translator:
                 f"line {line}: {limit.describe(length)}: shorten it, or train a model with a larger {limit.setting}"
             )
 
-    def _prefixes(self, texts: list[str]) -> list[tuple[int, ...]]:
+    def _prefixes(self, texts: list[str]) -> list[_Prefix]:
         if not any(texts):
-            return [()] * len(texts)
+            return [_Prefix()] * len(texts)
         ids = self.tokenizers.target.encode_batch(texts)
-        return [tuple(prefix) if text else () for text, prefix in zip(texts, ids, strict=True)]
+        return [
+            _Prefix(tuple(prefix), unknown_words(self.tokenizers, text, prefix)) if text else _Prefix()
+            for text, prefix in zip(texts, ids, strict=True)
+        ]
 
     def _translation(self, hypothesis: Hypothesis) -> Translation:
         ids = list(hypothesis.tokens)
         target = self.tokenizers.target
         return Translation(
-            target.decode(ids),
+            target.decode(ids, hypothesis.unknown),
             hypothesis.score,
             hypothesis.log_probability,
             tuple(target.pieces(ids)),
@@ -273,8 +301,10 @@ class Translator:
             try:
                 tokens, keep = (tensor.to(self.device) for tensor in pad([row.source for row in rows], after=(EOS,)))
                 with torch.inference_mode():
-                    prefixes = [row.prefix for row in rows]
-                    return search(self.model.decoder, self.model.encode(tokens, keep), config, prefixes)
+                    memory = self.model.encode(tokens, keep)
+                    prefixes = [row.prefix.ids for row in rows]
+                    texts, kept = [row.text for row in rows], [row.prefix.unknown for row in rows]
+                    return self._unknown_words.search(self.model.decoder, memory, config, prefixes, texts, kept)
             except (MemoryError, RuntimeError) as error:
                 if not is_out_of_memory(error):
                     raise
@@ -312,7 +342,7 @@ class Translator:
         """A rough count of the bytes that a search of `rows` holds at its longest, in float32."""
         sentences, length = len(rows), max(len(row.source) for row in rows) + 1
         # outputs are seldom longer; a batch that is after all is caught and split
-        limit = max(length, *(len(row.prefix) for row in rows)) + config.length_margin
+        limit = max(length, *(len(row.prefix.ids) for row in rows)) + config.length_margin
         # a cache is held twice while it is reordered
         cache = 2 * config.beam * evaluate(self._footprint.cache, limit)
         memory = evaluate(self._footprint.memory, length)

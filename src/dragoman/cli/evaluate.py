@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.options import BatchSize, Beam, Device, LengthPenalty, Threads, use_threads
+from dragoman.cli.options import BatchSize, Beam, Device, LengthPenalty, Threads, Unknown, use_threads
 
 if TYPE_CHECKING:
     from dragoman.evaluate.bootstrap import Comparison
@@ -47,6 +47,7 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
+    unknown: Unknown = None,
     batch_size: BatchSize = 64,
     device: Device = None,
     threads: Threads = None,
@@ -70,7 +71,8 @@ def evaluate(
         from dragoman.translator import Translator
 
         translator = Translator.load(model, device)
-        systems.insert(0, (str(model), translator.translate(sources, beam, batch_size, length_penalty)))
+        translations = translator.translate(sources, beam, batch_size, length_penalty, unknown=unknown)
+        systems.insert(0, (str(model), translations))
 
     measures = metric or list(Measure)
     results = [

@@ -27,6 +27,15 @@ CoveragePenalty = Annotated[
         help="GNMT's beta: favours translations whose attention missed no source token (default: the model's, 0).",
     ),
 ]
+Unknown = Annotated[
+    str | None,
+    typer.Option(
+        "--unknown",
+        metavar="copy|forbid|FILE",
+        help="For words that a vocabulary lacks: copy the source word, generate none, or look the source word up in a "
+        "file of word TAB translation (default: the model's, copy).",
+    ),
+]
 Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda or cuda:N (default: a GPU if there is one).")]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, max=1024, help="CPU threads (default: one a core).")]
 

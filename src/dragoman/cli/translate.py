@@ -5,7 +5,17 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.options import BatchSize, Beam, CoveragePenalty, Device, LengthPenalty, Model, Threads, use_threads
+from dragoman.cli.options import (
+    BatchSize,
+    Beam,
+    CoveragePenalty,
+    Device,
+    LengthPenalty,
+    Model,
+    Threads,
+    Unknown,
+    use_threads,
+)
 
 
 def translate(
@@ -22,6 +32,7 @@ def translate(
     ] = 1,
     length_penalty: LengthPenalty = None,
     coverage_penalty: CoveragePenalty = None,
+    unknown: Unknown = None,
     prefix: Annotated[
         Path | None,
         typer.Option("--prefix", help="What each translation has to start with, a line a line; blank: free."),
@@ -46,7 +57,7 @@ def translate(
         raise DataError(f"--output {target} is the file to translate, and would be lost: choose another name")
     prefixes = _prefixes(prefix, source)
     translator = Translator.load(model, device)
-    config = translator.search_config(beam, nbest, length_penalty, coverage_penalty)
+    config = translator.search_config(beam, nbest, length_penalty, coverage_penalty, unknown)
     with output(target) as out, in_file(source):
         first = 1
         for window in windows(read_lines(source), WINDOW_BATCHES * batch_size, source):

@@ -14,6 +14,7 @@ from dragoman.base.errors import ConfigError, ModelError
 from dragoman.decode.best import best
 from dragoman.decode.coverage import penalty
 from dragoman.decode.penalties import GNMTPenalty, LengthPenalty
+from dragoman.decode.unknown import UnknownConfig
 from dragoman.models.interface import Decoder, Memory, Output
 from dragoman.text.special import BOS, EOS, PAD, UNK
 
@@ -42,7 +43,14 @@ class SearchConfig(Config):
     minimum_length: int = Field(default=0, ge=0, description="Tokens that an output has at least, its end not counted.")
     forbid: tuple[int, ...] = Field(
         default=(PAD, BOS, UNK),
-        description="Token ids that are never generated; padding, beginning and unknown by default.",
+        description="Token ids that are never generated; padding, beginning and unknown by default. `unknown` decides "
+        "about the unknown where it is copy or dictionary.",
+    )
+    unknown: UnknownConfig | None = Field(
+        default=None,
+        description="What is shown for a word that the vocabulary lacks; null: copy where there are such words and the "
+        "decoder attends the source, else forbid. A vocabulary that can write any text has none.",
+        json_schema_extra={"kind": "copy"},
     )
 
     @field_validator("length_penalty", mode="before")
@@ -50,6 +58,12 @@ class SearchConfig(Config):
     def _number_is_gnmt(cls, value: Any) -> Any:
         """`length_penalty=0.6` is short for GNMT's with that exponent."""
         return {"kind": "gnmt", "alpha": value} if isinstance(value, int | float) else value
+
+    @field_validator("unknown", mode="before")
+    @classmethod
+    def _name_is_a_kind(cls, value: Any) -> Any:
+        """`unknown=copy` is short for `unknown.kind=copy`."""
+        return {"kind": value} if isinstance(value, str) else value
 
     def max_length(self, source_tokens: int) -> int:
         """The longest output in tokens, its end counted, for a source of `source_tokens` tokens (its end counted)."""
@@ -70,13 +84,15 @@ class Hypothesis:
 
     tokens: ids without BOS and EOS. log_probability: natural, summed over the tokens and, if finished, the EOS.
     score: log_probability divided by the length penalty (EOS counted if finished), plus the coverage penalty if one
-    is set. finished: False where the longest output was reached before an EOS.
+    is set. finished: False where the longest output was reached before an EOS. unknown: what stands for the UNKs among
+    the tokens, in order; the search leaves it empty, `decode.replacement` fills it.
     """
 
     tokens: tuple[int, ...]
     log_probability: float
     score: float
     finished: bool
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass

@@ -89,7 +89,7 @@ class _Loop:
     def _epoch(self, request: Interruption, report: Report) -> None:
         progress, config = self.progress, self.config
         plan = self._plan(progress.epoch)
-        resampled = self.tokenizers if self.parts.config.text.subword.dropout else None
+        resampled = self.tokenizers if self.parts.config.text.subword.resampling else None
         longest = tuple(limit.tokens for limit in self.parts.model.limits)
         loader = Loader(self.dataset, plan, progress.batch, resampled, config.seed, progress.epoch, longest)
         for batches in _grouped(iter(loader), config.accumulate):

@@ -47,7 +47,8 @@ class Validator:
         self.sources, self.targets = sources, targets
         self.translator = translator
         # A model that has not learned to stop yet would spend minutes on outputs that score nothing.
-        self._search = SearchConfig(beam=beam, length_factor=1.5, length_margin=10)
+        unknown = translator.search_config().unknown
+        self._search = SearchConfig(beam=beam, length_factor=1.5, length_margin=10, unknown=unknown)
         self._source_ids = tokenizers.source.encode_batch(sources)
         self._target_ids = tokenizers.target.encode_batch(targets)
         lengths = np.array(

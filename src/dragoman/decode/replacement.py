@@ -1,0 +1,126 @@
+"""`UnknownWords`: a search whose unknowns get texts to stand for them."""
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
+import torch
+from torch import Tensor
+
+from dragoman.base.errors import ConfigError
+from dragoman.decode.search import Hypothesis, SearchConfig, search
+from dragoman.decode.unknown import Translate, UnknownConfig
+from dragoman.models.interface import Decoder, Memory, tree_map
+from dragoman.text.special import BOS, UNK
+from dragoman.text.tokenizers import Tokenizers
+
+
+class UnknownWords:
+    """What each UNK of a hypothesis stands for: its word of the prefix, or a source word's copy or translation.
+
+    The source word is the one that got most of the decoder's attention, summed over its pieces, while the UNK was
+    predicted; the end of the source does not count. Attention is read off one forced pass over the finished hypotheses,
+    so searching itself costs nothing more.
+    """
+
+    def __init__(self, tokenizers: Tokenizers) -> None:
+        self._tokenizers = tokenizers
+        self._readers: dict[UnknownConfig, Translate | None] = {}
+        self._attends: bool | None = None
+
+    def search(
+        self,
+        decoder: Decoder,
+        memory: Memory,
+        config: SearchConfig,
+        prefixes: Sequence[Sequence[int]],
+        texts: Sequence[str],
+        kept: Sequence[tuple[str, ...]],
+    ) -> list[list[Hypothesis]]:
+        """`decode.search.search`, with `Hypothesis.unknown` filled.
+
+        texts: the B source texts; kept: the words that the UNKs of each prefix stand for. Without a setting, unknowns
+        are copied where the vocabulary has them and the decoder attends the source; else UNK is forbidden.
+        Raises ConfigError where a setting needs attention that the decoder does not have, DataError for a dictionary
+        that cannot be read.
+        """
+        translate = self._reader(decoder, memory, config.unknown)
+        if translate is not None:
+            config = config.model_copy(update={"forbid": tuple(token for token in config.forbid if token != UNK)})
+        found = search(decoder, memory, config, prefixes)
+        wanted = [
+            (row, place)
+            for row, hypotheses in enumerate(found)
+            for place, hypothesis in enumerate(hypotheses)
+            if hypothesis.tokens.count(UNK) > len(kept[row])
+        ]
+        filled = [[replace(each, unknown=kept[row]) for each in hypotheses] for row, hypotheses in enumerate(found)]
+        if translate is None or not wanted:
+            return filled
+        tokens = [found[row][place].tokens for row, place in wanted]
+        attention = _attention(decoder, memory, [row for row, _ in wanted], tokens)
+        assert attention is not None
+        for (row, place), written, weights in zip(wanted, tokens, attention, strict=True):
+            steps = [step for step, token in enumerate(written) if token == UNK][len(kept[row]) :]
+            words = self._attended(texts[row], weights[steps])
+            unknown = (*kept[row], *(_translated(word, translate) for word in words))
+            filled[row][place] = replace(found[row][place], unknown=unknown)
+        return filled
+
+    def _reader(self, decoder: Decoder, memory: Memory, config: UnknownConfig | None) -> Translate | None:
+        """How unknowns are translated; None where there shall be none."""
+        if self._tokenizers.target.lossless:
+            return None
+        if config is not None:
+            if config not in self._readers:
+                self._readers[config] = config.reader()
+            if self._readers[config] is None:
+                return None
+        if self._attends is None and len(memory.keep):
+            self._attends = _attention(decoder, memory, [0], [(UNK,)]) is not None
+        if config is None:
+            return str if self._attends else None
+        if self._attends is False:
+            raise ConfigError(
+                f"search.unknown={config.kind} asks which source word an unknown attends, but this model's decoder has "
+                "no attention over the source: set search.unknown=forbid (dragoman translate --unknown forbid)"
+            )
+        return self._readers[config]
+
+    def _attended(self, text: str, weights: Tensor) -> list[str]:
+        """The word of `text` that each of the (n, S) rows attends most, with its blank."""
+        places, words = self._tokenizers.source.words(text)
+        if not words:
+            return [""] * len(weights)
+        sums = torch.zeros(len(weights), len(words), device=weights.device)
+        sums.index_add_(1, torch.tensor(places, device=weights.device), weights[:, : len(places)].float())
+        return [words[best] for best in sums.argmax(1).tolist()]
+
+
+def unknown_words(tokenizers: Tokenizers, text: str, ids: Sequence[int]) -> tuple[str, ...]:
+    """The words of a target text that its vocabulary lacks, with their blanks; ids: of the text."""
+    if UNK not in ids:
+        return ()
+    places, words = tokenizers.target.words(text)
+    return tuple(words[place] for place, number in zip(places, ids, strict=True) if number == UNK)
+
+
+@torch.no_grad()
+def _attention(decoder: Decoder, memory: Memory, rows: Sequence[int], tokens: Sequence[Sequence[int]]) -> Tensor | None:
+    """(N, T, S): what the prediction of each token of N hypotheses attends; rows: the sentence that each belongs to."""
+    device = memory.keep.device
+    sentences = torch.tensor(rows, device=device)
+    inputs = torch.full((len(rows), max(map(len, tokens))), BOS, dtype=torch.int64)
+    for row, written in enumerate(tokens):
+        inputs[row, 1 : len(written)] = torch.tensor(written[:-1], dtype=torch.int64)
+    parts = {
+        field.name: tree_map(lambda part: part[sentences], getattr(memory, field.name)) for field in fields(memory)
+    }
+    state = decoder.start(Memory(**parts), attention=True)
+    output, _ = decoder.step(inputs.to(device), state)
+    return output.attention
+
+
+def _translated(word: str, translate: Translate) -> str:
+    """A word's translation with the blanks that the word has."""
+    inner = word.strip(" ")
+    return word.replace(inner, translate(inner), 1) if inner else word
