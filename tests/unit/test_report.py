@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.train.engine import StepResult
 from dragoman.train.horizon import Horizon
-from dragoman.train.progress import Unlogged
+from dragoman.train.progress import Progress, Unlogged
 from dragoman.train.report import LOG_FILE, Report
 
 
@@ -22,3 +22,21 @@ def test_lines_are_means_over_their_steps_and_the_last_step_has_one(tmp_path: Pa
     assert lines[1]["loss"] == 1.0
     keys = {"step", "epoch", "loss", "learning_rate", "target_tokens", "target_tokens_per_second", "seconds"}
     assert all(keys <= line.keys() for line in lines)
+
+
+def test_what_modules_tell_is_averaged_by_tokens_and_what_they_count_is_summed(tmp_path: Path) -> None:
+    told: list[tuple[int, dict[str, float], dict[str, list[float]]]] = [
+        (10, {"head_diversity": 4.0}, {"experts": [3, 0]}),
+        (30, {"head_diversity": 2.0}, {"experts": [1, 2, 5]}),
+        (5, {"head_diversity": 7.0}, {"experts": [1]}),
+    ]
+    unlogged = Unlogged()
+    for step, (tokens, auxiliary, counts) in enumerate(told, start=1):
+        with Report(tmp_path, log_every=2, step=step - 1, unlogged=unlogged) as report:
+            result = StepResult(1.0, 1.0, 1.0, tokens, auxiliary, counts)
+            report.step(step, 1, result, 0.1, 1.0, tokens, Horizon(0, 0.0, 3), last=step == 3)
+        progress = Progress(Horizon(0, 0.0, 3), unlogged=unlogged)
+        unlogged = Progress.from_json(json.loads(json.dumps(progress.to_json()))).unlogged  # as a resumed run has it
+    lines = [json.loads(line) for line in (tmp_path / LOG_FILE).read_text().splitlines()]
+    assert [line["head_diversity"] for line in lines] == [pytest.approx((4.0 * 10 + 2.0 * 30) / 40), 7.0]
+    assert [line["experts"] for line in lines] == [[4, 2, 5], [1]]

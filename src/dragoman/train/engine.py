@@ -2,9 +2,9 @@
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import nn
@@ -14,18 +14,24 @@ from dragoman.base.log import warn
 from dragoman.base.memory import is_out_of_memory
 from dragoman.data.batch import Batch
 from dragoman.models.seq2seq import Seq2Seq
+from dragoman.nn.auxiliary import Auxiliary
 from dragoman.train.decisions import Decisions
 from dragoman.train.objective import Objective
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """Means over the step's target tokens (nats), the gradient's norm before clipping, and the token count."""
+    """Means over the step's target tokens (nats), the gradient's norm before clipping, and the token count.
+
+    auxiliary: means of what modules add to the loss or report of it, by name; counts: sums of what modules count.
+    """
 
     loss: float
     cross_entropy: float
     gradient_norm: float
     target_tokens: int
+    auxiliary: Mapping[str, float] = field(default_factory=dict)
+    counts: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
 class Engine:
@@ -94,6 +100,8 @@ class Engine:
         self.model.train()
         tokens = sum(part.target_tokens for part in parts)
         total = cross_entropy = 0.0
+        means: dict[str, float] = {}
+        counted = Auxiliary()
         for index, part in enumerate(parts):
             torch.manual_seed(_mix(self.seed, step, index))
             with self.autocast():
@@ -101,8 +109,13 @@ class Engine:
             (loss.total / tokens).backward()  # type: ignore[no-untyped-call]
             total += float(loss.total.detach())
             cross_entropy += loss.cross_entropy
+            for name, mean in loss.auxiliary.items():
+                means[name] = means.get(name, 0.0) + mean * part.target_tokens / tokens
+            for name, counts in loss.counts.items():
+                counted.count(name, counts)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.clip or float("inf"))
-        return StepResult(total / tokens, cross_entropy / tokens, float(norm), tokens)
+        sums = {name: counts.tolist() for name, counts in counted.counts.items()}
+        return StepResult(total / tokens, cross_entropy / tokens, float(norm), tokens, means, sums)
 
 
 def choose_precision(name: str, device: torch.device) -> torch.dtype:

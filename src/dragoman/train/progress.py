@@ -1,6 +1,8 @@
 """`Progress`: where a run stands, as plain values that a snapshot stores."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from dragoman.train.divergence import DivergenceWatch
@@ -11,7 +13,8 @@ from dragoman.train.horizon import Horizon
 class Unlogged:
     """Sums over the steps since the last training line of the log: a snapshot may lie between two lines.
 
-    loss and norm: of the steps' tokens (nats) and of the gradients; seconds: spent on these steps.
+    loss and norm: of the steps' tokens (nats) and of the gradients; seconds: spent on these steps; auxiliary and
+    counts: by name, what modules told, the former times each step's tokens.
     """
 
     steps: int = 0
@@ -19,6 +22,8 @@ class Unlogged:
     loss: float = 0.0
     norm: float = 0.0
     seconds: float = 0.0
+    auxiliary: dict[str, float] = field(default_factory=dict)
+    counts: dict[str, list[float]] = field(default_factory=dict)
 
 
 @dataclass
@@ -69,3 +74,8 @@ class Progress:
         values["unlogged"] = Unlogged(**values.get("unlogged", {}))
         values["scores"] = {int(step): score for step, score in values["scores"].items()}
         return cls(**values)
+
+
+def added(one: Sequence[float], other: Sequence[float]) -> list[float]:
+    """The sums of two lists of counts, the shorter one filled with zeros."""
+    return [a + b for a, b in zip_longest(one, other, fillvalue=0)]

@@ -15,13 +15,14 @@ from dragoman.base.log import console, info
 from dragoman.inspect.pictures import draw_curves
 from dragoman.train.engine import StepResult
 from dragoman.train.horizon import Horizon
-from dragoman.train.progress import Unlogged
+from dragoman.train.progress import Unlogged, added
 
 LOG_FILE, CURVES_FILE = "log.jsonl", "curves.png"
 
 
 class Report:
-    """Open while a run goes. Numbers of a training line are means over the steps since the line before it.
+    """Open while a run goes. Numbers of a training line are means over the steps since the line before it; what
+    modules count is summed over them.
 
     unlogged: the sums that these means are made from, kept with the run's state.
     """
@@ -71,6 +72,10 @@ class Report:
         sums.tokens += result.target_tokens
         sums.loss += result.loss * result.target_tokens
         sums.norm += result.gradient_norm
+        for name, mean in result.auxiliary.items():
+            sums.auxiliary[name] = sums.auxiliary.get(name, 0.0) + mean * result.target_tokens
+        for name, counted in result.counts.items():
+            sums.counts[name] = added(sums.counts.get(name, []), counted)
         speed = sums.tokens / max(sums.seconds, 1e-9)
         left = _time_left(horizon, step, seconds)
         self._progress.update(
@@ -90,6 +95,8 @@ class Report:
             "target_tokens": tokens,
             "target_tokens_per_second": speed,
             "seconds": seconds,
+            **{name: value / sums.tokens for name, value in sums.auxiliary.items()},
+            **sums.counts,
         }
         self._write(line)
         if not console.is_terminal:
@@ -99,6 +106,7 @@ class Report:
             )
         sums.steps = sums.tokens = 0
         sums.seconds = sums.loss = sums.norm = 0.0
+        sums.auxiliary, sums.counts = {}, {}
         self._since = time.monotonic()
 
     def validation(self, line: Mapping[str, Any], better: bool) -> None:
