@@ -77,7 +77,7 @@ class Objective:
         )
         penalty, means = auxiliary.penalty(batch.target_tokens)
         if auxiliary.decisions:
-            rewards = torch.zeros(batch.labels.shape, device=losses.device)
+            rewards = losses.new_zeros(batch.labels.shape)
             rewards[batch.target_keep] = -losses
             credited = credit(auxiliary.decisions, rewards, batch.target_keep)
             penalty, means = penalty + credited.total, {**means, **credited.means}

@@ -42,21 +42,21 @@ class Credit:
 def credit(decisions: Mapping[nn.Module, Sequence[Decisions]], rewards: Tensor, keep: Tensor) -> Credit:
     """The loss of decisions made inside a model while it read (R, T) target positions.
 
-    rewards: (R, T), how good the prediction at each position was; keep: (R, T) bool, False at padding, which counts for
-    nothing. A decision is credited with the rewards from its position on, because it influences later states too. What
-    a baseline learns is the mean of these rewards: how many tokens are left is known and no matter of the sample, so
-    the product of both is a valid baseline.
+    rewards: (R, T) of at least float32, how good the prediction at each position was; keep: (R, T) bool, False at
+    padding, which counts for nothing. A decision is credited with the rewards from its position on, because it
+    influences later states too. What a baseline learns is the mean of these rewards: how many tokens are left is known
+    and no matter of the sample, so the product of both is a valid baseline.
     """
-    rewards = rewards.float().masked_fill(~keep, 0.0)
+    rewards = rewards.masked_fill(~keep, 0.0)
     to_go = rewards_to_go(rewards)
-    left = rewards_to_go(keep.float())
+    left = rewards_to_go(keep.to(rewards.dtype))
     mean_to_go = to_go / left.clamp_min(1)
     tokens = max(float(keep.sum()), 1.0)
     total = torch.zeros((), device=rewards.device)
     means: dict[str, list[Tensor]] = {}
     for calls in decisions.values():
         log_probability, entropy, baseline = (
-            torch.cat([getattr(call, part) for call in calls], 1).float().masked_fill(~keep, 0.0)
+            torch.cat([getattr(call, part) for call in calls], 1).to(rewards.dtype).masked_fill(~keep, 0.0)
             for part in ("log_probability", "entropy", "baseline")
         )
         first = calls[0]

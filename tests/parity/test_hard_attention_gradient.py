@@ -1,0 +1,192 @@
+"""REINFORCE against the exact gradient: on a model so small that every choice can be enumerated."""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from dragoman.data.batch import Batch, collate
+from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.nn.attention import hard
+from dragoman.nn.attention.hard import HardAttention
+from dragoman.train import reinforce
+from dragoman.train.objective import Objective, ObjectiveConfig
+
+SOURCE, TARGET, SIZE, SMOOTHING = 3, 2, 9, 0.1
+
+
+class Forced:
+    """Stands where positions and coins are drawn: gives what it is told, and notes how probable that was."""
+
+    def __init__(self, places: list[list[int]], coins: list[list[bool]]) -> None:
+        self.places, self.coins = iter(places), iter(coins)
+        self.probability = 1.0
+
+    def sampled(self, probabilities: Tensor) -> Tensor:
+        """One list of places a call, one for each real query, −1 for a query that has stopped."""
+        told = next(self.places)
+        for query, place in enumerate(told):
+            self.probability *= 1.0 if place < 0 else float(probabilities[0, 0, query, place])
+        rest = probabilities.size(2) - len(told)
+        return torch.tensor([*(max(place, 0) for place in told), *[0] * rest]).view(1, 1, -1)
+
+    def flipped(self, probabilities: Tensor) -> Tensor:
+        told = next(self.coins)
+        for query, coin in enumerate(told):
+            self.probability *= float(probabilities[0, query]) if coin else 1 - float(probabilities[0, query])
+        rest = probabilities.size(1) - len(told)
+        return torch.tensor([*told, *[True] * rest]).view(1, -1)
+
+
+def model(layers: int, **settings: Any) -> Seq2Seq:
+    stack = {"layers": layers, "heads": 1, "feedforward": 8, "norm": "pre"}
+    attention = {"kind": "hard", "entropy_weight": 0.0, "baseline_weight": 0.0, **settings}
+    config = {"width": 6, "encoder": {**stack, "layers": 1}, "decoder": {**stack, "cross_attention": attention}}
+    torch.manual_seed(3)
+    built = build_model(ModelConfig.model_validate({"preset": None, "dropout": 0.0, **config}), SIZE, SIZE).double()
+    with torch.no_grad():
+        for parameter in built.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.4)
+    return built.train()
+
+
+def batch(source: int = SOURCE) -> Batch:
+    """One pair of so many source and two target tokens, with padding behind both, where what is drawn counts nothing."""
+    pair = collate([[5, 7][: source - 1], [6, 7, 8]], [[6], [4, 5]], [0, 1])
+    return Batch(
+        pair.source[:1], pair.source_keep[:1], pair.inputs[:1], pair.labels[:1], pair.target_keep[:1], TARGET, (0,)
+    )
+
+
+Choice = tuple[list[list[int]], list[list[bool]]]
+
+
+def one_look(layers: int, source: int = SOURCE) -> Iterator[Choice]:
+    """Every position for every layer and target token."""
+    for places in product(range(source), repeat=layers * TARGET):
+        yield [list(places[layer * TARGET :][:TARGET]) for layer in range(layers)], []
+
+
+def two_looks() -> Iterator[Choice]:
+    """A first position, whether to look again, and if so a second position that is another one."""
+    ways = [(one, False, -1) for one in range(SOURCE)]
+    ways += [(one, True, two) for one in range(SOURCE) for two in range(SOURCE) if two != one]
+    for each in product(ways, repeat=TARGET):
+        yield [[way[0] for way in each], [way[2] for way in each]], [[way[1] for way in each]]
+
+
+def loss_of(built: Seq2Seq, pair: Batch) -> Tensor:
+    """The smoothed loss written out, in float64."""
+    logits = built(pair.source, pair.source_keep, pair.inputs).logits[pair.target_keep]
+    goal = (1 - SMOOTHING) * nn.functional.one_hot(pair.labels[pair.target_keep], SIZE) + SMOOTHING / SIZE
+    return -(goal * logits.log_softmax(-1)).sum()
+
+
+CASES = {
+    "one layer": (lambda: model(1), lambda: one_look(1), SOURCE),
+    "two layers": (lambda: model(2), lambda: one_look(2, 2), 2),
+    "by the sum": (lambda: model(1, normaliser="sum", scorer={"kind": "additive"}), lambda: one_look(1), SOURCE),
+    "adaptive looks": (lambda: model(1, looks=2, adaptive=True), two_looks, SOURCE),
+}
+
+
+def force(monkeypatch: pytest.MonkeyPatch, choice: Choice) -> Forced:
+    forced = Forced(*choice)
+    monkeypatch.setattr(hard, "sampled", forced.sampled)
+    monkeypatch.setattr(hard, "flipped", forced.flipped)
+    return forced
+
+
+def expected_loss(built: Seq2Seq, pair: Batch, choices: list[Choice], monkeypatch: pytest.MonkeyPatch) -> float:
+    total = whole = 0.0
+    with torch.no_grad():
+        for choice in choices:
+            forced = force(monkeypatch, choice)
+            loss = float(loss_of(built, pair))
+            total += forced.probability * loss
+            whole += forced.probability
+    assert whole == pytest.approx(1.0), "the probabilities of all choices"
+    return total
+
+
+def estimates(
+    built: Seq2Seq, pair: Batch, choices: list[Choice], monkeypatch: pytest.MonkeyPatch
+) -> tuple[Tensor, float]:
+    """Mean and variance of the estimated gradient, over all that could be sampled."""
+    objective = Objective(ObjectiveConfig(label_smoothing=SMOOTHING))
+    policy = [parameter for name, parameter in built.named_parameters() if "baseline" not in name]
+    gradients, chances = [], []
+    for choice in choices:
+        forced = force(monkeypatch, choice)
+        loss = objective(built, pair)
+        parts = torch.autograd.grad(loss.total, policy, allow_unused=True)
+        gradients.append(
+            torch.cat(
+                [
+                    (torch.zeros_like(p) if part is None else part).flatten()
+                    for p, part in zip(policy, parts, strict=True)
+                ]
+            )
+        )
+        chances.append(forced.probability)
+    stacked, weight = torch.stack(gradients), torch.tensor(chances, dtype=torch.float64)[:, None]
+    mean = (weight * stacked).sum(0)
+    return mean, float((weight * (stacked - mean).square()).sum())
+
+
+def set_baseline(built: Seq2Seq, value: float) -> None:
+    with torch.no_grad():
+        for module in built.modules():
+            if isinstance(module, HardAttention):
+                module.baseline.weight.zero_()
+                module.baseline.bias.fill_(value)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_estimates_expectation_is_the_gradient_of_the_expected_loss(
+    monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    build, possible, source = CASES[case]
+    built, choices, pair = build(), list(possible()), batch(source)
+    assert pair.source.size(1) > source and pair.inputs.size(1) > TARGET, "there is padding"
+    mean, _ = estimates(built, pair, choices, monkeypatch)
+    parameters = [parameter for name, parameter in built.named_parameters() if "baseline" not in name]
+    torch.manual_seed(1)
+    direction = torch.randn_like(mean)
+    direction /= direction.norm()
+    values = []
+    for step in (1e-4, -2e-4):  # there, and from there to the other side
+        with torch.no_grad():
+            parts = direction.split([parameter.numel() for parameter in parameters])
+            for parameter, part in zip(parameters, parts, strict=True):
+                parameter.add_(part.view_as(parameter), alpha=step)
+        values.append(expected_loss(built, pair, choices, monkeypatch))
+    exact = (values[0] - values[1]) / 2e-4
+    assert abs(exact) > 0.01
+    assert float(mean @ direction) == pytest.approx(exact, abs=1e-5)
+
+
+def test_a_baseline_leaves_the_expectation_and_lowers_the_variance(monkeypatch: pytest.MonkeyPatch) -> None:
+    built, choices, pair = model(1), list(one_look(1)), batch()
+    set_baseline(built, 0.0)
+    plain, noise = estimates(built, pair, choices, monkeypatch)
+    set_baseline(built, -expected_loss(built, pair, choices, monkeypatch) / TARGET)
+    with_baseline, less_noise = estimates(built, pair, choices, monkeypatch)
+    torch.testing.assert_close(with_baseline, plain, rtol=0, atol=1e-5)
+    assert less_noise < 0.5 * noise
+
+
+def test_a_decision_is_credited_with_later_rewards_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Crediting rewards before a decision too would keep the expectation and add noise; fewer would bias it."""
+    built, choices, pair = model(2), list(one_look(2, 2)), batch(2)
+    full, noise = estimates(built, pair, choices, monkeypatch)
+    monkeypatch.setattr(reinforce, "rewards_to_go", lambda rewards: rewards.sum(1, True).expand_as(rewards))
+    everything, more_noise = estimates(built, pair, choices, monkeypatch)
+    torch.testing.assert_close(everything, full, rtol=0, atol=1e-5)
+    assert more_noise > noise
+    monkeypatch.setattr(reinforce, "rewards_to_go", lambda rewards: rewards)
+    biased, _ = estimates(built, pair, choices, monkeypatch)
+    assert float((biased - full).abs().max()) > 1e-3
