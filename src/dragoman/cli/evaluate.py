@@ -68,10 +68,12 @@ def evaluate(
     sources = texts[-1] if source is not None else None
     systems = list(zip(map(str, given), outputs, strict=True))
     if model is not None and sources is not None:
+        from dragoman.text.vectors import in_file
         from dragoman.translator import Translator
 
         translator = Translator.load(model, device)
-        translations = translator.translate(sources, beam, batch_size, length_penalty, unknown=unknown)
+        with in_file(source):
+            translations = translator.translate(sources, beam, batch_size, length_penalty, unknown=unknown)
         systems.insert(0, (str(model), translations))
 
     measures = metric or list(Measure)
