@@ -1,0 +1,161 @@
+"""Every choice that a config class offers: kinds of unions, fixed words, switches, groups that may be left out."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from dragoman.base.schema import is_group, kinds, union_members
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One field at which a level is chosen.
+
+    path: the field, from the top; levels: a label each, such as a kind, `true` or `null`; usual: the default's label;
+    within: the levels above it that this field exists in, by path; needs: levels left out, because their groups have
+    settings without a default, such as the name of a file.
+    """
+
+    path: Path
+    levels: tuple[str, ...]
+    usual: str
+    within: tuple[tuple[Path, str], ...] = ()
+    needs: tuple[str, ...] = ()
+
+
+Level = tuple[Path, str]
+
+
+def choices(config: type[BaseModel]) -> list[Choice]:
+    """All choices of `config`, each before those inside it; a field that several kinds have occurs once a kind."""
+    return list(_choices(config, (), ()))
+
+
+def assemble(
+    config: type[BaseModel], pick: Callable[[Choice], str | None], values: Mapping[str, Any] | None = None
+) -> tuple[dict[str, Any], dict[Path, str]]:
+    """Settings made by asking `pick` for a level at each choice that exists under the levels picked before.
+
+    None leaves the field out, so that its default holds. values: of other fields, by name, wherever they exist. Gives
+    the settings and the level of every choice asked for.
+    """
+    chosen: dict[Path, str] = {}
+    return _assembled(config, (), (), pick, values or {}, chosen), chosen
+
+
+def compatible(one: tuple[Choice, str], other: tuple[Choice, str]) -> dict[Path, str] | None:
+    """The levels that must be fixed for both to exist in one config; None where there can be no such config."""
+    fixed: dict[Path, str] = {}
+    for choice, level in (one, other):
+        for path, wanted in (*choice.within, (choice.path, level)):
+            if fixed.setdefault(path, wanted) != wanted:
+                return None
+    return fixed
+
+
+def level_pairs(found: list[Choice]) -> Iterator[tuple[tuple[Choice, str], tuple[Choice, str]]]:
+    """Every two levels of different fields that can be in one config."""
+    everything = [(choice, level) for choice in found for level in choice.levels]
+    for one, other in combinations(everything, 2):
+        if one[0].path != other[0].path and compatible(one, other) is not None:
+            yield one, other
+
+
+def _choices(group: type[BaseModel], path: Path, within: tuple[Level, ...]) -> Iterator[Choice]:
+    for name, field in group.model_fields.items():
+        here = (*path, name)
+        choice = _choice(here, field, within)
+        if choice is not None:
+            yield choice
+        for label, member in _groups(field).items():
+            inside = (*within, (here, label)) if choice is not None else within
+            if not _required(member):
+                yield from _choices(member, here, inside)
+
+
+def _choice(path: Path, field: FieldInfo, within: tuple[Level, ...]) -> Choice | None:
+    """The choice at a field, or None where there is nothing to choose."""
+    if path[-1] == "kind":
+        return None
+    optional = NoneType in get_args(field.annotation)
+    groups = _groups(field)
+    default = field.get_default(call_default_factory=True)
+    usual = _label(default, groups)
+    if groups:
+        labels = [label for label, member in groups.items() if not _required(member)]
+        missing = tuple(label for label in groups if label not in labels)
+        labels = ["null", *labels] if optional else labels
+    else:
+        labels, missing = [_label(value, {}) for value in _values(field.annotation)], ()
+        # null means "chosen from other settings": another level only where it is the default
+        labels = ["null", *labels] if labels and optional and default is None else labels
+    return Choice(path, tuple(labels), usual, within, missing) if len(labels) > 1 or missing else None
+
+
+def _assembled(
+    group: type[BaseModel],
+    path: Path,
+    within: tuple[Level, ...],
+    pick: Callable[[Choice], str | None],
+    values: Mapping[str, Any],
+    chosen: dict[Path, str],
+) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for name, field in group.model_fields.items():
+        here = (*path, name)
+        choice, groups = _choice(here, field, within), _groups(field)
+        level = None if choice is None else pick(choice)
+        if choice is not None and level is not None:
+            chosen[here] = level
+        label = level or (choice.usual if choice is not None else next(iter(groups), None))
+        if label in groups:
+            inside = (*within, (here, label)) if choice is not None else within
+            inner = _assembled(groups[label], here, inside, pick, values, chosen)
+            if kinds(groups[label]):
+                inner = {"kind": label, **inner}
+            if level is not None or set(inner) - {"kind"}:
+                settings[name] = inner
+        elif level is not None:
+            settings[name] = None if level == "null" else _value(field.annotation, level)
+        elif choice is None and not groups and name in values:
+            settings[name] = values[name]
+    return settings
+
+
+def _groups(field: FieldInfo) -> dict[str, type[BaseModel]]:
+    """The config classes that a field may hold, by kind; `set` where a class has none."""
+    groups = [member for member in union_members(field.annotation) if is_group(member)]
+    return {label: member for member in groups for label in kinds(member) or ("set",)}
+
+
+def _required(group: type[BaseModel]) -> bool:
+    return any(field.is_required() for field in group.model_fields.values())
+
+
+def _values(annotation: Any) -> list[Any]:
+    found: list[Any] = []
+    for member in union_members(annotation):
+        if member is bool:
+            found += [True, False]
+        elif get_origin(member) is Literal:
+            found += get_args(member)
+    return found
+
+
+def _value(annotation: Any, label: str) -> Any:
+    return next(value for value in _values(annotation) if _label(value, {}) == label)
+
+
+def _label(value: Any, groups: dict[str, type[BaseModel]]) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, BaseModel):
+        return next(label for label, group in groups.items() if type(value) is group)
+    return str(value)
