@@ -54,7 +54,7 @@ def model(layers: int, **settings: Any) -> Seq2Seq:
 
 
 def batch(source: int = SOURCE) -> Batch:
-    """One pair of so many source and two target tokens, with padding behind both, where what is drawn counts nothing."""
+    """One pair of so many source and two target tokens, padding behind both; what is drawn there counts nothing."""
     pair = collate([[5, 7][: source - 1], [6, 7, 8]], [[6], [4, 5]], [0, 1])
     return Batch(
         pair.source[:1], pair.source_keep[:1], pair.inputs[:1], pair.labels[:1], pair.target_keep[:1], TARGET, (0,)
