@@ -74,7 +74,20 @@ def recurrent() -> Seq2Seq:
     return model
 
 
-MODELS = {"transformer": transformer, "recurrent": recurrent}
+def decoding(**decoder: object) -> Seq2Seq:
+    return transformer(decoder=decoder)
+
+
+MODELS = {
+    "transformer": transformer,
+    "rotary": lambda: transformer(positions={"kind": "rotary"}),
+    "plain recurrent": recurrent,
+    "gru": lambda: decoding(kind="recurrent"),
+    "lstm": lambda: decoding(kind="recurrent", cell="lstm", layers=2, wiring={"kind": "luong", "input_feeding": True}),
+    "tutorial": lambda: decoding(kind="recurrent", wiring={"kind": "tutorial"}),
+    "convolutional": lambda: decoding(kind="convolutional"),
+    "bytenet": lambda: decoding(kind="bytenet"),
+}
 
 
 def batch() -> Batch:
@@ -107,26 +120,28 @@ def test_a_ratio_of_one_is_the_single_pass_and_so_is_a_loop_over_the_reference(
 
 
 @pytest.mark.parametrize("name", MODELS)
+@torch.no_grad()
 def test_a_ratio_of_zero_feeds_what_greedy_search_writes(name: str) -> None:
+    """Against whole passes over ever longer prefixes, and up to its end against the search."""
     model = MODELS[name]().eval()
     pairs = batch()
-    with torch.no_grad():
-        memory = model.encode(pairs.source, pairs.source_keep)
-        length = pairs.inputs.size(1)
-        config = SearchConfig(beam=1, length_factor=0, length_margin=length)
-        greedy = [list(best[0].tokens) for best in search(model.decoder, memory, config)]
-        output = forward(model, pairs, 0.0)
-    compared = 0
+    memory = model.encode(pairs.source, pairs.source_keep)
+    length = pairs.inputs.size(1)
+    config = SearchConfig(beam=1, length_factor=0, length_margin=length)
+    greedy = [list(best[0].tokens) for best in search(model.decoder, memory, config)]
+    output = forward(model, pairs, 0.0)
     for row, tokens in enumerate(greedy):
-        there = int(pairs.target_keep[row].sum())
-        fed = torch.tensor([[BOS, *tokens]])[:, :there]  # after its EOS the search writes no more
-        one = slice(row, row + 1)
-        with torch.no_grad():
-            alone = model(pairs.source[one], pairs.source_keep[one], fed)
-        torch.testing.assert_close(output.logits[row, : fed.size(1)], alone.logits[0], rtol=1e-4, atol=1e-4)
-        compared += fed.size(1)
-    assert compared > 6
-    assert any(tokens[: len(row)] != row for tokens, row in zip(greedy, pairs.inputs[:, 1:].tolist(), strict=True))
+        there, one = int(pairs.target_keep[row].sum()), slice(row, row + 1)
+        fed = [BOS]
+        for _ in range(there):
+            alone = model(pairs.source[one], pairs.source_keep[one], torch.tensor([fed])).logits[0]
+            alone[-1, [0, 1, 3]] = -torch.inf
+            fed.append(int(alone[-1].argmax()))
+        whole = model(pairs.source[one], pairs.source_keep[one], torch.tensor([fed[:-1]])).logits[0]
+        torch.testing.assert_close(output.logits[row, :there], whole, rtol=1e-4, atol=1e-4)
+        shown = fed[1 : fed.index(EOS)] if EOS in fed else fed[1:]
+        assert shown == tokens[: len(shown)]
+        assert fed[1:there] != pairs.inputs[row, 1:there].tolist()
 
 
 @pytest.mark.parametrize("ratio", [0.0, 0.25, 0.8])
