@@ -68,7 +68,7 @@ class UnknownWords:
 
     def _reader(self, decoder: Decoder, memory: Memory, config: UnknownConfig | None) -> Translate | None:
         """How unknowns are translated; None where there shall be none."""
-        if self._tokenizers.target.lossless:
+        if self._tokenizers.target.lossless or self._tokenizers.reads_vectors:
             return None
         if config is not None:
             if config not in self._readers:

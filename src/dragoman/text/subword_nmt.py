@@ -78,9 +78,9 @@ class SubwordNMTTokenizer(Tokenizer):
     def _merged(self, word: str) -> tuple[Piece, ...]:
         oldest = self._codes.version == OLDEST
         symbols = [*word, END_OF_WORD] if oldest else [*word[:-1], word[-1] + END_OF_WORD]
+        ranks, never = self._ranks, len(self._codes.merges)
         while len(symbols) > 1:
-            ranks = self._ranks
-            best = min(pairwise(symbols), key=lambda pair: ranks.get(pair, len(ranks)))
+            best = min(pairwise(symbols), key=lambda pair: ranks.get(pair, never))
             if best not in ranks:
                 break
             merged: list[str] = []
@@ -92,8 +92,10 @@ class SubwordNMTTokenizer(Tokenizer):
             symbols = merged
         if symbols[-1] == END_OF_WORD:
             symbols.pop()
+        else:
+            symbols[-1] = symbols[-1].removesuffix(END_OF_WORD)
         *inner, last = symbols
-        return (*(Piece(symbol, False) for symbol in inner), Piece(last.removesuffix(END_OF_WORD), True))
+        return (*(Piece(symbol, False) for symbol in inner), Piece(last, True))
 
     def _known(self, text: str) -> Iterator[Piece]:
         """The pieces of a text; the characters of one that the vocabulary lacks, so that only they can be unknown."""

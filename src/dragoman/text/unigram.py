@@ -1,16 +1,17 @@
 """Unigram language model: of all ways to cut a word, the most probable."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 from pydantic import Field
-from tokenizers import Tokenizer as Library
 from tokenizers.models import Unigram
+from tokenizers.pre_tokenizers import Split
 from tokenizers.trainers import UnigramTrainer
 
-from dragoman.base.errors import ConfigError
 from dragoman.text.boundaries import words_splitter
+from dragoman.text.counts import count_words, occurrences
 from dragoman.text.library import LibraryTokenizer, pipeline, trained
 from dragoman.text.special import SPECIAL_SYMBOLS, UNK
 from dragoman.text.subword import LARGEST_SIZE, SubwordModel, usual_size
@@ -18,6 +19,8 @@ from dragoman.text.tokenizer import Tokenizer
 
 _BYTES = {f"<0x{byte:02X}>": bytes([byte]) for byte in range(256)}
 SMALLEST_SIZE = len(SPECIAL_SYMBOLS) + len(_BYTES)
+COVERAGE = 0.9995
+"""Share of the corpus's characters whose kinds are pieces themselves. Source: SentencePiece's character_coverage."""
 
 
 class UnigramTokenizer(LibraryTokenizer):
@@ -39,7 +42,7 @@ class UnigramConfig(SubwordModel):
     kind: Literal["unigram"] = "unigram"
     size: int | None = Field(
         default=None,
-        gt=SMALLEST_SIZE,
+        gt=SMALLEST_SIZE + 1,
         description="Symbols in a vocabulary, the 4 special ones and the 256 bytes included; null: as many as for bpe. "
         "A small corpus may yield fewer.",
     )
@@ -50,24 +53,42 @@ class UnigramConfig(SubwordModel):
 
     def learn(self, texts: Iterable[str]) -> UnigramTokenizer:
         """Learn pieces from `texts`. The same texts give the same tokenizer."""
+        splitter = words_splitter()
+        words = count_words(texts, lambda text: (word for word, _ in splitter.pre_tokenize_str(" " + text)))
+        size = (self.size or LARGEST_SIZE) - len(_BYTES)
         trainer = UnigramTrainer(
-            vocab_size=(self.size or LARGEST_SIZE) - len(_BYTES),
+            vocab_size=size,
             special_tokens=list(SPECIAL_SYMBOLS),
             unk_token=SPECIAL_SYMBOLS[UNK],
             show_progress=False,
         )
-        try:
-            library = trained(pipeline(Unigram(), words_splitter()), trainer, texts)
-        except (RuntimeError, ValueError) as error:
-            raise ConfigError(f"text.subword: cannot learn a unigram model ({error}): set a larger size") from error
+        library = pipeline(Unigram(), Split("\n", "removed"), blank_in_front=False)
+        library = trained(library, trainer, occurrences(_without_rare(words, (size - len(SPECIAL_SYMBOLS)) // 2), "\n"))
         learned = json.loads(library.to_str())["model"]["vocab"][len(SPECIAL_SYMBOLS) :]
         entries = [(symbol, 0.0) for symbol in (*SPECIAL_SYMBOLS, *_BYTES)] + _in_order(learned)
         model = Unigram(entries, unk_id=UNK, byte_fallback=True)
-        return UnigramTokenizer(_with_model(library, model))
+        return UnigramTokenizer(pipeline(model, splitter))
 
 
-def _with_model(library: Library, model: Unigram) -> Library:
-    return pipeline(model, library.pre_tokenizer)
+def _without_rare(words: Counter[str], most: int) -> Counter[str]:
+    """The words cut at characters that are left to the bytes: the rarest, and all but the `most` frequent."""
+    counts: Counter[str] = Counter()
+    for word, count in words.items():
+        for letter in word:
+            counts[letter] += count
+    frequent = sorted(counts, key=lambda letter: (-counts[letter], letter))[: max(1, most)]
+    covered, kept = 0, set()
+    for letter in frequent:
+        if covered >= COVERAGE * counts.total():
+            break
+        covered += counts[letter]
+        kept.add(letter)
+    parts: Counter[str] = Counter()
+    for word, count in words.items():
+        for part in "".join(letter if letter in kept else "\n" for letter in word).split("\n"):
+            if part:
+                parts[part] += count
+    return parts
 
 
 def _in_order(learned: list[tuple[str, float]]) -> list[tuple[str, float]]:
