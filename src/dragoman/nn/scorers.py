@@ -154,6 +154,10 @@ def _matrices(heads: int, rows: int, columns: int) -> nn.Parameter:
 
 
 def _each_head(vectors: Tensor, weight: Tensor) -> Tensor:
-    """(B, h, …, n, p) times (h, p, r) → (B, h, …, n, r)."""
-    blocks = [1] * (vectors.dim() - 4)
-    return torch.matmul(vectors, weight.view(weight.size(0), *blocks, *weight.shape[1:]))
+    """(B, h, …, n, p) times (h, p, r) → (B, h, …, n, r).
+
+    One product a head: a broadcast matmul would make one a sentence, and as many gradients of the weight to add up.
+    """
+    if len(weight) == 1:
+        return torch.matmul(vectors, weight[0])
+    return torch.einsum("bh...p,hpr->bh...r", vectors, weight)
