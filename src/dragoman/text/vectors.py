@@ -18,7 +18,11 @@ WIDEST = 1 << 20
 
 
 class VectorsConfig(Config):
-    """Source lines are JSON lists of vectors: image regions, audio frames, events of a log (decks 001 and 002)."""
+    """Source lines are JSON lists of vectors: image regions, audio frames, events of a log (decks 001 and 002).
+
+    A vector counts as a token wherever lengths are limited, as by data.cleaning.max_tokens. Any encoder reads them.
+    YAML: `text: {vectors: {width: 40}}`.
+    """
 
     width: int = Field(ge=1, le=WIDEST, description="numbers in each vector; every vector of the corpus has as many")
 

@@ -15,6 +15,7 @@ class RewardConfig(Config):
     """Fine-tuning on a sequence's reward: O = α · O_ML + O_RL (Wu et al. 2016, "GNMT", equations 8 and 9).
 
     O_RL = Σ over pairs of E[r(Y, Y*)], Y drawn from the model. Its gradient is estimated from samples by REINFORCE.
+    YAML: `train: {start: runs/trained, objective: {reward: {kind: bleu, samples: 5}}}`.
     """
 
     kind: Literal["bleu", "chrf"] = Field(

@@ -32,7 +32,10 @@ class TeacherRatio(Config):
 
 
 class ConstantRatioConfig(TeacherRatio):
-    """ε = ratio. 1: plain teacher forcing; 0: the model always reads its own output."""
+    """ε = value. 1: plain teacher forcing; 0: the model always reads its own output.
+
+    YAML: `train: {teacher_forcing: {kind: constant, value: 0.5}}`.
+    """
 
     kind: Literal["constant"] = "constant"
     value: float = Field(1.0, ge=0, le=1, description="probability that an input token is the reference (share)")
@@ -45,7 +48,7 @@ class ConstantRatioConfig(TeacherRatio):
 class LinearRatioConfig(TeacherRatio):
     """ε_i = max(floor, first − (first − floor) · i / steps), i = steps done (Bengio et al. 2015, section 2.4).
 
-    Without `steps` the ratio reaches its floor when the run ends.
+    Without `steps` the ratio reaches its floor when the run ends. YAML: `train: {teacher_forcing: {kind: linear}}`.
     """
 
     kind: Literal["linear"] = "linear"
@@ -65,7 +68,10 @@ class LinearRatioConfig(TeacherRatio):
 
 
 class ExponentialRatioConfig(TeacherRatio):
-    """ε_i = kⁱ, i = updates done (Bengio et al. 2015, section 2.4)."""
+    """ε_i = kⁱ, i = updates done (Bengio et al. 2015, section 2.4).
+
+    YAML: `train: {teacher_forcing: {kind: exponential, base: 0.9998}}`.
+    """
 
     kind: Literal["exponential"] = "exponential"
     base: float = Field(0.9998, gt=0, lt=1, description="k, what each update leaves of the ratio (share)")
@@ -77,7 +83,10 @@ class ExponentialRatioConfig(TeacherRatio):
 
 
 class InverseSigmoidRatioConfig(TeacherRatio):
-    """ε_i = k / (k + exp(i / k)), i = updates done (Bengio et al. 2015, section 2.4): ½ after k · ln k updates."""
+    """ε_i = k / (k + exp(i / k)), i = updates done (Bengio et al. 2015, section 2.4): ½ after k · ln k updates.
+
+    YAML: `train: {teacher_forcing: {kind: inverse_sigmoid, speed: 1000}}`.
+    """
 
     kind: Literal["inverse_sigmoid"] = "inverse_sigmoid"
     speed: float = Field(1000.0, ge=1, description="k; the larger, the later the ratio falls (updates)")
