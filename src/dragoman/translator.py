@@ -16,11 +16,11 @@ from dragoman.base.memory import available_memory, is_out_of_memory, keep_large_
 from dragoman.base.settings import parse_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.data.batch import collate, pad
-from dragoman.decode.forced import force
+from dragoman.decode.forced import CHUNK, force
 from dragoman.decode.replacement import UnknownWords, unknown_words
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.inspect.attention import AttentionMap, attention_maps
-from dragoman.models.footprint import Footprint, evaluate, measure
+from dragoman.models.footprint import Footprint, evaluate, measure, refined
 from dragoman.models.limits import first_exceeded
 from dragoman.text.special import EOS
 from dragoman.text.vectors import VectorError
@@ -297,6 +297,10 @@ class Translator:
     def _hypotheses(self, rows: list[_Row], config: SearchConfig) -> list[list[Hypothesis]]:
         """Search one batch; where the memory does not hold it, its halves."""
         needed, free = self._search_bytes(rows, config), self._free_bytes()
+        if needed > free:
+            longest = max(len(row.source) for row in rows) + 1
+            self._footprint = refined(self._footprint, self.model, longest, training=False, free=free)
+            needed = self._search_bytes(rows, config)
         if needed <= free:
             try:
                 tokens, keep = (tensor.to(self.device) for tensor in pad([row.source for row in rows], after=(EOS,)))
@@ -320,7 +324,8 @@ class Translator:
             [source for _, source, _ in rows], [target for _, _, target in rows], [row for row, _, _ in rows]
         )
         vocabulary = self.tokenizers.target.size
-        needed, free = 12 * batch.labels.numel() * vocabulary, self._free_bytes()
+        # logits are made a few at a time
+        needed, free = 12 * min(batch.labels.numel(), CHUNK) * vocabulary, self._free_bytes()
         if needed <= free:
             try:
                 on_device = batch.to(self.device)

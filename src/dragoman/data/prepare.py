@@ -15,7 +15,7 @@ from dragoman.base.files import atomic_folder, remove_folder, remove_stale_tempo
 from dragoman.base.log import info, warn
 from dragoman.data.cleaning import Cleaner, CleaningConfig
 from dragoman.data.readers import CorpusConfig, Pair, open_lines, read_pairs
-from dragoman.data.report import CleaningReport
+from dragoman.data.report import LENGTH_LIMITS, CleaningReport
 from dragoman.data.shards import FORMAT, DatasetWriter, PairDataset
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.text.vectors import VectorError
@@ -55,7 +55,7 @@ def prepare(corpus: CorpusConfig, cleaning: CleaningConfig, text: TextConfig | T
             remove_folder(place)
         else:
             info(f"Data: reused {len(prepared.dataset):,} tokenised pairs of {corpus} from {place}")
-            info(prepared.report.table())
+            _tell(prepared.report, cleaning)
             return prepared
     info(f"Data: preparing {corpus} into {place}")
     remove_stale_temporaries(folder)
@@ -66,10 +66,18 @@ def prepare(corpus: CorpusConfig, cleaning: CleaningConfig, text: TextConfig | T
         if not place.exists():  # or another process has made the same at the same time
             raise
     prepared = _open(place, fingerprint, text)
-    info(prepared.report.table())
+    _tell(prepared.report, cleaning)
     if prepared.report.kept < (1 - SUSPICIOUS_SHARE) * prepared.report.pairs:
         warn("Cleaning dropped much of the corpus; `dragoman data check` lists every dropped line.")
     return prepared
+
+
+def _tell(report: CleaningReport, cleaning: CleaningConfig) -> None:
+    """The report, and where long pairs were dropped, which settings would keep them."""
+    info(report.table())
+    if any(limit in report.counts for limit in LENGTH_LIMITS):
+        limits = ", ".join(f"{limit}={getattr(cleaning, limit)}".replace("None", "null") for limit in LENGTH_LIMITS)
+        info(f"Longer pairs are dropped by data.cleaning ({limits}): raise a limit, or set it to null, to keep them.")
 
 
 def _open(place: Path, fingerprint: str, text: TextConfig | Tokenizers) -> Prepared:

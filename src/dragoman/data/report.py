@@ -21,6 +21,9 @@ RULES = (
 )
 """The rules, named as their options, in the order of the table; a pair counts for one of them."""
 
+LENGTH_LIMITS = ("max_characters", "max_words", "max_tokens")
+"""The rules that a long text breaks."""
+
 _TITLES = {
     "broken_utf8": "broken UTF-8",
     "empty": "empty side",

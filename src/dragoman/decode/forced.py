@@ -5,7 +5,7 @@ from torch import Tensor
 
 from dragoman.models.interface import Decoder, Memory
 
-_CHUNK = 1024
+CHUNK = 1024
 """Target tokens projected onto the vocabulary at a time, so that the memory needed does not grow with the batch."""
 
 
@@ -19,7 +19,7 @@ def force(decoder: Decoder, memory: Memory, inputs: Tensor, labels: Tensor, keep
     output, _ = decoder.step(inputs, decoder.start(memory))
     hidden, targets = output.hidden[keep], labels[keep]
     parts = []
-    for vectors, tokens in zip(torch.split(hidden, _CHUNK), torch.split(targets, _CHUNK), strict=True):
+    for vectors, tokens in zip(torch.split(hidden, CHUNK), torch.split(targets, CHUNK), strict=True):
         logits = output.project(vectors).float()
         parts.append(logits.gather(1, tokens.unsqueeze(1)).squeeze(1) - logits.logsumexp(1))
     result = torch.zeros(labels.shape, device=labels.device)

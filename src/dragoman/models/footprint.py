@@ -12,7 +12,12 @@ from dragoman.models.interface import Tree, tree_map
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.text.special import BOS
 
-_LONGEST_TRIAL = 512
+SHORT_TRIAL, LONG_TRIAL = 512, 2048
+"""Tokens. What is compared in blocks, or by another kernel from some length on, shows only in the long trial how it
+grows; it takes seconds, and is made where the short one says that a sentence does not fit the memory."""
+
+_HELD_IN_TRIAL = 8
+"""A trial's whole forward pass holds at most so many times what is estimated for the encoder's largest layer."""
 
 
 @dataclass(frozen=True)
@@ -20,9 +25,11 @@ class Footprint:
     """Bytes a sentence as polynomials of its length in tokens, lowest power first, for float32.
 
     training: kept for the backward pass, source and target both of that length. encoding: at work inside the encoder.
-    memory: what a decoder holds of the source. cache: what it holds of one hypothesis.
+    memory: what a decoder holds of the source. cache: what it holds of one hypothesis. measured: tokens of the longest
+    trial asked for.
     """
 
+    measured: int
     training: tuple[float, ...]
     encoding: tuple[float, ...]
     memory: tuple[float, ...]
@@ -35,7 +42,7 @@ def evaluate(polynomial: tuple[float, ...], length: int) -> int:
 
 
 def measure(model: Seq2Seq, longest: int, training: bool) -> Footprint:
-    """Run the model on single sentences of up to `longest` tokens, and never more than 512.
+    """Run the model on single sentences of up to `longest` tokens, of which 2048 tell as much as more would.
 
     training: with what the backward pass keeps, which only a run that trains needs to know. Modes, buffers and random
     state of the model are left as they were.
@@ -43,7 +50,7 @@ def measure(model: Seq2Seq, longest: int, training: bool) -> Footprint:
     was_training = model.training
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     state = torch.get_rng_state()
-    top = min(max(longest, 16), _LONGEST_TRIAL)
+    top = min(max(longest, 16), LONG_TRIAL)
     limit = min((limit.positions for limit in model.limits if limit.positions is not None), default=top)
     lengths = sorted({max(1, min(top, limit) // part) for part in (1, 2, 4)})
     rows = []
@@ -71,7 +78,17 @@ def measure(model: Seq2Seq, longest: int, training: bool) -> Footprint:
             if name in buffers and buffer.shape == buffers[name].shape:
                 buffer.copy_(buffers[name])
     columns = np.array(rows, np.float64).T
-    return Footprint(*(_fit(np.array(lengths, np.float64), column) for column in columns))
+    return Footprint(top, *(_fit(np.array(lengths, np.float64), column) for column in columns))
+
+
+def refined(footprint: Footprint, model: Seq2Seq, longest: int, training: bool, free: int) -> Footprint:
+    """A footprint measured on longer sentences than the given one, for sentences of `longest` tokens.
+
+    The same one where none is longer, or where the trial itself would not fit into `free` bytes.
+    """
+    trial = min(longest, LONG_TRIAL)
+    kept = evaluate(footprint.training, trial) + _HELD_IN_TRIAL * evaluate(footprint.encoding, trial)
+    return measure(model, trial, training) if footprint.measured < trial and kept <= free else footprint
 
 
 def _fit(lengths: np.ndarray, values: np.ndarray) -> tuple[float, ...]:

@@ -8,7 +8,7 @@ from dragoman.base.errors import ResourceError
 from dragoman.base.log import info
 from dragoman.base.memory import available_memory
 from dragoman.models.build import Seq2Seq, count_parameters
-from dragoman.models.footprint import evaluate, measure
+from dragoman.models.footprint import SHORT_TRIAL, Footprint, evaluate, measure, refined
 from dragoman.train.config import RunConfig
 from dragoman.train.decisions import Decisions
 
@@ -38,7 +38,12 @@ def check_memory(
     tokens = max(config.data.batch.tokens, longest)
     if config.text.subword.resampling:
         tokens = int(tokens * _LONGER_BY_DROPOUT)
-    need = activation_bytes(model, tokens, longest, model.decoder.projection.weight.size(0))
+    vocabulary = model.decoder.projection.weight.size(0)
+    footprint = measure(model, min(longest, SHORT_TRIAL), training=True)
+    need = activation_bytes(footprint, tokens, longest, vocabulary)
+    if fixed + need > free:
+        footprint = refined(footprint, model, longest, training=True, free=free - fixed)
+        need = activation_bytes(footprint, tokens, longest, vocabulary)
     halvings = 0
     while fixed + need / 2**halvings > free and tokens / 2**halvings > longest:
         halvings += 1
@@ -47,9 +52,8 @@ def check_memory(
     decisions.make("halvings of all", 0, lambda: halvings)
 
 
-def activation_bytes(model: Seq2Seq, tokens: int, longest: int, vocabulary: int) -> int:
+def activation_bytes(footprint: Footprint, tokens: int, longest: int, vocabulary: int) -> int:
     """An estimate of the bytes that a batch of `tokens` source and target tokens keeps for the backward pass."""
-    footprint = measure(model, longest, training=True)
     sentences = tokens / longest
     logits = min(tokens, _ROWS_OF_LOGITS) * vocabulary * _COPIES_OF_LOGITS
     return int(sentences * evaluate(footprint.training, longest)) + logits * _FLOAT
