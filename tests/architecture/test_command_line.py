@@ -28,6 +28,7 @@ FROZEN = {
     "data check": "--source --target",
     "settings": "--markdown",
     "demo": "--out",
+    "positions": "--out --width --heads --length",
 }
 FROZEN_SETTINGS = ("max_steps", "max_minutes", "checkpoint_every", "validate_every", "seed")
 

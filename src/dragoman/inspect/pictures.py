@@ -1,8 +1,8 @@
-"""Pictures as PNG files: an attention heat map and a run's learning curves."""
+"""Pictures as PNG files: an attention heat map, any matrices as heat maps, and a run's learning curves."""
 
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from math import ceil, isfinite
 from pathlib import Path
@@ -22,6 +22,7 @@ from dragoman.inspect.attention import AttentionMap
 
 INK, QUIET, GRID = "#1f2933", "#66737f", "#e4e8ec"
 BLUE, ORANGE = "#1f5fa8", "#d9731a"
+SIGNED = LinearSegmentedColormap.from_list("signed", ["#8a3d06", "#e89a4f", "#ffffff", "#6a9fd4", "#0d2f5c"])
 SHADES = LinearSegmentedColormap.from_list("attention", ["#ffffff", "#d5e4f3", "#86b3dc", "#2f74b5", "#0d2f5c"])
 
 # DejaVu comes with matplotlib; the others are tried where they are installed, for scripts that it lacks.
@@ -69,6 +70,50 @@ def draw_attention(attention: AttentionMap, png: Path) -> None:
     bar.ax.tick_params(labelsize=8, colors=QUIET, length=0)
     bar.set_label("attention weight, mean of the heads (each row sums to 1)", fontsize=8, color=QUIET)
     figure.suptitle(_title(attention.name), fontsize=12, color=INK, x=0.02, ha="left")
+    _save(figure, png)
+
+
+def draw_matrices(
+    matrices: Mapping[str, np.ndarray], png: Path, title: str, axes_labels: tuple[str, str], bar_label: str
+) -> None:
+    """Heat maps of equal shape side by side, named by their keys, with one scale for all, on which 0 is white.
+
+    axes_labels: of columns and of rows; bar_label: what the numbers are.
+    """
+    count = len(matrices)
+    columns = min(count, 4)
+    rows = ceil(count / columns)
+    height, width = next(iter(matrices.values())).shape
+    side = 5.0 if count == 1 else 2.6
+    tall = side * min(max(height / width, 0.4), 2.5)
+    figure = _figure(columns * side + 1.6, rows * tall + 1.3)
+    most = max(max(float(np.abs(matrix).max()) for matrix in matrices.values()), 1e-6)
+    signed = any(bool((matrix < 0).any()) for matrix in matrices.values())
+    panels = []
+    for place, (name, matrix) in enumerate(matrices.items()):
+        panel = figure.add_subplot(rows, columns, place + 1)
+        image = panel.imshow(
+            matrix,
+            cmap=SIGNED if signed else SHADES,
+            vmin=-most if signed else 0,
+            vmax=most,
+            aspect="auto",
+            interpolation="nearest",
+        )
+        panel.set_title(name, fontsize=9, color=QUIET, pad=4)
+        panel.set_xlabel(axes_labels[0], fontsize=9, color=QUIET)
+        panel.set_ylabel(axes_labels[1], fontsize=9, color=QUIET)
+        panel.label_outer()
+        panel.tick_params(labelsize=8, colors=QUIET, length=0)
+        for axis in (panel.xaxis, panel.yaxis):
+            axis.set_major_locator(MaxNLocator(6, integer=True))
+        _frame(panel)
+        panels.append(panel)
+    bar = figure.colorbar(image, ax=panels, fraction=0.04, pad=0.02, aspect=30)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=8, colors=QUIET, length=0)
+    bar.set_label(bar_label, fontsize=9, color=QUIET)
+    figure.suptitle(title, fontsize=12, color=INK, x=0.02, ha="left")
     _save(figure, png)
 
 

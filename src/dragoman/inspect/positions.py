@@ -1,0 +1,187 @@
+"""What a position scheme tells a model: deck 001's four criteria, measured, and the numbers behind its pictures."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dragoman.base.errors import ConfigError
+from dragoman.nn.positions.absolute import Added, Concatenated, Encoding
+from dragoman.nn.positions.scheme import PositionScheme, Relation
+
+CRITERIA = ("unique", "deterministic", "evenly spaced", "longer texts")
+_SAME = 1e-4
+"""Numbers that differ by less, relative to the largest, are the same: float32 errors stay far below."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a criterion holds, and what was found where it does not."""
+
+    holds: bool
+    found: str = ""
+
+    def __str__(self) -> str:
+        return "yes" if self.holds else f"no: {self.found}"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where schemes are judged: a model of `width` whose self-attention looks both ways with so many heads.
+
+    length: tokens of a text; longer texts are ten times as long.
+    """
+
+    width: int = 128
+    heads: int = 8
+    length: int = 100
+
+
+class Probe:
+    """A scheme, built from a seed, and asked what it tells of positions."""
+
+    def __init__(self, scheme: PositionScheme, setting: Setting, seed: int = 0) -> None:
+        """Raises ConfigError for a scheme that does not fit the setting."""
+        self.width = setting.width // setting.heads
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            positions = scheme.embedded(setting.width)
+            self.relation: Relation | None = scheme.related(setting.heads, self.width, self.width, self.width)
+            torch.manual_seed(0)
+            self.queries = torch.randn(1, 2 * setting.heads, 1, self.width)
+            # half of the keys are the queries themselves, which no turning makes fit better than at distance 0
+            other = torch.randn(1, setting.heads, 1, self.width)
+            self.keys = torch.cat((self.queries[:, : setting.heads], other), 1)
+        self.heads = setting.heads
+        self.limit = positions.limit
+        joined = isinstance(positions, Added | Concatenated)
+        self.encoding: Encoding | None = positions.encoding if joined else None  # type: ignore[union-attr]
+
+    @torch.no_grad()
+    def vectors(self, length: int) -> Tensor:
+        """(length, features): what tells the positions of a text apart, as a query in its middle sees them."""
+        if self.encoding is not None:
+            return self.encoding(0, length, None).detach().reshape(length, -1)  # type: ignore[no-any-return]
+        return self._seen(length // 2, torch.arange(length))
+
+    @torch.no_grad()
+    def steps(self, length: int) -> Tensor:
+        """(length − 1,): the distance of each position to the next one."""
+        if self.encoding is not None:
+            return self.vectors(length).diff(dim=0).norm(dim=1)
+        seen = [self._seen(place, torch.tensor([place, place + 1])) for place in range(length - 1)]
+        return torch.stack(seen).flatten(1).norm(dim=1)
+
+    @torch.no_grad()
+    def pairs(self, length: int) -> Tensor:
+        """(1 or heads, length, length): dot products of the encodings, or weights of attention where all tokens ask
+        for what all tokens are, each relative to the largest of its row; one matrix where all heads have the same.
+        """
+        if self.encoding is not None:
+            vectors = self.vectors(length)
+            return (vectors @ vectors.t())[None]
+        # components of 1, so that a scaled dot product is √d_k
+        same = torch.ones(1, self.heads, length, self.width)
+        places = torch.arange(length)
+        scores = self._scores(same, same, 0, 0, places - places[:, None])[0]
+        found = (scores - scores.amax(-1, keepdim=True)).exp()
+        return found[:1] if torch.allclose(found, found[:1].expand_as(found)) else found
+
+    def _seen(self, place: int, keys: Tensor) -> Tensor:
+        """(len(keys), features): scores and values that a query at `place` gets of keys at `keys`, ascending by 1."""
+        start, count = int(keys[0]), len(keys)
+        features = torch.zeros(count, 1)
+        if self.relation is None:
+            return features
+        offsets = (keys - place)[None]
+        for half in (slice(None, self.heads), slice(self.heads, None)):
+            copies = self.keys[:, half].expand(-1, -1, count, -1)
+            scores = self._scores(self.queries[:, half], copies, place, start, offsets)
+            features = torch.cat((features, scores[0, :, 0].t()), 1)
+        if self.relation.acts_on_values:
+            one_each = torch.eye(count).expand(1, 1, count, count)
+            values = self.relation.value(one_each, offsets.expand(count, count))
+            features = torch.cat((features, values[0, 0]), 1)
+        return features
+
+    def _scores(self, queries: Tensor, keys: Tensor, place: int, start: int, offsets: Tensor) -> Tensor:
+        """(1, heads, T, S), scaled dot products, of queries from `place` on over keys from `start` on."""
+        assert self.relation is not None
+        scores = self.relation.rotate(queries, place) @ self.relation.rotate(keys, start).transpose(-2, -1)
+        scores = scores * self.width**-0.5
+        return scores + self.relation.score(queries, offsets) if self.relation.acts_on_scores else scores
+
+
+def judge(scheme: PositionScheme, setting: Setting) -> dict[str, Verdict]:
+    """Deck 001's criteria, in the order of `CRITERIA`, each decided by what the scheme gives.
+
+    unique: no two positions of a text look alike. deterministic: two models drawn from different seeds agree, so the
+    encoding is a formula and nothing learned. evenly spaced: a position and the next one are equally far apart
+    everywhere, in this text and in one of half the length. longer texts: ten times the length has positions too, and
+    nothing that the model reads of them is larger than before. Schemes inside attention are judged by what one query
+    sees of all keys. Raises ConfigError for a scheme that does not fit.
+    """
+    probe = Probe(scheme, setting)
+    length = min(setting.length, probe.limit or setting.length)
+    vectors = probe.vectors(length)
+    again = Probe(scheme, setting, seed=1).vectors(length)
+    largest = max(float(vectors.abs().max()), 1e-30)
+    return dict(
+        zip(
+            CRITERIA,
+            (
+                _unique(vectors, largest),
+                Verdict(torch.allclose(vectors, again, atol=_SAME * largest), "depends on the seed"),
+                _even(probe.steps(length), probe.steps(max(2, length // 2))),
+                _longer(probe, length),
+            ),
+            strict=True,
+        )
+    )
+
+
+def first_rise(products: Tensor) -> int | None:
+    """The first distance at which the dot product with position 0 is larger than at the distance before it.
+
+    products: (n, n), as `Probe.pairs` gives. None where they fall all the way.
+    """
+    rises = (products[0].diff() > 0).nonzero()
+    return int(rises[0]) + 1 if len(rises) else None
+
+
+def criteria_table(schemes: Mapping[str, PositionScheme], setting: Setting) -> str:
+    """For people: a line a scheme, a column a criterion; dashes for a scheme that does not fit the setting."""
+    rows: list[tuple[Any, ...]] = [("positions", *CRITERIA)]
+    for name, scheme in schemes.items():
+        try:
+            rows.append((name, *judge(scheme, setting).values()))
+        except ConfigError:
+            rows.append((name, *["–"] * len(CRITERIA)))
+    widths = [max(len(str(row[column])) for row in rows) for column in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def _unique(vectors: Tensor, largest: float) -> Verdict:
+    distances = torch.cdist(vectors, vectors, compute_mode="donot_use_mm_for_euclid_dist")
+    distances.fill_diagonal_(torch.inf)
+    alike = (distances <= _SAME * largest).nonzero()
+    return Verdict(not len(alike), "" if not len(alike) else "{} and {} are alike".format(*alike[0].tolist()))
+
+
+def _even(*steps: Tensor) -> Verdict:
+    every = torch.cat(steps)
+    least, most = float(every.min()), float(every.max())
+    return Verdict(most - least <= 10 * _SAME * most, f"{least:.3g} to {most:.3g}")
+
+
+def _longer(probe: Probe, length: int) -> Verdict:
+    if probe.limit is not None:
+        return Verdict(False, f"ends at {probe.limit}")
+    # the score of a far key may sink without end: its weight goes to 0
+    size = torch.abs if probe.encoding is not None else torch.clone
+    short, long = (float(size(probe.vectors(each)).max()) for each in (length, 10 * length))
+    return Verdict(long <= short * (1 + 100 * _SAME), f"{short:.3g} grows to {long:.3g}")

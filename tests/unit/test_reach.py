@@ -1,0 +1,85 @@
+"""Path lengths and receptive fields, as counted, against what the gradients of real encoders show."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from dragoman.inspect.reach import (
+    Mechanism,
+    attention,
+    convolution,
+    dilated_convolution,
+    influence,
+    reach_table,
+    recurrence,
+    windowed_attention,
+)
+from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+
+LENGTH = 41
+TRANSFORMER = {"kind": "transformer", "heads": 2, "feedforward": 8}
+ENCODERS: dict[str, tuple[dict[str, Any], Mechanism]] = {
+    "recurrent": ({"kind": "recurrent", "cell": "gru"}, recurrence()),
+    "convolutional": ({"kind": "convolutional", "kernel": 5}, convolution(5)),
+    "bytenet": ({"kind": "bytenet", "kernel": 3, "dilations": [1, 2, 4]}, dilated_convolution(3, (1, 2, 4))),
+    "attention": (TRANSFORMER, attention()),
+    "linear": ({**TRANSFORMER, "attention": {"kind": "linear"}}, attention()),
+    "window": ({**TRANSFORMER, "attention": {"kind": "window", "window": 3}}, windowed_attention(3)),
+}
+
+
+def built(encoder: dict[str, Any], layers: int) -> Seq2Seq:
+    torch.manual_seed(1)
+    config = {"preset": None, "width": 8, "encoder": {**encoder, "layers": layers}, "dropout": 0}
+    decoder = {"layers": 1, "heads": 2, "feedforward": 8}
+    return build_model(ModelConfig.model_validate({**config, "decoder": decoder}), LENGTH, LENGTH).eval().double()
+
+
+@pytest.mark.parametrize("kind", ENCODERS)
+@pytest.mark.parametrize("layers", [1, 3])
+def test_receptive_fields_are_what_gradients_show(kind: str, layers: int) -> None:
+    encoder, mechanism = ENCODERS[kind]
+    found = influence(built(encoder, layers), torch.randperm(LENGTH), LENGTH // 2)
+    assert int(found.sum()) == mechanism.receptive_field(layers, LENGTH)
+    places = found.nonzero().flatten()
+    assert places[-1] - places[0] + 1 == len(places) and places[0] + places[-1] == LENGTH - 1
+
+
+@pytest.mark.parametrize("kind", ["convolutional", "bytenet", "attention", "linear", "window"])
+def test_path_lengths_are_the_layers_that_it_takes(kind: str) -> None:
+    encoder, mechanism = ENCODERS[kind]
+    distance = 9
+    layers = mechanism.path_length(distance)
+    for depth in {max(1, layers - 1), layers}:
+        reached = bool(influence(built(encoder, depth), torch.arange(LENGTH), 20)[20 + distance])
+        assert reached == (depth == layers)
+
+
+def test_a_recurrence_passes_a_signal_on_token_by_token() -> None:
+    """What came `distance` tokens before is in the state after so many applications of one cell, and not fewer."""
+    cell, states = torch.nn.GRUCell(3, 4).double(), torch.zeros(1, 4, dtype=torch.float64)
+    first = torch.randn(1, 3, dtype=torch.float64, requires_grad=True)
+    distance, applications = 7, 0
+    states = cell(first, states)
+    for _ in range(distance):
+        states, applications = cell(torch.randn(1, 3, dtype=torch.float64), states), applications + 1
+    states.sum().backward()
+    assert first.grad is not None and bool((first.grad != 0).all())
+    assert recurrence().path_length(distance) == applications
+
+
+def test_counts_by_hand() -> None:
+    assert [convolution(3).path_length(distance) for distance in (1, 2, 10)] == [1, 2, 10]
+    assert [dilated_convolution(3, (1, 2, 4, 8)).path_length(distance) for distance in (1, 3, 15, 16)] == [1, 2, 4, 5]
+    assert windowed_attention(8).path_length(99) == 13
+    assert attention().path_length(10**6) == 1
+    assert convolution(3).receptive_field(6, 100) == 13
+    assert dilated_convolution(3, (1, 2, 4)).receptive_field(3, 100) == 15
+    assert windowed_attention(8).receptive_field(2, 10) == 10
+
+
+def test_the_table_has_a_line_a_mechanism() -> None:
+    lines = reach_table(6, 64).split("\n")
+    assert lines[0].split("  ")[0] == "kind of layer" and "of 64 tokens" in lines[0] and "6 layers" in lines[0]
+    assert [line.split()[-3:-1] for line in lines[1:3]] == [["63", "64"], ["63", "13"]]
