@@ -152,3 +152,19 @@ def test_simple_encoders_are_their_formulas(kind: str, positions: str | None) ->
     torch.testing.assert_close(memory.summary, memory.final)
     nothing = model.encode(source[:1], torch.zeros(1, source.size(1), dtype=torch.bool))
     assert nothing.final is not None and not nothing.final.any()
+
+
+@pytest.mark.parametrize("layers", [4, 24])
+def test_a_deep_convolutional_model_starts_with_a_usable_gradient(layers: int) -> None:
+    """Without a norm between the layers only the initial weights keep the states' variance."""
+    torch.manual_seed(1)
+    stack = {"kind": "convolutional", "layers": layers}
+    given = {"preset": None, "width": 64, "encoder": stack, "decoder": stack}
+    model = build_model(ModelConfig.model_validate(given), 200, 200)
+    source, keep = torch.randint(4, 200, (8, 12)), torch.ones(8, 12, dtype=torch.bool)
+    output = model(source, keep, source)
+    loss = functional.cross_entropy(output.logits.flatten(0, 1), source.flatten())
+    loss.backward()
+    assert 0.3 < float(output.hidden.detach().std()) < 2
+    norms = torch.stack([p.grad.norm() for p in model.parameters() if p.grad is not None])
+    assert 0.3 < float(norms.norm()) < 10

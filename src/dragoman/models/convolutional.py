@@ -27,6 +27,11 @@ from dragoman.text.special import PAD
 # Keeps the variance of a sum of two terms of like variance (Gehring et al. 2017, section 3.5).
 _HALF = sqrt(0.5)
 
+# Variance of what a gated linear unit gets if the layer's input has 1. The paper's 4 is for inputs of small variance;
+# embeddings here have one above 1, where gates open wider: with 4 the first gradient of 15 layers of width 256 had a
+# norm of 5e9, with 2.5 those of 4, 15 and 30 layers had 2.4, 1.3 and 1.0.
+_GAIN = 2.5
+
 
 class _Layers(Config):
     """What encoder and decoder have in common."""
@@ -37,7 +42,7 @@ class _Layers(Config):
 
     def gated(self, width: int, dropout: DropoutConfig) -> Convolution:
         """One layer's convolution; half of what it gives are gates."""
-        return Convolution(width, 2 * width, self.kernel, gain=4 * (1 - dropout.residual))
+        return Convolution(width, 2 * width, self.kernel, gain=_GAIN * (1 - dropout.residual))
 
 
 class ConvolutionalEncoderConfig(_Layers, EncoderFamily):

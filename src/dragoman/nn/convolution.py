@@ -8,9 +8,9 @@ from torch.nn import functional
 class Convolution(nn.Module):
     """y_t = b + Σ_i W_i x_{t + i·dilation − left}, i < kernel: torch's Conv1d on (B, T, d), as one matrix product.
 
-    One product over the `kernel` neighbours laid side by side: on a CPU a decoder's short steps take a third of
-    Conv1d's time, long texts the same. gain: W is drawn from N(0, gain/(kernel·width)), b is zero (Gehring et al. 2017,
-    section 3.5: 4p before a gated linear unit whose inputs are kept with probability p, else p).
+    One product over the `kernel` neighbours laid side by side: on a CPU a decoder's steps take a third of Conv1d's time
+    (320 rows, 256 → 512, kernel 3), training on whole texts about the same to half as much again. gain: W is drawn from
+    N(0, gain/(kernel·width)), so gain is the variance of y where x has 1; b is zero.
     """
 
     def __init__(self, width: int, output: int, kernel: int, dilation: int = 1, gain: float = 1.0) -> None:
