@@ -212,6 +212,21 @@ def test_what_modules_tell_in_steps_is_what_they_tell_at_once(monkeypatch: pytes
     assert steps[0].tolist() == list(range(pairs.inputs.size(1)))  # in time's order
 
 
+@pytest.mark.parametrize("kind", ["transformer", "recurrent"])
+def test_hard_attentions_decisions_line_up_with_the_tokens(kind: str) -> None:
+    field = "cross_attention" if kind == "transformer" else "attention"
+    model, pairs = decoding(kind=kind, **{field: {"kind": "hard"}}), batch()
+    with collecting() as auxiliary:
+        forward(model, pairs, 0.5)
+    assert auxiliary.decisions
+    for calls in auxiliary.decisions.values():
+        assert torch.cat([call.log_probability for call in calls], 1).shape == pairs.inputs.shape
+    loss = Objective(ObjectiveConfig())(model, pairs, 0.5).total
+    loss.backward()
+    assert loss.isfinite()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters() if parameter.grad is not None)
+
+
 def test_the_objective_passes_the_ratio_on_and_the_generator_decides() -> None:
     model, pairs = transformer(), batch()
     objective = Objective(ObjectiveConfig())
