@@ -183,10 +183,10 @@ def test_a_decision_is_credited_with_later_rewards_only(monkeypatch: pytest.Monk
     """Crediting rewards before a decision too would keep the expectation and add noise; fewer would bias it."""
     built, choices, pair = model(2), list(one_look(2, 2)), batch(2)
     full, noise = estimates(built, pair, choices, monkeypatch)
-    monkeypatch.setattr(reinforce, "rewards_to_go", lambda rewards: rewards.sum(1, True).expand_as(rewards))
+    monkeypatch.setattr(reinforce, "rewards_to_go", lambda rewards, discount: rewards.sum(1, True).expand_as(rewards))
     everything, more_noise = estimates(built, pair, choices, monkeypatch)
     torch.testing.assert_close(everything, full, rtol=0, atol=1e-5)
     assert more_noise > noise
-    monkeypatch.setattr(reinforce, "rewards_to_go", lambda rewards: rewards)
+    monkeypatch.setattr(reinforce, "rewards_to_go", lambda rewards, discount: rewards)
     biased, _ = estimates(built, pair, choices, monkeypatch)
     assert float((biased - full).abs().max()) > 1e-3

@@ -31,8 +31,9 @@ class Decisions:
     """What was sampled for (R, T) target positions, each tensor summed over the decisions made at a position.
 
     log_probability: of what was sampled, and entropy: of the distribution (nats), both differentiable; baseline: a
-    learned guess at the mean reward of the tokens from there on, differentiable; entropy_weight, baseline_weight: of
-    these two in the loss. name: what the log calls them.
+    learned guess at the mean reward of the tokens from there on, less that of other rows, differentiable;
+    entropy_weight, baseline_weight: of these two in the loss. discount: γ, of rewards to come a token later. name: what
+    the log calls them.
     """
 
     log_probability: Tensor
@@ -40,6 +41,7 @@ class Decisions:
     baseline: Tensor
     entropy_weight: float
     baseline_weight: float
+    discount: float = 1.0
     name: str = "decisions"
 
 

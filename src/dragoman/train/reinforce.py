@@ -23,9 +23,14 @@ def baseline_loss(reward: Tensor, baseline: Tensor) -> Tensor:
     return (baseline - reward.detach()).square().sum()
 
 
-def rewards_to_go(rewards: Tensor) -> Tensor:
-    """Σ of the rewards (R, T) at a position and after it: what a decision there can still influence."""
-    return rewards.flip(1).cumsum(1).flip(1)
+def rewards_to_go(rewards: Tensor, discount: float = 1.0) -> Tensor:
+    """Σ_{t' ≥ t} γ^(t' − t) · r_t' of rewards (R, T): what a decision at t can still influence."""
+    if discount == 1:
+        return rewards.flip(1).cumsum(1).flip(1)
+    to_go = rewards.clone()
+    for place in range(rewards.size(1) - 2, -1, -1):
+        to_go[:, place] += discount * to_go[:, place + 1]
+    return to_go
 
 
 @dataclass(frozen=True)
@@ -44,25 +49,36 @@ def credit(decisions: Mapping[nn.Module, Sequence[Decisions]], rewards: Tensor, 
 
     rewards: (R, T) of at least float32, how good the prediction at each position was; keep: (R, T) bool, False at
     padding, which counts for nothing. A decision is credited with the rewards from its position on, because it
-    influences later states too. What a baseline learns is the mean of these rewards: how many tokens are left is known
-    and no matter of the sample, so the product of both is a valid baseline.
+    influences later states too. Rewards count from the mean reward of a token in the batch's other rows, which no
+    decision of this row influences (unless batch normalisation joins them): so advantages are small from the first
+    step on, however large the vocabulary. What a baseline learns is the mean of the rewards from its position on: how
+    many tokens are left is no matter of the sample, so the product of both is a valid baseline.
     """
+    real = keep.to(rewards.dtype)
     rewards = rewards.masked_fill(~keep, 0.0)
-    to_go = rewards_to_go(rewards)
-    left = rewards_to_go(keep.to(rewards.dtype))
-    mean_to_go = to_go / left.clamp_min(1)
-    tokens = max(float(keep.sum()), 1.0)
+    mean_reward = float(rewards.sum() / real.sum().clamp_min(1))
+    rewards = (rewards - _mean_of_others(rewards, real)) * real
+    tokens = max(float(real.sum()), 1.0)
     total = torch.zeros((), device=rewards.device)
-    means: dict[str, list[Tensor]] = {}
+    means: dict[str, list[float]] = {}
     for calls in decisions.values():
         log_probability, entropy, baseline = (
             torch.cat([getattr(call, part) for call in calls], 1).to(rewards.dtype).masked_fill(~keep, 0.0)
             for part in ("log_probability", "entropy", "baseline")
         )
         first = calls[0]
+        to_go, left = rewards_to_go(rewards, first.discount), rewards_to_go(real, first.discount)
+        mean_to_go = to_go / left.clamp_min(1)
         error = baseline_loss(mean_to_go, baseline)
         total = total + policy_loss(log_probability, to_go, baseline * left)
         total = total + first.baseline_weight * error - first.entropy_weight * entropy.sum()
-        for name, value in (("entropy", entropy.sum()), ("reward", rewards.sum()), ("baseline_error", error)):
-            means.setdefault(f"{first.name}_{name}", []).append(value.detach() / tokens)
-    return Credit(total - total.detach(), {name: float(torch.stack(values).mean()) for name, values in means.items()})
+        means[f"{first.name}_reward"] = [mean_reward]
+        means.setdefault(f"{first.name}_entropy", []).append(float(entropy.detach().sum()) / tokens)
+        means.setdefault(f"{first.name}_baseline_error", []).append(float(error.detach()) / tokens)
+    return Credit(total - total.detach(), {name: sum(values) / len(values) for name, values in means.items()})
+
+
+def _mean_of_others(rewards: Tensor, real: Tensor) -> Tensor:
+    """(R, 1): the mean over the real tokens of all other rows, 0 where there are none."""
+    sums, counts = rewards.sum(1, keepdim=True), real.sum(1, keepdim=True)
+    return (sums.sum() - sums) / (counts.sum() - counts).clamp_min(1)

@@ -22,6 +22,8 @@ class HardAttentionConfig(SoftAttentionConfig):
 
     The choice is trained with REINFORCE: the reward is minus the loss of the tokens from that step on, less a learned
     baseline, and the entropy of α is encouraged. Translation looks where α is largest.
+
+    YAML: `decoder: {cross_attention: {kind: hard}}`
     """
 
     kind: Literal["hard"] = "hard"  # type: ignore[assignment]
@@ -39,6 +41,13 @@ class HardAttentionConfig(SoftAttentionConfig):
     entropy_weight: float = Field(0.01, ge=0, description="weight of the choices' entropy (nats) in the loss")
     baseline_weight: float = Field(
         1.0, ge=0, description="weight in the loss of (b − mean reward to go)², which trains the baseline b"
+    )
+    discount: float = Field(
+        1.0,
+        ge=0,
+        le=1,
+        description="γ, what a reward counts that comes a token later; 1: the estimate has no bias; below: less noise, "
+        "and 0 has no bias either where no later state reads the choice, as in a Transformer decoder of one layer",
     )
 
     def build(self, sizes: AttentionSizes, positions: PositionScheme | None = None) -> Attention:
@@ -62,6 +71,7 @@ class HardAttention(SoftAttention):
         super().__init__(config, sizes, None)
         self.looks = config.looks or (3 if config.adaptive else 1)
         self.entropy_weight, self.baseline_weight = config.entropy_weight, config.baseline_weight
+        self.discount = config.discount
         query, _, value = config.head_widths(sizes)
         self.baseline = nn.Linear(sizes.heads * query, 1)
         self.again = nn.Linear(sizes.heads * (query + value), 1) if config.adaptive else None
@@ -122,6 +132,7 @@ class HardAttention(SoftAttention):
             baseline.reshape(rows, -1),
             self.entropy_weight,
             self.baseline_weight,
+            self.discount,
             "hard_attention",
         )
         auxiliary.decide(self, decisions)
