@@ -51,11 +51,17 @@ class Meta(Config):
     scores: tuple[Score, ...] = Field((), description="what the model has reached")
     libraries: dict[str, str] = Field(default_factory=library_versions, description="versions it was made with")
     data: dict[str, str] = Field({}, description="fingerprint of each data set that it has seen, by name")
+    embeddings: dict[str, float] = Field(
+        {}, description="share of the source's and the target's vocabulary that began with vectors from a file"
+    )
 
 
 def dump_meta(meta: Meta) -> str:
     """`meta.json`'s text."""
-    return json.dumps(meta.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
+    content = meta.model_dump(mode="json")
+    if not meta.embeddings:
+        del content["embeddings"]  # versions that do not know it can read the folder
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
 def parse_meta(text: str, name: str) -> Meta:

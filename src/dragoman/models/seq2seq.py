@@ -14,6 +14,7 @@ from dragoman.models.families import DecoderConfig, EncoderConfig
 from dragoman.models.family import Family
 from dragoman.models.interface import Memory, Output
 from dragoman.models.limits import LengthLimit
+from dragoman.models.pretrained import PretrainedConfig
 from dragoman.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, Projection, token_table
@@ -62,6 +63,7 @@ class ModelConfig(Config):
     dropout: DropoutConfig = Field(DropoutConfig(), description="dropout rates; a number sets embedding and residual")
     tie_embeddings: bool = Field(True, description="source and target share one table (needs a shared vocabulary)")
     tie_projection: bool = Field(True, description="the vocabulary projection is the target's embedding table")
+    embeddings: PretrainedConfig = Field(PretrainedConfig(), description="word vectors that the tables begin with")
 
     @classmethod
     def usual_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
@@ -131,6 +133,9 @@ class Seq2Seq(nn.Module):
                 f"positions of kind {writing.kind} need the length of the whole text, which a decoder does not know: "  # type: ignore[attr-defined]
                 "choose another kind for target_positions"
             )
+        if vectors and config.embeddings.source is not None:
+            raise ConfigError("a source of vectors has no embeddings to load: leave out model.embeddings.source")
+        config.embeddings.freeze(source, target, projection)
         read = Embedding(source, reading.embedded(width), rate)
         write = Embedding(target, writing.embedded(width), rate)
         own = "positions" if config.target_positions is None else "target_positions"

@@ -19,9 +19,9 @@ class AdamConfig(Config):
 
 
 def build_optimiser(config: AdamConfig, model: nn.Module) -> torch.optim.Optimizer:
-    """Fused Adam (AdamW's decoupled decay where one is set) over the model's parameters; tied ones count once."""
+    """Fused Adam (AdamW's decoupled decay where one is set) over what learns; tied parameters count once."""
     return torch.optim.AdamW(
-        model.parameters(),
+        [parameter for parameter in model.parameters() if parameter.requires_grad],
         lr=0.0,
         betas=(config.beta1, config.beta2),
         eps=config.epsilon,

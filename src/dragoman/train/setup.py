@@ -39,6 +39,8 @@ from dragoman.train.validate import Validation, Validator
 from dragoman.translator import Translator
 
 CONFIG_FILE = "config.yaml"
+EMBEDDED = "embedded"
+"""The journal's name for the shares of the vocabularies that began with vectors from a file."""
 
 # A resumed run may be given new limits and rhythms; anything else would make it another run.
 _MAY_CHANGE = frozenset({"max_steps", "max_epochs", "max_minutes", "patience", "log_every"})
@@ -80,6 +82,7 @@ class Parts:
             licence=data.licence,
             scores=() if validation is None else _scores(validation, str(data.valid)),
             data={str(data.train): self.prepared.dataset.fingerprint},
+            embeddings=self.decisions.made(EMBEDDED, 0) or {},
         )
         write_model_folder(folder, parameters, dump_settings(self.config), self.prepared.tokenizers, meta)
 
@@ -115,6 +118,8 @@ def assemble(config: RunConfig, resume: bool) -> Iterator[Parts]:
             _check_same_run(config, stored)
             config = _with_choices_of(config, stored)
             device = choose_device(config.train.device)
+        else:
+            config.model.embeddings.check(None if config.model.preset == "auto" else config.model.width)
         torch.set_num_threads(config.train.threads or torch.get_num_threads())
         text = config.text if start is None else start.tokenizers.with_dropout(config.text.subword.resampling)
         prepared = prepare(config.data.train, config.data.cleaning, text, config.out.parent / "prepared")
@@ -134,8 +139,15 @@ def assemble(config: RunConfig, resume: bool) -> Iterator[Parts]:
             _check_same_data(config, prepared, snapshot)
             # The snapshot decides, not the stored config: a kill can come before the run has saved under new limits.
             limits_changed = snapshot.state.get("limits", config.train.limits) != config.train.limits
+        embedded = decisions.made(EMBEDDED, 0)
         if limits_changed:
             decisions.forget()
+        if start is None and snapshot is None:
+            config.model.embeddings.check(config.model.width)
+            tables = model.encoder.embedding.tokens, model.decoder.embedding.tokens
+            embedded = config.model.embeddings.fill(*tables, tokenizers)
+        if embedded:
+            decisions.record(EMBEDDED, 0, embedded)
         store.discard_after(snapshot.step if snapshot is not None else 0)
         atomic_write(config.out / CONFIG_FILE, dump_settings(config))
         engine = Engine(

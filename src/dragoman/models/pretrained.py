@@ -1,0 +1,110 @@
+"""Embedding tables that begin with word vectors from a file."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from pydantic import Field, model_validator
+from torch import nn
+
+from dragoman.base.config import Config
+from dragoman.base.errors import ConfigError, DataError
+from dragoman.base.log import info
+from dragoman.data.word_vectors import read_word_vectors, vector_width
+from dragoman.text.special import SPECIAL_SYMBOLS
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.tokenizers import Tokenizers
+
+
+class PretrainedConfig(Config):
+    """Word vectors that embedding tables begin with (Qi et al. 2018), in the text format of word2vec, GloVe, fastText.
+
+    A vocabulary's entry gets the vector of the word that it is, in its own case or else in lower case; parts of words,
+    special symbols and words that the file lacks keep what they were drawn as. All vectors of a file are multiplied by
+    one number, by which their mean squared length becomes 1: like the others, they then have numbers of variance 1
+    after the embedding's factor √d. With tied tables, what both files have is taken from the source's. A model folder
+    holds the tables, so translating and resuming need no file.
+    """
+
+    source: Path | None = Field(None, description="vectors for the source's table; their width is model.width")
+    target: Path | None = Field(None, description="vectors for the target's table")
+    frozen: bool = Field(
+        False,
+        description="tables with a file do not learn, rows without a vector included; needs model.tie_projection=false "
+        "where that would freeze the projection too",
+    )
+
+    @model_validator(mode="after")
+    def _freezes_something(self) -> "PretrainedConfig":
+        if self.frozen and self.source is None and self.target is None:
+            raise ValueError("frozen=true without a file would freeze random vectors: give source or target")
+        return self
+
+    def check(self, width: int | None) -> None:
+        """Look at the beginning of each file. Raises DataError for one that is none, ConfigError for another width.
+
+        width: of the model; None: not known yet.
+        """
+        for name, path in (("source", self.source), ("target", self.target)):
+            if path is not None and vector_width(path) != (width or vector_width(path)):
+                raise ConfigError(
+                    f"model.embeddings.{name}: {path} has vectors of {vector_width(path)} numbers, but model.width is "
+                    f"{width}: set model.width={vector_width(path)}, or take other vectors"
+                )
+
+    def freeze(self, source: nn.Module, target: nn.Module, projection: nn.Module) -> None:
+        """Exclude tables that shall not learn from training. Raises ConfigError if that froze the projection too."""
+        if not self.frozen:
+            return
+        for table, path in ((source, self.source), (target, self.target)):
+            if path is not None:
+                table.requires_grad_(False)
+        if not all(parameter.requires_grad for parameter in projection.parameters()):
+            raise ConfigError(
+                "model.embeddings.frozen would freeze the vocabulary projection too, which is the target's table: set "
+                "model.tie_projection=false"
+            )
+
+    def fill(self, source: nn.Module, target: nn.Module, tokenizers: Tokenizers) -> dict[str, float]:
+        """Put the vectors into the tables; gives the share of entries that have one, for each side with a file."""
+        shares: dict[str, float] = {}
+        taken: set[int] = set()
+        for side, path, table, tokenizer in (
+            ("source", self.source, source, tokenizers.source),
+            ("target", self.target, target, tokenizers.target),
+        ):
+            if path is None:
+                continue
+            assert isinstance(table, nn.Embedding)
+            rows = _fill(table, path, tokenizer, taken if source is target else set())
+            taken |= rows
+            ordinary = tokenizer.size - len(SPECIAL_SYMBOLS)
+            shares[side] = round(len(rows) / ordinary, 4)
+            info(
+                f"Embeddings: {len(rows):,} of {ordinary:,} entries of the {side}'s vocabulary ({shares[side]:.1%}) "
+                f"begin with a vector from {path}" + (", and the table stays as it is" if self.frozen else "")
+            )
+        return shares
+
+
+@torch.no_grad()
+def _fill(table: nn.Embedding, path: Path, tokenizer: Tokenizer, taken: set[int]) -> set[int]:
+    """Fill all rows but the taken ones that the file has a vector for, and give their numbers."""
+    names = tokenizer.whole_words()
+    found = read_word_vectors(path, {form for name in names if name is not None for form in (name, name.lower())})
+    vectors = {
+        row: found.get(name, found.get(name.lower()))
+        for row, name in enumerate(names)
+        if name is not None and row not in taken
+    }
+    rows = {row: vector for row, vector in vectors.items() if vector is not None}
+    if not rows:
+        return set()
+    values = np.stack(list(rows.values()))
+    length = float(np.sqrt((values.astype(np.float64) ** 2).sum(1).mean()))
+    if length == 0:
+        raise DataError(f"{path}: all vectors of this vocabulary's words are zero; take other vectors.")
+    table.weight[torch.tensor(list(rows), device=table.weight.device)] = torch.from_numpy(values / length).to(
+        table.weight
+    )
+    return set(rows)
