@@ -1,7 +1,7 @@
 """`dragoman positions`: pictures of a position scheme, and what the schemes can and cannot tell a model."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -40,27 +40,29 @@ def positions(
     from dragoman.base.schema import kinds, union_members
     from dragoman.base.settings import load_settings
     from dragoman.inspect.pictures import draw_matrices
-    from dragoman.inspect.positions import Probe, Setting, criteria_table, first_rise
+    from dragoman.inspect.positions import Probe, Setting, criteria_table, first_rise, judge
     from dragoman.inspect.reach import reach_table
     from dragoman.nn.positions.union import PositionsConfig
 
     if width % heads:
         raise ConfigError(f"{heads} heads do not divide a width of {width}: choose --heads or --width that fit")
-    chosen = load_settings(None, overrides or [], PositionsConfig)
+    chosen: Any = load_settings(None, overrides or [], cast(Any, PositionsConfig))
     setting = Setting(width, heads, length)
     schemes = {kinds(member)[0]: member() for member in union_members(PositionsConfig)}
     schemes[chosen.kind] = chosen
     probe = Probe(chosen, setting)
     if probe.limit is not None and length > probe.limit:
         raise ConfigError(f"--length {length} is more than the {probe.limit} positions of {chosen.kind}: lower it")
-    title = f"Positions of kind {chosen.kind}, d = {width}"
+    learned = "" if judge(chosen, setting)["deterministic"].holds else ", before training"
+    title = f"Positions of kind {chosen.kind}, d = {width}{learned}"
     products = ""
     if probe.encoding is not None:
         out.mkdir(parents=True, exist_ok=True)
         matrix, pairs = probe.vectors(length).numpy(), probe.pairs(length)[0]
-        draw_matrices({"": matrix}, out / "encoding.png", title, ("component of the vector", "position"), "value")
+        axes = ("component of the vector", "position i")
+        draw_matrices({"the vectors PE(i)": matrix}, out / "encoding.png", title, axes, "value")
         axes = ("position j", "position i")
-        draw_matrices({"": pairs.numpy()}, out / "dot-products.png", title, axes, "PE(i)·PE(j)")
+        draw_matrices({"their dot products": pairs.numpy()}, out / "dot-products.png", title, axes, "PE(i)·PE(j)")
         rise = first_rise(pairs)
         told = "fall all the way" if rise is None else f"first rise again at distance {rise}"
         products = f"\n{chosen.kind}: dot products with position 0 {told}, of {length} tokens.\n"

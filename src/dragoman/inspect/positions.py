@@ -56,23 +56,25 @@ class Probe:
             self.keys = torch.cat((self.queries[:, : setting.heads], other), 1)
         self.heads = setting.heads
         self.limit = positions.limit
-        joined = isinstance(positions, Added | Concatenated)
-        self.encoding: Encoding | None = positions.encoding if joined else None  # type: ignore[union-attr]
+        self.encoding: Encoding | None = None
+        if isinstance(positions, Added | Concatenated):
+            self.encoding = positions.encoding
 
     @torch.no_grad()
     def vectors(self, length: int) -> Tensor:
         """(length, features): what tells the positions of a text apart, as a query in its middle sees them."""
         if self.encoding is not None:
-            return self.encoding(0, length, None).detach().reshape(length, -1)  # type: ignore[no-any-return]
+            found: Tensor = self.encoding(0, length, None)
+            return found.detach().reshape(length, -1)
         return self._seen(length // 2, torch.arange(length))
 
     @torch.no_grad()
     def steps(self, length: int) -> Tensor:
         """(length − 1,): the distance of each position to the next one."""
         if self.encoding is not None:
-            return self.vectors(length).diff(dim=0).norm(dim=1)
+            return torch.linalg.vector_norm(self.vectors(length).diff(dim=0), dim=1)
         seen = [self._seen(place, torch.tensor([place, place + 1])) for place in range(length - 1)]
-        return torch.stack(seen).flatten(1).norm(dim=1)
+        return torch.linalg.vector_norm(torch.stack(seen).flatten(1), dim=1)
 
     @torch.no_grad()
     def pairs(self, length: int) -> Tensor:
@@ -109,7 +111,7 @@ class Probe:
     def _scores(self, queries: Tensor, keys: Tensor, place: int, start: int, offsets: Tensor) -> Tensor:
         """(1, heads, T, S), scaled dot products, of queries from `place` on over keys from `start` on."""
         assert self.relation is not None
-        scores = self.relation.rotate(queries, place) @ self.relation.rotate(keys, start).transpose(-2, -1)
+        scores: Tensor = self.relation.rotate(queries, place) @ self.relation.rotate(keys, start).transpose(-2, -1)
         scores = scores * self.width**-0.5
         return scores + self.relation.score(queries, offsets) if self.relation.acts_on_scores else scores
 
