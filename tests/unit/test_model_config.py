@@ -49,7 +49,10 @@ def changes(config: ModelConfig) -> dict[str, Any]:
         ({"dropout": 0.4}, {"dropout.embedding": 0.4, "dropout.residual": 0.4}),
         ({"dropout": 0}, {"dropout.embedding": 0, "dropout.residual": 0}),
         ({"tie_projection": False}, {"tie_projection": False}),
-        ({"positions": {"base": 500}}, {"positions.kind": "sinusoidal", "positions.base": 500, "positions.join": "add"}),
+        (
+            {"positions": {"base": 500}},
+            {"positions.kind": "sinusoidal", "positions.base": 500, "positions.join": "add"},
+        ),
     ],
 )
 def test_keys_override_a_preset_one_by_one(given: dict[str, Any], expected: dict[str, Any]) -> None:

@@ -38,9 +38,7 @@ class DictionaryUnknownConfig(Config):
     """Each UNK becomes the translation of the source word that it attended most; a word without one is copied."""
 
     kind: Literal["dictionary"] = "dictionary"
-    path: Path = Field(
-        description="Lines of word TAB translation, .gz .xz .zst too; of a repeated word, the first."
-    )
+    path: Path = Field(description="Lines of word TAB translation, .gz .xz .zst too; of a repeated word, the first.")
 
     def reader(self) -> Translate | None:
         """Looks words up, in their own case. Raises DataError for a file that is no dictionary."""

@@ -38,4 +38,6 @@ class LengthLimit:
 
 def first_exceeded(limits: Sequence[LengthLimit], *lengths: int) -> tuple[LengthLimit, int] | None:
     """The first limit that a pair of texts exceeds, with the length that does so."""
-    return next(((limit, length) for limit, length in zip(limits, lengths, strict=True) if limit.exceeded(length)), None)
+    return next(
+        ((limit, length) for limit, length in zip(limits, lengths, strict=True) if limit.exceeded(length)), None
+    )

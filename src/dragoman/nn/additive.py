@@ -25,7 +25,7 @@ def additive_scores(queries: Tensor, keys: Tensor, vector: Tensor) -> Tensor:
     if size <= _SMALL * _block(queries.device):
         hidden = torch.tanh(queries.unsqueeze(-2) + keys.unsqueeze(-3))
         return torch.matmul(hidden, vector.unsqueeze(-2).unsqueeze(-1)).squeeze(-1)
-    before = torch.broadcast_shapes(queries.shape[:-2], keys.shape[:-2], vector.shape[:-1])
+    before = torch.broadcast_shapes(queries.shape[:-2], keys.shape[:-2], vector.shape[:-1])  # type: ignore[no-untyped-call]
     flat = (
         tensor.expand(*before, *tensor.shape[len(tensor.shape) - own :]).reshape(-1, *tensor.shape[-own:])
         for tensor, own in ((queries, 2), (keys, 2), (vector, 1))

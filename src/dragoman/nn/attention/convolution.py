@@ -78,7 +78,7 @@ class AttentionConvolution2d(nn.Module):
         """(B, channels in, rows, columns) → (B, channels out, rows, columns)."""
         padded = functional.pad(images, (self.left, self.right, self.top, self.bottom))
         found = _everywhere(self.attention, padded.flatten(2).transpose(1, 2))
-        grid = found.transpose(1, 2).unflatten(2, padded.shape[2:])
+        grid = found.transpose(1, 2).reshape(len(images), -1, *padded.shape[2:])
         return grid[..., self.top : self.top + images.size(2), self.left : self.left + images.size(3)]
 
 

@@ -186,7 +186,7 @@ def _causal(
     normaliser = (queries * totals).sum(-1, keepdim=True).clamp_min(_SMALLEST)
     size = min(length, _CHUNK)
     turned_queries, turned_keys, values = (
-        functional.pad(each, (0, 0, 0, -length % size)).unflatten(2, (-1, size))
+        functional.pad(each, (0, 0, 0, -length % size)).unflatten(2, (-1, size))  # type: ignore[no-untyped-call]
         for each in (turned_queries, turned_keys, values)
     )
     sums = torch.cat((outer[:, :, None], torch.matmul(turned_keys.transpose(-2, -1), values)), 2).cumsum(2)

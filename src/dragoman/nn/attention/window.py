@@ -130,7 +130,7 @@ def _blocks(vectors: Tensor, count: int, size: int, margin: int, overlap: int) -
     # Slices put side by side: unlike a gather, their gradient is again a sum of slices.
     parts = [
         padded[:, :, piece * size : (piece + count) * size]
-        .unflatten(2, (count, size))
+        .unflatten(2, (count, size))  # type: ignore[no-untyped-call]
         .transpose(1, 2)[:, :, :, : size + overlap - piece * size]
         for piece in range(pieces)
     ]
