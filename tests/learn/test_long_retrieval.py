@@ -1,0 +1,81 @@
+"""One token is found again among 8192, by models whose encoder takes linear time.
+
+The decoder's attention over the source is soft, so it reaches every position; its cost is linear in the source too, as
+the target is short. What the encoders are asked for is what each can do: with a window, to see that the token before
+is the mark, as far away as it may be from everything else; with linear attention, whose weights are too even to pick
+out a neighbour, to hand on a token that is marked itself. Texts grow while they are learned from: from random
+parameters, attention spread over 8192 tokens shows nothing of one of them.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from dragoman.data.batch import Batch, collate, pad
+from dragoman.decode.search import SearchConfig, search
+from dragoman.models.build import ModelConfig, build_model
+from dragoman.text.special import EOS
+from dragoman.train.objective import Objective, ObjectiveConfig
+
+LETTERS, LONGEST = 8, 8192
+MARK = 4 + LETTERS
+"""Ids: letters from 4 on, then the mark, then marked letters."""
+SIZE = MARK + 1 + LETTERS
+
+
+def draw(rng: np.random.Generator, rows: int, length: int, task: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Sources of random letters that hold the mark before one of them, or one marked letter; targets: that letter."""
+    sources = rng.integers(4, MARK, (rows, length))
+    places = rng.integers(1, length, rows)
+    answers = sources[np.arange(rows), places]
+    if task == "letter after the mark":
+        sources[np.arange(rows), places - 1] = MARK
+    else:
+        sources[np.arange(rows), places] += MARK + 1 - 4
+    return list(sources), list(answers[:, None])
+
+
+def batch(rng: np.random.Generator, length: int, task: str) -> Batch:
+    rows = max(2, min(32, 2048 // length))
+    return collate(*draw(rng, rows, length, task), range(rows))
+
+
+@pytest.mark.parametrize(
+    ("task", "encoder", "positions"),
+    [
+        ("letter after the mark", {"kind": "window", "window": 2}, {"kind": "relative"}),
+        ("marked letter", {"kind": "linear"}, {"kind": "none"}),
+    ],
+)
+def test_finds_one_token_among_8192(task: str, encoder: dict[str, Any], positions: dict[str, Any]) -> None:
+    torch.manual_seed(2)
+    rng = np.random.default_rng(3)
+    stack = {"layers": 1, "heads": 2, "feedforward": 32, "norm": "pre"}
+    settings = {
+        "preset": None,
+        "width": 32,
+        "encoder": {**stack, "attention": encoder},
+        "decoder": stack,
+        "positions": positions,
+        "dropout": 0.0,
+    }
+    model = build_model(ModelConfig.model_validate(settings), SIZE, SIZE).train()
+    optimiser = torch.optim.Adam(model.parameters(), 1e-2)
+    objective = Objective(ObjectiveConfig(label_smoothing=0.0))
+    for length, steps in ((8, 150), (32, 50), (128, 40), (512, 30), (2048, 15), (LONGEST, 6)):
+        for _ in range(steps):
+            optimiser.zero_grad()
+            loss = objective(model, batch(rng, length, task))
+            (loss.total / loss.tokens).backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimiser.step()
+        print(length, float(loss.total.detach()) / loss.tokens)
+    model.eval()
+    sources, answers = draw(np.random.default_rng(4), 24, LONGEST, task)
+    tokens, keep = pad(sources, after=(EOS,))
+    with torch.inference_mode():
+        found = search(model.decoder, model.encode(tokens, keep), SearchConfig(beam=1))
+    right = sum(each[0].tokens == tuple(answer) for each, answer in zip(found, answers, strict=True))
+    assert right >= 22, f"{right} of 24 right"

@@ -1,0 +1,125 @@
+"""Convolutional and simple families as parts of the whole: settings, caches, attention, memory, model folders."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from pydantic import ValidationError
+from tiny_model import SOURCES, tiny_config, write_tiny_model
+
+from dragoman.base.errors import ConfigError
+from dragoman.data.batch import pad
+from dragoman.decode.search import SearchConfig, search
+from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.models.footprint import evaluate, measure
+from dragoman.translator import Translator
+
+SIZE = 20
+CONVOLUTIONAL = {"kind": "convolutional", "layers": 2}
+BYTENET = {"kind": "bytenet", "layers": 2}
+ATTENDS = {**BYTENET, "stacked": False, "cross_attention": {}}
+FAMILIES: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    (CONVOLUTIONAL, CONVOLUTIONAL),
+    (BYTENET, BYTENET),
+    (BYTENET, ATTENDS),
+    ({"kind": "mean"}, CONVOLUTIONAL),
+    ({"kind": "sum"}, BYTENET),
+]
+EACH = pytest.mark.parametrize(("encoder", "decoder"), FAMILIES)
+
+
+def built(encoder: dict[str, Any], decoder: dict[str, Any], width: int = 8) -> Seq2Seq:
+    torch.manual_seed(1)
+    given = {"preset": None, "width": width, "encoder": encoder, "decoder": decoder}
+    return build_model(ModelConfig.model_validate(given), SIZE, SIZE).eval()
+
+
+@EACH
+def test_a_model_folder_loads_and_translates_alike(
+    tmp_path: Path, encoder: dict[str, Any], decoder: dict[str, Any]
+) -> None:
+    model = write_tiny_model(tmp_path / "model", config=tiny_config(encoder=encoder, decoder=decoder))
+    translator = Translator.load(tmp_path / "model", "cpu")
+    tokens, keep = pad([[5, 6, 2]])
+    expected = model.eval()(tokens, keep, tokens).logits
+    assert torch.equal(translator.model(tokens, keep, tokens).logits, expected)
+    together = translator.translate(SOURCES, beam=2)
+    assert together == [translator.translate([each], beam=2)[0] for each in SOURCES]
+
+
+@EACH
+@torch.no_grad()
+def test_a_sentence_far_longer_than_any_before(encoder: dict[str, Any], decoder: dict[str, Any]) -> None:
+    model = built(encoder, decoder)
+    tokens = torch.randint(4, SIZE, (1, 1500))
+    output = model(tokens, torch.ones_like(tokens, dtype=torch.bool), tokens)
+    assert bool(output.logits.isfinite().all())
+
+
+@EACH
+@torch.no_grad()
+def test_the_cache_does_not_grow_with_the_text(encoder: dict[str, Any], decoder: dict[str, Any]) -> None:
+    model = built(encoder, decoder)
+    tokens, keep = pad([[5, 6, 2]])
+    _, state = model.decoder.step(torch.ones(1, 40, dtype=torch.int64), model.decoder.start(model.encode(tokens, keep)))
+    reach = [2, 2] if decoder["kind"] == "convolutional" else [2, 4]
+    assert [tuple(past.shape) for past in state.cache] == [
+        (1, each, 8 if decoder["kind"] == "convolutional" else 4) for each in reach
+    ]
+
+
+def test_memory_is_measured() -> None:
+    for encoder, decoder in (*FAMILIES, ({"layers": 1, "heads": 2, "experts": {"count": 4}}, CONVOLUTIONAL)):
+        footprint = measure(built(encoder, decoder), 64, training=True)
+        assert evaluate(footprint.training, 64) > evaluate(footprint.training, 32) > 0
+
+
+@torch.no_grad()
+def test_attention_is_given_where_there_is_one() -> None:
+    (tokens, keep), inputs = pad([[5, 6, 7, 2], [8, 2]]), torch.randint(4, SIZE, (2, 5))
+    for encoder, decoder in FAMILIES:
+        model = built(encoder, decoder)
+        memory = model.encode(tokens, keep)
+        output, _ = model.decoder.step(inputs, model.decoder.start(memory, attention=True))
+        if decoder is BYTENET:
+            assert output.attention is None
+            with pytest.raises(ConfigError, match="no attention over the source"):
+                search(model.decoder, memory, SearchConfig(coverage_penalty=0.5))
+            continue
+        assert output.attention is not None
+        torch.testing.assert_close(output.attention.sum(2), torch.ones(2, 5))
+        assert not output.attention[1, :, 2:].any()
+        plain, _ = model.decoder.step(inputs, model.decoder.start(memory))
+        assert plain.attention is None
+        torch.testing.assert_close(plain.hidden, output.hidden)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"decoder": {**ATTENDS, "cross_attention": None}}, "decoder: neither stacked nor cross_attention"),
+        ({"decoder": {**CONVOLUTIONAL, "heads": 3}}, "decoder: 3 heads do not divide a width of 8"),
+        ({"decoder": {**ATTENDS, "cross_attention": {"combine": "concatenate", "value_width": 3}}}, "needs as many"),
+        ({"encoder": {**BYTENET, "dilations": []}}, "at least 1 item"),
+        ({"encoder": {**BYTENET, "dilations": [0]}}, "greater than or equal to 1"),
+        ({"encoder": {**CONVOLUTIONAL, "kernel": 0}}, "greater than or equal to 1"),
+        ({"encoder": {"heads": 2, "experts": {"count": 2, "active": 3}}}, "encoder: experts.active = 3 is more than"),
+        ({"encoder": {"kind": "mean", "layers": 2}}, "Extra inputs"),
+        ({"decoder": {"kind": "mean"}}, "does not match any"),
+        ({"encoder": CONVOLUTIONAL, "positions": {"kind": "rotary"}}, "which a convolutional encoder does not have"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_early(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        ModelConfig.model_validate({"preset": None, "width": 8, **given})
+
+
+def test_defaults_are_models() -> None:
+    for kind in ("convolutional", "bytenet"):
+        given = {"encoder": {"kind": kind}, "decoder": {"kind": kind}}
+        config = ModelConfig.model_validate(given)
+        assert config.width == 256
+        with torch.device("meta"):
+            build_model(config, SIZE, SIZE)
+        assert ModelConfig.model_validate(config.model_dump(mode="json")) == config
