@@ -72,9 +72,10 @@ class Probe:
     def steps(self, length: int) -> Tensor:
         """(length − 1,): the distance of each position to the next one."""
         if self.encoding is not None:
-            return torch.linalg.vector_norm(self.vectors(length).diff(dim=0), dim=1)
+            moved = self.vectors(length).diff(dim=0)
+            return moved.square().sum(1).sqrt()
         seen = [self._seen(place, torch.tensor([place, place + 1])) for place in range(length - 1)]
-        return torch.linalg.vector_norm(torch.stack(seen).flatten(1), dim=1)
+        return torch.stack(seen).flatten(1).square().sum(1).sqrt()
 
     @torch.no_grad()
     def pairs(self, length: int) -> Tensor:
