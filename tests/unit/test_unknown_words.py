@@ -1,0 +1,352 @@
+"""Unknown words in translations: which source word stands for them, by whose attention, and what the settings say."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from torch import Tensor
+
+from dragoman.base.errors import ConfigError, DataError
+from dragoman.checkpoint.folder import LoadedModel, model_parameters, write_model_folder
+from dragoman.checkpoint.meta import Meta
+from dragoman.cli.main import main
+from dragoman.data.batch import pad
+from dragoman.decode.replacement import UnknownWords
+from dragoman.decode.search import SearchConfig
+from dragoman.decode.unknown import read_dictionary
+from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.models.interface import Decoder, Memory, Output, State
+from dragoman.text.special import BOS, EOS, UNK
+from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
+from dragoman.translator import Translator
+
+SOURCES = ["the dog sees the (old) cat .", "a cat sleeps ."] * 2
+TARGETS = ["der Hund sieht die (alte) Katze .", "eine Katze schläft ."] * 2
+TEXTS = ["Xaver sees (Yvonne) .", "the old Zebulon sleeps .", "Quentin"]
+
+
+RECURRENT: dict[str, Any] = {"kind": "recurrent"}
+TRANSFORMER: dict[str, Any] = {"kind": "transformer", "layers": 1, "heads": 2, "feedforward": 16}
+DECODERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "transformer": (TRANSFORMER, {**TRANSFORMER, "layers": 2}),
+    "window": (TRANSFORMER, {**TRANSFORMER, "attention": {"kind": "window", "window": 2}}),
+    "linear": (TRANSFORMER, {**TRANSFORMER, "cross_attention": {"kind": "linear"}}),
+    "hard": (TRANSFORMER, {**TRANSFORMER, "heads": 1, "cross_attention": {"kind": "hard"}}),
+    "bahdanau": (RECURRENT, RECURRENT),
+    "luong": (
+        RECURRENT,
+        {**RECURRENT, "cell": "lstm", "wiring": {"kind": "luong"}, "attention": {"scorer": {"kind": "dot"}}},
+    ),
+    "feeding": (RECURRENT, {**RECURRENT, "layers": 2, "wiring": {"kind": "luong", "input_feeding": True}}),
+    "tutorial": (RECURRENT, {**RECURRENT, "wiring": {"kind": "tutorial"}}),
+    "softplus": (RECURRENT, {**RECURRENT, "attention": {"normaliser": "sum"}}),
+    "convolutional": (RECURRENT, {"kind": "convolutional", "layers": 2}),
+    "bytenet": (RECURRENT, {"kind": "bytenet", "layers": 2, "stacked": False, "cross_attention": {"kind": "soft"}}),
+}
+
+
+class Script:
+    """A decoder that writes given ids, whatever the source, and attends the source position that each step is given."""
+
+    def __init__(self, size: int, written: Sequence[int], attended: Sequence[Sequence[float]] | None) -> None:
+        self.size, self.written, self.attended = size, [*written, EOS], attended
+
+    def start(self, memory: Memory, attention: bool = False) -> State:
+        return State(memory.keep, torch.zeros(len(memory.keep), 1), attention=attention)
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
+        rows, length = tokens.shape
+        steps = range(state.position, state.position + length)
+        nexts = torch.tensor([self.written[min(step, len(self.written) - 1)] for step in steps])
+        hidden = torch.nn.functional.one_hot(nexts, self.size).float().expand(rows, length, self.size) * 9
+        attention = None
+        if state.attention and self.attended is not None:
+            last = len(self.attended) - 1
+            table = torch.tensor([self.attended[min(step, last)] for step in steps])
+            attention = table[:, : state.memory.shape[1]].expand(rows, length, -1)
+        return Output(hidden, lambda states: states, attention), state.after(length, state.cache)
+
+
+def vocabularies(kind: str = "word") -> Tokenizers:
+    settings = {"subword": {"kind": kind, "min_frequency": 1}, "shared": False}
+    return train_tokenizers(TextConfig.model_validate(settings), SOURCES, TARGETS)
+
+
+def replaced(
+    tokenizers: Tokenizers,
+    text: str,
+    written: Sequence[int],
+    attended: Sequence[Sequence[float]] | None,
+    prefix: Sequence[int] = (),
+    kept: tuple[str, ...] = (),
+    **settings: object,
+) -> str:
+    ids = [*tokenizers.source.encode(text), EOS]
+    memory = Memory(torch.zeros(1, len(ids), 2), torch.ones(1, len(ids), dtype=torch.bool))
+    config = SearchConfig.model_validate({"beam": 2, "length_margin": 20, **settings})
+    decoder = Script(tokenizers.target.size, written, attended)
+    ((best, *_),) = UnknownWords(tokenizers).search(decoder, memory, config, [prefix], [text], [kept])
+    return tokenizers.target.decode(best.tokens, best.unknown)
+
+
+def looking(*positions: int, width: int = 8) -> list[list[float]]:
+    return [[float(place == position) for place in range(width)] for position in positions]
+
+
+def test_an_unknown_is_the_source_word_that_its_own_step_attends() -> None:
+    tokenizers = vocabularies()
+    source = "Xaver sees (Yvonne) ."  # ␣Xaver ␣sees ␣( Yvonne ) ␣.
+    assert [tokenizers.source.words(source)[1][place] for place in (0, 3)] == [" Xaver", "Yvonne"]
+    sees, bracket, closing = (tokenizers.target.encode(text)[-1] for text in ("sieht", "(", "(alte)"))
+    written = [UNK, sees, bracket, UNK, closing]
+    text = replaced(tokenizers, source, written, looking(0, 1, 2, 3, 4, 5))
+    assert text == "Xaver sieht (Yvonne)"
+    assert replaced(tokenizers, source, written, looking(3, 1, 2, 0, 4, 5)) == "Yvonne sieht ( Xaver)"
+
+
+def test_the_end_of_the_source_and_less_attended_words_do_not_count() -> None:
+    tokenizers = vocabularies()
+    weights = [[0.1, 0.2, 0.7, 0, 0, 0, 0, 0]]  # the end stands at 2
+    assert replaced(tokenizers, "Xaver Yvonne", [UNK], weights) == "Yvonne"
+
+
+def test_attention_is_summed_over_the_pieces_of_a_word() -> None:
+    tokenizers = vocabularies("wordpiece")
+    places, words = tokenizers.source.words("the tosdocat")
+    assert places.count(1) > 3
+    split = [0.3, *[0.7 / places.count(1)] * places.count(1), 0.0]
+    assert max(split) == split[0]
+    assert words[1] == " tosdocat"
+    assert replaced(tokenizers, "the tosdocat", [UNK], [split]) == "tosdocat"
+
+
+def test_a_dictionary_translates_the_word_and_copies_what_it_lacks(tmp_path: Path) -> None:
+    tokenizers = vocabularies()
+    (tmp_path / "words").write_text("Xaver\tXaverl junior\nYvonne\tIwan\nYvonne\tIgnored\n", encoding="utf-8")
+    setting = {"unknown": {"kind": "dictionary", "path": str(tmp_path / "words")}}
+    found = replaced(tokenizers, "Xaver (Yvonne) Zoe", [UNK, UNK, UNK], looking(0, 2, 4), **setting)
+    assert found == "Xaverl juniorIwan Zoe"
+
+
+def test_forbidden_unknowns_are_never_written() -> None:
+    tokenizers = vocabularies()
+    config = SearchConfig(beam=2, unknown="forbid")
+    memory = Memory(torch.zeros(1, 3, 2), torch.ones(1, 3, dtype=torch.bool))
+    decoder = Script(tokenizers.target.size, [UNK], looking(0))
+    ((best, *_),) = UnknownWords(tokenizers).search(decoder, memory, config, [()], ["Xaver Zoe"], [()])
+    assert UNK not in best.tokens
+    assert best.unknown == ()
+
+
+def test_words_of_a_prefix_stay_as_they_are_whatever_the_setting() -> None:
+    tokenizers = vocabularies()
+    for unknown in (None, "copy", "forbid"):
+        setting = {} if unknown is None else {"unknown": unknown}
+        found = replaced(tokenizers, "Xaver Zoe", [4, 5], looking(0, 1), [UNK, 6], (" Ottokar",), **setting)
+        assert found.startswith("Ottokar")
+    text = replaced(tokenizers, "Xaver Zoe", [UNK, UNK], looking(0, 1), [UNK], (" Ottokar",))
+    assert text == "Ottokar Zoe"
+
+
+def test_without_attention_unknowns_are_forbidden_and_asking_for_them_is_an_error() -> None:
+    tokenizers = vocabularies()
+    assert "Xaver" not in replaced(tokenizers, "Xaver Zoe", [UNK, 5], None)
+    with pytest.raises(ConfigError, match="no attention over the source"):
+        replaced(tokenizers, "Xaver Zoe", [UNK, 5], None, unknown="copy")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("dog\tHund\ncat Katze\n", "line 2"),
+        ("dog\tHund\tWauwau\n", "line 1"),
+        ("dog\t \n", "line 1"),
+        ("\n\n", "empty"),
+        ("d\xff\tHund\n", "line 1.*UTF-8"),
+    ],
+)
+def test_bad_dictionaries_are_named_by_line(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "words").write_bytes(content.encode("latin-1"))
+    with pytest.raises(DataError, match=message):
+        read_dictionary(tmp_path / "words")
+
+
+def random_model(
+    encoder: dict[str, Any], decoder: dict[str, Any], tokenizers: Tokenizers, seed: int, target_scale: float = 1.0
+) -> Seq2Seq:
+    """Large random parameters all over; target_scale: factor of the target's embeddings."""
+    ties = {"tie_embeddings": False, "tie_projection": False}
+    config = ModelConfig.model_validate(
+        {"preset": None, "width": 16, "encoder": encoder, "decoder": decoder, "dropout": 0.0, **ties}
+    )
+    torch.manual_seed(seed)
+    model = build_model(config, tokenizers.source.size, tokenizers.target.size).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                torch.nn.init.normal_(parameter, std=0.5)
+        model.decoder.embedding.tokens.weight *= target_scale
+        model.decoder.projection.weight[UNK] *= 2  # very probable or very improbable
+    return model
+
+
+def random_translator() -> Translator:
+    """Its translations of all TEXTS hold unknowns; a test that uses it says so."""
+    tokenizers = vocabularies()
+    settings = {"preset": None, "width": 16, "encoder": RECURRENT, "decoder": RECURRENT, "dropout": 0.0}
+    config = ModelConfig.model_validate({**settings, "tie_embeddings": False, "tie_projection": False})
+    model = random_model(RECURRENT, RECURRENT, tokenizers, seed=0, target_scale=0.1)
+    folder = {"model": config.model_dump(mode="json"), "search": {"minimum_length": 5, "length_factor": 1.0}}
+    return Translator(LoadedModel(model, tokenizers, Meta(step=0), folder), torch.device("cpu"))
+
+
+class Eager:
+    """A decoder that wants to write UNK after some tokens at some places; otherwise it is the one that it is given."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self.decoder = decoder
+
+    def start(self, memory: Memory, attention: bool = False) -> State:
+        return self.decoder.start(memory, attention)
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
+        places = torch.arange(state.position, state.position + tokens.size(1))
+        wish = 8.0 * ((tokens + 2 * places) % 3 == 0)
+        output, state = self.decoder.step(tokens, state)
+        hidden = torch.cat([output.hidden, wish.unsqueeze(2)], 2)
+
+        def project(hidden: Tensor) -> Tensor:
+            logits = output.project(hidden[..., :-1])
+            chosen = torch.nn.functional.one_hot(torch.tensor(UNK), logits.size(-1))
+            return logits + hidden[..., -1:] * chosen
+
+        return Output(hidden, project, output.attention), state
+
+
+def test_every_hypothesis_of_every_beam_gets_words_of_its_own_source() -> None:
+    translator = random_translator()
+    lists = translator.translate_nbest(TEXTS, beam=6, nbest=6)
+    seen = 0
+    for text, hypotheses in zip(TEXTS, lists, strict=True):
+        words = {word.strip() for word in translator.tokenizers.source.words(text)[1]}
+        for hypothesis in hypotheses:
+            assert len(hypotheses) == 6
+            known = [token for token in hypothesis.tokens if token != "<unk>"]
+            copied = hypothesis.tokens.count("<unk>")
+            seen += copied
+            rest = [word.strip() for word in translator.tokenizers.target.words(hypothesis.text)[1]]
+            assert len(rest) <= len(known) + copied
+            assert sum(word in words for word in rest) >= min(copied, 1)
+    assert seen > 3
+
+
+def test_batches_and_their_order_change_nothing() -> None:
+    translator = random_translator()
+    whole = translator.translate_nbest(TEXTS, beam=4, nbest=4)
+    for batch_size, order in ((1, [0, 1, 2]), (3, [2, 0, 1])):
+        found = translator.translate_nbest([TEXTS[row] for row in order], beam=4, nbest=4, batch_size=batch_size)
+        assert [[each.text for each in found[order.index(row)]] for row in range(3)] == [
+            [each.text for each in hypotheses] for hypotheses in whole
+        ]
+
+
+@pytest.mark.parametrize("name", DECODERS)
+@torch.no_grad()
+def test_words_are_those_that_single_steps_attend_of_every_hypothesis_and_decoder(name: str) -> None:
+    """In a beam, in a batch with padding, against a hypothesis read alone, a token at a time."""
+    tokenizers = vocabularies()
+    ids = tokenizers.source.encode_batch(TEXTS)
+    config = SearchConfig(beam=3, nbest=3, length_factor=1, length_margin=6)
+    shown = []
+    for seed in (3, 4):
+        model = random_model(*DECODERS[name], tokenizers, seed)
+        memory = model.encode(*pad(ids, after=(EOS,)))
+        found = UnknownWords(tokenizers).search(Eager(model.decoder), memory, config, [()] * 3, TEXTS, [()] * 3)
+        for text, source, hypotheses in zip(TEXTS, ids, found, strict=True):
+            words = tokenizers.source.words(text)[1]
+            alone = model.encode(*pad([source], after=(EOS,)))
+            for hypothesis in hypotheses:
+                attended = attended_places(model, alone, hypothesis.tokens)
+                assert hypothesis.unknown == tuple(words[place] for place in attended)
+                shown.append(set(hypothesis.unknown))
+    assert len(set().union(*shown)) > 3
+    assert max(map(len, shown)) > 1
+
+
+def attended_places(model: Seq2Seq, memory: Memory, tokens: Sequence[int]) -> list[int]:
+    """Where a hypothesis looks most, its source's end apart, when each of its UNKs follows."""
+    state, token, places = model.decoder.start(memory, attention=True), BOS, []
+    for following in tokens:
+        output, state = model.decoder.step(torch.tensor([[token]]), state)
+        assert output.attention is not None
+        if following == UNK:
+            places.append(int(output.attention[0, 0, :-1].argmax()))
+        token = following
+    return places
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_the_attention_of_a_step_is_what_its_prediction_reads(name: str) -> None:
+    """Hard attention in one layer: only positions looked at so far have a gradient, and that of the step itself has."""
+    encoder, decoder = DECODERS[name]
+    where = "attention" if decoder["kind"] == "recurrent" else "cross_attention"
+    hard = {**decoder, where: {**decoder.get(where, {}), "kind": "hard"}, "layers": 1, "heads": 1}
+    tokenizers = vocabularies()
+    model = random_model(encoder, {**hard, "bridge": "none"} if where == "attention" else hard, tokenizers, seed=2)
+    text = "the dog sees a cat (old)"
+    with torch.no_grad():
+        encoded = model.encode(*pad([tokenizers.source.encode(text)], after=(EOS,)))
+    states = encoded.states.clone().requires_grad_()
+    tokens = torch.tensor([[BOS, 7, 5, 9, 6, 8, 5, 4]])
+    output, _ = model.decoder.step(tokens, model.decoder.start(Memory(states, encoded.keep, encoded.final), True))
+    assert output.attention is not None
+    looked: list[int] = []
+    for step in range(tokens.size(1)):
+        looked.append(int(output.attention[0, step].argmax()))
+        (gradient,) = torch.autograd.grad(output.logits[0, step].square().sum(), states, retain_graph=True)
+        reading = set(gradient[0].abs().sum(1).nonzero().flatten().tolist())
+        assert looked[-1] in reading
+        assert reading <= set(looked)
+    assert len(set(looked)) > 1
+
+
+def test_prefixes_with_unknown_words_stay_in_the_translation_and_of_blank_lines() -> None:
+    translator = random_translator()
+    out = translator.translate(["Xaver sees", ""], prefixes=["der Ottokar", "der Ottokar"])
+    assert out[0].startswith("der Ottokar")
+    assert out[1] == "der Ottokar"
+
+
+def test_a_vocabulary_without_unknowns_forbids_them_whatever_the_setting() -> None:
+    tokenizers = train_tokenizers(TextConfig.model_validate({"subword": {"size": 270}}), SOURCES, TARGETS)
+    decoder = Script(tokenizers.target.size, [UNK], looking(0))
+    memory = Memory(torch.zeros(1, 3, 2), torch.ones(1, 3, dtype=torch.bool))
+    config = SearchConfig(beam=1, unknown="copy")
+    ((best,),) = UnknownWords(tokenizers).search(decoder, memory, config, [()], ["Xaver Zoe"], [()])
+    assert UNK not in best.tokens
+
+
+def test_from_the_command_line(tmp_path: Path) -> None:
+    translator = random_translator()
+    folder = tmp_path / "model"
+    content = yaml.safe_dump(translator.config)
+    write_model_folder(folder, model_parameters(translator.model), content, translator.tokenizers, Meta(step=1))
+    (tmp_path / "in").write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+    (tmp_path / "words").write_text("\n".join(f"{word}\tNAME" for word in ("Xaver", "Yvonne", "Zebulon", "Quentin")))
+
+    def lines(*options: str) -> list[str]:
+        arguments = ["translate", str(folder), "-i", str(tmp_path / "in"), "-o", str(tmp_path / "out"), *options]
+        assert main(arguments) == 0
+        return (tmp_path / "out").read_text(encoding="utf-8").splitlines()
+
+    assert lines() == lines("--unknown", "copy") == translator.translate(TEXTS)
+    assert lines("--unknown", "forbid") == translator.translate(TEXTS, unknown="forbid") != lines()
+    named = lines("--unknown", str(tmp_path / "words"))
+    assert named == translator.translate(TEXTS, unknown=str(tmp_path / "words"))
+    assert [line.count("NAME") for line in named] == [
+        sum(line.count(word) for word in ("Xaver", "Yvonne", "Zebulon", "Quentin")) for line in lines()
+    ]
+    assert main(["translate", str(folder), "-i", str(tmp_path / "in"), "--unknown", str(tmp_path / "nowhere")]) != 0
