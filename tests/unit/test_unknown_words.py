@@ -1,6 +1,7 @@
 """Unknown words in translations: which source word stands for them, by whose attention, and what the settings say."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,18 @@ def test_without_attention_unknowns_are_forbidden_and_asking_for_them_is_an_erro
     assert "Xaver" not in replaced(tokenizers, "Xaver Zoe", [UNK, 5], None)
     with pytest.raises(ConfigError, match="no attention over the source"):
         replaced(tokenizers, "Xaver Zoe", [UNK, 5], None, unknown="copy")
+
+
+@pytest.mark.parametrize("decoder", [{"kind": "recurrent", "attention": None}, {"kind": "bytenet"}])
+def test_real_decoders_without_attention(decoder: dict[str, Any]) -> None:
+    tokenizers = vocabularies()
+    model = random_model(RECURRENT, decoder, tokenizers, seed=1)
+    memory = model.encode(*pad(tokenizers.source.encode_batch(TEXTS), after=(EOS,)))
+    for unknown, allowed in ((None, True), ("forbid", True), ("copy", False)):
+        config = SearchConfig.model_validate({"beam": 2, "length_margin": 2, "unknown": unknown})
+        with nullcontext() if allowed else pytest.raises(ConfigError, match="no attention over the source"):
+            found = UnknownWords(tokenizers).search(Eager(model.decoder), memory, config, [()] * 3, TEXTS, [()] * 3)
+            assert not any(UNK in best.tokens for best, *_ in found)
 
 
 @pytest.mark.parametrize(
@@ -320,13 +333,33 @@ def test_prefixes_with_unknown_words_stay_in_the_translation_and_of_blank_lines(
     assert out[1] == "der Ottokar"
 
 
-def test_a_vocabulary_without_unknowns_forbids_them_whatever_the_setting() -> None:
-    tokenizers = train_tokenizers(TextConfig.model_validate({"subword": {"size": 270}}), SOURCES, TARGETS)
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_vocabulary_without_unknowns_forbids_them_and_says_once_that_a_setting_changes_nothing(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = {"subword": {"kind": kind, "size": 300}}
+    tokenizers = train_tokenizers(TextConfig.model_validate(settings), SOURCES, TARGETS)
+    decoder, searching = Script(tokenizers.target.size, [UNK], looking(0)), UnknownWords(tokenizers)
+    memory = Memory(torch.zeros(1, 3, 2), torch.ones(1, 3, dtype=torch.bool))
+    for unknown, told in ((None, 0), ("forbid", 0), ("copy", 1), ("copy", 0)):
+        config = SearchConfig.model_validate({"beam": 1, "unknown": unknown})
+        ((best,),) = searching.search(decoder, memory, config, [()], ["Xaver Zoe"], [()])
+        assert UNK not in best.tokens
+        assert capsys.readouterr().err.count("changes nothing: this model's vocabulary can write any text") == told
+    missing = SearchConfig.model_validate({"unknown": {"kind": "dictionary", "path": str(tmp_path / "none")}})
+    with pytest.raises(DataError, match="There is no file"):
+        searching.search(decoder, memory, missing, [()], ["Xaver Zoe"], [()])
+
+
+def test_a_source_of_vectors_has_no_words_to_show(capsys: pytest.CaptureFixture[str]) -> None:
+    text = {"subword": {"kind": "word", "min_frequency": 1}, "vectors": {"width": 2}}
+    tokenizers = train_tokenizers(TextConfig.model_validate(text), SOURCES, TARGETS)
     decoder = Script(tokenizers.target.size, [UNK], looking(0))
     memory = Memory(torch.zeros(1, 3, 2), torch.ones(1, 3, dtype=torch.bool))
-    config = SearchConfig(beam=1, unknown="copy")
-    ((best,),) = UnknownWords(tokenizers).search(decoder, memory, config, [()], ["Xaver Zoe"], [()])
+    config = SearchConfig.model_validate({"beam": 1, "unknown": "copy"})
+    ((best,),) = UnknownWords(tokenizers).search(decoder, memory, config, [()], ["[[1, 2], [3, 4]]"], [()])
     assert UNK not in best.tokens
+    assert "a source of vectors has no words" in capsys.readouterr().err
 
 
 def test_from_the_command_line(tmp_path: Path) -> None:

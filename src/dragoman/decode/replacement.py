@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from dragoman.base.errors import ConfigError
+from dragoman.base.log import warn
 from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.decode.unknown import Translate, UnknownConfig
 from dragoman.models.interface import Decoder, Memory, tree_map
@@ -68,23 +69,31 @@ class UnknownWords:
 
     def _reader(self, decoder: Decoder, memory: Memory, config: UnknownConfig | None) -> Translate | None:
         """How unknowns are translated; None where there shall be none."""
-        if self._tokenizers.target.lossless or self._tokenizers.reads_vectors:
+        if config is not None and config not in self._readers:
+            self._readers[config] = config.reader()
+            if self._readers[config] is not None and (reason := self._without_words()) is not None:
+                warn(f"search.unknown={config.kind} changes nothing: {reason}")
+        chosen = str if config is None else self._readers[config]
+        if chosen is None or self._without_words() is not None:
             return None
-        if config is not None:
-            if config not in self._readers:
-                self._readers[config] = config.reader()
-            if self._readers[config] is None:
-                return None
         if self._attends is None and len(memory.keep):
             self._attends = _attention(decoder, memory, [0], [(UNK,)]) is not None
-        if config is None:
-            return str if self._attends else None
         if self._attends is False:
+            if config is None:
+                return None
             raise ConfigError(
                 f"search.unknown={config.kind} asks which source word an unknown attends, but this model's decoder has "
                 "no attention over the source: set search.unknown=forbid (dragoman translate --unknown forbid)"
             )
-        return self._readers[config]
+        return chosen
+
+    def _without_words(self) -> str | None:
+        """Why no unknown can be replaced, or None."""
+        if self._tokenizers.target.lossless:
+            return "this model's vocabulary can write any text, so nothing is unknown"
+        if self._tokenizers.reads_vectors:
+            return "a source of vectors has no words that could stand for an unknown"
+        return None
 
     def _attended(self, text: str, weights: Tensor) -> list[str]:
         """The word of `text` that each of the (n, S) rows attends most, with its blank."""
