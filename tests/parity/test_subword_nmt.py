@@ -11,6 +11,8 @@ from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
 from dragoman.data.readers import open_lines
+from dragoman.grammar.corpus import generate
+from dragoman.text.special import UNK
 from dragoman.text.subword_nmt import OLDEST, USUAL, Codes, SubwordNMTConfig, SubwordNMTTokenizer, read_codes
 
 
@@ -18,9 +20,12 @@ def corpus() -> tuple[list[str], list[str]]:
     """Lines to learn from and lines to split: German of Multi30k where it is there, else of the grammar."""
     root = os.environ.get("DRAGOMAN_DATA")
     if root is not None and (Path(root) / "multi30k").is_dir():
-        lines = [list(open_lines(Path(root) / "multi30k" / f"{name}.de.gz")) for name in ("train", "val")]
-        return lines[0][:4000], lines[1]
-    pytest.skip("DRAGOMAN_DATA, the folder of the corpora, is not set")
+        train, val, test = (
+            list(open_lines(Path(root) / "multi30k" / f"{name}.de.gz")) for name in ("train", "val", "test_2016_flickr")
+        )
+        return train[:4000], [*val, *test]
+    generated = generate(train=3000, valid=600, test=0)
+    return [pair.de for pair in generated.train], [pair.de for pair in generated.valid]
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +53,48 @@ def test_codes_of_the_program_split_real_text_as_the_program_does(
     expected = theirs(codes.read_text(encoding="utf-8"), lines[1])
     found = [" ".join(tokenizer.pieces(ids)) for ids in tokenizer.encode_batch(lines[1])]
     assert found == expected
-    assert sum("@@" in line for line in found) > 500
+    assert sum("@@" in line for line in found) > len(found) / 2
     assert [tokenizer.decode(ids) for ids in tokenizer.encode_batch(lines[1])] == lines[1]
+
+
+def test_characters_that_were_never_seen_are_unknown_and_change_nothing_around_them(
+    lines: tuple[list[str], list[str]], codes: Path
+) -> None:
+    tokenizer = SubwordNMTConfig(codes=codes).learn(lines[0])
+    program = BPE(io.StringIO(codes.read_text(encoding="utf-8")))
+    strange = [
+        f"{line[:place]}{letter}{line[place:]}"
+        for place, (line, letter) in enumerate(zip(lines[1], "Ω漢🐕†ŋ" * 20, strict=False), start=1)
+    ]
+    known = {letter for line in lines[0] for letter in line}
+    found = tokenizer.encode_batch(strange)
+    for text, ids in zip(strange, found, strict=True):
+        expected = program.process_line(text).split(" ")
+        shown = [
+            "<unk>" if (bare := piece.removesuffix("@@")) not in known and len(bare) == 1 else piece
+            for piece in expected
+        ]
+        assert tokenizer.pieces(ids) == shown
+        assert "<unk>" in shown
+    assert tokenizer.decode(found[0], [tokenizer.words(strange[0])[1][found[0].index(UNK)]]) == strange[0]
+
+
+HEADERS = {"usual": "#version: 0.2\n", "oldest": "", "oldest named": "#version: 0.1\n"}
+
+
+@pytest.mark.parametrize("header", HEADERS)
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_codes_as_they_are_published(tmp_path: Path, header: str, ending: str) -> None:
+    """With and without a version, and with a line ending that a foreign editor left; each has its own end of word."""
+    merges = "e n</w>|e r</w>|c h|i e</w>|d er</w>|u n|un d</w>" if header == "usual" else "e n|n </w>|en </w>|c h|d e"
+    (tmp_path / "codes").write_bytes(
+        ((HEADERS[header] + merges.replace("|", "\n")).replace("\n", ending) + ending).encode()
+    )
+    tokenizer = SubwordNMTConfig(codes=tmp_path / "codes").learn(["der und die Hunde rennen machen"])
+    text = "und der machen die Hunde den en n"
+    assert [" ".join(tokenizer.pieces(tokenizer.encode(text)))] == theirs(
+        (tmp_path / "codes").read_text(encoding="utf-8"), [text]
+    )
 
 
 def test_merges_learned_here_split_text_as_the_program_does(lines: tuple[list[str], list[str]]) -> None:
@@ -67,7 +112,7 @@ def test_merges_learned_here_are_those_of_the_program_where_pairs_are_not_equall
     found = SubwordNMTConfig(merges=500).learn(lines[0])._codes.merges
     expected = read_codes(codes).merges
     assert found[:20] == expected[:20]
-    assert len(set(found) & set(expected)) > 490
+    assert len(set(found) & set(expected)) > 470  # in the grammar many pairs are equally frequent
 
 
 def test_a_number_of_merges_is_the_programs_option(lines: tuple[list[str], list[str]], codes: Path) -> None:
