@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.decode.best import best
 from dragoman.decode.coverage import penalty
+from dragoman.decode.history import History
 from dragoman.decode.penalties import GNMTPenalty, LengthPenalty
 from dragoman.decode.unknown import UnknownConfig
 from dragoman.models.interface import Decoder, Memory, Output
@@ -95,19 +96,29 @@ class Hypothesis:
     unknown: tuple[str, ...] = ()
 
 
+class _End(NamedTuple):
+    """A hypothesis whose tokens are still links: where it ends in the history, after so many tokens."""
+
+    log_probability: float
+    score: float
+    finished: bool
+    tokens: int
+    number: int
+
+
 @dataclass
 class _Found:
     """What the search has found for one sentence, best first; among equal scores the first found stays first."""
 
     wanted: int
-    hypotheses: list[Hypothesis] = field(default_factory=list)
+    ends: list[_End] = field(default_factory=list)
 
-    def add(self, hypothesis: Hypothesis) -> None:
-        self.hypotheses = sorted([*self.hypotheses, hypothesis], key=lambda each: -each.score)[: self.wanted]
+    def add(self, end: _End) -> None:
+        self.ends = sorted([*self.ends, end], key=lambda each: -each.score)[: self.wanted]
 
     def threshold(self) -> float:
         """A later hypothesis enters the list only with a score above this one."""
-        return self.hypotheses[-1].score if len(self.hypotheses) == self.wanted else -np.inf
+        return self.ends[-1].score if len(self.ends) == self.wanted else -np.inf
 
 
 @torch.no_grad()
@@ -169,7 +180,8 @@ def search(
     tokens = torch.full((count, 1), BOS, dtype=torch.int64, device=device)
     # (B, width) summed log-probabilities, −inf for an empty place
     totals = torch.zeros(count, 1, dtype=torch.float32, device=device)
-    history = torch.empty(count, 0, dtype=torch.int64, device=device)  # (R, tokens so far)
+    history = History()
+    numbers = torch.arange(count, device=device)  # (R,) in the history
     # (R, S) attention received so far; 1 at padding, which is thereby never found uncovered
     coverage = (~memory.keep).float() if cover else None
     length = 0
@@ -198,9 +210,10 @@ def search(
         where, ranks = np.nonzero(host[:, :-1] > -np.inf)
         if len(where):
             rows = (offsets + parents)[torch.from_numpy(where).to(device), torch.from_numpy(ranks).to(device)]
-            ended = _hypotheses(history[rows], host[where, ranks].tolist(), _part(coverage, rows), True, config)
-            for sentence, hypothesis in zip(where, ended, strict=True):
-                found[alive[sentence]].add(hypothesis)
+            sums = host[where, ranks].tolist()
+            ended = _ends(length - 1, numbers[rows], sums, _part(coverage, rows), True, config)
+            for sentence, end in zip(where, ended, strict=True):
+                found[alive[sentence]].add(end)
 
         # Who leaves.
         best_live = host[:, -1].astype(np.float64)
@@ -209,18 +222,21 @@ def search(
         full = (limits[alive] == length) & ~dead
         leaves = dead | full | (best_live / ceilings[alive] <= thresholds)
         rows = offsets + parents.gather(1, order)
-        following = torch.cat([history[rows.flatten()], chosen.gather(1, order).view(-1, 1)], 1)
+        following = chosen.gather(1, order)
+        before_numbers, numbers = numbers, torch.arange(following.numel(), device=device)
+        history.extend(before_numbers[rows.flatten()], following.flatten())
         for sentence in np.nonzero(full)[0]:
             part = slice(int(sentence) * width, (int(sentence) + 1) * width)
             seen = _part(coverage, rows[sentence])
-            _add_unfinished(found[alive[sentence]], following[part], live[sentence], seen, config)
+            _add_unfinished(found[alive[sentence]], length, numbers[part], live[sentence], seen, config)
         for sentence in np.nonzero(dead)[0]:
-            if not found[alive[sentence]].hypotheses:  # no token may follow any live hypothesis
+            if not (ends_here := found[alive[sentence]]).ends:  # no token may follow any live hypothesis
                 part = slice(int(sentence) * width_before, (int(sentence) + 1) * width_before)
-                _add_unfinished(found[alive[sentence]], history[part], totals[sentence], _part(before, part), config)
+                seen, last = _part(before, part), before_numbers[part]
+                _add_unfinished(ends_here, length - 1, last, totals[sentence], seen, config)
         stays = np.nonzero(~leaves)[0]
         if not len(stays):
-            return [each.hypotheses for each in found]
+            return _traced(found, history)
 
         # Expansion, reordering and pruning in one row-take; a greedy step that loses no sentence needs none.
         if width_before > 1 or width > 1 or len(stays) < len(alive):
@@ -228,9 +244,10 @@ def search(
             state = state.reorder(rows[kept].flatten(), width)
             coverage = _part(coverage, rows[kept].flatten())
             live = live[kept]
-            following = following.view(-1, width, length)[kept].flatten(0, 1)
+            following = following[kept]
+            numbers = numbers.view(-1, width)[kept].flatten()
             alive = alive[stays]
-        totals, history, tokens = live, following, following[:, -1:]
+        totals, tokens = live, following.view(-1, 1)
 
 
 def _prefix_table(prefixes: Sequence[Sequence[int]] | None, count: int) -> np.ndarray:
@@ -294,26 +311,33 @@ def _part(coverage: Tensor | None, rows: Tensor | slice) -> Tensor | None:
     return None if coverage is None else coverage[rows]
 
 
-def _hypotheses(
-    sequences: Tensor, totals: Sequence[float], coverage: Tensor | None, finished: bool, config: SearchConfig
-) -> list[Hypothesis]:
-    """One a row of sequences (R, length), without their EOS; coverage: (R, S), None where it does not count."""
-    divisor = config.length_penalty.divisor(sequences.shape[1] + finished)
+def _ends(
+    tokens: int, numbers: Tensor, totals: Sequence[float], coverage: Tensor | None, finished: bool, config: SearchConfig
+) -> list[_End]:
+    """One a hypothesis of `numbers` (R,), all of so many tokens; coverage: (R, S), None where it does not count."""
+    divisor = config.length_penalty.divisor(tokens + finished)
     penalties = [0.0] * len(totals) if coverage is None else (config.coverage_penalty * penalty(coverage)).tolist()
     return [
-        Hypothesis(tuple(sequence), total, total / divisor + minus, finished)
-        for sequence, total, minus in zip(sequences.tolist(), totals, penalties, strict=True)
+        _End(total, total / divisor + minus, finished, tokens, number)
+        for number, total, minus in zip(numbers.tolist(), totals, penalties, strict=True)
     ]
 
 
 def _add_unfinished(
-    found: _Found, sequences: Tensor, totals: Tensor, coverage: Tensor | None, config: SearchConfig
+    found: _Found, tokens: int, numbers: Tensor, totals: Tensor, coverage: Tensor | None, config: SearchConfig
 ) -> None:
-    """Fill the list up with the live hypotheses; sequences: (width, length), totals: (width,), coverage: (width, S)."""
+    """Fill the list up with live hypotheses of so many tokens; numbers and totals: (width,), coverage: (width, S)."""
     rest = [
-        hypothesis
-        for hypothesis in _hypotheses(sequences, totals.tolist(), coverage, False, config)
-        if hypothesis.log_probability > -np.inf
+        end for end in _ends(tokens, numbers, totals.tolist(), coverage, False, config) if end.log_probability > -np.inf
     ]
     rest.sort(key=lambda each: -each.score)
-    found.hypotheses.extend(rest[: found.wanted - len(found.hypotheses)])
+    found.ends.extend(rest[: found.wanted - len(found.ends)])
+
+
+def _traced(found: Sequence[_Found], history: History) -> list[list[Hypothesis]]:
+    """The hypotheses of each sentence with their tokens."""
+    sequences = iter(history.sequences([(end.tokens, end.number) for each in found for end in each.ends]))
+    return [
+        [Hypothesis(next(sequences), end.log_probability, end.score, end.finished) for end in each.ends]
+        for each in found
+    ]
