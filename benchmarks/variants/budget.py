@@ -1,0 +1,84 @@
+"""What every run gets: the corpus, the passes over it, the schedule; and the whole of a run's settings."""
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dragoman.data.readers import open_lines
+from dragoman.grammar.corpus import generate
+
+VALID, TEST = 100, 500
+"""Sentences of the embedded corpus."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """pairs: of the embedded corpus, None for Multi30k; pieces: of subword vocabularies; tokens: of a batch."""
+
+    pairs: int | None
+    epochs: int
+    pieces: int
+    tokens: int
+    peak: float
+    seed: int = 1
+    precision: str = "float32"
+
+
+EMBEDDED = Budget(pairs=8000, epochs=6, pieces=1000, tokens=1024, peak=4e-3)
+MULTI30K = Budget(pairs=None, epochs=6, pieces=6000, tokens=2048, peak=3e-3)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """data: the settings of a run's data; test: the two sides of the test set."""
+
+    data: dict[str, Any]
+    test: tuple[list[str], list[str]]
+
+
+def corpus(budget: Budget, out: Path) -> Corpus:
+    """The files of the corpus, the embedded one written to `out`; English to German."""
+    if budget.pairs is None:
+        folder = Path(os.environ["DRAGOMAN_DATA"]) / "multi30k"
+        paths = {part: [str(folder / f"{part}.{side}.gz") for side in ("en", "de")] for part in ("train", "val")}
+        sources, targets = (list(open_lines(folder / f"test_2016_flickr.{side}.gz")) for side in ("en", "de"))
+    else:
+        made = generate(seed=1, train=budget.pairs, valid=VALID, test=TEST)
+        paths = {part: [str(out / f"{part}.{side}") for side in ("en", "de")] for part in ("train", "val")}
+        for sentences, files in ((made.train, paths["train"]), (made.valid, paths["val"])):
+            for side, path in zip(("en", "de"), files, strict=True):
+                Path(path).write_text("".join(getattr(each, side) + "\n" for each in sentences), "utf-8")
+        sources, targets = [each.en for each in made.test], [each.de for each in made.test]
+    train, valid = ({"source": source, "target": target} for source, target in (paths["train"], paths["val"]))
+    return Corpus({"train": train, "valid": valid, "batch": {"tokens": budget.tokens}}, (sources, targets))
+
+
+def recipe(settings: dict[str, Any], budget: Budget, data: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The whole of a run's settings."""
+    whole: dict[str, Any] = json.loads(json.dumps(settings))
+    subword = whole.setdefault("text", {}).setdefault("subword", {})
+    if subword.get("kind", "bpe") in ("bpe", "wordpiece", "unigram"):
+        subword["size"] = budget.pieces
+    train = {
+        "seed": budget.seed,
+        "max_epochs": budget.epochs,
+        "patience": None,
+        "validate_every": 10**6,
+        "checkpoint_every": 10**6,
+        "log_every": 100,
+        "metric": "loss",
+        "average": {"count": 0},
+        "schedule": {"kind": "cosine", "peak": budget.peak, "warmup": 0.1},
+        "precision": budget.precision,
+        "threads": 1,
+        "device": "cpu",
+        **whole.get("train", {}),
+    }
+    return {**whole, "train": train, "data": data, "out": str(folder)}
+
+
+def as_text(budget: Budget) -> str:
+    """For the results, so that runs under different budgets are never compared."""
+    return json.dumps(asdict(budget), sort_keys=True)

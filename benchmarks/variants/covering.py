@@ -1,0 +1,170 @@
+"""Covering designs with constraints: few runs in which every pair of levels of two factors occurs that can occur."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import combinations, product
+from random import Random
+
+from factors import NEEDED, Levels, build, refusal
+
+Level = tuple[str, str]
+"""A factor and its level."""
+Pair = frozenset[Level]
+TRIALS = 60
+"""Draws of other levels before a pair that goes with no pair of families as they are is refused."""
+CANDIDATES = 12
+
+
+@dataclass
+class Design:
+    """runs: levels asked for; refused: pairs that no run can hold, with what the plainest run with them was told."""
+
+    runs: list[Levels] = field(default_factory=list)
+    refused: dict[Pair, str] = field(default_factory=dict)
+
+
+def pairs_of(levels: Levels, known: dict[str, list[str]]) -> set[Pair]:
+    """The pairs of known levels that are in one run."""
+    there = [(factor, level) for factor, level in levels.items() if level in known.get(factor, ())]
+    return {frozenset(pair) for pair in combinations(there, 2)}
+
+
+def cover(known: dict[str, list[str]], seed: int = 1) -> Design:
+    """A design for all pairs of the levels of two factors.
+
+    First a run is looked for that holds each pair: with the levels of the centre beside it, under each pair of
+    families, then with others drawn at random. What is found for no pair is refused. Then runs are made greedily
+    (Cohen et al. 1997, "The AETG system", section 3): a pair that is left over is taken, and factor by factor the
+    level that brings most new pairs beside those chosen before, without any refused pair; of several such
+    candidates the best one that the settings accept. Last, runs that bring nothing alone are dropped.
+    """
+    maker = _Maker(known, Random(seed))
+    design = Design(refused=maker.refused)
+    left = set(maker.holders)
+    while left:
+        seed_pair = maker.random.choice(sorted(left, key=sorted))
+        made = [maker.candidate(seed_pair, left) for _ in range(CANDIDATES)]
+        for levels in sorted(made, key=lambda levels: -len(pairs_of(build(levels)[1], known) & left)):
+            held = pairs_of(build(levels)[1], known)
+            if seed_pair in held and maker.refusal(levels) is None:
+                break
+        else:
+            levels = maker.grown(maker.holders[seed_pair], left)
+            held = pairs_of(build(levels)[1], known)
+        design.runs.append(levels)
+        left -= held
+    design.runs = _without_idle(design.runs, known)
+    return design
+
+
+class _Maker:
+    """Finds runs that hold pairs.
+
+    holders: an accepted run for each possible pair; hosts: the pairs of families under which each level exists.
+    """
+
+    def __init__(self, known: dict[str, list[str]], random: Random) -> None:
+        self.known, self.random = known, random
+        self._told: dict[str, str | None] = {}
+        sides = product(known.get("encoder", ["transformer"]), known.get("decoder", ["transformer"]))
+        self.hosts = {
+            side: set(build(dict(zip(("encoder", "decoder"), side, strict=True)))[1]) | set(NEEDED) for side in sides
+        }
+        self.holders: dict[Pair, Levels] = {}
+        self.refused: dict[Pair, str] = {}
+        everything = [(factor, level) for factor, levels in known.items() for level in levels]
+        for one, other in combinations(everything, 2):
+            pair = frozenset((one, other))
+            if one[0] != other[0] and pair not in self.holders:
+                self._look_for(pair)
+
+    def refusal(self, levels: Levels) -> str | None:
+        settings = build(levels)[0]
+        key = json.dumps(settings, sort_keys=True)
+        if key not in self._told:
+            self._told[key] = refusal(settings)
+        return self._told[key]
+
+    def candidate(self, pair: Pair, left: set[Pair]) -> Levels:
+        """Levels chosen one after another, each for the most pairs that are left."""
+        holder = self.holders[pair]
+        held = build(holder)[1]
+        hosts = [host for host, inside in self.hosts.items() if self._may_host(host, inside, pair)]
+        host = self.random.choice(hosts) if hosts else (held.get("encoder", ""), held.get("decoder", ""))
+        fixed = {side: level for side, level in zip(("encoder", "decoder"), host, strict=True) if side in self.known}
+        levels: Levels = {**fixed, **dict(pair)}
+        inside = self.hosts.get(host, set())
+        order = [factor for factor in self.known if factor in inside and factor not in levels]
+        self.random.shuffle(order)
+        for factor in order:
+            options = []
+            for level in self.known[factor]:
+                brought = {frozenset(((factor, level), other)) for other in levels.items()}
+                if not brought & self.refused.keys():
+                    options.append((len(brought & left), self.random.random(), level))
+            if options:
+                levels[factor] = max(options)[2]
+        return levels
+
+    def grown(self, levels: Levels, left: set[Pair]) -> Levels:
+        """An accepted run with further levels, each kept only if the run is still accepted and loses no pair."""
+        kept = pairs_of(build(levels)[1], self.known) & left
+        for factor in self.random.sample(list(self.known), len(self.known)):
+            level = self.random.choice(self.known[factor])
+            more = {**levels, factor: level}
+            held = pairs_of(build(more)[1], self.known) & left
+            if factor not in levels and held > kept and self.refusal(more) is None:
+                levels, kept = more, held
+        return levels
+
+    def _may_host(self, host: tuple[str, str], inside: set[str], pair: Pair) -> bool:
+        here = set(zip(("encoder", "decoder"), host, strict=True))
+        return (
+            {factor for factor, _ in pair} <= inside
+            and all(level in here for level in pair if level[0] in ("encoder", "decoder"))
+            and not any(frozenset((level, side)) in self.refused for level in pair for side in here)
+        )
+
+    def _look_for(self, pair: Pair) -> None:
+        why = None
+        for levels in self._trials(pair):
+            held = pairs_of(build(levels)[1], self.known)
+            if pair not in held:
+                continue
+            told = self.refusal(levels)
+            if told is None:
+                for each in held:
+                    self.holders.setdefault(each, levels)
+                    self.refused.pop(each, None)
+                return
+            why = why or told
+        self.refused[pair] = why or "these never meet in one run"
+
+    def _trials(self, pair: Pair) -> Iterator[Levels]:
+        needed = {key: level for factor, _ in pair for key, level in NEEDED.get(factor, {}).items()}
+        hosts = [host for host, inside in self.hosts.items() if {factor for factor, _ in pair} <= inside]
+        for trial in range(len(hosts) + TRIALS if hosts else 0):
+            host = hosts[trial] if trial < len(hosts) else self.random.choice(hosts)
+            inside = sorted(self.hosts[host])
+            drawn: Levels = {}
+            for factor in self.random.sample(inside, self.random.randint(1, 4)) if trial >= len(hosts) else ():
+                if factor in self.known:
+                    drawn[factor] = self.random.choice(self.known[factor])
+            yield {**drawn, **dict(zip(("encoder", "decoder"), host, strict=True)), **needed, **dict(pair)}
+
+
+def _without_idle(runs: list[Levels], known: dict[str, list[str]]) -> list[Levels]:
+    """Without runs each of whose pairs is in another run too, the poorest first."""
+    held = [pairs_of(build(levels)[1], known) for levels in runs]
+    counts: dict[Pair, int] = {}
+    for pairs in held:
+        for pair in pairs:
+            counts[pair] = counts.get(pair, 0) + 1
+    kept = set(range(len(runs)))
+    for place in sorted(kept, key=lambda place: len(held[place])):
+        if all(counts[pair] > 1 for pair in held[place]):
+            kept.remove(place)
+            for pair in held[place]:
+                counts[pair] -= 1
+    return [runs[place] for place in sorted(kept)]

@@ -1,0 +1,123 @@
+"""Which runs are made: one factor at a time around two centres, all pairs, the full product, a dozen for Multi30k."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from covering import cover
+from factors import NEEDED, SAME, Levels, build, factors
+
+CENTRES: dict[str, Levels] = {"transformer": {}, "recurrent": {"encoder": "recurrent", "decoder": "recurrent"}}
+BOTH_CENTRES = ("scorer", "teacher_forcing")
+"""What is varied around the recurrent centre although it is varied around the Transformer too."""
+DOZEN: tuple[Levels, ...] = (
+    {},
+    {"positions": "rotary"},
+    {"positions": "alibi"},
+    {"positions": "relative"},
+    {"scorer": "additive"},
+    {"normalisation": "rms", "activation": "swiglu"},
+    {"experts": "set"},
+    {"encoder": "recurrent", "decoder": "recurrent"},
+    {"encoder": "recurrent", "decoder": "recurrent", "scorer": "additive"},
+    {"decoder": "recurrent"},
+    {"encoder": "convolutional", "decoder": "convolutional"},
+    {"encoder": "mean"},
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run to make.
+
+    group: the design and centre it belongs to; varied: what it shows, as text; levels: what is asked for; effective:
+    the level of every factor that its settings have.
+    """
+
+    group: str
+    factor: str
+    varied: str
+    levels: Levels
+    effective: Levels
+    settings: dict[str, Any]
+
+
+def plan(group: str, factor: str, varied: str, levels: Levels) -> Plan:
+    """A run with these levels."""
+    settings, effective = build(levels)
+    return Plan(group, factor, varied, levels, effective, settings)
+
+
+def text(levels: Levels) -> str:
+    """Levels in one line."""
+    return ", ".join(f"{factor}={level}" for factor, level in levels.items())
+
+
+def singles(only: set[str]) -> list[Plan]:
+    """The centres, each family of encoder with each of decoder, then one factor after another; `only` these factors."""
+    plans = list(_singles())
+    groups = {each.group for each in plans if each.factor in only}
+    return [
+        each
+        for each in plans
+        if not only or each.factor in only or (each.factor == "centre" and (each.group in groups or not groups))
+    ]
+
+
+def _singles() -> Iterator[Plan]:
+    known = factors()
+    varied: set[str] = {"encoder", "decoder"}
+    for centre, base in CENTRES.items():
+        group = f"around the {centre}"
+        yield plan(group, "centre", centre, base)
+        if centre == "transformer":
+            for encoder, decoder in product(known["encoder"], known["decoder"]):
+                if {encoder, decoder} != {centre} and (encoder, decoder) != ("recurrent", "recurrent"):
+                    yield plan(group, "family", f"{encoder} → {decoder}", {"encoder": encoder, "decoder": decoder})
+        for factor, levels in known.items():
+            start = {**base, **NEEDED.get(factor, {})}
+            usual = build(start)[1].get(factor)
+            if usual is None or (factor in varied and factor not in BOTH_CENTRES):
+                continue
+            varied.add(factor)
+            for level in levels:
+                made = plan(group, factor, level, {**start, factor: level})
+                if level not in (usual, SAME.get(factor)) and made.effective.get(factor) == level:
+                    yield made
+
+
+def paired(only: set[str]) -> dict[str, list[str]]:
+    """The levels whose pairs are wanted; what null stands for is there by its own name."""
+    return {
+        factor: [level for level in levels if not (factor in SAME and level == "null")]
+        for factor, levels in factors().items()
+        if not only or factor in only
+    }
+
+
+def pairs(only: set[str]) -> tuple[list[Plan], dict[str, str]]:
+    """Runs in which all pairs of levels of two factors occur, and the refused pairs with their reason."""
+    design = cover(paired(only))
+    plans = []
+    for levels in design.runs:
+        effective = build(levels)[1]
+        shown = {factor: level for factor, level in effective.items() if levels.get(factor) == level}
+        plans.append(plan("pairs", "", text(shown), levels))
+    refused = {" with ".join(sorted(map("=".join, pair))): why for pair, why in design.refused.items()}
+    return plans, refused
+
+
+def full(only: set[str]) -> Iterator[Plan]:
+    """Every combination of all levels."""
+    known = {factor: levels for factor, levels in factors().items() if not only or factor in only}
+    for combination in product(*known.values()):
+        levels = dict(zip(known, combination, strict=True))
+        made = plan("full product", "", text(levels), levels)
+        if all(made.effective.get(factor) == level for factor, level in levels.items()):
+            yield made
+
+
+def dozen() -> list[Plan]:
+    """The chosen dozen, against the Transformer's centre."""
+    return [plan("Multi30k", "" if levels else "centre", text(levels) or "transformer", levels) for levels in DOZEN]

@@ -1,0 +1,117 @@
+"""What is varied: factors and their levels, read off the settings, and the settings in which given levels hold."""
+
+from typing import Any
+
+from dragoman.base.choices import Choice, assemble, choices
+from dragoman.base.errors import DragomanError
+from dragoman.base.schema import kinds, union_members
+from dragoman.base.settings import parse_settings
+from dragoman.models.build import ModelConfig
+from dragoman.train.config import RunConfig
+
+WIDTH, LAYERS, HEADS, FEEDFORWARD = 96, 2, 4, 192
+"""Sizes of either side, where its family has such a setting."""
+USUAL = {"norm": "pre"}
+"""Levels of the centre that are not the settings' own: post, the paper's, needs more steps than this budget has."""
+FACTORS = (
+    "encoder",
+    "decoder",
+    "attention",
+    "cross_attention",
+    "scorer",
+    "normaliser",
+    "projections",
+    "combine",
+    "tie_keys_and_values",
+    "positions",
+    "positions.join",
+    "norm",
+    "normalisation",
+    "activation",
+    "experts",
+    "residual",
+    "tie_embeddings",
+    "tie_projection",
+    "subword",
+    "teacher_forcing",
+)
+"""Beside these, every choice inside a family other than the Transformer is a factor: `recurrent.cell`, …"""
+NEEDED = {"positions.join": {"positions": "sinusoidal"}, "recurrent.input_feeding": {"recurrent.wiring": "luong"}}
+"""What else is set to vary a factor that the centres do not have."""
+SAME = {"positions": "sinusoidal", "combine": "project"}
+"""What null means at the Transformer's centre."""
+Levels = dict[str, str]
+"""Levels by factor; a factor that is not named has its usual one."""
+
+
+def name(choice: Choice) -> str | None:
+    """The factor that a choice belongs to, the same on both sides; None for what is no factor here."""
+    if choice.path[:2] in (("text", "subword"), ("train", "teacher_forcing")):
+        return choice.path[1] if len(choice.path) == 2 else None
+    if choice.path[0] != "model" or choice.path[1] == "target_positions":
+        return None
+    path = choice.path[1:]
+    if path[0] not in ("encoder", "decoder") or len(path) == 1:
+        factor = ".".join(path)
+        return factor if factor in FACTORS else None
+    family = dict(choice.within).get(choice.path[:2], "transformer")
+    if len(path) == 3 and path[1] in ("attention", "cross_attention") and path[2] in FACTORS:
+        return path[2]
+    if path[1:] == ("wiring", "input_feeding"):
+        return f"{family}.input_feeding"
+    if family != "transformer":
+        return f"{family}.{path[1]}" if len(path) == 2 else None
+    return path[1] if len(path) == 2 and path[1] in FACTORS else None
+
+
+def factors() -> dict[str, list[str]]:
+    """The levels of each factor."""
+    found: dict[str, list[str]] = {}
+    for choice in choices(RunConfig):
+        factor = name(choice)
+        if factor is not None:
+            known = found.setdefault(factor, [])
+            known += [level for level in choice.levels if level not in known]
+    return found
+
+
+def build(levels: Levels) -> tuple[dict[str, Any], Levels]:
+    """Settings in which `levels` hold, and the levels of all factors that these settings have.
+
+    A level of a factor that does not exist beside the others is passed over. Both sides of a model get the same level
+    of a factor that both have.
+    """
+    effective: Levels = {}
+
+    def pick(choice: Choice) -> str | None:
+        factor = name(choice)
+        if factor is None:
+            # the target's length is what a decoder does not know
+            return "sinusoidal" if choice.path == ("model", "target_positions") and _reads_length(levels) else None
+        level = levels.get(factor, USUAL.get(factor))
+        held = level in choice.levels
+        # where only one side has the wanted level, it is that side's that counts
+        if held or factor not in effective or effective[factor] != level:
+            effective[factor] = level if held and level is not None else choice.usual
+        return level if held else None
+
+    settings, _ = assemble(RunConfig, pick, {"layers": LAYERS, "heads": HEADS, "feedforward": FEEDFORWARD})
+    settings.setdefault("model", {}).update(preset=None, width=WIDTH, dropout=0.1)
+    return settings, effective
+
+
+def refusal(settings: dict[str, Any]) -> str | None:
+    """Why there can be no run with these settings, or None."""
+    corpus = {"source": "none", "target": "none"}
+    train = {"max_epochs": 1, **settings.get("train", {})}
+    whole = {**settings, "train": train, "data": {"train": corpus, "valid": corpus}, "out": "none"}
+    try:
+        parse_settings(whole, RunConfig, "benchmark")
+    except DragomanError as error:
+        return str(error).removeprefix("benchmark: ")
+    return None
+
+
+def _reads_length(levels: Levels) -> bool:
+    schemes = union_members(ModelConfig.model_fields["positions"].annotation)
+    return any(scheme.needs_length for scheme in schemes if levels.get("positions") in kinds(scheme))

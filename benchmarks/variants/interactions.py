@@ -1,0 +1,143 @@
+"""What the design of pairs says: main effects, and what pairs of levels bring beyond the sum of them."""
+
+from itertools import combinations
+
+import numpy as np
+from runs import Line
+
+SAMPLES, STRONGEST, FEWEST = 500, 20, 3
+"""Bootstrap samples and permutations; pairs shown; runs that a pair needs to be judged."""
+
+
+def pairs_report(lines: list[Line], refused: dict[str, str]) -> str:
+    """In Markdown: families, main effects, interactions, refused pairs. lines: all runs that are done."""
+    text = ["# Encoder × decoder families\n", families(lines)]
+    runs = [line for line in lines if line["group"] == "pairs"]
+    if len(runs) > 2 * FEWEST:
+        text += [f"# Main effects and interactions over the {len(runs)} runs of the design of pairs\n", effects(runs)]
+    if refused:
+        reasons: dict[str, list[str]] = {}
+        for pair, why in refused.items():
+            reasons.setdefault(why.replace("\n", " "), []).append(pair)
+        text += [f"# {len(refused)} refused pairs\n"]
+        text += [f"- {why}: {'; '.join(pairs)}\n" for why, pairs in sorted(reasons.items())]
+    return "\n".join(text)
+
+
+def families(lines: list[Line]) -> str:
+    """BLEU of the single run with its interval; behind it the mean over the runs of the design, and their number."""
+    single = {
+        (line["effective"]["encoder"], line["effective"]["decoder"]): line
+        for line in lines
+        if line["factor"] in ("family", "centre") and line["group"] != "Multi30k"
+    }
+    design: dict[tuple[str, str], list[float]] = {}
+    for line in lines:
+        if line["group"] == "pairs":
+            design.setdefault((line["effective"]["encoder"], line["effective"]["decoder"]), []).append(line["bleu"])
+    found = list(dict.fromkeys([*single, *design]))
+    encoders, decoders = (list(dict.fromkeys(sides)) for sides in zip(*found, strict=True)) if found else ([], [])
+    text = ["| encoder \\ decoder | " + " | ".join(decoders) + " |", "| --- |" + " --- |" * len(decoders)]
+    for encoder in encoders:
+        cells = []
+        for decoder in decoders:
+            line, more = single.get((encoder, decoder)), design.get((encoder, decoder), [])
+            cell = [f"{line['bleu']:.1f} ({line['low']:.1f}–{line['high']:.1f})"] if line else []
+            cells.append("; ".join(cell + ([f"design {np.mean(more):.1f} (n={len(more)})"] if more else [])))
+        text.append(f"| {encoder} | " + " | ".join(cells) + " |")
+    return "\n".join(text) + "\n"
+
+
+def effects(runs: list[Line]) -> str:
+    """Main effects of an additive model, and the mean of its residuals over the runs that hold a pair of levels."""
+    bleu = np.array([line["bleu"] for line in runs])
+    levels, holds = _holds(runs)
+    effect, predicted = _fit(holds, bleu)
+    random = np.random.default_rng(1)
+    draws = random.integers(0, len(runs), (SAMPLES, len(runs)))
+    resampled = np.array([_fit(holds[draw], bleu[draw], fast=True)[0] for draw in draws])
+    text = [
+        "Effect: of a ridge regression of BLEU on all levels at once, against the mean of the runs; mean BLEU: of the "
+        "runs that hold the level, whatever else they hold; 95% intervals from resampled runs.",
+        f"The additive model explains {100 * (1 - np.var(bleu - predicted) / np.var(bleu)):.0f}% of the variance of "
+        "runs that it was not fitted to (each left out in turn).\n",
+        "| factor | level | runs | mean BLEU | interval | effect | interval |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for place, (factor, level) in enumerate(levels):
+        own = holds[:, place] > 0
+        means = [bleu[draw][own[draw]].mean() for draw in draws if own[draw].any()]
+        text.append(
+            f"| {factor} | {level} | {own.sum()} | {bleu[own].mean():.1f} | {_interval(np.array(means))} | "
+            f"{effect[place]:+.1f} | {_interval(resampled[:, place], '+')} |"
+        )
+    return "\n".join([*text, "", _interactions(levels, holds, bleu - predicted, random)])
+
+
+def _interactions(
+    levels: list[tuple[str, str]], holds: np.ndarray, residual: np.ndarray, random: np.random.Generator
+) -> str:
+    pairs = [
+        (one, other)
+        for one, other in combinations(range(len(levels)), 2)
+        if levels[one][0] != levels[other][0] and FEWEST <= holds[:, one] @ holds[:, other] < len(holds) / 2
+    ]
+    together = np.array([holds[:, one] * holds[:, other] for one, other in pairs])
+    if not len(together):
+        return f"No pair of levels is in {FEWEST} runs.\n"
+    counts = together.sum(1)
+    residual = residual - residual.mean()
+
+    def strength(values: np.ndarray) -> np.ndarray:
+        """Means over the runs of each pair, in units of what chance gives."""
+        return np.asarray(together @ values / np.sqrt(counts) / residual.std())
+
+    observed = strength(residual)
+    largest = np.array([np.abs(strength(random.permutation(residual))).max() for _ in range(SAMPLES)])
+    text = [
+        f"Interactions: the mean, over the {FEWEST} or more runs that hold both levels, of BLEU beyond what the "
+        f"additive model predicts without that run; ± its standard error. p: how often the strongest of all {len(pairs)} pairs "
+        f"is as strong when the residuals are dealt to the runs by chance ({SAMPLES} times). One seed a run.\n",
+        "| levels | runs | BLEU beyond the sum | p, of all pairs |",
+        "| --- | --- | --- | --- |",
+    ]
+    for place in np.argsort(-np.abs(observed))[:STRONGEST]:
+        one, other = (levels[each] for each in pairs[place])
+        p = (1 + (largest >= abs(observed[place])).sum()) / (1 + SAMPLES)
+        error = residual.std() / np.sqrt(counts[place])
+        mean = together[place] @ residual / counts[place]
+        text.append(
+            f"| {'='.join(one)}, {'='.join(other)} | {counts[place]:.0f} | {mean:+.1f} ± {error:.1f} | {p:.3f} |"
+        )
+    return "\n".join(text) + "\n"
+
+
+def _holds(runs: list[Line]) -> tuple[list[tuple[str, str]], np.ndarray]:
+    """The levels that occur, and whether each run has them; (runs, levels) of 0 and 1. null counts as what it means."""
+    levels = sorted({each for line in runs for each in line["effective"].items()})
+    rows = [[float(line["effective"].get(factor) == level) for factor, level in levels] for line in runs]
+    return levels, np.array(rows)
+
+
+def _fit(holds: np.ndarray, bleu: np.ndarray, fast: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Effects of all levels, and what is predicted of each run by a fit to the others.
+
+    Ridge regression: levels of a factor share what data cannot tell apart. The strength is the one of those tried that
+    predicts runs left out best; fast: a fixed one.
+    """
+    centred, mean = holds - holds.mean(0), bleu.mean()
+    u, s, v = np.linalg.svd(centred, full_matrices=False)
+    best = None
+    for strength in (3.0,) if fast else (0.3, 1.0, 3.0, 10.0, 30.0):
+        shrink = s**2 / (s**2 + strength)
+        leverage = ((u**2) * shrink).sum(1) + 1 / len(bleu)
+        error = (bleu - mean - u @ (shrink * (u.T @ (bleu - mean)))) / np.maximum(1 - leverage, 1e-6)
+        if best is None or (error @ error) < best[0]:
+            best = error @ error, v.T @ (s / (s**2 + strength) * (u.T @ (bleu - mean))), bleu - error
+    assert best is not None
+    return best[1], best[2]
+
+
+def _interval(values: np.ndarray, sign: str = "") -> str:
+    low, high = np.quantile(values, (0.025, 0.975))
+    return f"{low:{sign}.1f} to {high:{sign}.1f}"

@@ -1,0 +1,151 @@
+"""Making runs: each in a process that may die, its result appended when it is over, its model kept."""
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict
+from multiprocessing import get_context
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from budget import Budget, Corpus, as_text, recipe
+from design import Plan
+from factors import refusal
+
+Line = dict[str, Any]
+
+
+def identity(plan: Plan, budget: Budget) -> str:
+    """Equal for equal settings under an equal budget, whatever design asks for them."""
+    return hashlib.sha256(json.dumps([plan.settings, as_text(budget)], sort_keys=True).encode()).hexdigest()[:12]
+
+
+class Results:
+    """results.jsonl: a line a run; the last line of a run counts, so that one that failed may be tried again."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+
+    def read(self) -> dict[str, Line]:
+        """Lines by run. One that a kill cut short is no line."""
+        found: dict[str, Line] = {}
+        for text in self.path.read_text("utf-8").splitlines() if self.path.is_file() else ():
+            try:
+                line = json.loads(text)
+            except json.JSONDecodeError:
+                continue
+            found[line["id"]] = line
+        return found
+
+    def append(self, line: Line) -> None:
+        """Add a line; it begins a new one also after one that was cut short."""
+        with self._lock, self.path.open("a+b") as file:
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                broken = file.read(1) != b"\n"
+                file.write(b"\n" if broken else b"")
+            file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+
+
+def make(plans: Iterable[Plan], budget: Budget, corpus: Corpus, out: Path, workers: int) -> None:
+    """Make the runs that are not in the results yet, or failed."""
+    results = Results(out / "results.jsonl")
+    over = {key for key, line in results.read().items() if line["status"] != "failed"}
+    waiting = {identity(plan, budget): plan for plan in plans if identity(plan, budget) not in over}
+    queue: SimpleQueue[tuple[int, str, Plan]] = SimpleQueue()
+    for number, (key, plan) in enumerate(waiting.items(), 1):
+        queue.put((number, key, plan))
+    with ThreadPoolExecutor(workers) as threads:
+        for done in [threads.submit(_work, queue, len(waiting), results, budget, corpus, out) for _ in range(workers)]:
+            done.result()
+
+
+def _work(
+    queue: "SimpleQueue[tuple[int, str, Plan]]", total: int, results: Results, budget: Budget, corpus: Corpus, out: Path
+) -> None:
+    """Take runs until there are none, in a process of one's own, and in a new one where a run has killed it."""
+    pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+    while not queue.empty():
+        number, key, plan = queue.get()
+        line: Line = {"id": key, **asdict(plan), "budget": as_text(budget)}
+        folder = out / "models" / key
+        why = refusal(plan.settings)
+        if why is not None:
+            line |= {"status": "refused", "message": why}
+        else:
+            settings = recipe(plan.settings, budget, corpus.data, folder)
+            try:
+                found = pool.submit(execute, settings, *corpus.test, os.getpid()).result()
+                lines = "".join(translation + "\n" for translation in found.pop("translations"))
+                (out / "translations").mkdir(exist_ok=True)
+                (out / "translations" / f"{key}.txt").write_text(lines, "utf-8")
+                line |= {"status": "done", **found}
+            except BrokenProcessPool:
+                line |= {"status": "failed", "message": "its process was killed, by lack of memory or by a crash"}
+                pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+            except Exception as error:
+                line |= {"status": "failed", "message": f"{type(error).__name__}: {error}"}
+        results.append(line)
+        said = f"BLEU {line['bleu']:.1f}, {line['cpu_seconds']:.0f} s of CPU" if "bleu" in line else line["status"]
+        shown = " · ".join(filter(None, (plan.group, plan.factor, plan.varied)))
+        print(f"{time.strftime('%H:%M:%S')} [{number}/{total}] {shown}: {said}", file=sys.stderr, flush=True)
+    pool.shutdown()
+
+
+def execute(settings: dict[str, Any], sources: list[str], references: list[str], parent: int) -> Line:
+    """Train, translate and score; the model folder is left at `settings["out"]`, without what a resumption needs."""
+    import io
+
+    import sacrebleu
+    import torch
+
+    from dragoman.base.log import console
+    from dragoman.base.settings import parse_settings
+    from dragoman.models.build import count_parameters
+    from dragoman.train.config import RunConfig
+    from dragoman.train.loop import run
+    from dragoman.translator import Translator
+
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    console.file = io.StringIO()
+    torch.set_num_threads(1)
+    config = parse_settings(settings, RunConfig, "benchmark")
+    shutil.rmtree(config.out, ignore_errors=True)
+    began, cpu = time.perf_counter(), time.process_time()
+    result = run(config)
+    trained = time.process_time() - cpu
+    translator = Translator.load(config.out, device="cpu")
+    translations = translator.translate(sources)
+    decoded = time.process_time() - cpu - trained
+    shutil.rmtree(config.out / "checkpoints", ignore_errors=True)
+    shutil.rmtree(config.out / "training", ignore_errors=True)
+    bleu = sacrebleu.metrics.BLEU()
+    score = bleu.corpus_score(translations, [references])
+    return {
+        "bleu": score.score,
+        "signature": str(bleu.get_signature()),
+        "exact": sum(map(str.__eq__, translations, references)) / len(references),
+        "valid_perplexity": result.validation.perplexity,
+        "parameters": count_parameters(translator.model),
+        "steps": result.step,
+        "cpu_seconds": trained + decoded,
+        "cpu_seconds_training": trained,
+        "seconds": time.perf_counter() - began,
+        "translations": translations,
+    }
+
+
+def _end_with(parent: int) -> None:
+    """A run whose benchmark was killed must not write beside the next one."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)

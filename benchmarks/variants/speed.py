@@ -1,0 +1,111 @@
+"""Speed of kept models, each beside its centre's in one process: updates and translations that take turns."""
+
+import itertools
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from dragoman.base.settings import parse_settings
+from dragoman.checkpoint.folder import load_model_folder
+from dragoman.data.batch import Batch, collate
+from dragoman.data.plan import plan_epoch
+from dragoman.data.readers import open_lines
+from dragoman.train.config import RunConfig
+from dragoman.train.decisions import Decisions
+from dragoman.train.engine import Engine
+from dragoman.train.objective import Objective
+from dragoman.train.optimiser import build_optimiser
+from dragoman.translator import Translator
+
+PAIRS, SENTENCES, UPDATES, WINDOWS = 2000, 64, 3, 5
+"""Training pairs that batches are made of; sentences translated, and updates made, in a window; windows."""
+LONGEST = 6.0
+"""Seconds after which no further window is begun; two are measured whatever they take."""
+
+
+class Contender:
+    """A kept model that can be trained further and asked to translate."""
+
+    def __init__(self, folder: Path, settings: dict[str, Any], scratch: Path) -> None:
+        self.config = parse_settings({**settings, "out": str(folder)}, RunConfig, "benchmark")
+        self.translator = Translator.load(folder, device="cpu")
+        self._trained = load_model_folder(folder, torch.device("cpu")).model
+        train = self.config.train
+        self._engine = Engine(
+            self._trained,
+            Objective(train.objective),
+            build_optimiser(train.optimiser, self._trained),
+            Decisions(scratch / "decisions.jsonl"),
+            torch.device("cpu"),
+            torch.bfloat16 if train.precision == "bfloat16" else torch.float32,
+            clip=train.clip,
+            seed=1,
+        )
+        self._numbers = itertools.count(1)
+        self._batches = self._windows()
+
+    def train(self) -> float:
+        """Target tokens a second over some updates."""
+        window = list(itertools.islice(self._batches, UPDATES))
+        began = time.perf_counter()
+        for batch in window:
+            # a rate of nothing: the model stays the one that was trained
+            self._engine.step(next(self._numbers), [batch], 0.0)
+        return sum(batch.target_tokens for batch in window) / (time.perf_counter() - began)
+
+    def translate(self, sources: list[str]) -> float:
+        """Sentences a second."""
+        began = time.perf_counter()
+        self.translator.translate(sources)
+        return len(sources) / (time.perf_counter() - began)
+
+    def _windows(self) -> Iterator[Batch]:
+        files = self.config.data.train
+        sides = []
+        for path, tokenizer in (
+            (files.source, self.translator.tokenizers.source),
+            (files.target, self.translator.tokenizers.target),
+        ):
+            sides.append(tokenizer.encode_batch(list(itertools.islice(open_lines(Path(str(path))), PAIRS))))
+        lengths = np.array([tuple(map(len, pair)) for pair in zip(*sides, strict=True)], np.int32)
+        for epoch in itertools.count():
+            for rows in plan_epoch(lengths, self.config.data.batch, seed=1, epoch=epoch).batches:
+                yield collate([sides[0][row] for row in rows], [sides[1][row] for row in rows], rows)
+
+
+def compare(
+    folder: Path, settings: dict[str, Any], centre: Path, usual: dict[str, Any], sources: list[str]
+) -> dict[str, Any]:
+    """Medians over windows of a model's speeds, and of their ratios to those of its centre in the window beside."""
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as scratch:
+        one = Contender(folder, settings, Path(scratch))
+        two = Contender(centre, usual, Path(scratch))
+        training = _turns(one.train, two.train)
+        decoding = _turns(lambda: one.translate(sources[:SENTENCES]), lambda: two.translate(sources[:SENTENCES]))
+    return {
+        "training_tokens_per_second": training[0],
+        "training_ratio": training[1],
+        "centre_training_tokens_per_second": training[2],
+        "sentences_per_second": decoding[0],
+        "decoding_ratio": decoding[1],
+        "centre_sentences_per_second": decoding[2],
+    }
+
+
+def _turns(one: Callable[[], float], two: Callable[[], float]) -> tuple[float, float, float]:
+    """Medians of one, of one by two, and of two; the first turn of each warms up."""
+    one(), two()
+    began = time.perf_counter()
+    found: list[tuple[float, float]] = []
+    while len(found) < 2 or (len(found) < WINDOWS and time.perf_counter() - began < LONGEST / 2):
+        found.append((one(), two()))
+    firsts, seconds = zip(*found, strict=True)
+    ratios = [first / second for first, second in found]
+    return statistics.median(firsts), statistics.median(ratios), statistics.median(seconds)
