@@ -26,6 +26,8 @@ FROZEN = {
     "--batch-size --device --threads",
     "average": "checkpoints --out -o",
     "demo": "settings --out --languages",
+    "describe": "model --vocabulary --pairs --length --depth --json",
+    "positions": "overrides --out -o --width --heads --length --layers --threads",
     "settings": "path --markdown",
     "data check": "--source --target --tsv --lines --all-lines --json --empty --no-empty --max-words --max-characters "
     "--max-ratio --duplicates --no-duplicates --control-characters --no-control-characters --wrong-script "
@@ -75,7 +77,7 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture) -> None:
     assert capsys.readouterr().out == f"dragoman {__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["translate", "--help"], ["train", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["translate", "--help"], ["train", "--help"], ["describe", "--help"]])
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     heavy = "{'torch', 'numpy', 'matplotlib', 'tokenizers', 'sacrebleu'}"
     code = (

@@ -25,7 +25,7 @@ def load_settings(path: Path | None, overrides: Sequence[str], config: type[C]) 
     Values are YAML. `${NAME}` stands for an environment variable; write `$${NAME}` for these characters themselves.
     Raises ConfigError: no such file, broken YAML, a duplicate or unknown key, an unset variable, a value out of place.
     """
-    document = Document({}, {}) if path is None else _read(Path(path))
+    document = Document({}, {}) if path is None else read_document(Path(path))
     origins = {key: f"{path}, line {line}" for key, line in document.lines.items()}
     settings = document.content
     for override in overrides:
@@ -107,7 +107,8 @@ def _suggest(key: Key, siblings: Sequence[str], everything: Sequence[str]) -> st
     return f"; the settings here are {', '.join(siblings)}" if siblings else ""
 
 
-def _read(path: Path) -> Document:
+def read_document(path: Path) -> Document:
+    """A YAML file, not checked against anything. Raises ConfigError: no such file, no UTF-8, broken YAML."""
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

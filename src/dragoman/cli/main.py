@@ -9,7 +9,7 @@ import typer
 
 from dragoman import __version__
 from dragoman.base.errors import DragomanError
-from dragoman.cli import average, data, demo, evaluate, positions, score, settings, train, translate
+from dragoman.cli import average, data, demo, describe, evaluate, positions, score, settings, train, translate
 
 app = typer.Typer(
     name="dragoman",
@@ -41,6 +41,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("average")(average.average)
 app.add_typer(data.app, name="data")
 app.command("settings")(settings.settings)
+app.command("describe")(describe.describe)
 app.command("demo")(demo.demo)
 app.command("positions")(positions.positions)
 

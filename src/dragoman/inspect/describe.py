@@ -1,26 +1,33 @@
 """What a model is made of: its parts, their shapes, parameters, operations a token and memory."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from dragoman.models.footprint import Footprint, evaluate, measure
+from dragoman.base.errors import ConfigError
+from dragoman.models.build import ModelConfig, build_model, count_active_parameters, count_parameters
+from dragoman.models.footprint import SHORT_TRIAL, Footprint, evaluate, measure
+from dragoman.models.limits import LengthLimit
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.text.special import BOS
 
 _BYTES = 4
+_FEW = 8
 
 
 @dataclass(frozen=True)
 class Part:
     """One module, or several alike in a row.
 
-    name: from the top, `layers.0–5` where six are alike; kind: the class; depth: 0 at the top; repeats: how many are
-    alike; shapes: of its own parameters, by name; parameters: of all its parts and all repeats, those counted before
-    left out; shared: how many parameters it has that another part already counted.
+    name: from the top, `encoder.layers.0–5` where six are alike; kind: the class; depth: 0 at the top; repeats: how
+    many are alike, those above it counted in; shapes: of one's own parameters, by name; parameters: of all its parts
+    and all repeats, those counted before left out; tied: the part that counted some of its own before, or None.
     """
 
     name: str
@@ -29,89 +36,134 @@ class Part:
     repeats: int
     shapes: tuple[tuple[str, tuple[int, ...]], ...]
     parameters: int
-    shared: int
+    tied: str | None
 
 
 @dataclass(frozen=True)
 class Operations:
-    """Multiplications and additions (2 a multiply-add) of the matrix products a token, at one sentence length.
+    """Multiplications and additions of the matrix products a token, 2 a multiply-add, at one sentence length.
 
-    encoding: a source token; decoding: a target token in teacher forcing, vocabulary projection included; training: a
-    pair of a source and a target token, forward and backward.
+    reading: a source token: the encoder, and what a decoder makes of its memory once a sentence. writing: a target
+    token read with all others at once, so that it meets all of them where masks hide them; the vocabulary projection
+    included. training: a source and a target token,
+    forward and backward. What is computed element by element is not counted: norms, softmax, activations, the tanh of
+    additive scores, gates.
     """
 
-    encoding: float
-    decoding: float
+    reading: float
+    writing: float
     training: float
 
 
 @dataclass(frozen=True)
 class Description:
-    """A model, read off the model itself. length: source and target tokens of a sentence that `operations` is for.
+    """A model, read off the model itself.
 
-    trained: bytes of parameters, gradients and Adam's two moments in float32.
+    parameters: tied ones once; active: without experts that a token is not given to; trained: without frozen ones.
+    length: source and target tokens of the sentence pair that `operations` and `memory` are for.
     """
 
     parts: tuple[Part, ...]
     parameters: int
+    active: int
+    trained: int
     operations: Operations
     length: int
     footprint: Footprint
-    trained: int
+    limits: tuple[LengthLimit, ...]
 
-    def memory(self, length: int) -> dict[str, int]:
-        """Bytes in float32 for one sentence of `length` tokens, by use."""
-        names = ("training", "encoding", "memory", "cache")
-        return {name: evaluate(getattr(self.footprint, name), length) for name in names}
+    @property
+    def memory(self) -> dict[str, int]:
+        """Bytes in float32, by use: parameters; with gradients and Adam's two moments; and of one sentence pair."""
+        activations = {
+            name: evaluate(getattr(self.footprint, name), self.length)
+            for name in ("training", "encoding", "memory", "cache")
+        }
+        return {
+            "parameters": _BYTES * self.parameters,
+            "optimised": _BYTES * (self.parameters + 3 * self.trained),
+            **activations,
+        }
 
 
-def describe(model: Seq2Seq, length: int, depth: int = 4) -> Description:
-    """Describe `model` for sentences of `length` source and target tokens; parts are shown down to `depth`.
+def describe(
+    config: ModelConfig, source_size: int, target_size: int, length: int, vectors: bool = False, depth: int = 3
+) -> Description:
+    """The model that `build_model` makes of this, for sentence pairs of `length` tokens; parts down to `depth`.
 
-    Runs the model a few times on single sentences. Raises ValueError for a length beyond its positions.
+    Nothing is drawn. Where all modules can do without, no parameter has storage either; recurrences, linear and long
+    additive attention and mixtures of experts cannot, and get some that is not filled.
+    Raises ConfigError as `build_model` does, and for a length beyond the model's positions.
     """
-    counted: set[int] = set()
-    parts = tuple(_parts(model, "", 0, depth, counted))
-    total = sum(parameter.numel() for parameter in model.parameters())
+    with torch.device("meta"):
+        model = build_model(config, source_size, target_size, vectors)
+        # activations do not depend on the vocabulary
+        small = build_model(config, source_size if vectors else _FEW, _FEW, vectors)
+    for limit in model.limits:
+        if limit.positions is not None and length > limit.positions:
+            raise ConfigError(
+                f"a length of {length} tokens is more than the {limit.positions} positions of the {limit.side} "
+                f"({limit.setting}): describe the model for a shorter one"
+            )
+    parameters = list(model.parameters())
     return Description(
-        parts, total, _operations(model, length), length, measure(model, length, training=True), 4 * _BYTES * total
+        tuple(_parts([model], "", 0, depth, {}, 1)),
+        count_parameters(model),
+        count_active_parameters(model),
+        sum(parameter.numel() for parameter in parameters if parameter.requires_grad),
+        _operations(model, length),
+        length,
+        measure(small.to_empty(device="cpu"), min(length, SHORT_TRIAL), training=True),
+        model.limits,
     )
 
 
-def _parts(module: nn.Module, name: str, depth: int, deepest: int, counted: set[int]) -> Iterator[Part]:
-    """The parts of `module`, parents first; equal neighbours in a list stand in one line."""
-    for first, last, child, repeats in _children(module):
-        if not any(True for _ in child.parameters()):
+def _parts(
+    group: Sequence[nn.Module], name: str, depth: int, deepest: int, counted: dict[int, str], repeats: int
+) -> Iterator[Part]:
+    """The parts of several modules that are alike, parents first; equal neighbours in a list stand in one line."""
+    for path, modules in _children(group):
+        own = {id(parameter): parameter.numel() for module in modules for parameter in module.parameters()}
+        if not own:
             continue
-        numbers = first if repeats == 1 else f"{first}–{last}"
-        path = f"{name}.{numbers}".lstrip(".")
-        before = set(counted)
-        group = (
-            [getattr(module, str(number)) for number in range(int(first), int(last) + 1)] if repeats > 1 else [child]
-        )
-        own, shared = 0, 0
-        for parameter in (parameter for each in group for parameter in each.parameters()):
-            if id(parameter) in counted:
-                shared += parameter.numel()
-            else:
-                counted.add(id(parameter))
-                own += parameter.numel()
-        shapes = tuple((key, tuple(value.shape)) for key, value in child.named_parameters(recurse=False))
-        yield Part(path, type(child).__name__, depth, repeats, shapes, own, shared)
+        full = f"{name}.{path}".lstrip(".")
+        new = {key: number for key, number in own.items() if key not in counted}
+        direct = dict(_direct(modules[0]))
+        tied = next((counted[id(value)] for value in direct.values() if id(value) in counted), None)
+        shapes = tuple((key, tuple(value.shape)) for key, value in direct.items())
+        alike = repeats * len(modules) // len(group)
+        yield Part(full, type(modules[0]).__name__, depth, alike, shapes, sum(new.values()), tied)
         if depth < deepest:
-            yield from _parts(child, path, depth + 1, deepest, before)
+            yield from _parts(modules, full, depth + 1, deepest, dict(counted), alike)
+        holders = {id(value): key.rpartition(".")[0] for key, value in modules[0].named_parameters()}
+        counted |= {key: f"{full}.{holders.get(key, '')}".rstrip(".") for key in new}
 
 
-def _children(module: nn.Module) -> Iterator[tuple[str, str, nn.Module, int]]:
-    """First name, last name, the module and how many follow that are just like it."""
-    named = list(module.named_children())
-    place = 0
-    while place < len(named):
-        end = place + 1
-        while isinstance(module, nn.ModuleList) and end < len(named) and _like(named[place][1], named[end][1]):
-            end += 1
-        yield named[place][0], named[end - 1][0], named[place][1], end - place
-        place = end
+def _children(group: Sequence[nn.Module]) -> Iterator[tuple[str, list[nn.Module]]]:
+    """Names and modules, as many for each name as the group has, or more where several in a list are alike."""
+    for name, child in group[0].named_children():
+        modules = [getattr(module, name) for module in group]
+        if isinstance(child, nn.ParameterList):
+            continue
+        if not isinstance(child, nn.ModuleList):
+            yield name, modules
+            continue
+        place = 0
+        while place < len(child):
+            end = place + 1
+            while end < len(child) and _like(child[place], child[end]):
+                end += 1
+            numbers = f"{place}" if end == place + 1 else f"{place}–{end - 1}"
+            yield f"{name}.{numbers}", [each[number] for each in modules for number in range(place, end)]
+            place = end
+
+
+def _direct(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """A module's own parameters, those in its lists of parameters too."""
+    yield from module.named_parameters(recurse=False)
+    for name, child in module.named_children():
+        if isinstance(child, nn.ParameterList):
+            yield from ((f"{name}.{number}", value) for number, value in enumerate(child))
 
 
 def _like(one: nn.Module, other: nn.Module) -> bool:
@@ -122,22 +174,52 @@ def _like(one: nn.Module, other: nn.Module) -> bool:
 
 
 def _operations(model: Seq2Seq, length: int) -> Operations:
-    was_training = model.training
+    """On the meta device; with empty storage where a module asks for numbers, or what that device does not have."""
     model.eval()
-    tokens = torch.full((1, length), BOS, dtype=torch.int64)
-    keep = torch.ones_like(tokens, dtype=torch.bool)
     try:
-        encoding = _count(lambda: model.encode(tokens, keep).states, backward=False)
-        forward = _count(lambda: model(tokens, keep, tokens).logits, backward=False)
-        whole = _count(lambda: model(tokens, keep, tokens).logits, backward=True)
-    finally:
-        model.train(was_training)
-    return Operations(encoding / length, (forward - encoding) / length, whole / length)
+        return _counted(model, length)
+    except (NotImplementedError, RuntimeError):
+        for parameter in model.to_empty(device="cpu").parameters():
+            if parameter.requires_grad:  # one gradient at a time exists
+                parameter.register_post_accumulate_grad_hook(_forget)  # type: ignore[no-untyped-call]
+        return _counted(model, length)
 
 
-def _count(compute: Callable[[], Tensor], backward: bool) -> int:
-    with FlopCounterMode(display=False) as counter, torch.set_grad_enabled(backward):
+def _counted(model: Seq2Seq, length: int) -> Operations:
+    device = model.decoder.projection.weight.device
+    tokens = torch.full((1, length), BOS, dtype=torch.int64, device=device)
+    source = tokens if model.vectors is None else torch.zeros(1, length, model.vectors, device=device)
+    keep = torch.ones_like(tokens, dtype=torch.bool)
+    reading = _count(lambda: model.decoder.start(model.encode(source, keep)), backward=False)
+    forward = _count(lambda: model(source, keep, tokens).logits, backward=False)
+    whole = _count(lambda: model(source, keep, tokens).logits, backward=True)
+    return Operations(reading / length, (forward - reading) / length, whole / length)
+
+
+def _count(compute: Callable[[], Any], backward: bool) -> int:
+    with (
+        _NothingIsPadding(),  # type: ignore[no-untyped-call]
+        sdpa_kernel(SDPBackend.MATH),  # products that the counter knows, which it does not of every fused kernel
+        FlopCounterMode(display=False) as counter,
+        torch.set_grad_enabled(backward),
+    ):
         result = compute()
         if backward:
-            result.sum().backward()  # type: ignore[no-untyped-call]
+            result.sum().backward()
     return int(counter.get_total_flops())
+
+
+def _forget(parameter: Tensor) -> None:
+    parameter.grad = None
+
+
+class _NothingIsPadding(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Answers whether all keys of a mask are there, which a tensor without storage cannot."""
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, arguments: tuple[Any, ...] = (), settings: dict[str, Any] | None = None
+    ) -> Any:
+        asked = function is torch.ops.aten._local_scalar_dense.default
+        if asked and arguments[0].is_meta and arguments[0].dtype == torch.bool:
+            return True
+        return function(*arguments, **(settings or {}))

@@ -1,0 +1,121 @@
+"""A model's description for people, as a table, and for programs."""
+
+from typing import Any
+
+from dragoman.inspect.describe import Description, Part
+
+
+def parts_table(description: Description, width: int) -> str:
+    """A line a part, indented below the part that it belongs to; lines are at most `width` wide where that is possible.
+
+    The names of parameters are left out where they do not fit.
+    """
+    parts = description.parts
+    names = [f"{'  ' * part.depth}{_label(part, parts)}" for part in parts]
+    kinds = [f"{part.repeats} × {part.kind}" if part.repeats > 1 else part.kind for part in parts]
+    first, second = max(map(len, [*names, "part"])), max(map(len, [*kinds, "class"]))
+    third = max(len("parameters"), len(f"{description.parameters:,}"))
+    room = width - (first + second + third + len("100.0%") + 5)
+    lines = [f"{'part':{first}} {'class':{second}} {'parameters':>{third}}  share  shapes of one"]
+    for name, kind, part in zip(names, kinds, parts, strict=True):
+        line = f"{name:{first}} {kind:{second}} "
+        if part.tied is not None and not part.parameters:
+            lines.append(f"{line}tied to {part.tied}")
+            continue
+        share = part.parameters / max(description.parameters, 1)
+        lines.append(f"{line}{part.parameters:>{third},} {share:>6.1%}  {_shapes(part, room)}".rstrip())
+    lines.append(f"{'all':{first}} {'':{second}} {description.parameters:>{third},} {1:>6.1%}")
+    return "\n".join(lines)
+
+
+def numbers_text(description: Description) -> str:
+    """Totals, operations, memory and limits of length."""
+    operations, memory, length = description.operations, description.memory, description.length
+    lines = [f"{description.parameters:,} parameters, tied ones counted once"]
+    if description.active != description.parameters:
+        lines.append(f"  {description.active:,} of them at work on a token: not all experts are")
+    if description.trained != description.parameters:
+        lines.append(f"  {description.trained:,} of them trained: the others are frozen")
+    rows = (
+        ("a source token", _count(operations.reading), "encoder, and once what the decoder makes of it"),
+        ("a target token", _count(operations.writing), "decoder, all tokens at once, and projection"),
+        ("in training", _count(operations.training), "one of each, forward and backward"),
+        ("", _count(operations.training * length), "the whole pair of sentences"),
+    )
+    lines += ["", f"FLOPs of matrix products, 2 a multiply-add, at {length} source and {length} target tokens"]
+    lines += [f"  {name:14} {number:>12}  {meaning}" for name, number, meaning in rows]
+    lines += [
+        "What is done element by element is not counted: norms, softmax, activations,",
+        "gates, the tanh of additive scores.",
+    ]
+    uses = (
+        ("parameters", "parameters", f"{_bytes(memory['optimised'])} with gradients and Adam's moments"),
+        ("in training", "training", "of a pair, kept to go backward, without logits"),
+        ("encoding", "encoding", "at work inside the encoder"),
+        ("memory", "memory", "what the decoder holds of the source"),
+        ("cache", "cache", "what it holds of one hypothesis"),
+    )
+    lines += ["", f"Memory in float32, for sentences of {length} tokens"]
+    lines += [f"  {name:14} {_bytes(memory[use]):>12}  {meaning}" for name, use, meaning in uses]
+    lines.append("")
+    for limit in description.limits:
+        most = "any number of tokens" if limit.tokens is None else f"at most {limit.tokens:,} tokens ({limit.setting})"
+        lines.append(f"The {limit.side} may have {most}.")
+    return "\n".join(lines)
+
+
+def as_json(description: Description) -> dict[str, Any]:
+    """Everything in plain types."""
+    operations = description.operations
+    return {
+        "parts": [
+            {
+                "name": part.name,
+                "class": part.kind,
+                "repeats": part.repeats,
+                "parameters": part.parameters,
+                "shapes": {name: list(shape) for name, shape in part.shapes},
+                "tied_to": part.tied,
+            }
+            for part in description.parts
+        ],
+        "parameters": {
+            "all": description.parameters,
+            "active": description.active,
+            "trained": description.trained,
+        },
+        "length": description.length,
+        "flops": {
+            "source_token": operations.reading,
+            "target_token": operations.writing,
+            "training_token_pair": operations.training,
+        },
+        "bytes": description.memory,
+        "most_tokens": {limit.side: limit.tokens for limit in description.limits},
+    }
+
+
+def _label(part: Part, parts: tuple[Part, ...]) -> str:
+    """The name without that of the part above."""
+    above = [other.name for other in parts if other.depth == part.depth - 1 and part.name.startswith(f"{other.name}.")]
+    return part.name.removeprefix(f"{above[-1]}.") if above else part.name
+
+
+def _shapes(part: Part, room: int) -> str:
+    sizes = ["×".join(map(str, shape)) for _, shape in part.shapes]
+    named = ", ".join(f"{name} {size}" for (name, _), size in zip(part.shapes, sizes, strict=True))
+    return named if len(named) <= room else ", ".join(sizes)
+
+
+def _count(value: float) -> str:
+    for factor, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= factor:
+            return f"{value / factor:,.1f} {letter}"
+    return f"{value:.0f}"
+
+
+def _bytes(value: int) -> str:
+    for factor, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if value >= factor:
+            return f"{value / factor:,.1f} {unit}"
+    return f"{value} B"
