@@ -1,4 +1,4 @@
-"""Every variant under one budget: one factor at a time around two centres, then all pairs of factors.
+"""Every variant under one budget: one factor at a time around four centres, then all pairs of factors.
 
     python benchmarks/variants                     # the singles, then a design in which all pairs of levels occur
     python benchmarks/variants --singles           # without the pairs

@@ -1,4 +1,4 @@
-"""Which runs are made: one factor at a time around two centres, all pairs, the full product, a dozen for Multi30k."""
+"""Which runs are made: one factor at a time around four centres, all pairs, the full product, a dozen for Multi30k."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,9 +8,12 @@ from typing import Any
 from covering import cover
 from factors import NEEDED, SAME, Levels, build, factors
 
-CENTRES: dict[str, Levels] = {"transformer": {}, "recurrent": {"encoder": "recurrent", "decoder": "recurrent"}}
-BOTH_CENTRES = ("scorer", "teacher_forcing")
-"""What is varied around the recurrent centre although it is varied around the Transformer too."""
+CENTRES: dict[str, Levels] = {
+    family: {} if family == "transformer" else {"encoder": family, "decoder": family}
+    for family in ("transformer", "recurrent", "convolutional", "bytenet")
+}
+AGAIN = {"recurrent": ("scorer", "teacher_forcing")}
+"""What is varied around a centre although it is varied around one before it too."""
 DOZEN: tuple[Levels, ...] = (
     {},
     {"positions": "rotary"},
@@ -73,12 +76,12 @@ def _singles() -> Iterator[Plan]:
         yield plan(group, "centre", centre, base)
         if centre == "transformer":
             for encoder, decoder in product(known["encoder"], known["decoder"]):
-                if {encoder, decoder} != {centre} and (encoder, decoder) != ("recurrent", "recurrent"):
+                if encoder != decoder or encoder not in CENTRES:
                     yield plan(group, "family", f"{encoder} → {decoder}", {"encoder": encoder, "decoder": decoder})
         for factor, levels in known.items():
             start = {**base, **NEEDED.get(factor, {})}
             usual = build(start)[1].get(factor)
-            if usual is None or (factor in varied and factor not in BOTH_CENTRES):
+            if usual is None or (factor in varied and factor not in AGAIN.get(centre, ())):
                 continue
             varied.add(factor)
             for level in levels:

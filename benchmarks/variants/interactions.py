@@ -96,8 +96,8 @@ def _interactions(
     largest = np.array([np.abs(strength(random.permutation(residual))).max() for _ in range(SAMPLES)])
     text = [
         f"Interactions: the mean, over the {FEWEST} or more runs that hold both levels, of BLEU beyond what the "
-        f"additive model predicts without that run; ± its standard error. p: how often the strongest of all {len(pairs)} pairs "
-        f"is as strong when the residuals are dealt to the runs by chance ({SAMPLES} times). One seed a run.\n",
+        f"additive model predicts without that run; ± its standard error. p: how often the strongest of all "
+        f"{len(pairs)} pairs is as strong when the residuals are dealt to the runs by chance ({SAMPLES} times). One seed a run.\n",
         "| levels | runs | BLEU beyond the sum | p, of all pairs |",
         "| --- | --- | --- | --- |",
     ]

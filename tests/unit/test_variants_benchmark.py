@@ -1,0 +1,157 @@
+"""The pieces of benchmarks/variants: its design against the full product, resumption, and a report of made-up results."""
+
+import json
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from importlib import import_module
+from itertools import product
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "variants"
+MODULES = ("factors", "covering", "design", "budget", "runs", "interactions", "picture", "report")
+
+
+@pytest.fixture(scope="module")
+def benchmark() -> Iterator[SimpleNamespace]:
+    """The benchmark's modules, which are no package."""
+    sys.path.insert(0, str(FOLDER))
+    yield SimpleNamespace(**{name: import_module(name) for name in MODULES})
+    sys.path.remove(str(FOLDER))
+    for name in MODULES:
+        del sys.modules[name]
+
+
+def test_design_holds_every_pair_that_the_full_product_can_hold(benchmark: SimpleNamespace) -> None:
+    known = {
+        "encoder": ["transformer", "recurrent"],
+        "decoder": ["transformer", "bytenet"],
+        "attention": ["soft", "linear"],
+        "positions": ["sinusoidal", "rotary"],
+        "bytenet.stacked": ["true", "false"],
+        "bytenet.cross_attention": ["null", "soft"],
+    }
+    possible = set()
+    for combination in product(*known.values()):
+        settings, effective = benchmark.factors.build(dict(zip(known, combination, strict=True)))
+        pairs = benchmark.covering.pairs_of(effective, known)
+        if not pairs <= possible and benchmark.factors.refusal(settings) is None:
+            possible |= pairs
+    design = benchmark.covering.cover(known)
+    held = set()
+    for levels in design.runs:
+        settings, effective = benchmark.factors.build(levels)
+        assert benchmark.factors.refusal(settings) is None
+        held |= benchmark.covering.pairs_of(effective, known)
+    assert held == possible
+    assert not held & set(design.refused)
+    everything = [
+        frozenset(((one, first), (other, second)))
+        for one, other in product(known, repeat=2)
+        if one < other
+        for first, second in product(known[one], known[other])
+    ]
+    assert set(everything) == held | set(design.refused)
+    assert all(design.refused.values())
+    assert len(design.runs) <= 14
+
+
+def test_singles_differ_from_their_centre_in_what_they_say(benchmark: SimpleNamespace) -> None:
+    plans = benchmark.design.singles(set())
+    centres = {plan.group: plan for plan in plans if plan.factor == "centre"}
+    assert len(centres) == 4
+    for plan in plans:
+        if plan.factor not in ("centre", "family"):
+            assert plan.effective[plan.factor] == plan.varied
+            assert plan.settings != centres[plan.group].settings
+    families = {(plan.effective["encoder"], plan.effective["decoder"]) for plan in plans}
+    known = benchmark.factors.factors()
+    assert families >= set(product(known["encoder"], known["decoder"]))
+    assert {plan.factor for plan in plans} >= set(known) - {"encoder", "decoder"}
+
+
+def test_runs_that_are_over_are_not_made_again(
+    benchmark: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def execute(settings: dict[str, Any], *_: object) -> dict[str, Any]:
+        made.append(settings["out"])
+        if len(made) == 2:
+            raise ValueError("out of luck")
+        return {"bleu": 50.0, "cpu_seconds": 1.0, "translations": ["a"]}
+
+    monkeypatch.setattr(benchmark.runs, "execute", execute)
+    monkeypatch.setattr(benchmark.runs, "ProcessPoolExecutor", lambda workers, mp_context: ThreadPoolExecutor(workers))
+    design, budget = benchmark.design, benchmark.budget.EMBEDDED
+    plans = [design.plan("g", "norm", level, {"norm": level}) for level in ("pre", "post")]
+    # an ALiBi bias needs keys in order, which a linear attention never compares
+    plans.append(design.plan("g", "positions", "alibi", {"positions": "alibi", "attention": "linear"}))
+    corpus = benchmark.budget.Corpus({}, (["a"], ["a"]))
+    results = benchmark.runs.Results(tmp_path / "results.jsonl")
+
+    benchmark.runs.make(plans, budget, corpus, tmp_path, workers=1)
+    assert [line["status"] for line in results.read().values()] == ["done", "failed", "refused"]
+    assert "out of luck" in list(results.read().values())[1]["message"]
+    with results.path.open("a") as file:
+        file.write('{"id": "cut sh')  # killed while it wrote
+    benchmark.runs.make(plans, budget, corpus, tmp_path, workers=1)
+    assert len(made) == 3 and made[2] == made[1] != made[0]
+    assert [line["status"] for line in results.read().values()] == ["done", "done", "refused"]
+    before = results.path.read_bytes()
+    benchmark.runs.make(plans, budget, corpus, tmp_path, workers=1)
+    assert results.path.read_bytes() == before
+
+
+def line(benchmark: SimpleNamespace, group: str, factor: str, varied: str, **rest: Any) -> dict[str, Any]:
+    plan = benchmark.design.Plan(group, factor, varied, {}, rest.pop("effective", {}), {})
+    measured = {"exact": 0.5, "valid_perplexity": 1.5, "parameters": 1000, "cpu_seconds": 9.0}
+    return {"id": f"{group}{factor}{varied}", **asdict(plan), "budget": "b", "status": "done", **measured, **rest}
+
+
+def test_report_compares_with_the_centre_and_lists_failures(benchmark: SimpleNamespace, tmp_path: Path) -> None:
+    references = [f"sentence number {number} is here ." for number in range(40)]
+    worse = [text.replace("is here", "was there") for text in references]
+    family = {"encoder": "transformer", "decoder": "transformer"}
+    lines = [
+        line(benchmark, "around", "centre", "c", bleu=100.0, effective=family),
+        line(benchmark, "around", "norm", "post", bleu=20.0, effective=family),
+        {**line(benchmark, "around", "norm", "x"), "status": "failed", "message": "no | memory"},
+    ]
+    (tmp_path / "translations").mkdir()
+    for each, text in zip(lines, (references, worse), strict=False):
+        (tmp_path / "translations" / f"{each['id']}.txt").write_text("\n".join(text) + "\n")
+    (tmp_path / "results.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    (tmp_path / "refused.json").write_text(json.dumps({"a=1 with b=2": "never"}))
+    benchmark.report.write_report(tmp_path, references)
+    rows = [row.split(" | ") for row in (tmp_path / "table.md").read_text().splitlines()]
+    assert len(rows) == 5
+    assert rows[2][5] == ""
+    assert rows[3][5].startswith("-") and float(rows[3][6]) < 0.01
+    assert "failed: no \\| memory" in rows[4][-1] + rows[4][-2]
+    assert "| transformer |" in (tmp_path / "pairs.md").read_text()
+    assert "never: a=1 with b=2" in (tmp_path / "pairs.md").read_text()
+    assert (tmp_path / "picture.png").stat().st_size > 1000
+
+
+def test_interactions_find_what_was_put_in_and_nothing_else(benchmark: SimpleNamespace) -> None:
+    random = Random(1)
+    runs = []
+    for _ in range(150):
+        effective = {factor: random.choice("xyz") for factor in "abcde"}
+        bleu = 50 + 8 * (effective["a"] == "x") + random.gauss(0, 2)
+        bleu += 12 * (effective["b"] == "y" and effective["c"] == "z")
+        runs.append(line(benchmark, "pairs", "", "", bleu=bleu, effective=effective))
+    text = benchmark.interactions.effects(runs).splitlines()
+    main = {tuple(row.split(" | ")[:2]): row.split(" | ") for row in text if row.count(" | ") == 6}
+    assert float(main["| a", "x"][5]) > 3 > float(main["| a", "y"][5])
+    first, *others = (row.split(" | ") for row in text if "±" in row and row.startswith("|"))
+    assert first[0] == "| b=y, c=z" and float(first[2].split(" ")[0]) > 4
+    assert float(first[3].rstrip(" |")) < 0.01
+    assert all(float(row[3].rstrip(" |")) > 0.01 for row in others if "b=" not in row[0] and "c=" not in row[0])
