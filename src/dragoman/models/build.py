@@ -41,7 +41,7 @@ def build_model(config: ModelConfig, source_size: int, target_size: int, vectors
 
 
 def count_parameters(model: Seq2Seq) -> int:
-    """The number of trained values; tied ones count once."""
+    """The number of values in the parameters, frozen ones too; tied ones count once."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 

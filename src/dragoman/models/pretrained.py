@@ -22,8 +22,8 @@ class PretrainedConfig(Config):
     A vocabulary's entry gets the vector of the word that it is, in its own case or else in lower case; parts of words,
     special symbols and words that the file lacks keep what they were drawn as. All vectors of a file are multiplied by
     one number, by which their mean squared length becomes 1: like the others, they then have numbers of variance 1
-    after the embedding's factor √d. With tied tables, what both files have is taken from the source's. A model folder
-    holds the tables, so translating and resuming need no file.
+    after the embedding's factor √d. With tied tables, what both files have is taken from the source's, and the target's
+    share is of what it adds. A model folder holds the tables, so translating, resuming and `train.start` need no file.
     """
 
     source: Path | None = Field(None, description="vectors for the source's table; their width is model.width")
@@ -76,7 +76,13 @@ class PretrainedConfig(Config):
             if path is None:
                 continue
             assert isinstance(table, nn.Embedding)
-            rows = _fill(table, path, tokenizer, taken if source is target else set())
+            already = taken if source is target else set()
+            rows = _fill(table, path, tokenizer, already)
+            if not rows | already:
+                raise DataError(
+                    f"model.embeddings.{side}: {path} has a vector for no entry of the {side}'s vocabulary. Is it for "
+                    "another language? Vectors of words need a vocabulary of words: text.subword.kind=word."
+                )
             taken |= rows
             ordinary = tokenizer.size - len(SPECIAL_SYMBOLS)
             shares[side] = round(len(rows) / ordinary, 4)

@@ -118,8 +118,9 @@ def assemble(config: RunConfig, resume: bool) -> Iterator[Parts]:
             _check_same_run(config, stored)
             config = _with_choices_of(config, stored)
             device = choose_device(config.train.device)
-        else:
-            config.model.embeddings.check(None if config.model.preset == "auto" else config.model.width)
+        elif start is None:
+            chosen = config.model.preset != "auto" or "width" in config.model.model_fields_set
+            config.model.embeddings.check(config.model.width if chosen else None)
         torch.set_num_threads(config.train.threads or torch.get_num_threads())
         text = config.text if start is None else start.tokenizers.with_dropout(config.text.subword.resampling)
         prepared = prepare(config.data.train, config.data.cleaning, text, config.out.parent / "prepared")
@@ -146,7 +147,9 @@ def assemble(config: RunConfig, resume: bool) -> Iterator[Parts]:
             config.model.embeddings.check(config.model.width)
             tables = model.encoder.embedding.tokens, model.decoder.embedding.tokens
             embedded = config.model.embeddings.fill(*tables, tokenizers)
-        if embedded:
+        elif snapshot is None:
+            embedded = start.meta.embeddings
+        if embedded and embedded != decisions.made(EMBEDDED, 0):
             decisions.record(EMBEDDED, 0, embedded)
         store.discard_after(snapshot.step if snapshot is not None else 0)
         atomic_write(config.out / CONFIG_FILE, dump_settings(config))

@@ -15,7 +15,7 @@ from dragoman.train.config import RunConfig
 C = TypeVar("C", bound=Config)
 
 # What may differ from the run that the model comes from: how it is trained further, not what it is.
-_FREE = {"model": ("dropout", "preset"), "text": ("subword.dropout",)}
+_FREE = {"model": ("dropout", "preset", "embeddings.frozen"), "text": ("subword.dropout",)}
 _MOST_LISTED = 5
 
 
