@@ -1,7 +1,8 @@
 """Every choice that a config class offers: kinds of unions, fixed words, switches, groups that may be left out."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
@@ -31,23 +32,44 @@ class Choice:
 
 
 Level = tuple[Path, str]
+Numbers = Mapping[str, Sequence[Any]]
+"""Values of fields that offer no choice by themselves, such as sizes, by the field's name; the usual one first."""
 
 
-def choices(config: type[BaseModel]) -> list[Choice]:
-    """All choices of `config`, each before those inside it; a field that several kinds have occurs once a kind."""
-    return list(_choices(config, (), ()))
+def choices(config: type[BaseModel], numbers: Numbers | None = None) -> list[Choice]:
+    """All choices of `config`, each before those inside it; a field that several kinds have occurs once a kind.
+
+    numbers: make a choice of each of these fields too, wherever they exist.
+    """
+    return list(_choices(config, (), (), numbers or {}))
 
 
 def assemble(
-    config: type[BaseModel], pick: Callable[[Choice], str | None], values: Mapping[str, Any] | None = None
+    config: type[BaseModel],
+    pick: Callable[[Choice], str | None],
+    values: Mapping[str, Any] | None = None,
+    numbers: Numbers | None = None,
 ) -> tuple[dict[str, Any], dict[Path, str]]:
     """Settings made by asking `pick` for a level at each choice that exists under the levels picked before.
 
-    None leaves the field out, so that its default holds. values: of other fields, by name, wherever they exist. Gives
-    the settings and the level of every choice asked for.
+    None leaves the field out, so that its default holds. values: of other fields, by name, wherever they exist.
+    numbers: as for `choices`. Gives the settings and the level of every choice asked for.
     """
     chosen: dict[Path, str] = {}
-    return _assembled(config, (), (), pick, values or {}, chosen), chosen
+    return _assembled(config, (), (), pick, values or {}, numbers or {}, chosen), chosen
+
+
+def levels(config: BaseModel, found: Iterable[Choice]) -> dict[Choice, str]:
+    """The level that a config has at each of the choices that exist in it."""
+    present: dict[Choice, str] = {}
+    at: dict[Path, str] = {}
+    for choice in found:  # each before those inside it
+        if all(at.get(path) == level for path, level in choice.within):
+            value: Any = config
+            for name in choice.path:
+                value = getattr(value, name)
+            at[choice.path] = present[choice] = _label(value)
+    return present
 
 
 def compatible(one: tuple[Choice, str], other: tuple[Choice, str]) -> dict[Path, str] | None:
@@ -68,34 +90,38 @@ def level_pairs(found: list[Choice]) -> Iterator[tuple[tuple[Choice, str], tuple
             yield one, other
 
 
-def _choices(group: type[BaseModel], path: Path, within: tuple[Level, ...]) -> Iterator[Choice]:
+def _choices(group: type[BaseModel], path: Path, within: tuple[Level, ...], numbers: Numbers) -> Iterator[Choice]:
     for name, field in group.model_fields.items():
         here = (*path, name)
-        choice = _choice(here, field, within)
+        choice = _choice(here, field, within, numbers)
         if choice is not None:
             yield choice
-        for label, member in _groups(field).items():
+        for label, member in _groups(field.annotation).items():
             inside = (*within, (here, label)) if choice is not None else within
             if not _required(member):
-                yield from _choices(member, here, inside)
+                yield from _choices(member, here, inside, numbers)
 
 
-def _choice(path: Path, field: FieldInfo, within: tuple[Level, ...]) -> Choice | None:
+def _choice(path: Path, field: FieldInfo, within: tuple[Level, ...], numbers: Numbers) -> Choice | None:
     """The choice at a field, or None where there is nothing to choose."""
     if path[-1] == "kind":
         return None
     optional = NoneType in get_args(field.annotation)
-    groups = _groups(field)
-    default = field.get_default(call_default_factory=True)
-    usual = _label(default, groups)
+    groups = _groups(field.annotation)
+    # without a factory the default itself, of which get_default would make a deep copy
+    default = field.default if field.default_factory is None else field.get_default(call_default_factory=True)
+    usual = _label(default)
     if groups:
         labels = [label for label, member in groups.items() if not _required(member)]
         missing = tuple(label for label in groups if label not in labels)
         labels = ["null", *labels] if optional else labels
     else:
-        labels, missing = [_label(value, {}) for value in _values(field.annotation)], ()
+        labels, missing = [_label(value) for value in _values(field.annotation)], ()
         # null means "chosen from other settings": another level only where it is the default
         labels = ["null", *labels] if labels and optional and default is None else labels
+        if not labels and path[-1] in numbers:
+            labels = [_label(value) for value in numbers[path[-1]]]
+            usual = labels[0]
     return Choice(path, tuple(labels), usual, within, missing) if len(labels) > 1 or missing else None
 
 
@@ -105,33 +131,35 @@ def _assembled(
     within: tuple[Level, ...],
     pick: Callable[[Choice], str | None],
     values: Mapping[str, Any],
+    numbers: Numbers,
     chosen: dict[Path, str],
 ) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for name, field in group.model_fields.items():
         here = (*path, name)
-        choice, groups = _choice(here, field, within), _groups(field)
+        choice, groups = _choice(here, field, within, numbers), _groups(field.annotation)
         level = None if choice is None else pick(choice)
         if choice is not None and level is not None:
             chosen[here] = level
         label = level or (choice.usual if choice is not None else next(iter(groups), None))
         if label in groups:
             inside = (*within, (here, label)) if choice is not None else within
-            inner = _assembled(groups[label], here, inside, pick, values, chosen)
+            inner = _assembled(groups[label], here, inside, pick, values, numbers, chosen)
             if kinds(groups[label]):
                 inner = {"kind": label, **inner}
             if level is not None or set(inner) - {"kind"}:
                 settings[name] = inner
         elif level is not None:
-            settings[name] = None if level == "null" else _value(field.annotation, level)
+            settings[name] = None if level == "null" else _value(field.annotation, level, numbers.get(name, ()))
         elif choice is None and not groups and name in values:
             settings[name] = values[name]
     return settings
 
 
-def _groups(field: FieldInfo) -> dict[str, type[BaseModel]]:
+@cache
+def _groups(annotation: Any) -> dict[str, type[BaseModel]]:
     """The config classes that a field may hold, by kind; `set` where a class has none."""
-    groups = [member for member in union_members(field.annotation) if is_group(member)]
+    groups = [member for member in union_members(annotation) if is_group(member)]
     return {label: member for member in groups for label in kinds(member) or ("set",)}
 
 
@@ -139,6 +167,7 @@ def _required(group: type[BaseModel]) -> bool:
     return any(field.is_required() for field in group.model_fields.values())
 
 
+@cache
 def _values(annotation: Any) -> list[Any]:
     found: list[Any] = []
     for member in union_members(annotation):
@@ -149,13 +178,13 @@ def _values(annotation: Any) -> list[Any]:
     return found
 
 
-def _value(annotation: Any, label: str) -> Any:
-    return next(value for value in _values(annotation) if _label(value, {}) == label)
+def _value(annotation: Any, label: str, numbers: Sequence[Any]) -> Any:
+    return next(value for value in (*_values(annotation), *numbers) if _label(value) == label)
 
 
-def _label(value: Any, groups: dict[str, type[BaseModel]]) -> str:
+def _label(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, BaseModel):
-        return next(label for label, group in groups.items() if type(value) is group)
+        return str(getattr(value, "kind", "set"))
     return str(value)

@@ -1,0 +1,105 @@
+"""Every variant, and every two variants in one model, enumerated from the settings: a new one is tested at once."""
+
+import json
+from functools import cache
+
+import pytest
+from variant_checks import check
+from variant_design import design
+from variant_settings import (
+    UNVARIED,
+    VALUES,
+    Settings,
+    Single,
+    factors,
+    holding,
+    label,
+    leaves,
+    pairs,
+    refusal,
+    registry,
+    singles,
+)
+
+from dragoman.base.choices import levels
+from dragoman.models.build import ModelConfig
+
+SHARDS = 24
+IMPOSSIBLE = {("target_positions",): "fraction"}
+"""Levels that no model can have, nor what is inside them: a decoder does not know the length of its text."""
+REASONS = (
+    "need the length of the whole text, which a decoder does not know",
+    "act inside self-attention, which a",
+    "change the scores or values of single pairs, which linear attention never makes",
+    "relative positions without keys and without values do nothing",
+    "neither stacked nor cross_attention lets the decoder see the source",
+    "with bridge none and attention null nothing of the source reaches it",
+)
+"""Why two variants do not go together; each says so in words that a user sees."""
+
+
+@cache
+def checked(config: str, seed: int) -> None:
+    """Many levels are usual ones: what was checked in this process is not checked again."""
+    check(ModelConfig.model_validate_json(config), seed)
+
+
+def passes(settings: Settings, seed: int) -> ModelConfig:
+    """Check a model; a failure says which."""
+    config = ModelConfig.model_validate(settings)
+    try:
+        checked(config.model_dump_json(), seed)
+    except Exception as error:
+        error.add_note(f"the model's settings: {json.dumps(settings)}")
+        raise
+    return config
+
+
+@pytest.mark.parametrize("single", singles(), ids=label)
+def test_every_variant_keeps_the_promises(single: Single) -> None:
+    """A level that does not go with the plainest model must go with some other."""
+    known = any(IMPOSSIBLE.get(path) == level for path, level in (*single[0].within, (single[0].path, single[1])))
+    said = []
+    for settings in holding(single):
+        why = refusal(settings)
+        if why is None:
+            config = passes(settings, 1)
+            assert levels(config, registry())[single[0]] == single[1]
+            assert not known, "this is possible by now: take it off the list"
+            return
+        said.append(why)
+    assert known, f"no model can have this: {said[0]}"
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_every_two_variants_keep_the_promises(shard: int) -> None:
+    """In few models, each of which holds many pairs; they are dealt to shards that can run side by side."""
+    runs = design()[0].runs
+    for number in range(shard, len(runs), SHARDS):
+        settings, held = runs[number]
+        config = passes(settings, number)
+        present = levels(config, registry())
+        assert held == {(factors()[choice], level) for choice, level in present.items()}, json.dumps(settings)
+
+
+def test_the_design_holds_every_pair_that_is_not_refused() -> None:
+    """And what is refused is refused for one of few reasons, so that a new refusal is noticed."""
+    made, impossible = design()
+    for pair in pairs():
+        assert pair in made.refused or any(set(pair) <= held for _, held in made.runs), pair
+    strange = {why for why in impossible.values() if not any(reason in why for reason in REASONS)}
+    assert not strange
+    idle = [reason for reason in REASONS if not any(reason in why for why in impossible.values())]
+    assert not idle
+    assert [levels for levels in impossible if len(levels) == 1] == [frozenset(IMPOSSIBLE.items())]
+
+
+def test_what_cannot_be_enumerated_is_known() -> None:
+    """No member of a union has settings without a default, which only its own tests could give."""
+    assert not {(".".join(choice.path), kind) for choice in registry() for kind in choice.needs}
+
+
+def test_every_setting_is_varied_or_known() -> None:
+    """A new size or rate is given values to try, or a reason why not."""
+    enumerated = {choice.path[-1] for choice in registry()}
+    assert leaves() - {"kind"} == (leaves() & enumerated) | set(VALUES) | set(UNVARIED)
