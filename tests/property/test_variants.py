@@ -74,7 +74,7 @@ def test_every_variant_keeps_the_promises(single: Single) -> None:
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_every_two_variants_keep_the_promises(shard: int) -> None:
     """In few models, each of which holds many pairs; they are dealt to shards that can run side by side."""
-    runs = design()[0].runs
+    runs = design().runs
     for number in range(shard, len(runs), SHARDS):
         settings, held = runs[number]
         config = passes(settings, number)
@@ -84,14 +84,14 @@ def test_every_two_variants_keep_the_promises(shard: int) -> None:
 
 def test_the_design_holds_every_pair_that_is_not_refused() -> None:
     """And what is refused is refused for one of few reasons, so that a new refusal is noticed."""
-    made, impossible = design()
+    made = design()
     for pair in pairs():
         assert pair in made.refused or any(set(pair) <= held for _, held in made.runs), pair
-    strange = {why for why in impossible.values() if not any(reason in why for reason in REASONS)}
+    strange = {why for why in made.impossible.values() if not any(reason in why for reason in REASONS)}
     assert not strange
-    idle = [reason for reason in REASONS if not any(reason in why for why in impossible.values())]
+    idle = [reason for reason in REASONS if not any(reason in why for why in made.impossible.values())]
     assert not idle
-    assert [levels for levels in impossible if len(levels) == 1] == [frozenset(IMPOSSIBLE.items())]
+    assert [levels for levels in made.impossible if len(levels) == 1] == [frozenset(IMPOSSIBLE.items())]
 
 
 def test_what_cannot_be_enumerated_is_known() -> None:

@@ -1,21 +1,23 @@
 """Few models in which every two levels occur that can: a covering design over the registry."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from dataclasses import dataclass
 from functools import cache
+from itertools import combinations
 from random import Random
 
 from variant_settings import Level, Settings, factors, made, pairs, refusal, registry
 
 from dragoman.base.choices import Choice, Path
-from dragoman.base.covering import Design, cover
 
 Fixed = dict[Path, str]
-IMPLIED = "no model can hold all that one of both needs and the other"
+Run = tuple[Settings, frozenset[Level]]
 
 
 class Designer:
-    """Proposes for a pair one model that holds it, and beside it as many pairs that no model holds yet as will go.
+    """Finds for a pair one model that holds it, and beside it as many pairs that no model holds yet as will go.
+
+    So all pairs are covered greedily (Cohen et al. 1997, "The AETG system", section 3).
 
     What does not go together is learned from what the config refuses. impossible: levels that were refused together
     with the reason; companions: levels with another one that made them possible.
@@ -37,17 +39,17 @@ class Designer:
         self.impossible: dict[frozenset[tuple[Path, str]], str] = {}
         self.companions: list[tuple[frozenset[tuple[Path, str]], tuple[Path, str]]] = []
 
-    def propose(self, pair: tuple[Level, Level]) -> Iterator[tuple[Settings, Sequence[Level]]]:
-        """One model, or none where there can be none."""
+    def run(self, pair: tuple[Level, Level]) -> Run | None:
+        """A model, or None where there can be none."""
         for host in self.hosts[pair]:
             base = self.possible(host)
             if base is not None:
                 settings, chosen = self.filled(base)
-                levels = [(self.factors[choice], level) for choice, level in chosen.items()]
-                for level in levels:
-                    self.left[level] -= set(levels)
-                yield settings, levels
-                return
+                held = frozenset((self.factors[choice], level) for choice, level in chosen.items())
+                for level in held:
+                    self.left[level] -= held
+                return settings, held
+        return None
 
     def possible(self, host: Fixed) -> Fixed | None:
         """The host with companions, or None where no single one makes it possible."""
@@ -121,8 +123,42 @@ class Designer:
         return made(base, free)[1]
 
 
+@dataclass
+class Design:
+    """runs: models with the levels that are in them; refused: pairs that no model can hold.
+
+    impossible: levels that do not go together, with what the config says: why those pairs are refused.
+    """
+
+    runs: list[Run]
+    refused: set[tuple[Level, Level]]
+    impossible: dict[frozenset[tuple[Path, str]], str]
+
+
 @cache
-def design() -> tuple[Design[Level, Settings], dict[frozenset[tuple[Path, str]], str]]:
-    """The design, and the levels that do not go together with the reason. It takes seconds: not for collection."""
+def design() -> Design:
+    """For all pairs of the registry, always the same one. It takes seconds, so it is not for collection."""
     designer = Designer()
-    return cover(list(designer.hosts), designer.propose, lambda _: None, candidates=1), designer.impossible
+    runs: list[Run] = []
+    refused = set()
+    for one, other in designer.hosts:
+        if other in designer.left[one]:
+            run = designer.run((one, other))
+            if run is None:
+                refused.add((one, other))
+            else:
+                runs.append(run)
+    return Design(_without_idle(runs), refused, designer.impossible)
+
+
+def _without_idle(runs: list[Run]) -> list[Run]:
+    """Without those of which each pair is in another one as well."""
+    times = Counter(pair for _, held in runs for pair in combinations(sorted(held), 2))
+    kept = []
+    for settings, held in runs:
+        mine = list(combinations(sorted(held), 2))
+        if any(times[pair] == 1 for pair in mine):
+            kept.append((settings, held))
+        else:
+            times.subtract(mine)
+    return kept

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
@@ -80,14 +79,6 @@ def compatible(one: tuple[Choice, str], other: tuple[Choice, str]) -> dict[Path,
             if fixed.setdefault(path, wanted) != wanted:
                 return None
     return fixed
-
-
-def level_pairs(found: list[Choice]) -> Iterator[tuple[tuple[Choice, str], tuple[Choice, str]]]:
-    """Every two levels of different fields that can be in one config."""
-    everything = [(choice, level) for choice in found for level in choice.levels]
-    for one, other in combinations(everything, 2):
-        if one[0].path != other[0].path and compatible(one, other) is not None:
-            yield one, other
 
 
 def _choices(group: type[BaseModel], path: Path, within: tuple[Level, ...], numbers: Numbers) -> Iterator[Choice]:
