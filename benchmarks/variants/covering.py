@@ -11,8 +11,11 @@ from factors import NEEDED, Levels, build, refusal
 Level = tuple[str, str]
 """A factor and its level."""
 Pair = frozenset[Level]
-TRIALS = 60
+SIDES = ("encoder", "decoder")
+TRIALS = 24
 """Draws of other levels before a pair that goes with no pair of families as they are is refused."""
+FEW = 1000
+"""From so few pairs on they are packed into runs whole, since a level alone seldom brings one."""
 CANDIDATES = 12
 
 
@@ -68,12 +71,12 @@ class _Maker:
         self.known, self.random = known, random
         self._told: dict[str, str | None] = {}
         sides = product(known.get("encoder", ["transformer"]), known.get("decoder", ["transformer"]))
-        self.hosts = {
-            side: set(build(dict(zip(("encoder", "decoder"), side, strict=True)))[1]) | set(NEEDED) for side in sides
-        }
+        self.hosts = {side: set(build(dict(zip(SIDES, side, strict=True)))[1]) | set(NEEDED) for side in sides}
         self.holders: dict[Pair, Levels] = {}
         self.refused: dict[Pair, str] = {}
-        everything = [(factor, level) for factor, levels in known.items() for level in levels]
+        # what a family refuses by itself is known before two levels are looked for that are in such families only
+        first = sorted(known, key=lambda factor: factor not in SIDES)
+        everything = [(factor, level) for factor in first for level in known[factor]]
         for one, other in combinations(everything, 2):
             pair = frozenset((one, other))
             if one[0] != other[0] and pair not in self.holders:
@@ -92,20 +95,32 @@ class _Maker:
         held = build(holder)[1]
         hosts = [host for host, inside in self.hosts.items() if self._may_host(host, inside, pair)]
         host = self.random.choice(hosts) if hosts else (held.get("encoder", ""), held.get("decoder", ""))
-        fixed = {side: level for side, level in zip(("encoder", "decoder"), host, strict=True) if side in self.known}
+        fixed = {side: level for side, level in zip(SIDES, host, strict=True) if side in self.known}
         levels: Levels = {**fixed, **dict(pair)}
         inside = self.hosts.get(host, set())
+        if len(left) <= FEW:
+            for other in self.random.sample(sorted(left, key=sorted), len(left)):
+                if all(factor in inside and levels.get(factor, level) == level for factor, level in other):
+                    self._add(levels, *other)
         order = [factor for factor in self.known if factor in inside and factor not in levels]
         self.random.shuffle(order)
         for factor in order:
             options = []
             for level in self.known[factor]:
                 brought = {frozenset(((factor, level), other)) for other in levels.items()}
-                if not brought & self.refused.keys():
-                    options.append((len(brought & left), self.random.random(), level))
-            if options:
-                levels[factor] = max(options)[2]
+                options.append((len(brought & left), self.random.random(), (factor, level)))
+            for *_, option in sorted(options, reverse=True):
+                if self._add(levels, option):
+                    break
         return levels
+
+    def _add(self, levels: Levels, *more: Level) -> bool:
+        """Add levels if that brings no refused pair."""
+        together = {**levels, **dict(more)}
+        if any(frozenset((level, other)) in self.refused for level in more for other in together.items()):
+            return False
+        levels |= dict(more)
+        return True
 
     def grown(self, levels: Levels, left: set[Pair]) -> Levels:
         """An accepted run with further levels, each kept only if the run is still accepted and loses no pair."""
@@ -119,15 +134,15 @@ class _Maker:
         return levels
 
     def _may_host(self, host: tuple[str, str], inside: set[str], pair: Pair) -> bool:
-        here = set(zip(("encoder", "decoder"), host, strict=True))
+        here = set(zip(SIDES, host, strict=True))
         return (
             {factor for factor, _ in pair} <= inside
-            and all(level in here for level in pair if level[0] in ("encoder", "decoder"))
+            and all(level in here for level in pair if level[0] in SIDES)
             and not any(frozenset((level, side)) in self.refused for level in pair for side in here)
         )
 
     def _look_for(self, pair: Pair) -> None:
-        why = None
+        why = self._barred(pair)
         for levels in self._trials(pair):
             held = pairs_of(build(levels)[1], self.known)
             if pair not in held:
@@ -141,17 +156,28 @@ class _Maker:
             why = why or told
         self.refused[pair] = why or "these never meet in one run"
 
+    def _barred(self, pair: Pair) -> str | None:
+        """What a family that the pair would need says against one of its levels; None where some family may hold it."""
+        inside = [host for host, factors in self.hosts.items() if {factor for factor, _ in pair} <= factors]
+        if any(self._may_host(host, self.hosts[host], pair) for host in inside):
+            return None
+        sides = [
+            frozenset((level, side)) for level in pair for host in inside for side in zip(SIDES, host, strict=True)
+        ]
+        return next((self.refused[each] for each in sides if each in self.refused), None)
+
     def _trials(self, pair: Pair) -> Iterator[Levels]:
         needed = {key: level for factor, _ in pair for key, level in NEEDED.get(factor, {}).items()}
-        hosts = [host for host, inside in self.hosts.items() if {factor for factor, _ in pair} <= inside]
+        hosts = [host for host, inside in self.hosts.items() if self._may_host(host, inside, pair)]
         for trial in range(len(hosts) + TRIALS if hosts else 0):
             host = hosts[trial] if trial < len(hosts) else self.random.choice(hosts)
-            inside = sorted(self.hosts[host])
-            drawn: Levels = {}
-            for factor in self.random.sample(inside, self.random.randint(1, 4)) if trial >= len(hosts) else ():
-                if factor in self.known:
-                    drawn[factor] = self.random.choice(self.known[factor])
-            yield {**drawn, **dict(zip(("encoder", "decoder"), host, strict=True)), **needed, **dict(pair)}
+            inside = sorted(self.hosts[host] & set(self.known))
+            count = 0 if trial < len(hosts) else self.random.randint(1, 4)
+            drawn = {
+                factor: self.random.choice(self.known[factor])
+                for factor in self.random.sample(inside, min(count, len(inside)))
+            }
+            yield {**drawn, **dict(zip(SIDES, host, strict=True)), **needed, **dict(pair)}
 
 
 def _without_idle(runs: list[Levels], known: dict[str, list[str]]) -> list[Levels]:

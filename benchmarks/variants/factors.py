@@ -82,21 +82,23 @@ def build(levels: Levels) -> tuple[dict[str, Any], Levels]:
     of a factor that both have.
     """
     effective: Levels = {}
+    positions, target_positions = _sides(levels)
 
     def pick(choice: Choice) -> str | None:
         factor = name(choice)
         if factor is None:
-            # the target's length is what a decoder does not know
-            return "sinusoidal" if choice.path == ("model", "target_positions") and _reads_length(levels) else None
+            return target_positions if choice.path == ("model", "target_positions") else None
         level = levels.get(factor, USUAL.get(factor))
         held = level in choice.levels
         # where only one side has the wanted level, it is that side's that counts
         if held or factor not in effective or effective[factor] != level:
             effective[factor] = level if held and level is not None else choice.usual
+        if factor == "positions":
+            return positions if held else None
         return level if held else None
 
     settings, _ = assemble(RunConfig, pick, {"layers": LAYERS, "heads": HEADS, "feedforward": FEEDFORWARD})
-    settings.setdefault("model", {}).update(preset=None, width=WIDTH, dropout=0.1)
+    settings.setdefault("model", {}).update(preset=None, width=WIDTH, dropout=0.0)
     return settings, effective
 
 
@@ -112,6 +114,26 @@ def refusal(settings: dict[str, Any]) -> str | None:
     return None
 
 
-def _reads_length(levels: Levels) -> bool:
-    schemes = union_members(ModelConfig.model_fields["positions"].annotation)
-    return any(scheme.needs_length for scheme in schemes if levels.get("positions") in kinds(scheme))
+def _sides(levels: Levels) -> tuple[str | None, str | None]:
+    """The position schemes of the source and of the target; None where the setting is left out.
+
+    A side that cannot have the wanted scheme, when the other can, has the nearest that it can: a decoder does not know
+    the whole target's length, and only self-attention has room for a scheme inside it.
+    """
+    level = levels.get("positions")
+    scheme = _member("positions", level)
+    if getattr(scheme, "needs_length", False):
+        return level, "sinusoidal"
+    reads, writes = (
+        getattr(_member(side, levels.get(side, "transformer")), "attends_itself", True)
+        for side in ("encoder", "decoder")
+    )
+    if not getattr(scheme, "inside_attention", False) or reads == writes:
+        return level, None
+    return (level, "none") if reads else (None, level)
+
+
+def _member(field: str, kind: str | None) -> Any:
+    """The class of a kind in one of the model's unions."""
+    members = union_members(ModelConfig.model_fields[field].annotation)
+    return next((member for member in members if kind is not None and kind in kinds(member)), None)

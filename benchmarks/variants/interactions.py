@@ -97,7 +97,8 @@ def _interactions(
     text = [
         f"Interactions: the mean, over the {FEWEST} or more runs that hold both levels, of BLEU beyond what the "
         f"additive model predicts without that run; ± its standard error. p: how often the strongest of all "
-        f"{len(pairs)} pairs is as strong when the residuals are dealt to the runs by chance ({SAMPLES} times). One seed a run.\n",
+        f"{len(pairs)} pairs is as strong when the residuals are dealt to the runs by chance ({SAMPLES} times). "
+        "One seed a run.\n",
         "| levels | runs | BLEU beyond the sum | p, of all pairs |",
         "| --- | --- | --- | --- |",
     ]

@@ -1,4 +1,4 @@
-"""The pieces of benchmarks/variants: its design against the full product, resumption, and a report of made-up results."""
+"""The pieces of benchmarks/variants: its design against the full product, resumption, a report of made-up results."""
 
 import json
 import sys
