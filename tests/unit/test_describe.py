@@ -1,7 +1,6 @@
 """What is said of a model, against sums and products written down here."""
 
 import json
-from math import prod
 from pathlib import Path
 
 import pytest
@@ -180,31 +179,6 @@ def test_tied_tables_count_once_and_name_their_owner() -> None:
     apart = described({**small, "tie_embeddings": False, "tie_projection": False})
     assert not any(part.tied for part in apart.parts)
     assert apart.parameters == described(small).parameters + 2 * 40 * 8
-
-
-def check_sums(found: Description) -> None:
-    """Each part has the parameters of its parts and its own."""
-    assert sum(part.parameters for part in found.parts if part.depth == 0) == found.parameters
-    for place, part in enumerate(found.parts):
-        inner = []
-        for other in found.parts[place + 1 :]:
-            if other.depth <= part.depth:
-                break
-            inner += [other.parameters] if other.depth == part.depth + 1 else []
-        own = 0 if part.tied else part.repeats * sum(prod(shape) for _, shape in part.shapes)
-        assert part.parameters == sum(inner) + own, part.name
-
-
-def test_the_sums_of_all_parts() -> None:
-    settings = {
-        "width": 8,
-        "encoder": {"layers": 3, "heads": 2, "experts": {"count": 3}, "attention": {"scorer": {"kind": "general"}}},
-        "decoder": {"kind": "recurrent", "layers": 2, "cell": "lstm", "bridge": "both"},
-        "tie_projection": False,
-    }
-    found = described(settings, depth=20)
-    check_sums(found)
-    assert {1, 3, 9} <= {part.repeats for part in found.parts}  # three layers of three experts
 
 
 def test_a_length_beyond_the_positions_is_refused() -> None:

@@ -1,0 +1,141 @@
+"""docs/variants.md: every line of YAML on it is valid, and every kind that there is stands on it."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from dragoman.base.choices import choices
+from dragoman.base.config import Config
+from dragoman.base.errors import ConfigError
+from dragoman.base.settings import load_settings, read_document
+from dragoman.base.yaml import parse_yaml
+from dragoman.models.build import PRESETS
+from dragoman.nn import scorers
+from dragoman.train.config import RunConfig
+
+PAGE = (Path(__file__).parents[2] / "docs" / "variants.md").read_text(encoding="utf-8")
+REFUSED = "## What does not go together"
+SNIPPET = re.compile(r"`(\{?(?:data|text|model|train|search): .*?)`")
+# A recipe needs these too.
+REST = ("data={train: {tsv: corpus.tsv}, valid: {tsv: corpus.tsv}}", "out=run")
+# Levels whose default means "chosen from other settings" or "none", and groups that every recipe has.
+UNNAMED = {("data", "set"), ("cleaning", "set")}
+
+
+def section(page: str, title: str) -> str:
+    """The text of a section, without those below it."""
+    return re.split(r"^## ", page.split(f"{title}\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def snippets(page: str) -> list[str]:
+    return SNIPPET.findall(page)
+
+
+GOOD = [each for each in snippets(PAGE) if each not in snippets(section(PAGE, REFUSED))]
+BAD = snippets(section(PAGE, REFUSED))
+
+
+def load(snippet: str, folder: Path) -> RunConfig:
+    path = folder / "recipe.yaml"
+    path.write_text(snippet + "\n", encoding="utf-8")
+    return load_settings(path, REST, RunConfig)
+
+
+@pytest.mark.parametrize("snippet", GOOD)
+def test_every_line_is_valid(snippet: str, tmp_path: Path) -> None:
+    config = load(snippet, tmp_path)
+    for key, value in leaves(read_document(tmp_path / "recipe.yaml").content):
+        found: Any = config
+        for part in key:
+            found = getattr(found, part)
+        found = list(found) if isinstance(found, tuple) else str(found) if isinstance(found, Path) else found
+        assert found == value, f"{key} is {found}, not {value}"
+
+
+@pytest.mark.parametrize("snippet", BAD)
+def test_every_line_that_is_said_to_be_refused_is(snippet: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError):
+        load(snippet, tmp_path)
+
+
+def test_no_yaml_is_missed() -> None:
+    """Code that looks like settings is a snippet that the tests above read."""
+    code = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL))
+    assert [each for each in code if "kind: " in each and each not in GOOD + BAD] == ["scorer: {kind: distance}"]
+    assert len(GOOD) > 100
+    assert len(BAD) > 20
+
+
+def leaves(tree: Any, key: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if isinstance(tree, dict):
+        for name, value in tree.items():
+            yield from leaves(value, (*key, name))
+    else:
+        yield key, tree
+
+
+def shown(page: str) -> set[tuple[str, str]]:
+    """Fields and levels, such as (scorer, additive) or (residual, false), in the lines that are valid."""
+    found = set()
+    refused = snippets(section(page, REFUSED))
+    for snippet in snippets(page):
+        if snippet in refused:
+            continue
+        for key, value in leaves(parse_yaml(snippet, "the page").content):
+            field, level = (key[-2], value) if key[-1] == "kind" else (key[-1], value)
+            words = {None: "null", True: "true", False: "false"}
+            found.add((field, words[level] if level is None or isinstance(level, bool) else str(level)))
+            found |= {(name, "set") for name in key[:-1]}
+    return found
+
+
+@cache
+def wanted() -> frozenset[tuple[str, str]]:
+    """Every kind of every union, and every level of another choice but the usual one."""
+    found = set()
+    for choice in choices(RunConfig):
+        for level in (*choice.levels, *choice.needs):
+            is_kind = level not in ("true", "false", "null", "auto")
+            if is_kind or level != choice.usual:
+                # the target's scheme is one of the same
+                found.add((choice.path[-1].removeprefix("target_"), level))
+    # null stands for "by other settings" wherever it is not the absence of attention
+    return frozenset(each for each in found - UNNAMED if each[1] != "null" or each[0] == "attention")
+
+
+def test_every_kind_stands_on_the_page() -> None:
+    assert sorted(wanted() - shown(PAGE)) == []
+    assert {("scorer", "additive"), ("positions", "alibi"), ("subword", "unigram")} <= wanted()
+
+
+def test_presets_stand_on_the_page() -> None:
+    assert {("preset", name) for name in PRESETS} <= shown(PAGE)
+
+
+def test_a_kind_whose_lines_are_taken_away_is_missed() -> None:
+    lines = {line: shown(f"{line}\n{REFUSED}\n") for line in PAGE.split(REFUSED)[0].split("\n") if snippets(line)}
+    assert set().union(*lines.values()) == shown(PAGE)
+    for level in wanted():
+        kept = [line for line, levels in lines.items() if level not in levels]
+        assert len(kept) < len(lines)
+        assert level not in set().union(*(lines[line] for line in kept))
+
+
+def test_the_example_of_a_scorer_works() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+    names: dict[str, Any] = dict(vars(scorers))
+    exec(compile(code, "the page", "exec"), names)
+    config = names["DistanceConfig"]()
+    assert isinstance(config, Config)
+    queries, keys = torch.randn(2, 3, 4, 5), torch.randn(2, 3, 6, 5)
+    scorer = config.build(3, 5, 5)
+    found = scorer(queries, scorer.prepare(keys))
+    expected = -((queries[:, :, :, None] - keys[:, :, None]) ** 2).sum(-1) / 5**0.5
+    torch.testing.assert_close(found, expected)
+    with pytest.raises(ConfigError):
+        config.build(3, 5, 4)
