@@ -166,7 +166,7 @@ def check_gradient(model: Seq2Seq, seed: int) -> None:
                 values.append(float(loss()))
             torch._foreach_add_(parameters, direction, alpha=STEP)
         found.append((exact, (values[0] - values[1]) / (2 * STEP)))
-        if abs(found[-1][1] - exact) <= 1e-3 * max(1.0, abs(exact)):
+        if abs(found[-1][1] - exact) <= 1e-5 * max(1.0, abs(exact)):
             break
     else:
         mode = "training" if model.training else "evaluation"
