@@ -20,7 +20,7 @@ from dragoman.decode.forced import CHUNK, force
 from dragoman.decode.replacement import UnknownWords, unknown_words
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.inspect.attention import AttentionMap, attention_maps
-from dragoman.models.footprint import Footprint, evaluate, measure, refined
+from dragoman.models.footprint import SHORT_TRIAL, Footprint, evaluate, measure, refined
 from dragoman.models.limits import first_exceeded
 from dragoman.text.special import EOS
 from dragoman.text.vectors import VectorError
@@ -296,11 +296,9 @@ class Translator:
 
     def _hypotheses(self, rows: list[_Row], config: SearchConfig) -> list[list[Hypothesis]]:
         """Search one batch; where the memory does not hold it, its halves."""
-        needed, free = self._search_bytes(rows, config), self._free_bytes()
-        if needed > free:
-            longest = max(len(row.source) for row in rows) + 1
-            self._footprint = refined(self._footprint, self.model, longest, training=False, free=free)
-            needed = self._search_bytes(rows, config)
+        free, longest = self._free_bytes(), max(len(row.source) for row in rows) + 1
+        self._footprint = refined(self._footprint, self.model, longest, training=False, free=free)
+        needed = self._search_bytes(rows, config)
         if needed <= free:
             try:
                 tokens, keep = (tensor.to(self.device) for tensor in pad([row.source for row in rows], after=(EOS,)))
@@ -356,7 +354,7 @@ class Translator:
 
     @cached_property
     def _footprint(self) -> Footprint:
-        return measure(self.model, longest=128, training=False)
+        return measure(self.model, SHORT_TRIAL, training=False)
 
     def _free_bytes(self) -> int:
         if self.device.type == "cuda":

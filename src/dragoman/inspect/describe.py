@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from dragoman.base.errors import ConfigError
 from dragoman.models.build import ModelConfig, build_model, count_active_parameters, count_parameters
-from dragoman.models.footprint import SHORT_TRIAL, Footprint, evaluate, measure
+from dragoman.models.footprint import Footprint, evaluate, measure
 from dragoman.models.limits import LengthLimit
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.text.special import BOS
@@ -113,7 +113,7 @@ def describe(
         sum(parameter.numel() for parameter in parameters if parameter.requires_grad),
         _operations(model, length),
         length,
-        measure(small.to_empty(device="cpu"), min(length, SHORT_TRIAL), training=True),
+        measure(small.to_empty(device="cpu"), length, training=True),
         model.limits,
     )
 

@@ -1,32 +1,38 @@
 """How much memory a model takes for so long a sentence: measured on short ones, so that it holds for every variant."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import weakref
 from dataclasses import dataclass
+from itertools import product
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from dragoman.models.interface import Tree, tree_map
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.text.special import BOS
 
-SHORT_TRIAL, LONG_TRIAL = 512, 2048
-"""Tokens. What is compared in blocks, or by another kernel from some length on, shows only in the long trial how it
-grows; it takes seconds, and is made where the short one says that a sentence does not fit the memory."""
+SHORT_TRIAL, LONG_TRIAL = 128, 2048
+"""Tokens. Texts are tried out as long as they are up to the long trial; only what starts to grow otherwise beyond it,
+such as a window of more than 1024 tokens, is estimated wrongly, too high."""
 
-_HELD_IN_TRIAL = 8
-"""A trial's whole forward pass holds at most so many times what is estimated for the encoder's largest layer."""
+_DECODING = 8
+"""A decoder that reads a whole trial at once holds at most so many times what the encoder does."""
+
+_UNFILLED = 1.4
+"""Powers of two are tried; blocks that a sentence fills only in part take up to so many times the memory a token."""
 
 
 @dataclass(frozen=True)
 class Footprint:
     """Bytes a sentence as polynomials of its length in tokens, lowest power first, for float32.
 
-    training: kept for the backward pass, source and target both of that length. encoding: at work inside the encoder.
-    memory: what a decoder holds of the source. cache: what it holds of one hypothesis. measured: tokens of the longest
-    trial asked for.
+    training: the most held in a forward pass that keeps what the backward pass needs, source and target both of that
+    length. encoding: the most held while the encoder reads in translation. memory: what a decoder holds of the source.
+    cache: what it holds of one hypothesis. measured: tokens of the longest trial asked for.
     """
 
     measured: int
@@ -56,21 +62,20 @@ def measure(model: Seq2Seq, longest: int, training: bool) -> Footprint:
     rows = []
     try:
         for length in lengths:
-            kept = 0
+            tokens, keep, inputs = _sentence(model, length)
+            both = _Peak()
             if training:
                 model.train()
-                with _saved(model) as saved:
-                    model(*_sentence(model, length))
-                kept = sum(saved)
+                with torch.enable_grad(), both:
+                    model(tokens, keep, inputs)
             model.eval()
-            tokens, keep, inputs = _sentence(model, length)
-            with _saved(model) as inside:
-                memory = model.encode(tokens, keep)
             with torch.no_grad():
+                with _Peak() as reading:
+                    memory = model.encode(tokens, keep)
                 started = model.decoder.start(memory)
                 _, after = model.decoder.step(inputs, started)
             held = _bytes(started.memory) + _bytes(memory.states)
-            rows.append((kept, 4 * max(inside, default=0), held, _bytes(after.cache)))
+            rows.append((_UNFILLED * both.most, _UNFILLED * reading.most, held, _bytes(after.cache)))
     finally:
         model.train(was_training)
         torch.set_rng_state(state)
@@ -82,20 +87,33 @@ def measure(model: Seq2Seq, longest: int, training: bool) -> Footprint:
 
 
 def refined(footprint: Footprint, model: Seq2Seq, longest: int, training: bool, free: int) -> Footprint:
-    """A footprint measured on longer sentences than the given one, for sentences of `longest` tokens.
+    """A footprint for sentences of up to `longest` tokens: the same one, if it was measured on such.
 
-    The same one where none is longer, or where the trial itself would not fit into `free` bytes.
+    Also where the trial itself would not fit into `free` bytes. A trial takes less time than translating its sentence
+    does, and lengths are doubled, so that few are made.
     """
-    trial = min(longest, LONG_TRIAL)
-    kept = evaluate(footprint.training, trial) + _HELD_IN_TRIAL * evaluate(footprint.encoding, trial)
-    return measure(model, trial, training) if footprint.measured < trial and kept <= free else footprint
+    trial = min(1 << (longest - 1).bit_length(), LONG_TRIAL)
+    needed = max(evaluate(footprint.training, trial), _DECODING * evaluate(footprint.encoding, trial))
+    return measure(model, trial, training) if footprint.measured < trial and needed <= free else footprint
 
 
 def _fit(lengths: np.ndarray, values: np.ndarray) -> tuple[float, ...]:
-    """A parabola through the points, its coefficients never below zero."""
-    degree = len(lengths) - 1
-    coefficients = np.polynomial.polynomial.polyfit(lengths, values, degree)
-    return tuple(float(max(value, 0.0)) for value in coefficients)
+    """The parabola nearest the points by ratio, its coefficients never below zero, raised until none lies above it.
+
+    So what is measured in steps, because of blocks, does not bend it downwards or far up. Lowest power first.
+    """
+    if not values.all():
+        return (0.0,)
+    powers = lengths[:, None] ** np.arange(len(lengths))
+    nearest, coefficients = np.inf, np.zeros(len(lengths))
+    for kept in product((False, True), repeat=len(lengths)):
+        found = np.zeros(len(lengths))
+        found[list(kept)] = np.linalg.lstsq((powers / values[:, None])[:, kept], np.ones(len(lengths)), rcond=None)[0]
+        distance = float(np.square(powers @ found / values - 1).sum())
+        if distance < nearest and (found >= 0).all():
+            nearest, coefficients = distance, found
+    raised = coefficients * (values / (powers @ coefficients)).max()
+    return tuple(float(coefficient) for coefficient in raised)
 
 
 def _sentence(model: Seq2Seq, length: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -105,23 +123,34 @@ def _sentence(model: Seq2Seq, length: int) -> tuple[Tensor, Tensor, Tensor]:
     return source, torch.ones_like(tokens, dtype=torch.bool), tokens
 
 
-@contextmanager
-def _saved(model: Seq2Seq) -> Iterator[list[int]]:
-    """The bytes of each tensor that the backward pass would need, parameters not counted, each storage once."""
-    seen = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
-    sizes: list[int] = []
-    kept: list[Tensor] = []  # alive, so that no storage is freed and its address taken again
+class _Peak(TorchDispatchMode):
+    """The most bytes that tensors made inside held at one time, whatever backend made them: `most`."""
 
-    def pack(tensor: Tensor) -> Tensor:
-        address = tensor.untyped_storage().data_ptr()
-        if address not in seen:
-            seen.add(address)
-            sizes.append(tensor.untyped_storage().nbytes())
-            kept.append(tensor)
-        return tensor
+    def __init__(self) -> None:
+        super().__init__()
+        self.most = self._held = 0
+        self._storages: dict[int, weakref.ref[torch.UntypedStorage]] = {}
 
-    with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        yield sizes
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = {id(each.untyped_storage()) for each in tree_leaves((args, kwargs)) if isinstance(each, Tensor)}
+        result = function(*args, **(kwargs or {}))
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, Tensor):
+                self._add(tensor.untyped_storage(), given)
+        self.most = max(self.most, self._held)
+        return result
+
+    def _add(self, storage: torch.UntypedStorage, given: set[int]) -> None:
+        number, size = id(storage), storage.nbytes()
+        if number in self._storages or number in given:  # a view, or something written in place
+            return
+
+        def gone(_: object) -> None:
+            self._held -= size
+            del self._storages[number]
+
+        self._held += size
+        self._storages[number] = weakref.ref(storage, gone)
 
 
 def _bytes(tree: Tree) -> int:

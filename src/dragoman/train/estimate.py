@@ -40,10 +40,8 @@ def check_memory(
         tokens = int(tokens * _LONGER_BY_DROPOUT)
     vocabulary = model.decoder.projection.weight.size(0)
     footprint = measure(model, min(longest, SHORT_TRIAL), training=True)
+    footprint = refined(footprint, model, longest, training=True, free=free - fixed)
     need = activation_bytes(footprint, tokens, longest, vocabulary)
-    if fixed + need > free:
-        footprint = refined(footprint, model, longest, training=True, free=free - fixed)
-        need = activation_bytes(footprint, tokens, longest, vocabulary)
     halvings = 0
     while fixed + need / 2**halvings > free and tokens / 2**halvings > longest:
         halvings += 1
@@ -53,7 +51,7 @@ def check_memory(
 
 
 def activation_bytes(footprint: Footprint, tokens: int, longest: int, vocabulary: int) -> int:
-    """An estimate of the bytes that a batch of `tokens` source and target tokens keeps for the backward pass."""
+    """An estimate of the bytes that a forward pass over `tokens` source and target tokens holds at its end."""
     sentences = tokens / longest
     logits = min(tokens, _ROWS_OF_LOGITS) * vocabulary * _COPIES_OF_LOGITS
     return int(sentences * evaluate(footprint.training, longest)) + logits * _FLOAT

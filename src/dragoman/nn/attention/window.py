@@ -92,6 +92,7 @@ class WindowAttention(SoftAttention):
         """
         rows, _, length, _ = queries.shape
         before = keys.size(2) - length
+        left, right = min(left, keys.size(2) - 1), min(right, keys.size(2) - 1)  # farther there is nothing
         if length < self.block or recorder() is not None:
             mask = None
             if valid is not None or length > 1:
