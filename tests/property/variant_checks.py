@@ -1,5 +1,6 @@
 """What every model must pass, whatever it is made of; in double precision, with weights other than the initial ones."""
 
+from collections.abc import Iterable
 from math import isfinite
 from typing import Any
 
@@ -12,17 +13,27 @@ from variant_settings import SIZE
 
 from dragoman.data.batch import collate, pad
 from dragoman.decode.forced import force
+from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig, search
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import State
 from dragoman.text.special import BOS, EOS
 from dragoman.train.objective import Objective, ObjectiveConfig
+from dragoman.train.reward import RewardConfig
+from dragoman.train.sequence import SequenceObjective
 
 CLOSE: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-6}
 SOURCES = [[5, 9, 4, 7, 10], [6], [11, 4, 8]]
 BATCH = collate(SOURCES, [[6, 7, 8], [4], [9, 9, 5, 4]], range(3))
 ORDINARY = (4, 5)
 STEP = 1e-6
+
+
+class Numbers:
+    """A vocabulary for rewards: token 5 is the word 5."""
+
+    def decode_batch(self, batch: Iterable[Iterable[int]]) -> list[str]:
+        return [" ".join(map(str, ids)) for ids in batch]
 
 
 def built(config: ModelConfig, seed: int) -> Seq2Seq:
@@ -50,13 +61,16 @@ def check(config: ModelConfig, seed: int = 1) -> None:
 
 
 def check_training(model: Seq2Seq) -> None:
-    """An update exists, with the reference or the model's own output as input: each parameter has a finite gradient.
+    """An update exists, and each parameter has a finite gradient, whatever is minimised and read.
 
-    What modules tell the objective beside the loss is finite too.
+    That is: the reference as input, the model's own output, and the reward of sampled translations. What modules tell
+    the objective beside the loss is finite too.
     """
     model.train()
-    for ratio in (1.0, 0.3):
-        loss = Objective(ObjectiveConfig())(model, BATCH, ratio)
+    drawn = SamplingConfig(length_factor=0, length_margin=4, forbid=())
+    rewarded = SequenceObjective(ObjectiveConfig(), RewardConfig(samples=2, likelihood=1.0), Numbers(), drawn=drawn)
+    for objective, ratio in ((Objective(ObjectiveConfig()), 1.0), (Objective(ObjectiveConfig()), 0.3), (rewarded, 1.0)):
+        loss = objective(model, BATCH, ratio)
         assert isfinite(loss.total.item()) and isfinite(loss.cross_entropy), f"loss {loss}"
         assert all(isfinite(value) for value in loss.auxiliary.values()), loss.auxiliary
         assert all(bool((counts >= 0).all()) for counts in loss.counts.values()), loss.counts
