@@ -31,7 +31,7 @@ class Budget:
     precision: str = "float32"
 
 
-EMBEDDED = Budget(pairs=20000, epochs=2, pieces=2000, tokens=512, peak=5e-3, dropout=0.0, label_smoothing=0.0)
+EMBEDDED = Budget(pairs=20000, epochs=3, pieces=2000, tokens=512, peak=5e-3, dropout=0.0, label_smoothing=0.0)
 MULTI30K = Budget(pairs=None, epochs=6, pieces=6000, tokens=2048, peak=3e-3, dropout=0.1, label_smoothing=0.1)
 
 

@@ -39,8 +39,8 @@ def write_report(out: Path, references: list[str]) -> None:
     rows = [row(line) for line in measured]
     with (out / "table.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([COLUMNS, *rows])
-    (out / "table.md").write_text(markdown(COLUMNS, rows), "utf-8")
     done = [line for line in measured if line["status"] == "done"]
+    (out / "table.md").write_text(markdown(COLUMNS, rows) + "\n" + conditions(done), "utf-8")
     refused = out / "refused.json"
     (out / "pairs.md").write_text(
         pairs_report(done, json.loads(refused.read_text("utf-8")) if refused.is_file() else {}), "utf-8"
@@ -53,6 +53,20 @@ def markdown(columns: tuple[str, ...], rows: list[list[str]]) -> str:
     lines = ["| " + " | ".join(columns) + " |", "| " + " | ".join("---" for _ in columns) + " |"]
     lines += ["| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in each) + " |" for each in rows]
     return "\n".join(lines) + "\n"
+
+
+def conditions(done: list[Line]) -> str:
+    """What the numbers of the table were measured under."""
+    seconds = sorted(line["cpu_seconds"] for line in done)
+    text = [f"Signature of BLEU: `{each}`." for each in sorted({line["signature"] for line in done})]
+    text += [f"Budget: `{each}`." for each in sorted({line["budget"] for line in done})]
+    if seconds:
+        middle = seconds[len(seconds) // 2]
+        text.append(
+            f"{len(done)} runs took {sum(seconds) / 3600:.2f} hours of CPU time, the median {middle:.0f} s, "
+            f"the longest {seconds[-1]:.0f} s."
+        )
+    return "\n".join(text) + "\n"
 
 
 def centre_of(line: Line, lines: list[Line]) -> Line:

@@ -111,7 +111,7 @@ def test_runs_that_are_over_are_not_made_again(
 
 def line(benchmark: SimpleNamespace, group: str, factor: str, varied: str, **rest: Any) -> dict[str, Any]:
     plan = benchmark.design.Plan(group, factor, varied, {}, rest.pop("effective", {}), {})
-    measured = {"exact": 0.5, "valid_perplexity": 1.5, "parameters": 1000, "cpu_seconds": 9.0}
+    measured = {"signature": "s", "exact": 0.5, "valid_perplexity": 1.5, "parameters": 1000, "cpu_seconds": 9.0}
     return {"id": f"{group}{factor}{varied}", **asdict(plan), "budget": "b", "status": "done", **measured, **rest}
 
 
@@ -131,7 +131,7 @@ def test_report_compares_with_the_centre_and_lists_failures(benchmark: SimpleNam
     (tmp_path / "refused.json").write_text(json.dumps({"a=1 with b=2": "never"}))
     benchmark.report.write_report(tmp_path, references)
     rows = [row.split(" | ") for row in (tmp_path / "table.md").read_text().splitlines()]
-    assert len(rows) == 5
+    assert rows[5:8] == [[""], ["Signature of BLEU: `s`."], ["Budget: `b`."]]
     assert rows[2][5] == ""
     assert rows[3][5].startswith("-") and float(rows[3][6]) < 0.01
     assert "failed: no \\| memory" in rows[4][-1] + rows[4][-2]
