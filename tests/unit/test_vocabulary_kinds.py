@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dragoman.base.errors import ConfigError, DataError, ModelError
-from dragoman.base.settings import parse_settings
+from dragoman.base.settings import load_settings, parse_settings
 from dragoman.text.special import SPECIAL_SYMBOLS, UNK
 from dragoman.text.subword_nmt import SubwordNMTConfig, read_codes
 from dragoman.text.tokenizer import Tokenizer
@@ -218,6 +218,16 @@ def test_settings_of_another_kind_are_refused() -> None:
         parse_settings({"subword": {"kind": "morphemes"}}, TextConfig, "in a test")
     assert TextConfig.model_validate({"subword": {"dropout": 0.1}}).subword.resampling == 0.1
     assert TextConfig.model_validate({"subword": {"kind": "word"}}).subword.resampling == 0.0
+
+
+def test_a_setting_of_another_kind_is_told_from_a_typing_error(tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text("subword: {kind: bpe, size: 6000}\n")
+    with pytest.raises(ConfigError, match="unknown setting subword.size .*belongs to another kind of subword; .*codes"):
+        load_settings(tmp_path / "run.yaml", ["subword.kind=subword_nmt"], TextConfig)
+    with pytest.raises(ConfigError, match="did you mean subword.merges"):
+        load_settings(None, ["subword.kind=subword_nmt", "subword.merge=5"], TextConfig)
+    config = load_settings(tmp_path / "run.yaml", ["subword={kind: subword_nmt, merges: 5}"], TextConfig)
+    assert config.subword == SubwordNMTConfig(merges=5)
 
 
 def test_broken_text_is_an_error_that_says_where(learned: dict[str, Tokenizer]) -> None:

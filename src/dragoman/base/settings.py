@@ -97,6 +97,8 @@ def _describe(detail: Any, config: Any, origin: Callable[[Key], str]) -> str:
 def _suggest(key: Key, siblings: Sequence[str], everything: Sequence[str]) -> str:
     """The nearest right key: among those beside it, else among all."""
     *parents, last = map(str, key)
+    if ".".join([*parents, last]) in everything:
+        return f": it belongs to another kind of {'.'.join(parents)}; of this kind are {', '.join(siblings)}"
     near = difflib.get_close_matches(last, siblings, n=1)
     if near:
         return f"; did you mean {'.'.join([*parents, near[0]])}?"
