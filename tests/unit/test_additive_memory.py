@@ -1,0 +1,71 @@
+"""What a training step with additive multi-head attention allocates at its peak: scores, and no hidden layer a pair."""
+
+import pytest
+import torch
+from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from dragoman.data.batch import collate
+from dragoman.models.build import ModelConfig, build_model
+from dragoman.nn import additive
+from dragoman.train.objective import Objective, ObjectiveConfig
+
+PAIRS, HEADS, BLOCK = 2, 4, 1 << 17
+LENGTHS = (64, 128, 256)
+
+
+class Allocated(TorchDispatchMode):
+    """Bytes of all tensors that operations have made and that are still held, and the most there were at any time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held: dict[int, tuple[StorageWeakRef, int]] = {}
+        self.peak = 0
+
+    def __torch_dispatch__(self, function, types, arguments=(), keywords=None):  # type: ignore[no-untyped-def]
+        result = function(*arguments, **(keywords or {}))
+        for each in result if isinstance(result, tuple | list) else [result]:
+            if isinstance(each, Tensor):
+                storage = each.untyped_storage()
+                self.held[storage._cdata] = StorageWeakRef(storage), storage.nbytes()  # type: ignore[no-untyped-call]
+        if sum(size for _, size in self.held.values()) > self.peak:  # perhaps: some may be gone
+            self.held = {key: each for key, each in self.held.items() if not each[0].expired()}
+            self.peak = max(self.peak, sum(size for _, size in self.held.values()))
+        return result
+
+
+def peak(length: int, width: int) -> int:
+    """Bytes of an update: one layer each side, so three attentions of B·h·T·S pairs; `width` a head inside tanh."""
+    scorer = {"scorer": {"kind": "additive", "width": width}}
+    side = {"kind": "transformer", "layers": 1, "heads": HEADS, "feedforward": 16, "attention": scorer}
+    settings = {"preset": None, "width": 16, "encoder": side, "decoder": {**side, "cross_attention": scorer}}
+    torch.manual_seed(1)
+    model = build_model(ModelConfig.model_validate(settings), 8, 8).train()
+    optimiser = torch.optim.Adam(model.parameters())
+    texts = [[4] * (length - 1)] * PAIRS  # and the end, so T = S = length
+    batch = collate(texts, texts, range(PAIRS))
+    with Allocated() as allocated:
+        Objective(ObjectiveConfig())(model, batch).total.backward()
+        optimiser.step()
+    return allocated.peak
+
+
+def matrices(peaks: list[int]) -> float:
+    """How often B·h·T·S float32 the peak grows: the second coefficient of a parabola through the three lengths."""
+    (one, two, three), (first, second, third) = LENGTHS, peaks
+    curvature = ((third - second) / (three - two) - (second - first) / (two - one)) / (three - one)
+    return curvature / (4 * PAIRS * HEADS)
+
+
+def test_memory_of_a_training_step_grows_as_the_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice as wide a hidden layer adds nothing to what grows with T·S; three attentions keep what they must."""
+    monkeypatch.setattr(additive, "_BLOCK", BLOCK)
+    narrow, wide = (matrices([peak(length, width) for length in LENGTHS]) for width in (8, 16))
+    assert 3 < narrow < 8
+    assert abs(wide - narrow) < 0.5
+
+
+def test_the_plain_formula_would_not_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(additive, "_BLOCK", 1 << 40)
+    assert matrices([peak(length, 8) for length in LENGTHS]) > 20
