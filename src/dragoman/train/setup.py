@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from dragoman.base.device import choose_device
-from dragoman.base.errors import ConfigError
+from dragoman.base.errors import ConfigError, in_files
 from dragoman.base.files import atomic_write
 from dragoman.base.log import info
 from dragoman.base.memory import keep_large_tensors_on_heap
@@ -22,7 +22,6 @@ from dragoman.checkpoint.store import CheckpointStore, TrainingSnapshot
 from dragoman.data.prepare import Prepared, prepare
 from dragoman.data.readers import check_readable, read_sides
 from dragoman.models.build import Seq2Seq, build_model, count_parameters, resolve_preset
-from dragoman.text.vectors import in_file
 from dragoman.train.average import ParameterAverage
 from dragoman.train.config import RunConfig
 from dragoman.train.decisions import Decisions
@@ -143,12 +142,12 @@ def assemble(config: RunConfig, resume: bool) -> Iterator[Parts]:
         embedded = decisions.made(EMBEDDED, 0)
         if limits_changed:
             decisions.forget()
-        if start is None and snapshot is None:
+        if snapshot is None and start is not None:
+            embedded = start.meta.embeddings
+        elif snapshot is None:
             config.model.embeddings.check(config.model.width)
             tables = model.encoder.embedding.tokens, model.decoder.embedding.tokens
             embedded = config.model.embeddings.fill(*tables, tokenizers)
-        elif snapshot is None:
-            embedded = start.meta.embeddings
         if embedded and embedded != decisions.made(EMBEDDED, 0):
             decisions.record(EMBEDDED, 0, embedded)
         store.discard_after(snapshot.step if snapshot is not None else 0)
@@ -172,7 +171,7 @@ def assemble(config: RunConfig, resume: bool) -> Iterator[Parts]:
         average = ParameterAverage(model, config.train.ema) if config.train.ema is not None else None
         loaded = LoadedModel(model, prepared.tokenizers, Meta(step=0), config.model_dump(mode="json"))
         translator = Translator(loaded, device, report_cut=False)
-        with in_file(config.data.valid.source or config.data.valid.tsv):
+        with in_files(config.data.valid.source or config.data.valid.tsv):
             validator = Validator(sources, targets, prepared.tokenizers, translator, config.train.validation_beam)
         yield Parts(config, prepared, model, engine, average, validator, store, decisions, snapshot, limits_changed)
 
