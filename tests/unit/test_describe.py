@@ -133,6 +133,7 @@ def test_only_the_active_experts_work(active: int) -> None:
     [
         {},
         {"positions": {"kind": "relative"}},
+        {"positions": {"kind": "learned"}},
         {"positions": {"kind": "alibi"}},
         {"encoder": {"attention": {"kind": "window", "window": 40}}},
         {"decoder": {"cross_attention": {"kind": "hard", "adaptive": True}}},

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import flop_registry
 
 from dragoman.base.errors import ConfigError
 from dragoman.models.build import ModelConfig, build_model, count_active_parameters, count_parameters
@@ -19,6 +19,8 @@ from dragoman.text.special import BOS
 
 _BYTES = 4
 _FEW = 8
+_TRIAL = 512
+"""Tokens of the longest sentence that memory is measured on; what longer ones take follows from shorter ones."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Description:
 
     @property
     def memory(self) -> dict[str, int]:
-        """Bytes in float32, by use: parameters; with gradients and Adam's two moments; and of one sentence pair."""
+        """Bytes in float32, by use: parameters; with gradients and Adam's two moments; the footprint's for `length`."""
         activations = {
             name: evaluate(getattr(self.footprint, name), self.length)
             for name in ("training", "encoding", "memory", "cache")
@@ -198,23 +200,29 @@ def _counted(model: Seq2Seq, length: int) -> Operations:
 
 def _count(compute: Callable[[], Any], backward: bool) -> int:
     with (
-        _NothingIsPadding(),  # type: ignore[no-untyped-call]
-        sdpa_kernel(SDPBackend.MATH),  # products that the counter knows, which it does not of every fused kernel
-        FlopCounterMode(display=False) as counter,
+        _Counter() as counter,
+        sdpa_kernel(SDPBackend.MATH),  # products that torch has formulas for, which it does not for every fused kernel
         torch.set_grad_enabled(backward),
     ):
         result = compute()
         if backward:
             result.sum().backward()
-    return int(counter.get_total_flops())
+    return int(counter.flops)
 
 
 def _forget(parameter: Tensor) -> None:
     parameter.grad = None
 
 
-class _NothingIsPadding(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Answers whether all keys of a mask are there, which a tensor without storage cannot."""
+class _Counter(TorchDispatchMode):
+    """Counts FLOPs by torch's formulas; torch's own counter fails where a module gives a parameter.
+
+    A mask's question whether all its keys are there is answered with yes: a tensor without storage cannot tell.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.flops: int = 0
 
     def __torch_dispatch__(
         self, function: Any, types: Any, arguments: tuple[Any, ...] = (), settings: dict[str, Any] | None = None
@@ -222,4 +230,9 @@ class _NothingIsPadding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         asked = function is torch.ops.aten._local_scalar_dense.default
         if asked and arguments[0].is_meta and arguments[0].dtype == torch.bool:
             return True
-        return function(*arguments, **(settings or {}))
+        settings = settings or {}
+        result = function(*arguments, **settings)
+        formula = flop_registry.get(function._overloadpacket)
+        if formula is not None:
+            self.flops += formula(*arguments, **settings, out_val=result)
+        return result

@@ -50,12 +50,12 @@ def numbers_text(description: Description) -> str:
     ]
     uses = (
         ("parameters", "parameters", f"{_bytes(memory['optimised'])} with gradients and Adam's moments"),
-        ("in training", "training", "of a pair, kept to go backward, without logits"),
-        ("encoding", "encoding", "at work inside the encoder"),
+        ("in training", "training", "the most held in a forward pass, without logits"),
+        ("encoding", "encoding", "the most held while the encoder translates"),
         ("memory", "memory", "what the decoder holds of the source"),
         ("cache", "cache", "what it holds of one hypothesis"),
     )
-    lines += ["", f"Memory in float32, for sentences of {length} tokens"]
+    lines += ["", f"Memory in float32, for a sentence pair of {length} and {length} tokens, estimated from above"]
     lines += [f"  {name:14} {_bytes(memory[use]):>12}  {meaning}" for name, use, meaning in uses]
     lines.append("")
     for limit in description.limits:

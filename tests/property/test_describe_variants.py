@@ -1,0 +1,94 @@
+"""Every family, attention and other choice of a model can be described: the registry says which there are."""
+
+from math import prod
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from dragoman.base.choices import Choice, assemble, choices
+from dragoman.inspect.describe import Description, describe
+from dragoman.models.build import ModelConfig, build_model, count_parameters
+from dragoman.models.footprint import Footprint
+
+SIZE, LENGTH = 12, 3
+SMALL = {"layers": 1, "heads": 2, "feedforward": 8, "window": 2, "limit": 8, "count": 3}
+# What a level needs beside it, where the usual settings are refused.
+BESIDE: dict[tuple[str, str], dict[str, Any]] = {
+    ("positions", "fraction"): {"target_positions": {"kind": "none"}},
+    ("join", "add"): {"target_positions": {"kind": "none"}},
+    ("join", "concatenate"): {"target_positions": {"kind": "none"}},
+    ("stacked", "false"): {
+        "decoder": {"kind": "bytenet", "layers": 1, "stacked": False, "cross_attention": {"kind": "soft"}}
+    },
+    ("frozen", "true"): {"tie_projection": False, "embeddings": {"source": "never-opened.vec", "frozen": True}},
+}
+
+
+def levels() -> dict[str, tuple[Choice, str]]:
+    """Each level of each choice, once for each family and side, or for each kind of attention that has it."""
+    found: dict[str, tuple[Choice, str]] = {}
+    for choice in choices(ModelConfig):
+        inside = [kind for _, kind in choice.within]
+        above = [choice.path[0], *inside] if len(inside) < 2 else inside[1:]
+        for level in choice.levels:
+            if (choice.path[-1], level) == ("target_positions", "fraction"):
+                continue  # never: a decoder does not know how long its text will be
+            found.setdefault("-".join([*above, choice.path[-1], level]), (choice, level))
+    return found
+
+
+LEVELS = levels()
+
+
+def configured(choice: Choice, level: str) -> ModelConfig:
+    """A small model with this level, and the usual ones beside."""
+    fixed = {**dict(choice.within), choice.path: level}
+    settings, _ = assemble(ModelConfig, lambda each: fixed.get(each.path), SMALL)
+    settings = {**settings, "preset": None, "width": 8, "dropout": 0.0}
+    try:
+        return ModelConfig.model_validate(settings)
+    except ValidationError:
+        return ModelConfig.model_validate({**settings, **BESIDE[choice.path[-1], level]})
+
+
+@pytest.fixture(autouse=True)
+def _unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory has tests of its own, for every family."""
+    monkeypatch.setattr("dragoman.inspect.describe.measure", lambda *_, **__: Footprint(16, (1.0,), (1,), (1,), (1,)))
+
+
+def check_sums(found: Description) -> None:
+    """Each part has the parameters of its parts and its own."""
+    assert sum(part.parameters for part in found.parts if part.depth == 0) == found.parameters
+    for place, part in enumerate(found.parts):
+        inner = []
+        for other in found.parts[place + 1 :]:
+            if other.depth <= part.depth:
+                break
+            inner += [other.parameters] if other.depth == part.depth + 1 else []
+        own = 0 if part.tied else part.repeats * sum(prod(shape) for _, shape in part.shapes)
+        assert part.parameters == sum(inner) + own, part.name
+
+
+def test_the_sums_of_all_parts() -> None:
+    settings = {
+        "width": 8,
+        "encoder": {"layers": 3, "heads": 2, "experts": {"count": 3}, "attention": {"scorer": {"kind": "general"}}},
+        "decoder": {"kind": "recurrent", "layers": 2, "cell": "lstm", "bridge": "both"},
+        "tie_projection": False,
+    }
+    config = ModelConfig.model_validate({"preset": None, **settings})
+    found = describe(config, SIZE, SIZE, LENGTH, depth=20)
+    check_sums(found)
+    assert {1, 3, 9} <= {part.repeats for part in found.parts}  # three layers of three experts
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_every_choice_can_be_described(name: str) -> None:
+    config = configured(*LEVELS[name])
+    found = describe(config, SIZE, SIZE, LENGTH, depth=20)
+    check_sums(found)
+    assert found.parameters == count_parameters(build_model(config, SIZE, SIZE))
+    assert found.operations.writing > 0
+    assert found.operations.training > found.operations.reading + found.operations.writing
