@@ -12,6 +12,8 @@ from dragoman.data.batch import Batch, collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.nn.attention import hard
 from dragoman.nn.attention.hard import HardAttention
+from dragoman.nn.auxiliary import collecting
+from dragoman.train import objective as objectives
 from dragoman.train import reinforce
 from dragoman.train.objective import Objective, ObjectiveConfig
 
@@ -190,3 +192,100 @@ def test_a_decision_is_credited_with_later_rewards_only(monkeypatch: pytest.Monk
     monkeypatch.setattr(reinforce, "rewards_to_go", lambda rewards, discount: rewards)
     biased, _ = estimates(built, pair, choices, monkeypatch)
     assert float((biased - full).abs().max()) > 1e-3
+
+
+TARGETS = 2, 1, 0
+"""Tokens of the rows of a batch; the last has nothing to say."""
+
+
+def rows(longest: int) -> Batch:
+    """The first row's source has so many tokens, the second's 2."""
+    pair = collate([[5, 7][: longest - 1], [8], []], [[6], [], [5]], [0, 1, 2])
+    keep = torch.arange(2) < torch.tensor(TARGETS)[:, None]
+    return Batch(pair.source, pair.source_keep, pair.inputs, pair.labels, keep, int(keep.sum()), (0, 1, 2))
+
+
+def ways(layers: int, longest: int) -> list[Tensor]:
+    """All positions (layers, rows, targets), 0 where there is no target."""
+    sizes = [longest, longest, 2]
+    found = []
+    for places in product(*map(range, sizes * layers)):
+        each = torch.zeros(layers, 3, 2, dtype=torch.int64)
+        each[:, torch.arange(2) < torch.tensor(TARGETS)[:, None]] = torch.tensor(places).view(layers, -1)
+        found.append(each)
+    return found
+
+
+def sample_as(monkeypatch: pytest.MonkeyPatch, places: Tensor) -> None:
+    """Let each layer look where it is told to, in a part of the batch too."""
+    layers = iter(places)
+    monkeypatch.setattr(hard, "sampled", lambda probabilities: next(layers)[:, None, : probabilities.size(2)])
+
+
+def exact_and_estimated(
+    built: Seq2Seq, layers: int, how: str, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Tensor, Tensor]:
+    """The gradient of Σ P · loss over all that could be sampled, and the estimates' mean."""
+    longest = 3 if layers == 1 else 2
+    whole = rows(longest)
+    parts = [whole, None] if how != "parts" else whole.split()
+    if how == "chunks":
+        monkeypatch.setattr(objectives, "_CHUNK_ROWS", 2)
+    policy = [parameter for name, parameter in built.named_parameters() if "baseline" not in name]
+    objective = Objective(ObjectiveConfig(label_smoothing=SMOOTHING))
+
+    def gradient(value: Tensor) -> Tensor:
+        found = torch.autograd.grad(value, policy, allow_unused=True, materialize_grads=True)
+        return torch.cat([part.flatten() for part in found])
+
+    exact = estimated = chance = torch.zeros(())
+    for places in ways(layers, longest):
+        sample_as(monkeypatch, places)
+        with collecting() as told:
+            loss = loss_of(built, whole)
+        logarithms = [call.log_probability[whole.target_keep] for calls in told.decisions.values() for call in calls]
+        probability = torch.stack([each.sum() for each in logarithms]).sum().exp()
+        exact = exact + gradient(probability * loss)
+        estimate, row = torch.zeros(()), 0
+        for part in parts:
+            if part is not None:
+                sample_as(monkeypatch, places[:, row : row + len(part.rows)])
+                estimate = estimate + gradient(objective(built, part).total)
+                row += len(part.rows)
+        estimated = estimated + probability.detach() * estimate
+        chance = chance + probability.detach()
+    assert float(chance) == pytest.approx(1.0), "the probabilities of all choices"
+    return exact, estimated
+
+
+@pytest.mark.parametrize("how", ["whole", "chunks", "parts"])
+def test_rows_of_a_batch_and_parts_of_an_update(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """Rewards count from those of other rows; one row has no target, and one part of the batch is a row alone."""
+    exact, estimated = exact_and_estimated(model(1), 1, how, monkeypatch)
+    assert float(exact.norm()) > 0.1
+    torch.testing.assert_close(estimated, exact, rtol=0, atol=1e-5)
+
+
+def test_the_mean_of_other_rows_is_what_makes_it_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mean over all rows holds the row's own rewards: as a baseline it would bias the estimate."""
+    monkeypatch.setattr(reinforce, "_mean_of_others", lambda rewards, real: rewards.sum() / real.sum())
+    exact, estimated = exact_and_estimated(model(1), 1, "whole", monkeypatch)
+    assert float((estimated - exact).abs().max()) > 1e-2
+
+
+@pytest.mark.parametrize("discount", [0.0, 0.5])
+def test_no_discount_has_a_bias_where_no_later_state_reads_the_choice(
+    monkeypatch: pytest.MonkeyPatch, discount: float
+) -> None:
+    exact, estimated = exact_and_estimated(model(1, discount=discount), 1, "whole", monkeypatch)
+    torch.testing.assert_close(estimated, exact, rtol=0, atol=1e-5)
+
+
+def test_what_a_discount_leaves_out_in_two_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two targets the estimate is linear in γ: exact at 1; at 0 it lacks what the second one owes to the choice."""
+    (exact, full), (_, half), (_, none) = (
+        exact_and_estimated(model(2, discount=discount), 2, "whole", monkeypatch) for discount in (1.0, 0.5, 0.0)
+    )
+    torch.testing.assert_close(full, exact, rtol=0, atol=1e-5)
+    torch.testing.assert_close(half, (full + none) / 2, rtol=0, atol=1e-5)
+    assert float((none - exact).abs().max()) > 1e-3

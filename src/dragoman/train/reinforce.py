@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from dragoman.nn.auxiliary import Decisions
 
@@ -25,11 +26,10 @@ def baseline_loss(reward: Tensor, baseline: Tensor) -> Tensor:
 
 def rewards_to_go(rewards: Tensor, discount: float = 1.0) -> Tensor:
     """Σ_{t' ≥ t} γ^(t' − t) · r_t' of rewards (R, T): what a decision at t can still influence."""
-    if discount == 1:
-        return rewards.flip(1).cumsum(1).flip(1)
-    to_go = rewards.clone()
-    for place in range(rewards.size(1) - 2, -1, -1):
-        to_go[:, place] += discount * to_go[:, place + 1]
+    to_go, reach = rewards, 1  # Σ over t ≤ t' < t + reach
+    while reach < rewards.size(1) and discount:
+        further = functional.pad(to_go[:, reach:], (0, reach))
+        to_go, reach = to_go + discount**reach * further, 2 * reach
     return to_go
 
 

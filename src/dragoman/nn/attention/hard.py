@@ -47,7 +47,8 @@ class HardAttentionConfig(SoftAttentionConfig):
         ge=0,
         le=1,
         description="γ, what a reward counts that comes a token later; 1: the estimate has no bias; below: less noise, "
-        "and 0 has no bias either where no later state reads the choice, as in a Transformer decoder of one layer",
+        "and a bias, except where no later state reads the choice: in a Transformer decoder of one layer, or a "
+        "recurrent one wired as luong without input feeding",
     )
 
     def build(self, sizes: AttentionSizes, positions: PositionScheme | None = None) -> Attention:
@@ -116,7 +117,7 @@ class HardAttention(SoftAttention):
                 looking = looking & again
         if self.training:
             self._tell(states, told, seen, rows, keep)
-        return _mean(seen)
+        return _mean(seen).to(values.dtype)
 
     def _tell(
         self, states: Tensor, told: list[tuple[Tensor, Tensor]], seen: Tensor, rows: int, keep: Tensor | None
