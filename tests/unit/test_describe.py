@@ -102,6 +102,7 @@ def test_operations_of_additive_attention(length: int) -> None:
     assert found.writing == plain.writing
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_operations_of_linear_attention() -> None:
     """φ(k)vᵀ is summed once, and met by each φ(q); Katharopoulos et al. 2020, equation 5."""
     heads, width, n = 2, 16, 300
@@ -128,12 +129,12 @@ def test_only_the_active_experts_work(active: int) -> None:
     assert found.parameters - found.active == 2 * (5 - active) * network
 
 
+@pytest.mark.usefixtures("unmeasured")
 @pytest.mark.parametrize(
     "settings",
     [
         {},
         {"positions": {"kind": "relative"}},
-        {"positions": {"kind": "learned"}},
         {"positions": {"kind": "alibi"}},
         {"encoder": {"attention": {"kind": "window", "window": 40}}},
         {"decoder": {"cross_attention": {"kind": "hard", "adaptive": True}}},
