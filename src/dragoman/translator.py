@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 
 from dragoman.base.device import choose_device
-from dragoman.base.errors import ConfigError, DataError, ResourceError
+from dragoman.base.errors import ConfigError, DataError, LineError, ResourceError
 from dragoman.base.log import warn
 from dragoman.base.memory import available_memory, is_out_of_memory, keep_large_tensors_on_heap
 from dragoman.base.settings import parse_settings
@@ -163,16 +163,21 @@ class Translator:
         if batch_size < 1:
             raise ConfigError(f"the batch size must be at least 1 sentence, not {batch_size}")
         cut: list[int] = []
+        ended: list[int] = []  # because there are no more positions
+        positions = self.model.limits[1].positions
         pairs = ((line, "") for line in lines) if prefixes is None else _paired(lines, prefixes)
         for chunk in _chunks(pairs, window or WINDOW_BATCHES * batch_size):
             for line, translations in enumerate(self._window(chunk, first, config, batch_size), start=first):
                 if not translations[0].finished:
-                    cut.append(line)
+                    out_of_positions = positions is not None and len(translations[0].tokens) >= positions
+                    (ended if out_of_positions else cut).append(line)
                 yield translations
             first += len(chunk)
-        if cut and self.report_cut:
-            shown = ", ".join(map(str, cut[:10])) + (" …" if len(cut) > 10 else "")
-            warn(f"{len(cut)} translation(s) reached the length limit and end unfinished: line {shown}")
+        limit = f"the model's {positions} target positions ({self.model.limits[1].setting})"
+        for lines_cut, reached in ((cut, "the length limit"), (ended, limit)):
+            if lines_cut and self.report_cut:
+                shown = ", ".join(map(str, lines_cut[:10])) + (" …" if len(lines_cut) > 10 else "")
+                warn(f"{len(lines_cut)} translation(s) reached {reached} and end unfinished: line {shown}")
 
     def score(self, sources: Sequence[str], targets: Sequence[str], batch_size: int = 64) -> list[PairScore]:
         """The log-probability of each target given its source, by forced decoding, in order.
@@ -270,9 +275,8 @@ class Translator:
         """Raises DataError when the model has too few positions for so many tokens."""
         if (found := first_exceeded(self.model.limits, len(source), len(target))) is not None:
             limit, length = found
-            raise DataError(
-                f"line {line}: {limit.describe(length)}: shorten it, or train a model with a larger {limit.setting}"
-            )
+            reason = f"{limit.describe(length)}: shorten it, or train a model with a larger {limit.setting}"
+            raise LineError(line - 1, reason, limit.side)
 
     def _prefixes(self, texts: list[str]) -> list[_Prefix]:
         if not any(texts):

@@ -1,5 +1,6 @@
 """Texts longer than a model's positions: found before training, named by line elsewhere, not reached by search."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 import torch
 
 from dragoman.base.errors import ConfigError, DataError
+from dragoman.base.schema import kinds, union_members
 from dragoman.base.settings import load_settings
 from dragoman.base.yaml import dump_yaml
 from dragoman.cli.main import main
@@ -18,29 +20,36 @@ from dragoman.data.prepare import prepare
 from dragoman.data.readers import CorpusConfig
 from dragoman.decode.search import SearchConfig, search
 from dragoman.models.limits import LengthLimit, first_exceeded
+from dragoman.nn.positions.absolute import AbsoluteScheme
+from dragoman.nn.positions.one_hot import OneHotConfig
+from dragoman.nn.positions.union import PositionsConfig
 from dragoman.text.tokenizers import TextConfig
 from dragoman.train.config import RunConfig
 from dragoman.train.setup import assemble
 from dragoman.translator import Translator
 from fixtures.tiny_model import SOURCES, TARGETS, tiny_config, tiny_tokenizers, write_tiny_model
 
-LIMIT = 12
+LIMIT, WIDTH = 12, 8
 SHORT, LONG = "a dog .", "a dog runs in the park . " * 10
-UNLIMITED: tuple[dict[str, Any], ...] = (
-    {"kind": "sinusoidal"},
-    {"kind": "sinusoidal", "join": "concatenate"},
-    {"kind": "relative", "distance": 2},
-    {"kind": "rotary"},
-    {"kind": "alibi"},
-    {"kind": "none"},
-    {"kind": "index"},
-)
-LIMITED: tuple[dict[str, Any], ...] = (
-    {"kind": "learned", "limit": LIMIT},
-    {"kind": "learned", "limit": LIMIT, "join": "concatenate"},
-    {"kind": "one_hot", "join": "concatenate", "width": LIMIT},
-    {"kind": "one_hot"},  # 8, the model's width
-)
+NONE = {"kind": "none"}
+CLAIM_ANY_LENGTH = {"sinusoidal", "relative", "rotary", "alibi", "none", "index", "fraction"}
+
+
+def schemes() -> Iterator[tuple[dict[str, Any], bool]]:
+    """Every scheme of the registry, each way to join it, and whether it claims to have positions for any length."""
+    for member in union_members(PositionsConfig):
+        joins = [{"join": "add"}, {"join": "concatenate"}] if issubclass(member, AbsoluteScheme) else [{}]
+        for join in joins:
+            limit = {"limit": LIMIT} if "limit" in member.model_fields else {}
+            if limit and member is OneHotConfig:
+                limit = {"limit": WIDTH} if join["join"] == "add" else {**limit, "width": LIMIT}
+            settings = {"kind": kinds(member)[0], **join, **limit}
+            yield settings, member.model_validate(settings).embedded(WIDTH).limit is None
+
+
+UNLIMITED = [scheme for scheme, unlimited in schemes() if unlimited]
+LIMITED = [scheme for scheme, unlimited in schemes() if not unlimited]
+IN_DECODERS = [scheme for scheme in UNLIMITED if scheme["kind"] != "fraction"]
 
 
 def model_folder(folder: Path, **positions: Any) -> Path:
@@ -52,14 +61,64 @@ def name(scheme: dict[str, Any]) -> str:
     return "-".join(map(str, scheme.values()))
 
 
+def test_which_schemes_claim_any_length() -> None:
+    assert {scheme["kind"] for scheme in UNLIMITED} == CLAIM_ANY_LENGTH
+    assert {scheme["kind"] for scheme in LIMITED} == {"learned", "one_hot"}
+
+
 @pytest.mark.parametrize("scheme", UNLIMITED, ids=name)
-def test_a_text_ten_times_longer_is_translated(tmp_path: Path, scheme: dict[str, Any]) -> None:
-    translator = Translator.load(model_folder(tmp_path / "m", positions=scheme), "cpu")
+def test_an_encoder_reads_a_text_ten_times_longer(tmp_path: Path, scheme: dict[str, Any]) -> None:
+    translator = Translator.load(model_folder(tmp_path / "m", positions=scheme, target_positions=NONE), "cpu")
     encode = translator.tokenizers.source.encode
     assert len(encode(LONG)) >= 10 * max(map(len, map(encode, SOURCES)))
     found = list(translator.stream_nbest([SHORT, LONG], SearchConfig(beam=1, length_factor=0.1)))
     assert len(found) == 2 and found[1][0].tokens
-    assert np.isfinite(translator.score([LONG], [LONG])[0].log_probability)
+    assert np.isfinite(translator.score([LONG], [SHORT])[0].log_probability)
+
+
+@pytest.mark.parametrize("scheme", IN_DECODERS, ids=name)
+def test_a_decoder_writes_a_text_ten_times_longer(tmp_path: Path, scheme: dict[str, Any]) -> None:
+    translator = Translator.load(model_folder(tmp_path / "m", positions=NONE, target_positions=scheme), "cpu")
+    encode = translator.tokenizers.target.encode
+    length = 10 * max(map(len, map(encode, TARGETS)))
+    settings = SearchConfig(beam=2, minimum_length=length, length_factor=0)
+    ((best,),) = translator.stream_nbest([SHORT], settings)
+    assert len(best.tokens) >= length and np.isfinite(best.log_probability)
+    assert np.isfinite(translator.score([SHORT], ["ein Hund . " * length])[0].log_probability)
+
+
+def test_the_command_line_translates_a_text_ten_times_longer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = model_folder(tmp_path / "m", positions={"kind": "rotary"})
+    (tmp_path / "lines").write_text(f"{SHORT}\n{LONG}\n{SHORT}\n")
+    assert main(["translate", str(folder), "-i", str(tmp_path / "lines"), "--beam", "1"]) == 0
+    first, second, third = capsys.readouterr().out.splitlines()
+    assert first == third and second
+
+
+@pytest.mark.parametrize("scheme", LIMITED, ids=name)
+def test_a_decoder_says_where_its_positions_ended(
+    tmp_path: Path, scheme: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A translation is written as far as it goes; texts that are given are refused."""
+    folder = model_folder(tmp_path / "m", positions=NONE, target_positions=scheme)
+    translator = Translator.load(folder, "cpu")
+    limit = scheme["limit"]
+    short, long = "a", "a dog runs ."
+    found = list(translator.stream_nbest([short, long], SearchConfig(beam=2, minimum_length=50)))
+    assert [len(each[0].tokens) for each in found] == [limit, limit] and not found[1][0].finished
+    warning = f"2 translation(s) reached the model's {limit} target positions (model.target_positions.limit)"
+    assert f"{warning} and end unfinished: line 1, 2" in capsys.readouterr().err
+    (tmp_path / "source").write_text(f"{SHORT}\n{SHORT}\n")
+    (tmp_path / "target").write_text(f"{short}\n{LONG}\n")
+    command = ["score", str(folder), "--source", str(tmp_path / "source"), "--target", str(tmp_path / "target")]
+    assert main(command) == 1
+    error = capsys.readouterr().err
+    assert (
+        f"{tmp_path / 'target'}, line 2: " in error and f"target tokens, but the model has {limit} positions" in error
+    )
+    assert "a larger model.target_positions.limit" in error and "Traceback" not in error
 
 
 @pytest.mark.parametrize("scheme", LIMITED, ids=name)
@@ -71,12 +130,19 @@ def test_a_text_past_the_limit_is_named_and_nothing_before_it_is_lost(
     lines.write_text(f"{SHORT}\n\n{SHORT}\n{LONG}\n{SHORT}\n")
     assert main(["translate", str(folder), "-i", str(lines)]) == 1
     captured = capsys.readouterr()
-    limit = 8 if scheme == {"kind": "one_hot"} else LIMIT
+    limit = scheme["limit"]
     tokens = len(tiny_tokenizers().source.encode(LONG))
-    assert f"error: line 4: {tokens} source tokens, but the model has {limit} positions" in captured.err
+    said = f"error: {lines}, line 4: {tokens} source tokens, but the model has {limit} positions"
+    assert said in captured.err
     assert "a larger model.positions.limit" in captured.err and "Traceback" not in captured.err
     alone = Translator.load(folder, "cpu").translate([SHORT])[0]
     assert captured.out == f"{alone}\n\n{alone}\n"
+    for verb, *options in (
+        ("evaluate", "--source", lines, "--reference", lines),
+        ("score", "--source", lines, "--target", lines),
+    ):
+        assert main([verb, str(folder), *map(str, options)]) == 1
+        assert said in capsys.readouterr().err
 
 
 def test_scoring_names_the_pair_and_the_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,7 +156,11 @@ def test_scoring_names_the_pair_and_the_side(tmp_path: Path, capsys: pytest.Capt
     assert capsys.readouterr().out.count("\n") == 2
     assert main([*command, str(tmp_path / "long")]) == 1
     captured = capsys.readouterr()
-    assert not captured.out and "line 2: " in captured.err and "target tokens, but the model has 9" in captured.err
+    assert (
+        not captured.out
+        and f"{tmp_path / 'long'}, line 2: " in captured.err
+        and "target tokens, but the model has 9" in captured.err
+    )
     assert "model.target_positions.limit" in captured.err
 
 
@@ -130,7 +200,7 @@ def test_a_prefix_past_the_limit_is_named(tmp_path: Path, capsys: pytest.Capture
     assert main(["translate", str(folder), "-i", str(tmp_path / "lines"), "--prefix", str(tmp_path / "prefixes")]) == 1
     captured = capsys.readouterr()
     assert captured.out.count("\n") == 1
-    assert "line 2: " in captured.err and "target tokens" in captured.err
+    assert f"{tmp_path / 'prefixes'}, line 2: " in captured.err and "target tokens" in captured.err
 
 
 @pytest.mark.parametrize("where", ["train", "valid"])

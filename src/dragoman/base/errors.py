@@ -1,5 +1,10 @@
 """The errors that dragoman raises on purpose: each message says what is wrong, where, and what to do about it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
 
 class DragomanError(Exception):
     """A failure that the user can act on. The command line prints its message without a traceback."""
@@ -15,6 +20,27 @@ class ConfigError(DragomanError):
 
 class DataError(DragomanError):
     """A corpus that cannot be read: missing, empty, unequal sides, broken encoding."""
+
+
+class LineError(DataError):
+    """A line that cannot be read. place: its index, from 0; reason: what is wrong with it; side: whose line it is."""
+
+    def __init__(self, place: int, reason: str, side: Literal["source", "target"] = "source") -> None:
+        super().__init__(f"line {place + 1}: {reason}")
+        self.place, self.reason, self.side = place, reason, side
+
+    def at(self, origin: Path | str | None, line: int | None = None) -> DataError:
+        """The same error with the file's name, and the line's number where it is another."""
+        return DataError(f"{origin or 'standard input'}, line {line or self.place + 1}: {self.reason}")
+
+
+@contextmanager
+def in_files(source: Path | str | None, target: Path | str | None = None) -> Iterator[None]:
+    """Names the file in the errors of lines that are read inside; None is the standard input."""
+    try:
+        yield
+    except LineError as error:
+        raise error.at(source if error.side == "source" else target) from None
 
 
 class ModelError(DragomanError):

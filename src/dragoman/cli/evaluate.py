@@ -68,11 +68,11 @@ def evaluate(
     sources = texts[-1] if source is not None else None
     systems = list(zip(map(str, given), outputs, strict=True))
     if model is not None and sources is not None:
-        from dragoman.text.vectors import in_file
+        from dragoman.base.errors import in_files
         from dragoman.translator import Translator
 
         translator = Translator.load(model, device)
-        with in_file(source):
+        with in_files(source):
             translations = translator.translate(sources, beam, batch_size, length_penalty, unknown=unknown)
         systems.insert(0, (str(model), translations))
 

@@ -18,15 +18,15 @@ def score(
 ) -> None:
     """One log-probability (nats) a pair on stdout; the perplexity of the whole on stderr."""
     use_threads(threads)
+    from dragoman.base.errors import in_files
     from dragoman.base.log import info
     from dragoman.cli.lines import read_together
     from dragoman.evaluate.perplexity import perplexity
-    from dragoman.text.vectors import in_file
     from dragoman.translator import Translator
 
     sources, targets = read_together(source, target)
     translator = Translator.load(model, device)
-    with in_file(source):
+    with in_files(source, target):
         scores = translator.score(sources, targets, batch_size)
     for pair in scores:
         print(f"{pair.log_probability:.6f}")

@@ -46,9 +46,8 @@ def translate(
 ) -> None:
     """Translate a line at a time: N lines in, N lines out, blank lines stay blank."""
     use_threads(threads)
-    from dragoman.base.errors import DataError
+    from dragoman.base.errors import DataError, in_files
     from dragoman.cli.lines import one_line, output, read_lines, windows
-    from dragoman.text.vectors import in_file
     from dragoman.translator import WINDOW_BATCHES, Translator
 
     if source is not None and (source.is_dir() or not source.exists()):
@@ -58,7 +57,7 @@ def translate(
     prefixes = _prefixes(prefix, source)
     translator = Translator.load(model, device)
     config = translator.search_config(beam, nbest, length_penalty, coverage_penalty, unknown)
-    with output(target) as out, in_file(source):
+    with output(target) as out, in_files(source, prefix):
         first = 1
         for window in windows(read_lines(source), WINDOW_BATCHES * batch_size, source):
             given = None if prefixes is None else prefixes[first - 1 : first - 1 + len(window)]

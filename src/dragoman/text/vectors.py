@@ -1,8 +1,7 @@
 """Sources that are no text: each line is a sequence of feature vectors, written as JSON."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dragoman.base.config import Config
-from dragoman.base.errors import DataError, ModelError
+from dragoman.base.errors import LineError, ModelError
 from dragoman.text.tokenizer import Tokenizer
 
 WIDEST = 1 << 20
@@ -27,25 +26,8 @@ class VectorsConfig(Config):
     width: int = Field(ge=1, le=WIDEST, description="numbers in each vector; every vector of the corpus has as many")
 
 
-class VectorError(DataError):
-    """A line that is no sequence of vectors. place: its index, from 0; reason: what is wrong with it."""
-
-    def __init__(self, place: int, reason: str) -> None:
-        super().__init__(f"line {place + 1}: {reason}")
-        self.place, self.reason = place, reason
-
-    def at(self, origin: Path | str | None, line: int | None = None) -> DataError:
-        """The same error with the file's name, and the line's number where it is another."""
-        return DataError(f"{origin or 'standard input'}, line {line or self.place + 1}: {self.reason}")
-
-
-@contextmanager
-def in_file(path: Path | str | None) -> Iterator[None]:
-    """Names the file in the errors of what is read inside; None is the standard input."""
-    try:
-        yield
-    except VectorError as error:
-        raise error.at(path) from None
+class VectorError(LineError):
+    """A line that is no sequence of vectors."""
 
 
 class VectorSequences(Tokenizer):
