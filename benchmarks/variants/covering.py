@@ -12,7 +12,7 @@ Level = tuple[str, str]
 """A factor and its level."""
 Pair = frozenset[Level]
 SIDES = ("encoder", "decoder")
-TRIALS = 24
+TRIALS = 60
 """Draws of other levels before a pair that goes with no pair of families as they are is refused."""
 FEW = 1000
 """From so few pairs on they are packed into runs whole, since a level alone seldom brings one."""
@@ -48,13 +48,10 @@ def cover(known: dict[str, list[str]], seed: int = 1) -> Design:
     while left:
         seed_pair = maker.random.choice(sorted(left, key=sorted))
         made = [maker.candidate(seed_pair, left) for _ in range(CANDIDATES)]
-        for levels in sorted(made, key=lambda levels: -len(pairs_of(build(levels)[1], known) & left)):
-            held = pairs_of(build(levels)[1], known)
-            if seed_pair in held and maker.refusal(levels) is None:
-                break
-        else:
-            levels = maker.grown(maker.holders[seed_pair], left)
-            held = pairs_of(build(levels)[1], known)
+        made.sort(key=lambda levels: -len(pairs_of(build(levels)[1], known) & left))
+        accepted = (maker.mended(levels, seed_pair) for levels in made)
+        levels = next((levels for levels in accepted if levels), None) or maker.grown(maker.holders[seed_pair], left)
+        held = pairs_of(build(levels)[1], known)
         design.runs.append(levels)
         left -= held
     design.runs = _without_idle(design.runs, known)
@@ -71,7 +68,7 @@ class _Maker:
         self.known, self.random = known, random
         self._told: dict[str, str | None] = {}
         sides = product(known.get("encoder", ["transformer"]), known.get("decoder", ["transformer"]))
-        self.hosts = {side: set(build(dict(zip(SIDES, side, strict=True)))[1]) | set(NEEDED) for side in sides}
+        self.hosts = {side: _inside(dict(zip(SIDES, side, strict=True))) for side in sides}
         self.holders: dict[Pair, Levels] = {}
         self.refused: dict[Pair, str] = {}
         # what a family refuses by itself is known before two levels are looked for that are in such families only
@@ -121,6 +118,14 @@ class _Maker:
             return False
         levels |= dict(more)
         return True
+
+    def mended(self, levels: Levels, pair: Pair) -> Levels | None:
+        """The levels, or all but one where they do not go together; None where that does not help."""
+        for dropped in (None, *self.random.sample(list(levels), len(levels))):
+            rest = {factor: level for factor, level in levels.items() if factor != dropped}
+            if pair in pairs_of(build(rest)[1], self.known) and self.refusal(rest) is None:
+                return rest
+        return None
 
     def grown(self, levels: Levels, left: set[Pair]) -> Levels:
         """An accepted run with further levels, each kept only if the run is still accepted and loses no pair."""
@@ -178,6 +183,12 @@ class _Maker:
                 for factor in self.random.sample(inside, min(count, len(inside)))
             }
             yield {**drawn, **dict(zip(SIDES, host, strict=True)), **needed, **dict(pair)}
+
+
+def _inside(host: Levels) -> set[str]:
+    """The factors that exist under a pair of families."""
+    found = set(build(host)[1])
+    return found | {factor for factor, needed in NEEDED.items() if factor in build({**host, **needed})[1]}
 
 
 def _without_idle(runs: list[Levels], known: dict[str, list[str]]) -> list[Levels]:

@@ -100,10 +100,13 @@ def paired(only: set[str]) -> dict[str, list[str]]:
 
 
 def pairs(only: set[str]) -> tuple[list[Plan], dict[str, str]]:
-    """Runs in which all pairs of levels of two factors occur, and the refused pairs with their reason."""
+    """Runs in which all pairs of levels of two factors occur, and the refused pairs with their reason.
+
+    Those on characters come last: they read about five times as many tokens, and so take half of the time of all.
+    """
     design = cover(paired(only))
     plans = []
-    for levels in design.runs:
+    for levels in sorted(design.runs, key=lambda levels: levels.get("subword") == "character"):
         effective = build(levels)[1]
         shown = {factor: level for factor, level in effective.items() if levels.get(factor) == level}
         plans.append(plan("pairs", "", text(shown), levels))

@@ -36,8 +36,12 @@ FACTORS = (
     "teacher_forcing",
 )
 """Beside these, every choice inside a family other than the Transformer is a factor: `recurrent.cell`, …"""
-NEEDED = {"positions.join": {"positions": "sinusoidal"}, "recurrent.input_feeding": {"recurrent.wiring": "luong"}}
-"""What else is set to vary a factor that the centres do not have."""
+NEEDED = {
+    "positions.join": {"positions": "sinusoidal"},
+    "recurrent.input_feeding": {"recurrent.wiring": "luong"},
+    "bytenet.stacked": {"bytenet.cross_attention": "soft"},
+}
+"""What else is set to vary a factor that the centres do not have, or not with all its levels."""
 SAME = {"positions": "sinusoidal", "combine": "project"}
 """What null means at the Transformer's centre."""
 Levels = dict[str, str]
