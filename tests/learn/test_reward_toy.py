@@ -1,0 +1,87 @@
+"""The reward alone, without any likelihood, makes a half-trained copying model better."""
+
+from collections.abc import Iterable
+
+import pytest
+import torch
+
+from dragoman.data.batch import Batch, collate
+from dragoman.decode.sampling import SamplingConfig
+from dragoman.decode.search import SearchConfig, search
+from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.train.objective import Objective, ObjectiveConfig
+from dragoman.train.reward import RewardConfig
+from dragoman.train.sequence import SequenceObjective
+
+LETTERS = "abcdef"
+SIZE = 4 + len(LETTERS)
+UPDATES = 100
+
+
+class Letters:
+    """Ids from 4 on are letters, and every letter is a word."""
+
+    def decode_batch(self, batch: Iterable[Iterable[int]]) -> list[str]:
+        return [" ".join(LETTERS[number - 4] for number in ids if number >= 4) for ids in batch]
+
+
+def batch(draw: torch.Generator, rows: int = 32) -> Batch:
+    words = [
+        torch.randint(4, SIZE, (int(torch.randint(3, 6, (1,), generator=draw)),), generator=draw) for _ in range(rows)
+    ]
+    lists = [word.tolist() for word in words]
+    return collate(lists, lists, range(rows))
+
+
+@torch.no_grad()
+def right(model: Seq2Seq, pairs: Batch) -> float:
+    """The share of words copied by greedy search."""
+    model.eval()
+    found = search(model.decoder, model.encode(pairs.source, pairs.source_keep), SearchConfig(beam=1))
+    wanted = [tuple(token for token in row if token > 3) for row in pairs.labels.tolist()]
+    return sum(best[0].tokens == word for best, word in zip(found, wanted, strict=True)) / len(wanted)
+
+
+def half_trained(seed: int, draw: torch.Generator, held_out: Batch) -> Seq2Seq:
+    """Trained by likelihood until it copies some words, however many updates that takes here."""
+    torch.manual_seed(seed)
+    stack = {"layers": 1, "heads": 2, "feedforward": 64}
+    settings = {"preset": None, "width": 32, "encoder": stack, "decoder": stack, "dropout": 0.0}
+    model = build_model(ModelConfig.model_validate(settings), SIZE, SIZE)
+    likelihood = Objective(ObjectiveConfig(label_smoothing=0.0))
+    optimiser = torch.optim.Adam(model.parameters(), 4e-3)
+    for step in range(1, 401):
+        pairs = batch(draw)
+        optimiser.zero_grad()
+        (likelihood(model.train(), pairs).total / pairs.target_tokens).backward()
+        optimiser.step()
+        if step % 5 == 0 and right(model, held_out) >= 0.3:
+            break
+    return model
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_reward_alone_goes_on_where_likelihood_stopped(seed: int) -> None:
+    draw = torch.Generator().manual_seed(seed)
+    held_out = batch(draw, 200)
+    model = half_trained(seed, draw, held_out)
+    reward = RewardConfig(kind="chrf", samples=6, likelihood=0.0)
+    drawn = SamplingConfig(length_factor=1, length_margin=3, forbid=())
+    objective = SequenceObjective(ObjectiveConfig(), reward, Letters(), drawn=drawn)  # type: ignore[arg-type]
+
+    def earned() -> float:
+        """The mean reward of samples of held-out words."""
+        with torch.no_grad():
+            return objective.minus_expected_reward(model.eval(), held_out)[1]
+
+    before, first = right(model, held_out), earned()
+    optimiser = torch.optim.Adam(model.parameters(), 1e-3)
+    for _ in range(UPDATES):
+        pairs = batch(draw)
+        optimiser.zero_grad()
+        (objective(model.train(), pairs).total / pairs.target_tokens).backward()
+        optimiser.step()
+    after, last = right(model, held_out), earned()
+    assert before < 0.6, f"{before:.1%} of words right already"
+    assert last > first + 0.1, f"mean reward of samples {first:.3f}, then {last:.3f}"
+    assert after > before + 0.05, f"{before:.1%} of words right, then {after:.1%}"
