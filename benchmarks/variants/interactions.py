@@ -41,8 +41,8 @@ def families(lines: list[Line]) -> str:
     for encoder in encoders:
         cells = []
         for decoder in decoders:
-            line, more = single.get((encoder, decoder)), design.get((encoder, decoder), [])
-            cell = [f"{line['bleu']:.1f} ({line['low']:.1f}–{line['high']:.1f})"] if line else []
+            one, more = single.get((encoder, decoder)), design.get((encoder, decoder), [])
+            cell = [f"{one['bleu']:.1f} ({one['low']:.1f}–{one['high']:.1f})"] if one else []
             cells.append("; ".join(cell + ([f"design {np.mean(more):.1f} (n={len(more)})"] if more else [])))
         text.append(f"| {encoder} | " + " | ".join(cells) + " |")
     return "\n".join(text) + "\n"

@@ -105,8 +105,8 @@ def execute(settings: dict[str, Any], sources: list[str], references: list[str],
     """Train, translate and score; the model folder is left at `settings["out"]`, without what a resumption needs."""
     import io
 
-    import sacrebleu
     import torch
+    from sacrebleu.metrics.bleu import BLEU
 
     from dragoman.base.log import console
     from dragoman.base.settings import parse_settings
@@ -128,7 +128,7 @@ def execute(settings: dict[str, Any], sources: list[str], references: list[str],
     decoded = time.process_time() - cpu - trained
     shutil.rmtree(config.out / "checkpoints", ignore_errors=True)
     shutil.rmtree(config.out / "training", ignore_errors=True)
-    bleu = sacrebleu.metrics.BLEU()
+    bleu = BLEU()
     score = bleu.corpus_score(translations, [references])
     return {
         "bleu": score.score,

@@ -75,7 +75,7 @@ class Contender:
             sides.append(tokenizer.encode_batch(list(itertools.islice(open_lines(Path(str(path))), PAIRS))))
         lengths = np.array([tuple(map(len, pair)) for pair in zip(*sides, strict=True)], np.int32)
         for epoch in itertools.count():
-            for rows in plan_epoch(lengths, self.config.data.batch, seed=1, epoch=epoch).batches:
+            for rows in map(list, plan_epoch(lengths, self.config.data.batch, seed=1, epoch=epoch).batches):
                 yield collate([sides[0][row] for row in rows], [sides[1][row] for row in rows], rows)
 
 
