@@ -27,3 +27,13 @@ def test_card_invents_nothing() -> None:
     assert "None recorded." in card
     assert "Not recorded." in card
     assert card.count(UNKNOWN) == 4
+
+
+def test_card_names_the_word_vectors_that_tables_began_with() -> None:
+    meta = Meta(step=5, embeddings={"source": 0.9912, "target": 0.5})
+    for files, said in (
+        ({"source": "en.vec", "target": "de.vec"}, "99.1% of the source from en.vec, 50.0% of the target from de.vec"),
+        ({}, f"99.1% of the source from {UNKNOWN}"),
+    ):
+        assert said in model_card(meta, {"model": {"width": 8, "embeddings": files}}, 1)
+    assert "Word vectors" not in model_card(Meta(step=5), {"model": {"embeddings": {"source": None}}}, 1)

@@ -20,6 +20,7 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
         "Licence": meta.licence or f"{UNKNOWN}: ask whoever trained it before passing it on",
         "Parameters": f"{parameters:,}, {origin}",
         "Architecture": ", ".join(_outline(model)) if isinstance(model, Mapping) else UNKNOWN,
+        **_word_vectors(meta, model),
         "Made with": ", ".join(f"{name} {number}" for name, number in meta.libraries.items()) or UNKNOWN,
     }
     lines = [f"# Translation model, {languages}", "", *_table(("", ""), facts.items()), "", "## Scores", ""]
@@ -45,6 +46,13 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _word_vectors(meta: Meta, model: Any) -> dict[str, str]:
+    """Where embeddings come from that this run did not learn itself: their licence is part of the model's."""
+    files = (isinstance(model, Mapping) and model.get("embeddings")) or {}
+    sides = [f"{share:.1%} of the {side} from {files.get(side) or UNKNOWN}" for side, share in meta.embeddings.items()]
+    return {"Word vectors to begin with": ", ".join(sides)} if sides else {}
 
 
 def _outline(model: Mapping[str, Any]) -> list[str]:
