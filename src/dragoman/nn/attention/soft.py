@@ -21,9 +21,8 @@ from dragoman.nn.scorers import ScaledDotConfig, ScorerConfig
 # weights cost more memory than it saves time. What was measured, and what it leaves open, is in docs/EXPERIMENTS.md.
 _FUSED_FROM_KEYS = 256
 
-# What a sum of positive scores is at least: far below any that occurs, and far enough from zero that gradients of a
-# query without keys do not overflow.
-_SMALLEST_SUM = 1e-20
+# Below this ln softplus(x) is x − eˣ/2 to twelve digits, and softplus itself would soon vanish.
+_FAR_BELOW = -15.0
 
 Normaliser = Literal["softmax", "sum"]
 
@@ -230,11 +229,10 @@ class SoftAttention(Attention):
 
 def normalise(scores: Tensor, mask: Mask | None, normaliser: Normaliser = "softmax") -> Tensor:
     """Scores (…, T, S) → weights that sum to 1, zero where masked; all zero where a query has no key."""
-    if normaliser == "sum":
-        positive = functional.softplus(scores)
-        if mask is not None:
-            positive = positive * mask.keep
-        return positive / positive.sum(-1, keepdim=True).clamp_min(_SMALLEST_SUM)
+    if normaliser == "sum":  # p/Σp is the softmax of ln p, which no score is too low for
+        near = functional.softplus(scores.clamp_min(_FAR_BELOW)).log()
+        far = scores.clamp_max(_FAR_BELOW)
+        scores = torch.where(scores < _FAR_BELOW, far - far.exp() / 2, near)
     if mask is None:
         return torch.softmax(scores, -1)
     weights = torch.softmax(scores + mask.bias.to(scores.dtype), -1)
