@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
@@ -147,7 +146,6 @@ def _assembled(
     return settings
 
 
-@cache
 def _groups(annotation: Any) -> dict[str, type[BaseModel]]:
     """The config classes that a field may hold, by kind; `set` where a class has none."""
     groups = [member for member in union_members(annotation) if is_group(member)]
@@ -158,7 +156,6 @@ def _required(group: type[BaseModel]) -> bool:
     return any(field.is_required() for field in group.model_fields.values())
 
 
-@cache
 def _values(annotation: Any) -> list[Any]:
     found: list[Any] = []
     for member in union_members(annotation):
