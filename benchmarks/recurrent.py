@@ -20,6 +20,7 @@ import importlib.util
 import itertools
 import statistics
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,7 +37,6 @@ from training import (
     Step,
     corpus,
     make_batches,
-    throughput,
     tokenise,
     windows,
 )
@@ -230,6 +230,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> None:
     torch.manual_seed(1)
     sources, targets, vocabulary = tokenise(*corpus(arguments))
     train = make_batches(sources, targets)
+    clock = time.process_time if arguments.cpu_seconds else time.perf_counter
     joey = importlib.util.find_spec("joeynmt") is not None
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {len(train)} batches, {vocabulary} pieces")
     for wiring in arguments.wirings:
@@ -243,13 +244,17 @@ def measure(arguments: argparse.Namespace, folder: Path) -> None:
             if joey and wiring != "luong" and not bf16:
                 contenders["joey fp32"] = joey_step(vocabulary, {"feeding": "luong"}.get(wiring, wiring))
                 peers.append(("dragoman fp32", "joey fp32"))
+        if {"dragoman bf16", "joey fp32"} <= contenders.keys():
+            peers.append(("dragoman bf16", "joey fp32"))  # the best of both
         ours = count_parameters(build_model(config_of(wiring), vocabulary, vocabulary))
         plain = sum(parameter.numel() for parameter in PlainRecurrent(vocabulary, wiring).parameters())
         print(f"{wiring}: parameters: dragoman {ours:,}, plain {plain:,}", flush=True)
         speeds: dict[str, list[float]] = {name: [] for name in contenders}
         for number, window in zip(range(arguments.windows + 1), windows(train, arguments.steps), strict=False):
             for name, step in contenders.items():
-                speed, loss = throughput(step, window)
+                begin = clock()
+                loss = [step(batch) for batch in window][-1]
+                speed = sum(batch.target_tokens for batch in window) / (clock() - begin)
                 if number:  # the first window warms up: kernels are chosen, memory is taken
                     speeds[name].append(speed)
                     print(
@@ -270,8 +275,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--source", type=Path, help="source side, one sentence a line (plain, gz, xz, zst)")
     parser.add_argument("--target", type=Path, help="target side")
-    parser.add_argument("--windows", type=int, default=7, help="measured windows a contender (default 7)")
-    parser.add_argument("--steps", type=int, default=4, help="updates a window (default 4)")
+    parser.add_argument("--windows", type=int, default=5, help="measured windows a contender (default 5)")
+    parser.add_argument("--steps", type=int, default=3, help="updates a window (default 3)")
+    parser.add_argument(
+        "--cpu-seconds",
+        action="store_true",
+        help="count the CPU's seconds, not the clock's: for one thread, on a machine that others use too",
+    )
     parser.add_argument("--wirings", nargs="+", choices=tuple(WIRINGS), default=list(WIRINGS))
     parser.add_argument("--precisions", nargs="+", choices=("fp32", "bf16"), default=["fp32", "bf16"])
     arguments = parser.parse_args()
