@@ -1,4 +1,4 @@
-"""One token is found again among 8192, by models whose encoder takes linear time.
+"""One token is found again among 8192, by encoders and decoders that take linear time. A guess is right 1 time in 8.
 
 The decoder's attention over the source is soft, so it reaches every position; its cost is linear in the source too, as
 the target is short. What the encoders are asked for is what each can do: with a window, to see that the token before
@@ -71,11 +71,53 @@ def test_finds_one_token_among_8192(task: str, encoder: dict[str, Any], position
             (loss.total / loss.tokens).backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimiser.step()
-        print(length, float(loss.total.detach()) / loss.tokens)
     model.eval()
     sources, answers = draw(np.random.default_rng(4), 24, LONGEST, task)
     tokens, keep = pad(sources, after=(EOS,))
     with torch.inference_mode():
         found = search(model.decoder, model.encode(tokens, keep), SearchConfig(beam=1))
     right = sum(each[0].tokens == tuple(answer) for each, answer in zip(found, answers, strict=True))
+    assert right >= 22, f"{right} of 24 right"
+
+
+@pytest.mark.parametrize(
+    ("attention", "positions"),
+    [({"kind": "window", "window": 4}, {"kind": "relative"}), ({"kind": "linear"}, {"kind": "none"})],
+    ids=["window", "linear"],
+)
+def test_a_decoder_remembers_a_token_among_8192(attention: dict[str, Any], positions: dict[str, Any]) -> None:
+    """Asked at the end of 8192 tokens of its own text: for the letter three tokens before, or for the marked one."""
+    torch.manual_seed(2)
+    rng = np.random.default_rng(3)
+    windowed = attention["kind"] == "window"
+    stack = {"layers": 1, "heads": 2, "feedforward": 32, "norm": "pre"}
+    decoder = {**stack, "attention": attention}
+    settings = {"preset": None, "width": 32, "encoder": stack, "decoder": decoder, "dropout": 0.0}
+    positions = {"positions": {"kind": "none"}, "target_positions": positions}
+    model = build_model(ModelConfig.model_validate({**settings, **positions}), SIZE, SIZE).train()
+
+    def ask(rows: int, length: int, parts: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits after the last of `length` tokens, read in so many steps, and the letter asked for."""
+        texts, answers = draw(rng, rows, length, "letter after the mark" if windowed else "marked letter")
+        tokens = torch.from_numpy(np.stack(texts))
+        letters = tokens[:, -4].clone() if windowed else torch.from_numpy(np.stack(answers)[:, 0])
+        if windowed:
+            letters = tokens[:, -4] = torch.from_numpy(rng.integers(4, MARK, rows))
+        source = torch.full((rows, 1), EOS)
+        state = model.decoder.start(model.encode(source, torch.ones_like(source, dtype=torch.bool)))
+        for part in tokens.split(-(-length // parts), 1):
+            output, state = model.decoder.step(part, state)
+        return output.project(output.hidden[:, -1]), letters
+
+    optimiser = torch.optim.Adam(model.parameters(), 1e-2)
+    for length, steps in ((8, 150), (32, 50), (128, 40), (512, 30), (2048, 15), (LONGEST, 6)):
+        for _ in range(steps):
+            optimiser.zero_grad()
+            torch.nn.functional.cross_entropy(*ask(max(2, min(32, 2048 // length)), length)).backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimiser.step()
+    model.eval()
+    with torch.inference_mode():
+        logits, letters = ask(24, LONGEST, parts=64)
+    right = int((logits.argmax(1) == letters).sum())
     assert right >= 22, f"{right} of 24 right"
