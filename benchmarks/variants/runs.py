@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from queue import SimpleQueue
@@ -115,7 +116,7 @@ def execute(settings: dict[str, Any], sources: list[str], references: list[str],
     from dragoman.train.loop import run
     from dragoman.translator import Translator
 
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    _watch(parent)
     console.file = io.StringIO()
     torch.set_num_threads(1)
     config = parse_settings(settings, RunConfig, "benchmark")
@@ -144,8 +145,13 @@ def execute(settings: dict[str, Any], sources: list[str], references: list[str],
     }
 
 
-def _end_with(parent: int) -> None:
-    """A run whose benchmark was killed must not write beside the next one."""
-    while os.getppid() == parent:
-        time.sleep(1)
-    os._exit(1)
+@cache
+def _watch(parent: int) -> None:
+    """End this process with its parent: a run whose benchmark was killed must not write beside the next one."""
+
+    def end() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=end, daemon=True).start()
