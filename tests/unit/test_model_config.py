@@ -122,3 +122,13 @@ def test_initial_values() -> None:
                 assert not module.bias.any()
             if isinstance(module, nn.LayerNorm):
                 assert bool((module.weight == 1).all()) and not module.bias.any()
+
+
+def test_auto_needs_one_preset_that_goes_with_the_rest() -> None:
+    """The classes' own 8 heads do not divide 300; tiny's 4 do. Nothing divides 301."""
+    config = ModelConfig.model_validate({"width": 300})
+    assert resolve_preset(config, 1000).width == 300
+    with pytest.raises(ConfigError, match="auto is base for 5,000,000 pairs.*heads do not divide"):
+        resolve_preset(config, 5_000_000)
+    with pytest.raises(ValidationError, match="heads do not divide"):
+        ModelConfig.model_validate({"width": 301})

@@ -1,7 +1,9 @@
 """From a validated configuration and two vocabulary sizes to a model."""
 
+from pydantic import ValidationError
+
 from dragoman.base.errors import ConfigError
-from dragoman.models.seq2seq import PRESETS, ModelConfig, Seq2Seq
+from dragoman.models.seq2seq import AUTO_PRESETS, PRESETS, ModelConfig, Seq2Seq
 from dragoman.nn.mixture import Mixture
 
 __all__ = [
@@ -14,16 +16,23 @@ __all__ = [
     "resolve_preset",
 ]
 
-# Pairs below which the smaller preset generalises better: on 29,000 pairs Wu et al. 2021 find tiny 2.7 BLEU above base.
-_LARGEST_CORPUS = {"tiny": 100_000, "small": 1_000_000}
-
 
 def resolve_preset(config: ModelConfig, pairs: int) -> ModelConfig:
-    """The config with `preset: auto` replaced by the preset for a corpus of so many pairs."""
+    """The config with `preset: auto` replaced by the preset for a corpus of so many pairs.
+
+    Raises ConfigError where what is set does not go with that preset's values.
+    """
     if config.preset != "auto":
         return config
-    preset = next((name for name, largest in _LARGEST_CORPUS.items() if pairs <= largest), "base")
-    return ModelConfig.model_validate({**config.model_dump(exclude_unset=True), "preset": preset})
+    preset = next(name for name, largest in AUTO_PRESETS.items() if pairs <= largest)
+    try:
+        return config.of_preset(preset)
+    except ValidationError as error:
+        reasons = "; ".join(detail["msg"].removeprefix("Value error, ") for detail in error.errors())
+        raise ConfigError(
+            f"model.preset=auto is {preset} for {pairs:,} pairs, and that does not go with the model's other settings: "
+            f"{reasons}; or choose another preset"
+        ) from None
 
 
 def build_model(config: ModelConfig, source_size: int, target_size: int, vectors: bool = False) -> Seq2Seq:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf
 from typing import Any
 
 import torch
@@ -38,6 +39,11 @@ PRESETS: dict[str, dict[str, Any]] = {
     "big": {"width": 1024, **_layers(6, 16, 4096), "dropout": 0.3},
     "rnn": {"width": 256, "encoder": {"kind": "recurrent"}, "decoder": {"kind": "recurrent"}, "dropout": 0.2},
 }
+
+
+# What `auto` chooses from, with the largest corpus (pairs) for which the smaller model generalises better: on 29,000 pairs
+# Wu et al. 2021 find tiny 2.7 BLEU above base.
+AUTO_PRESETS = {"tiny": 100_000, "small": 1_000_000, "base": inf}
 
 
 class ModelConfig(Config):
@@ -104,8 +110,23 @@ class ModelConfig(Config):
             with torch.device("meta"):
                 Seq2Seq(self.model_copy(update=one_layer), _FEW, _FEW)
         except ConfigError as error:
-            raise ValueError(str(error)) from None
+            if self.preset != "auto" or not self._suits_a_preset():
+                raise ValueError(str(error)) from None
         return self
+
+    def _suits_a_preset(self) -> bool:
+        """Whether one of those that `auto` chooses from can be built, though the classes' own values cannot."""
+        for preset in AUTO_PRESETS:
+            try:
+                self.of_preset(preset)
+            except ValueError:
+                continue
+            return True
+        return False
+
+    def of_preset(self, preset: str) -> "ModelConfig":
+        """What is set, and that preset's values for the rest. Raises pydantic's ValidationError."""
+        return ModelConfig.model_validate({**self.model_dump(exclude_unset=True), "preset": preset})
 
 
 _FEW = 8
