@@ -41,8 +41,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-# What `auto` chooses from, with the largest corpus (pairs) for which the smaller model generalises better: on 29,000 pairs
-# Wu et al. 2021 find tiny 2.7 BLEU above base.
+# What `auto` chooses from, with the largest corpus (pairs) for which the smaller model generalises better: on 29,000
+# pairs Wu et al. 2021 find tiny 2.7 BLEU above base.
 AUTO_PRESETS = {"tiny": 100_000, "small": 1_000_000, "base": inf}
 
 
