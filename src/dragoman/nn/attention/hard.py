@@ -20,8 +20,9 @@ _SMALLEST = 1e-20
 class HardAttentionConfig(SoftAttentionConfig):
     """Heads that each look at one position, z ~ α, and take its value v_z (Xu et al. 2015, section 4.1).
 
-    The choice is trained with REINFORCE: the reward is minus the loss of the tokens from that step on, less a learned
-    baseline, and the entropy of α is encouraged. Translation looks where α is largest.
+    The choice is trained with REINFORCE: the reward is minus the loss of that step's token, and γ times as much of each
+    later one (`discount`), less a learned baseline; the entropy of α is encouraged. Translation looks where α is
+    largest.
 
     YAML: `decoder: {cross_attention: {kind: hard}}`
     """
@@ -38,12 +39,17 @@ class HardAttentionConfig(SoftAttentionConfig):
         description="after each look a step decides whether to look again, at most `looks` times in all (deck 003: "
         "discrete decisions, the number of steps)",
     )
-    entropy_weight: float = Field(0.01, ge=0, description="weight of the choices' entropy (nats) in the loss")
+    entropy_weight: float = Field(
+        0.1,
+        ge=0,
+        description="weight of the choices' entropy (nats) in the loss; too little, and a head settles for the first "
+        "position that helps",
+    )
     baseline_weight: float = Field(
         1.0, ge=0, description="weight in the loss of (b − mean reward to go)², which trains the baseline b"
     )
     discount: float = Field(
-        1.0,
+        0.0,
         ge=0,
         le=1,
         description="γ, what a reward counts that comes a token later; 1: the estimate has no bias; below: less noise, "
