@@ -123,11 +123,11 @@ def _sentence(model: Seq2Seq, length: int) -> tuple[Tensor, Tensor, Tensor]:
     return source, torch.ones_like(tokens, dtype=torch.bool), tokens
 
 
-class _Peak(TorchDispatchMode):
+class _Peak(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """The most bytes that tensors made inside held at one time, whatever backend made them: `most`."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.most = self._held = 0
         self._storages: dict[int, weakref.ref[torch.UntypedStorage]] = {}
 
