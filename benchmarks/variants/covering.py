@@ -86,6 +86,13 @@ class _Maker:
             self._told[key] = refusal(settings)
         return self._told[key]
 
+    def _alone(self, levels: Levels) -> str | None:
+        """As `refusal`, remembered for a level under a pair of families."""
+        key = str(levels)
+        if key not in self._told:
+            self._told[key] = self.refusal(levels)
+        return self._told[key]
+
     def candidate(self, pair: Pair, left: set[Pair]) -> Levels:
         """Levels chosen one after another, each for the most pairs that are left."""
         holder = self.holders[pair]
@@ -115,6 +122,9 @@ class _Maker:
         """Add levels if that brings no refused pair."""
         together = {**levels, **dict(more)}
         if any(frozenset((level, other)) in self.refused for level in more for other in together.items()):
+            return False
+        host = {side: levels[side] for side in SIDES if side in levels}
+        if any(self._alone({**host, **NEEDED.get(level[0], {}), **dict((level,))}) is not None for level in more):
             return False
         levels |= dict(more)
         return True
