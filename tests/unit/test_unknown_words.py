@@ -302,6 +302,12 @@ def attended_places(model: Seq2Seq, memory: Memory, tokens: Sequence[int]) -> li
 
 
 @pytest.mark.parametrize("name", DECODERS)
+def test_a_few_steps_at_a_time_show_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.decode.replacement._WEIGHTS", 1)
+    test_words_are_those_that_single_steps_attend_of_every_hypothesis_and_decoder(name)
+
+
+@pytest.mark.parametrize("name", DECODERS)
 def test_the_attention_of_a_step_is_what_its_prediction_reads(name: str) -> None:
     """Hard attention in one layer: only positions looked at so far have a gradient, and that of the step itself has."""
     encoder, decoder = DECODERS[name]

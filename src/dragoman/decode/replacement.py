@@ -14,6 +14,9 @@ from dragoman.models.interface import Decoder, Memory, tree_map
 from dragoman.text.special import BOS, UNK
 from dragoman.text.tokenizers import Tokenizers
 
+_WEIGHTS = 1 << 20
+"""Of attention, a head, that are held at one time."""
+
 
 class UnknownWords:
     """What each UNK of a hypothesis stands for: its word of the prefix, or a source word's copy or translation.
@@ -60,9 +63,8 @@ class UnknownWords:
         tokens = [found[row][place].tokens for row, place in wanted]
         attention = _attention(decoder, memory, [row for row, _ in wanted], tokens)
         assert attention is not None
-        for (row, place), written, weights in zip(wanted, tokens, attention, strict=True):
-            steps = [step for step, token in enumerate(written) if token == UNK][len(kept[row]) :]
-            words = self._attended(texts[row], weights[steps])
+        for (row, place), weights in zip(wanted, attention, strict=True):
+            words = self._attended(texts[row], weights[len(kept[row]) :])
             unknown = (*kept[row], *(_translated(word, translate) for word in words))
             filled[row][place] = replace(found[row][place], unknown=unknown)
         return filled
@@ -114,19 +116,32 @@ def unknown_words(tokenizers: Tokenizers, text: str, ids: Sequence[int]) -> tupl
 
 
 @torch.no_grad()
-def _attention(decoder: Decoder, memory: Memory, rows: Sequence[int], tokens: Sequence[Sequence[int]]) -> Tensor | None:
-    """(N, T, S): what the prediction of each token of N hypotheses attends; rows: the sentence that each belongs to."""
+def _attention(
+    decoder: Decoder, memory: Memory, rows: Sequence[int], tokens: Sequence[Sequence[int]]
+) -> list[Tensor] | None:
+    """(n, S) for each of N hypotheses: what the prediction of each of its n UNKs attends; rows: their sentences."""
     device = memory.keep.device
     sentences = torch.tensor(rows, device=device)
     inputs = torch.full((len(rows), max(map(len, tokens))), BOS, dtype=torch.int64)
+    unknown = torch.zeros(inputs.shape, dtype=torch.bool)
     for row, written in enumerate(tokens):
         inputs[row, 1 : len(written)] = torch.tensor(written[:-1], dtype=torch.int64)
+        unknown[row, : len(written)] = torch.tensor(written) == UNK
+    inputs, unknown = inputs.to(device), unknown.to(device)
     parts = {
         field.name: tree_map(lambda part: part[sentences], getattr(memory, field.name)) for field in fields(memory)
     }
     state = decoder.start(Memory(**parts), attention=True)
-    output, _ = decoder.step(inputs.to(device), state)
-    return output.attention
+    found: list[list[Tensor]] = [[] for _ in rows]
+    # a few steps at a time, so that the weights of a long text are never all there
+    size = max(1, _WEIGHTS // max(1, len(rows) * memory.keep.size(1)))
+    for some, wanted in zip(torch.split(inputs, size, 1), torch.split(unknown, size, 1), strict=True):
+        output, state = decoder.step(some, state)
+        if output.attention is None:
+            return None
+        for row, weights in enumerate(output.attention):
+            found[row].append(weights[wanted[row]])
+    return [torch.cat(each) for each in found]
 
 
 def _translated(word: str, translate: Translate) -> str:
