@@ -94,6 +94,8 @@ class BatchNorm(nn.Module):
     def forward(self, states: Tensor, keep: Tensor | None = None) -> Tensor:
         """(…, d) → (…, d). keep: (…) bool, False at padding, which counts for nothing; None where all are real."""
         precise = states.to(torch.promote_types(states.dtype, torch.float32))
+        if keep is not None:  # padding is not normalised by itself: layer by layer it may grow beyond all bounds
+            precise = precise.masked_fill(~keep.unsqueeze(-1), 0.0)
         mean, variance = self._of_batch(precise, keep) if self.training else (self.running_mean, self.running_var)
         result = (precise - mean) * (variance + self.epsilon).rsqrt() * self.weight + self.bias
         return result.to(states.dtype)
