@@ -28,6 +28,7 @@ FROZEN = {
     "data check": "--source --target",
     "settings": "--markdown",
     "demo": "--out",
+    "describe": "--vocabulary --pairs --length --json",
     "positions": "--out --width --heads --length",
 }
 FROZEN_SETTINGS = ("max_steps", "max_minutes", "checkpoint_every", "validate_every", "seed")
