@@ -18,7 +18,7 @@ SYMBOLS = range(4, 12)
 STEPS, ROWS, WARMUP, PEAK = 300, 64, 20, 5e-3
 
 STACK = {"layers": 1, "heads": 1, "feedforward": 96, "norm": "pre"}
-# By its defaults: with less entropy, or a discount of 1, the Transformer decoder does not learn to reverse in this time.
+# By its defaults: with less entropy, or a discount of 1, the Transformer decoder does not learn to reverse in time.
 HARD = {"kind": "hard"}
 DECODERS: dict[str, dict[str, Any]] = {
     "transformer": {**STACK, "cross_attention": HARD},
