@@ -98,7 +98,11 @@ def _suggest(key: Key, siblings: Sequence[str], everything: Sequence[str]) -> st
     """The nearest right key: among those beside it, else among all."""
     *parents, last = map(str, key)
     if ".".join([*parents, last]) in everything:
-        return f": it belongs to another kind of {'.'.join(parents)}; of this kind are {', '.join(siblings)}"
+        group = ".".join(parents)
+        return (
+            f": it belongs to another kind of {group}; of this kind are {', '.join(siblings)}; "
+            f"'{group}={{kind: …}}' behind the command replaces the whole group"
+        )
     near = difflib.get_close_matches(last, siblings, n=1)
     if near:
         return f"; did you mean {'.'.join([*parents, near[0]])}?"
