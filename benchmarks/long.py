@@ -34,7 +34,7 @@ from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import State, tree_map
 from dragoman.train.objective import Objective, ObjectiveConfig
 
-VOCABULARY, SHORT_SOURCE, FULL_UP_TO, DECODED = 1000, 64, 4096, 32
+VOCABULARY, SHORT_SOURCE, FULL_UP_TO, DECODED, REPEATED = 1000, 64, 4096, 32, 8192
 KINDS = ("window", "linear", "soft")
 Run = Callable[[], object]
 
@@ -109,14 +109,18 @@ def peak_bytes(run: Run) -> int:
 
 
 def seconds(runs: dict[int, Run], rounds: int) -> dict[int, float]:
-    """The least processor time of each run, after one to warm up; the runs take turns."""
+    """The least processor time of each run, after one to warm up; the runs take turns.
+
+    Short ones are repeated in their turn: the first after a very long one still pays for what that did to the heap.
+    """
     times: dict[int, list[float]] = {length: [] for length in runs}
     for turn in range(rounds + 1):
         for length, run in runs.items():
-            begin = time.process_time()
-            run()
-            if turn:
-                times[length].append(time.process_time() - begin)
+            for _ in range(max(1, REPEATED // length)):
+                begin = time.process_time()
+                run()
+                if turn:
+                    times[length].append(time.process_time() - begin)
     return {length: min(each) for length, each in times.items()}
 
 
