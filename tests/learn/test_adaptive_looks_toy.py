@@ -1,0 +1,81 @@
+"""Hard attention that decides how often to look learns to look twice where one look cannot tell."""
+
+import random
+from itertools import combinations_with_replacement
+
+import pytest
+import torch
+from torch import nn
+
+from dragoman.data.batch import Batch, collate
+from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.nn.attention.hard import HardAttention
+from dragoman.nn.attention.recording import recording
+from dragoman.train.objective import Objective, ObjectiveConfig
+
+# A source of three pairs of symbols; the target names each pair, whichever of the two comes first. What was written
+# before says nothing about the next pair, so who sees one symbol of it must guess the other one.
+SYMBOLS, PAIRS = range(4, 7), 3
+NAMES = {pair: 4 + number for number, pair in enumerate(combinations_with_replacement(SYMBOLS, 2))}
+STEPS, ROWS, WARMUP, PEAK = 400, 64, 20, 5e-3
+
+STACK = {"layers": 1, "heads": 1, "feedforward": 96, "norm": "pre"}
+# A kernel of one token: a state knows its own symbol and place, and nothing of its neighbours.
+ENCODER = {"kind": "convolutional", "layers": 1, "kernel": 1}
+
+
+def batch_of(count: int, seed: int) -> Batch:
+    draw = random.Random(seed)
+    sources = [draw.choices(SYMBOLS, k=2 * PAIRS) for _ in range(count)]
+    targets = [
+        [NAMES[min(pair), max(pair)] for pair in zip(source[::2], source[1::2], strict=True)] for source in sources
+    ]
+    return collate(sources, targets, range(count))
+
+
+def trained(attention: dict[str, object], seed: int) -> Seq2Seq:
+    torch.manual_seed(seed)
+    settings = {
+        "preset": None,
+        "width": 48,
+        "encoder": ENCODER,
+        "decoder": {**STACK, "cross_attention": {"kind": "hard", **attention}},
+        "dropout": 0.0,
+        "tie_embeddings": False,
+    }
+    model = build_model(ModelConfig.model_validate(settings), 4 + len(SYMBOLS), 4 + len(NAMES)).train()
+    optimiser = torch.optim.Adam(model.parameters(), lr=PEAK)
+    objective = Objective(ObjectiveConfig(label_smoothing=0.0))
+    for step in range(STEPS):
+        for group in optimiser.param_groups:
+            group["lr"] = PEAK * min(1.0, (step + 1) / WARMUP, (STEPS - step) / (STEPS * 2 / 3))
+        loss = objective(model, batch_of(ROWS, seed * 10_000 + step))
+        (loss.total / loss.tokens).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        optimiser.zero_grad()
+    return model.eval()
+
+
+@torch.no_grad()
+def found(model: Seq2Seq) -> tuple[float, float]:
+    """Of held-out sources: the share of pairs named right, and the mean number of looks at a pair."""
+    batch = batch_of(200, 1)
+    with recording() as recorded:
+        tokens = model(batch.source, batch.source_keep, batch.inputs).logits.argmax(-1)
+    [weights] = [each for module, each in recorded.items() if isinstance(module, HardAttention)]
+    looks = (torch.cat(weights, 2)[:, 0] > 0).sum(-1)
+    return float((tokens == batch.labels)[:, :PAIRS].float().mean()), float(looks[:, :PAIRS].float().mean())
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_looks_twice_where_it_must(seed: int) -> None:
+    right, looks = found(trained({"adaptive": True, "looks": 2}, seed))
+    assert right >= 0.95, f"{right:.1%} of the pairs right with {looks:.2f} looks at each"
+    assert looks >= 1.9, f"{right:.1%} of the pairs right with {looks:.2f} looks at each"
+
+
+def test_one_look_cannot_tell() -> None:
+    right, looks = found(trained({"looks": 1}, 1))
+    assert looks == 1
+    assert right < 0.75, f"{right:.1%} of the pairs right"
