@@ -98,7 +98,7 @@ def describe(
     Raises ConfigError as `build_model` does, and for a length beyond the model's positions.
     """
     with torch.device("meta"):
-        model = build_model(config, source_size, target_size, vectors)
+        model = build_model(config, source_size, target_size, vectors).to("meta")
         # activations do not depend on the vocabulary
         small = build_model(config, source_size if vectors else _FEW, _FEW, vectors)
     for limit in model.limits:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError
@@ -107,7 +108,7 @@ class ModelConfig(Config):
         """Parts that do not go together are refused here, before any data are read: one layer is built, unfilled."""
         one_layer = {"encoder": self.encoder.shallow(), "decoder": self.decoder.shallow()}
         try:
-            with torch.device("meta"):
+            with torch.device("meta"), _Undrawn():
                 Seq2Seq(self.model_copy(update=one_layer), _FEW, _FEW)
         except ConfigError as error:
             if self.preset != "auto" or not self._suits_a_preset():
@@ -127,6 +128,18 @@ class ModelConfig(Config):
     def of_preset(self, preset: str) -> "ModelConfig":
         """What is set, and that preset's values for the rest. Raises pydantic's ValidationError."""
         return ModelConfig.model_validate({**self.model_dump(exclude_unset=True), "preset": preset})
+
+
+class _Undrawn(TorchFunctionMode):
+    """Skips what draws initial values: on the meta device that would import torch's compiler, which takes a second."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, arguments: tuple[Any, ...] = (), settings: dict[str, Any] | None = None
+    ) -> Any:
+        settings = settings or {}
+        if getattr(function, "__name__", "") in ("normal_", "uniform_"):
+            return arguments[0] if arguments else settings["tensor"]
+        return function(*arguments, **settings)
 
 
 _FEW = 8

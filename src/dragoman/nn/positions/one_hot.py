@@ -41,7 +41,7 @@ class OneHot(Encoding):
         super().__init__(width)
         self.limit = limit
         self.table: Tensor
-        self.register_buffer("table", torch.eye(limit, width), persistent=False)
+        self.register_buffer("table", torch.eye(limit, width, device="cpu"), persistent=False)
 
     def forward(self, start: int, length: int, keep: Tensor | None) -> Tensor:
         """(length, width)."""

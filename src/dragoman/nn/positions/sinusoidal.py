@@ -41,11 +41,11 @@ class Sinusoidal(Encoding):
 
 
 def sinusoids(length: int, width: int, base: float = 10000.0) -> Tensor:
-    """The encoding matrix (length, width) float32, computed in float64."""
-    positions = torch.arange(length, dtype=torch.float64)[:, None]
-    exponents = torch.arange(0, width, 2, dtype=torch.float64) / width
+    """The encoding matrix (length, width) float32, computed in float64, always on the CPU."""
+    positions = torch.arange(length, dtype=torch.float64, device="cpu")[:, None]
+    exponents = torch.arange(0, width, 2, dtype=torch.float64, device="cpu") / width
     angles = positions / base**exponents
-    matrix = torch.empty(length, width, dtype=torch.float64)
+    matrix = torch.empty(length, width, dtype=torch.float64, device="cpu")
     matrix[:, 0::2] = angles.sin()
     matrix[:, 1::2] = angles.cos()[:, : width // 2]
     return matrix.float()

@@ -1,0 +1,24 @@
+"""What one translation costs before it begins: nothing that takes a second is imported for it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+MODEL = Path(__file__).parents[1] / "fixtures" / "format-1"
+PROGRAM = """
+import sys
+from dragoman import Translator
+from dragoman.models.build import ModelConfig
+Translator.load(sys.argv[1], device="cpu").translate(["a"])
+for kind in ("learned", "relative", "rotary", "alibi", "one_hot"):
+    ModelConfig.model_validate({"positions": {"kind": kind}})
+ModelConfig.model_validate({"preset": "rnn"})
+ModelConfig.model_validate({"encoder": {"kind": "convolutional"}, "decoder": {"kind": "bytenet"}})
+sys.exit("torch._dynamo" in sys.modules)
+"""
+
+
+def test_translating_imports_no_compiler() -> None:
+    """torch imports it for what is drawn or made by torch.arange on the meta device, and for dispatch modes."""
+    result = subprocess.run([sys.executable, "-c", PROGRAM, str(MODEL)], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr or "torch._dynamo is imported, which takes a second"
