@@ -5,6 +5,7 @@ from typing import Literal
 import torch
 from pydantic import Field
 from torch import Tensor
+from torch.nn import functional
 
 from dragoman.base.errors import ConfigError
 from dragoman.nn.positions.absolute import AbsoluteScheme, Encoding
@@ -40,9 +41,10 @@ class OneHot(Encoding):
     def __init__(self, width: int, limit: int) -> None:
         super().__init__(width)
         self.limit = limit
-        self.table: Tensor
-        self.register_buffer("table", torch.eye(limit, width, device="cpu"), persistent=False)
+        self.anchor: Tensor
+        self.register_buffer("anchor", torch.empty(0), persistent=False)  # knows the device and the kind of number
 
     def forward(self, start: int, length: int, keep: Tensor | None) -> Tensor:
         """(length, width)."""
-        return self.table[start : start + length]
+        places = torch.arange(start, start + length, device=self.anchor.device)
+        return functional.one_hot(places, self.width).to(self.anchor.dtype)

@@ -29,7 +29,9 @@ class Sinusoidal(Encoding):
         super().__init__(width)
         self.base = base
         self.table: Tensor
-        self.register_buffer("table", sinusoids(_FIRST_LENGTH, width, base), persistent=False)
+        self.register_buffer("table", torch.empty(_FIRST_LENGTH, width), persistent=False)
+        if not self.table.is_meta:  # a model that is only tried out may be of any size
+            self.table = sinusoids(_FIRST_LENGTH, width, base)
 
     def forward(self, start: int, length: int, keep: Tensor | None = None) -> Tensor:
         """(length, width); the table grows as far as it is asked for."""
