@@ -144,10 +144,11 @@ def _fingerprint(corpus: CorpusConfig, cleaning: CleaningConfig, text: TextConfi
     if isinstance(text, Tokenizers):
         subwords = text.fingerprint
     else:
-        # a text source has the fingerprint that it had before there were vectors
+        # what is not used leaves the fingerprint as it was before there were vectors and tags
         settings = text.model_dump(mode="json", exclude={"subword": {"dropout"}})
-        if text.vectors is None:
-            del settings["vectors"]
+        for name in ("vectors", "tags"):
+            if not settings[name]:
+                del settings[name]
         subwords = json.dumps(settings, separators=(",", ":"), ensure_ascii=False) + library.__version__
     columns = (corpus.source_column, corpus.target_column) if corpus.tsv is not None else None
     parts = [str(FORMAT), repr(columns), cleaning.model_dump_json(), subwords]

@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from copy import copy
 from hashlib import sha256
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -51,34 +53,39 @@ class BytePairTokenizer(LibraryTokenizer):
     @property
     def fingerprint(self) -> str:
         """A digest of everything that decides how text is split (dropout does not)."""
-        return sha256(self._library.to_str().encode()).hexdigest()
+        tags = json.dumps(self.tags) if self.tags else ""
+        return sha256((self._library.to_str() + tags).encode()).hexdigest()
 
     def with_dropout(self, dropout: float) -> "BytePairTokenizer":
         """The same tokenizer with another rate for `resample`."""
-        return BytePairTokenizer(self._library, dropout)
+        other = copy(self)
+        other.dropout = dropout
+        return other
 
     def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
-        """The text of `ids`; special symbols are skipped, bytes that are no whole character become U+FFFD."""
-        ordinary = [int(number) for number in ids if number >= len(SPECIAL_SYMBOLS)]
+        """The text of `ids`; special symbols and tags are skipped, bytes that are no whole character become U+FFFD."""
+        ordinary = [int(number) for number in ids if len(SPECIAL_SYMBOLS) <= number < self._first_tag]
         text: str = self._library.decode(ordinary, skip_special_tokens=False)
         return text
 
     def resample(self, ids: Iterable[int], rng: np.random.Generator, dropout: float | None = None) -> list[int]:
         """Other ids for the same text, by BPE-dropout at `dropout` (default: this tokenizer's own rate).
 
-        `rng` decides everything; ids must be those of a whole text.
+        `rng` decides everything; ids must be those of a whole text. Tags before it stay.
         """
+        ids = list(ids)
+        tags = list(takewhile(lambda number: number >= self._first_tag, ids))
         if self._merges is None:
             model: dict[str, Any] = json.loads(self._library.to_str())["model"]
             self._merges = MergeTable(model["vocab"], [(left, right) for left, right in model["merges"]])
         text = self.decode(ids)
         if not text:
-            return []
+            return tags
         words = self._library.pre_tokenizer.pre_tokenize_str(" " + text)
         rate = self.dropout if dropout is None else dropout
-        return self._merges.segment([word for word, _ in words], rate, rng)
+        return tags + self._merges.segment([word for word, _ in words], rate, rng)
 
-    def document(self) -> str:
+    def _document(self) -> str:
         """The library's JSON: files of this kind came before there were others, and name none."""
         text: str = self._library.to_str(pretty=True)
         return text

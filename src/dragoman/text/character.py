@@ -38,7 +38,8 @@ class CharacterTokenizer(LibraryTokenizer):
         return [self._shown(int(number)) for number in ids]
 
     def _shown(self, number: int) -> str:
-        return SPECIAL_SYMBOLS[number] if number < len(SPECIAL_SYMBOLS) else readable(self._surfaces[number])
+        surface = self._surfaces[number]
+        return readable(surface) if surface else self._symbols[number]
 
     def whole_words(self) -> list[str | None]:
         """The characters themselves, blanks apart."""

@@ -62,7 +62,7 @@ class LibraryTokenizer(Tokenizer):
         """With the blank that the library puts in front."""
         return " " + text if text else text
 
-    def document(self) -> str:
+    def _document(self) -> str:
         """The library's JSON with the kind in front."""
         document = {"kind": self.kind, **json.loads(self._library.to_str())}
         return json.dumps(document, ensure_ascii=False, indent=1)

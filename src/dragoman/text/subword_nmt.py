@@ -126,9 +126,10 @@ class SubwordNMTTokenizer(Tokenizer):
 
     def whole_words(self) -> list[str | None]:
         """The names as subword-nmt writes them, as in vectors that were learned from text which it has split."""
-        return [None] * len(SPECIAL_SYMBOLS) + list(self._symbols[len(SPECIAL_SYMBOLS) :])
+        names = self._symbols[len(SPECIAL_SYMBOLS) : self._first_tag]
+        return [*[None] * len(SPECIAL_SYMBOLS), *names, *[None] * len(self.tags)]
 
-    def document(self) -> str:
+    def _document(self) -> str:
         """The codes and the alphabet."""
         content = {
             "kind": self.kind,

@@ -1,29 +1,33 @@
 """`Tokenizer`: text to ids and back, whatever the entries of the vocabulary are."""
 
 import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from dragoman.base.errors import DataError, ModelError
+from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.base.files import atomic_write
 from dragoman.text.pieces import display
 from dragoman.text.special import SPECIAL_SYMBOLS, UNK
+from dragoman.text.tags import symbol
 
 
 class Tokenizer(ABC):
-    """A learned vocabulary: ids 0–3 are the special symbols, each other id stands for a piece of text.
+    """A learned vocabulary: ids 0–3 are the special symbols, the last ids are tags, each other stands for some text.
 
-    `encode` finds no special symbol in a text, whatever the text says; it gives UNK for what the vocabulary cannot
-    write, unless it is `lossless`: then `decode(encode(text)) == text` for every Unicode text.
+    `encode` finds no special symbol and no tag in a text, whatever the text says; it gives UNK for what the vocabulary
+    cannot write, unless it is `lossless`: then `decode(encode(text)) == text` for every Unicode text.
     """
 
     kind: ClassVar[str]
     lossless: ClassVar[bool] = False
     dropout: float = 0.0
+    tags: tuple[str, ...] = ()
 
     def __init__(self, symbols: Sequence[str], surfaces: Sequence[bytes]) -> None:
         """symbols: an entry's name in the vocabulary; surfaces: the UTF-8 that it stands for, empty for special ones.
@@ -36,8 +40,31 @@ class Tokenizer(ABC):
 
     @property
     def size(self) -> int:
-        """Symbols in the vocabulary, the special ones included."""
+        """Symbols in the vocabulary, the special ones and the tags included."""
         return len(self._symbols)
+
+    @property
+    def _first_tag(self) -> int:
+        return len(self._symbols) - len(self.tags)
+
+    def with_tags(self, tags: Sequence[str]) -> Self:
+        """The same tokenizer with these tags, which take the ids after all others, in their order."""
+        tagged = copy(self)
+        tagged.tags = tuple(dict.fromkeys(tags))
+        tagged._symbols = [*self._symbols[: self._first_tag], *map(symbol, tagged.tags)]
+        tagged._surfaces = [*self._surfaces[: self._first_tag], *(b"" for _ in tagged.tags)]
+        return tagged
+
+    def tag_ids(self, tags: Sequence[str]) -> list[int]:
+        """The id of each tag. Raises ConfigError for one that this vocabulary does not have."""
+        for tag in tags:
+            if tag not in self.tags:
+                known = f"known are {', '.join(self.tags)}" if self.tags else "it has none"
+                raise ConfigError(
+                    f"the vocabulary has no tag {tag!r}; {known}. A vocabulary has the tags of text.tags and of the "
+                    "corpora that it was trained on"
+                )
+        return [self._first_tag + self.tags.index(tag) for tag in tags]
 
     @property
     def fingerprint(self) -> str:
@@ -53,7 +80,7 @@ class Tokenizer(ABC):
         """The ids of each text."""
 
     def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
-        """The text of `ids`; special symbols are skipped, bytes that are no whole character become U+FFFD.
+        """The text of `ids`; special symbols and tags are skipped, bytes that are no whole character become U+FFFD.
 
         unknown: what stands for the unknowns among `ids`, in their order, each with its blank as `words` gives it.
         """
@@ -76,9 +103,9 @@ class Tokenizer(ABC):
         shown: list[str] = []
         run: list[bytes] = []
         for number in ids:
-            if number < len(SPECIAL_SYMBOLS):
+            if number < len(SPECIAL_SYMBOLS) or number >= self._first_tag:
                 shown.extend(display(run))
-                shown.append(SPECIAL_SYMBOLS[number])
+                shown.append(self._symbols[number])
                 run = []
             else:
                 run.append(self._surfaces[number])
@@ -108,14 +135,24 @@ class Tokenizer(ABC):
         """Other ids for the same text, where the kind knows any; here the same."""
         return list(ids)
 
-    @abstractmethod
     def document(self) -> str:
-        """The JSON that `read` makes the same tokenizer of."""
+        """The JSON that `load_tokenizer` makes the same tokenizer of."""
+        text = self._document()
+        if not self.tags:
+            return text
+        return json.dumps({"tags": self.tags, **json.loads(text)}, ensure_ascii=False, indent=1)
+
+    @abstractmethod
+    def _document(self) -> str:
+        """The JSON without tags, as `read` takes it."""
 
     @classmethod
     @abstractmethod
     def read(cls, document: dict[str, Any], path: Path) -> Self:
-        """The tokenizer of a parsed document; path: of its file, for messages. Raises ModelError where it is none."""
+        """The tokenizer of a parsed document without tags; path: of its file, for messages.
+
+        Raises ModelError where it is none.
+        """
 
     def save(self, path: Path) -> None:
         """Write one JSON file."""

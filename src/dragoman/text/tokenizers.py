@@ -1,6 +1,6 @@
 """`Tokenizers`: the source's and the target's tokenizer, one and the same when they share a vocabulary."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from dragoman.base.config import Config
 from dragoman.base.errors import ModelError
 from dragoman.text.bpe import BPEConfig
+from dragoman.text.tags import Tag
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.union import SubwordConfig, load_tokenizer
 from dragoman.text.vectors import VectorsConfig, VectorSequences
@@ -30,6 +31,11 @@ class TextConfig(Config):
         description="One vocabulary for both languages, learned from both sides together, instead of one a language. "
         "Source of the default: Vaswani et al. 2017, section 5.1.",
     )
+    tags: tuple[Tag, ...] = Field(
+        default=(),
+        description="Tags that the source's vocabulary has besides those of the corpora, reserved for later: words "
+        "such as bt or domain-law, and to:de for a target language. They come on top of text.subword.size.",
+    )
     vectors: VectorsConfig | None = Field(
         default=None,
         description="The source is no text: each line is a JSON list of feature vectors. null: it is text.",
@@ -47,6 +53,8 @@ class TextConfig(Config):
     def _one_vocabulary(self) -> "TextConfig":
         if self.vectors is not None and self.shared:
             raise ValueError("vectors have no vocabulary to share: set text.shared=false, or leave it out")
+        if self.vectors is not None and self.tags:
+            raise ValueError("a source of feature vectors takes no tags: leave out text.tags")
         return self
 
 
@@ -66,6 +74,16 @@ class Tokenizers:
     def reads_vectors(self) -> bool:
         """Whether the source is a sequence of vectors instead of text."""
         return isinstance(self.source, VectorSequences)
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The tags that a source text can have."""
+        return self.source.tags
+
+    def with_tags(self, tags: Sequence[str]) -> "Tokenizers":
+        """The same pair whose source has these tags."""
+        source = self.source.with_tags(tags)
+        return Tokenizers(source, source if self.shared else self.target)
 
     @property
     def fingerprint(self) -> str:
@@ -103,11 +121,14 @@ class Tokenizers:
 
 
 def train_tokenizers(config: TextConfig, sources: Iterable[str], targets: Iterable[str]) -> Tokenizers:
-    """Learn vocabularies from the two sides of a corpus; `sources` is read to its end before `targets`."""
+    """Learn vocabularies from the two sides of a corpus; `sources` is read to its end before `targets`.
+
+    The source's gets the tags of `config`, and with it the target's where they are one.
+    """
     if config.shared:
-        tokenizer = config.subword.learn(chain(sources, targets))
+        tokenizer = config.subword.learn(chain(sources, targets)).with_tags(config.tags)
         return Tokenizers(tokenizer, tokenizer)
     if config.vectors is not None:
         return Tokenizers(VectorSequences(config.vectors.width), config.subword.learn(targets))
-    source = config.subword.learn(sources)
+    source = config.subword.learn(sources).with_tags(config.tags)
     return Tokenizers(source, config.subword.learn(targets))

@@ -4,12 +4,13 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
 
 from dragoman.base.errors import ModelError
 from dragoman.text.bpe import BPEConfig
 from dragoman.text.character import CharacterConfig
 from dragoman.text.subword_nmt import SubwordNMTConfig
+from dragoman.text.tags import Tag
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.unigram import UnigramConfig
 from dragoman.text.vectors import VectorSequences
@@ -19,6 +20,7 @@ from dragoman.text.wordpiece import WordPieceConfig
 Kinds = BPEConfig | SubwordNMTConfig | WordPieceConfig | UnigramConfig | WordConfig | CharacterConfig
 SubwordConfig = Annotated[Kinds, Field(discriminator="kind")]
 
+_TAGS = TypeAdapter(list[Tag])
 _TOKENIZERS: dict[str, type[Tokenizer]] = {
     VectorSequences.kind: VectorSequences,
     **{config.tokenizer.kind: config.tokenizer for config in Kinds.__args__},
@@ -43,4 +45,10 @@ def load_tokenizer(path: Path) -> Tokenizer:
             f"{path} is not a dragoman tokenizer: its kind is {kind!r}, and known are {', '.join(_TOKENIZERS)}. "
             "Copy the model folder again from its origin, or update dragoman."
         )
-    return _TOKENIZERS[kind].read(document, path)
+    tags = document.pop("tags", [])
+    try:
+        checked = _TAGS.validate_python(tags)
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"]
+        raise ModelError(f"The tokenizer {path} is damaged (tags: {reason}); restore it from a copy.") from error
+    return _TOKENIZERS[kind].read(document, path).with_tags(checked)

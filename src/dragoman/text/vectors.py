@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dragoman.base.config import Config
-from dragoman.base.errors import LineError, ModelError
+from dragoman.base.errors import ConfigError, LineError, ModelError
 from dragoman.text.tokenizer import Tokenizer
 
 WIDEST = 1 << 20
@@ -87,7 +87,21 @@ class VectorSequences(Tokenizer):
         """Itself: the rate is the target's."""
         return self
 
-    def document(self) -> str:
+    def with_tags(self, tags: Sequence[str]) -> "VectorSequences":
+        """Itself. Raises ConfigError where there are tags: among vectors no vocabulary entry can stand."""
+        if tags:
+            raise ConfigError(
+                f"a source of feature vectors takes no tags ({', '.join(tags)}): leave out text.tags, and tags and "
+                "target_language of the corpora"
+            )
+        return self
+
+    def tag_ids(self, tags: Sequence[str]) -> list[int]:
+        """Nothing for no tags. Raises ConfigError where there are some."""
+        self.with_tags(tags)
+        return []
+
+    def _document(self) -> str:
         """The JSON that `read` makes the same of."""
         return json.dumps({"kind": self.kind, "width": self.width})
 
