@@ -17,6 +17,7 @@ from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.auxiliary import Auxiliary
 from dragoman.train.decisions import Decisions
 from dragoman.train.objective import Objective
+from dragoman.train.r_drop import RDrop
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Engine:
     def __init__(
         self,
         model: Seq2Seq,
-        objective: Objective,
+        objective: Objective | RDrop,
         optimiser: torch.optim.Optimizer,
         decisions: Decisions,
         device: torch.device,

@@ -38,6 +38,8 @@ def check_memory(
     tokens = max(config.data.batch.tokens, longest)
     if config.text.subword.resampling:
         tokens = int(tokens * _LONGER_BY_DROPOUT)
+    if config.train.objective.r_drop is not None:
+        tokens *= 2  # both passes are made at once
     vocabulary = model.decoder.projection.weight.size(0)
     footprint = measure(model, min(longest, SHORT_TRIAL), training=True)
     footprint = refined(footprint, model, longest, training=True, free=free - fixed)

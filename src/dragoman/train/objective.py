@@ -5,14 +5,16 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 
 from dragoman.base.config import Config
 from dragoman.data.batch import Batch
+from dragoman.models.interface import Output
 from dragoman.models.seq2seq import Seq2Seq
-from dragoman.nn.auxiliary import collecting
+from dragoman.nn.auxiliary import Auxiliary, collecting
 from dragoman.nn.embedding import Projection
+from dragoman.train.r_drop import RDropConfig
 from dragoman.train.reinforce import credit
 from dragoman.train.reward import RewardConfig
 from dragoman.train.teacher import forward
@@ -36,6 +38,15 @@ class ObjectiveConfig(Config):
         None,
         description="fine-tuning on the reward of sampled translations, best from train.start; null: none",
     )
+    r_drop: RDropConfig | None = Field(
+        None, description="two passes under different dropout masks shall predict alike; null: a single pass"
+    )
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "ObjectiveConfig":
+        if self.reward is not None and self.r_drop is not None:
+            raise ValueError("reward and r_drop do not go together: set one of them to null")
+        return self
 
 
 @dataclass(frozen=True)
@@ -69,6 +80,10 @@ class Objective:
         """One batch. teacher_ratio: the share of input tokens that are the reference's, see `train.teacher`."""
         with collecting() as auxiliary:
             output = forward(model, batch, teacher_ratio)
+        return self.judge(output, batch, auxiliary)
+
+    def judge(self, output: Output, batch: Batch, auxiliary: Auxiliary) -> Loss:
+        """The loss of what a model has put out for `batch` and of what its modules have told."""
         hidden = output.hidden[batch.target_keep]
         labels = batch.labels[batch.target_keep]
         assert isinstance(output.project, Projection)

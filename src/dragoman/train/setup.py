@@ -31,6 +31,7 @@ from dragoman.train.lengths import check_lengths
 from dragoman.train.objective import Objective
 from dragoman.train.optimiser import build_optimiser
 from dragoman.train.progress import Progress
+from dragoman.train.r_drop import RDrop
 from dragoman.train.schedule import default_schedule
 from dragoman.train.sequence import SequenceObjective
 from dragoman.train.start import copy_parameters, load_start
@@ -262,11 +263,12 @@ def _flat(tree: Any, path: str = "") -> dict[str, Any]:
     }
 
 
-def _objective(config: RunConfig, prepared: Prepared, device: torch.device) -> Objective:
+def _objective(config: RunConfig, prepared: Prepared, device: torch.device) -> Objective | RDrop:
     objective, prior = config.train.objective, _prior(config, prepared, device)
-    if objective.reward is None:
-        return Objective(objective, prior)
-    return SequenceObjective(objective, objective.reward, prepared.tokenizers.target, prior)
+    if objective.reward is not None:
+        return SequenceObjective(objective, objective.reward, prepared.tokenizers.target, prior)
+    plain = Objective(objective, prior)
+    return plain if objective.r_drop is None else RDrop(plain, objective.r_drop)
 
 
 def _prior(config: RunConfig, prepared: Prepared, device: torch.device) -> Tensor | None:

@@ -1,0 +1,156 @@
+"""R-Drop against its equations written with torch's own functions, and what it must equal where they agree."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from dragoman.base.errors import ConfigError
+from dragoman.base.settings import parse_settings
+from dragoman.data.batch import Batch, collate
+from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.train import r_drop
+from dragoman.train.objective import Objective, ObjectiveConfig
+from dragoman.train.r_drop import RDrop, RDropConfig, symmetric_divergence, twice
+
+ROWS, WIDTH, SIZE = 53, 12, 37
+SOURCES = [[5 + row, *range(6, 7 + row)] for row in range(8)]
+TARGETS = [[9, *range(20, 20 + (3 * row) % 7)] for row in range(8)]
+
+
+def formula(one: Tensor, other: Tensor) -> Tensor:
+    """Equation 2, from logits."""
+    p, q = one.log_softmax(-1), other.log_softmax(-1)
+    return (
+        functional.kl_div(q, p, log_target=True, reduction="sum")
+        + functional.kl_div(p, q, log_target=True, reduction="sum")
+    ) / 2
+
+
+def leaves(dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor, Tensor]:
+    torch.manual_seed(1)
+    tensors = torch.randn(ROWS, WIDTH), torch.randn(ROWS, WIDTH), torch.randn(SIZE, WIDTH)
+    one, other, weight = (tensor.to(dtype).requires_grad_() for tensor in tensors)
+    return one, other, weight
+
+
+@pytest.mark.parametrize("chunk", [1, 10, 53, 1024])
+def test_the_divergence_and_its_gradient_equal_torch(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    monkeypatch.setattr(r_drop, "_CHUNK_ROWS", chunk)
+    one, other, weight = leaves()
+    found, expected = symmetric_divergence(one, other, weight), formula(one @ weight.t(), other @ weight.t())
+    assert float(expected.detach()) > 100
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-4)
+    ours = torch.autograd.grad(found * 0.3, (one, other, weight))
+    theirs = torch.autograd.grad(expected * 0.3, (one, other, weight))
+    for mine, reference in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine, reference, rtol=1e-4, atol=1e-5)
+
+
+def test_numerical_gradients_agree() -> None:
+    inputs = tuple(leaf.detach()[:4].requires_grad_() for leaf in leaves(torch.float64))
+    assert torch.autograd.gradcheck(symmetric_divergence, inputs)
+
+
+def test_bfloat16_is_close_to_float32() -> None:
+    one, other, weight = (leaf.detach() / 2 for leaf in leaves())
+    other = one + 0.2 * other
+    exact = symmetric_divergence(one, other, weight)
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded = symmetric_divergence(one, other, weight)
+    assert rounded.dtype == torch.float32
+    assert float(rounded) == pytest.approx(float(exact), rel=0.02)
+
+
+def test_equal_passes_have_no_divergence_and_no_gradient() -> None:
+    one, _, weight = leaves()
+    found = symmetric_divergence(one, one.detach(), weight)
+    assert float(found.detach()) == 0
+    assert all(float(each.abs().max()) == 0 for each in torch.autograd.grad(found, (one, weight)))
+
+
+class _Largest(TorchDispatchMode):
+    """Remembers the most elements that any tensor with a side of the vocabulary's size had."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.size, self.largest = size, 0
+
+    def __torch_dispatch__(self, function, types, arguments=(), settings=None):  # type: ignore[no-untyped-def]
+        result = function(*arguments, **(settings or {}))
+        for tensor in result if isinstance(result, tuple | list) else (result,):
+            if isinstance(tensor, Tensor) and self.size in tensor.shape:
+                self.largest = max(self.largest, tensor.numel())
+        return result
+
+
+def test_no_more_logits_exist_than_those_of_a_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(r_drop, "_CHUNK_ROWS", 16)
+    torch.manual_seed(1)
+    one, other, weight = torch.randn(500, 4), torch.randn(500, 4), torch.randn(211, 4)
+    with _Largest(211) as seen:
+        symmetric_divergence(one.requires_grad_(), other.requires_grad_(), weight.requires_grad_()).backward()
+    assert 0 < seen.largest <= 16 * 211
+
+
+def model(dropout: float) -> Seq2Seq:
+    stack = {"layers": 1, "heads": 2, "feedforward": 24}
+    settings = {"preset": None, "width": 16, "encoder": stack, "decoder": stack, "dropout": dropout}
+    torch.manual_seed(4)
+    return build_model(ModelConfig.model_validate(settings), 30, 30).train()
+
+
+def gradients(model: Seq2Seq, loss: Tensor) -> Iterator[Tensor]:
+    yield from torch.autograd.grad(loss, [each for each in model.parameters() if each.requires_grad])
+
+
+def batch() -> Batch:
+    return collate(SOURCES, TARGETS, range(8))
+
+
+def test_without_weight_it_is_half_the_plain_loss_over_the_doubled_batch() -> None:
+    subject, plain = model(0.3), Objective(ObjectiveConfig())
+    torch.manual_seed(7)
+    found = RDrop(plain, RDropConfig(alpha=0))(subject, batch())
+    torch.manual_seed(7)
+    expected = plain(subject, twice(batch()))
+    torch.testing.assert_close(found.total, expected.total / 2)
+    assert found.cross_entropy == pytest.approx(expected.cross_entropy / 2)
+    assert found.tokens == expected.tokens // 2 == batch().target_tokens
+    assert found.auxiliary["r_drop"] > 0.001
+    for one, other in zip(gradients(subject, found.total), gradients(subject, expected.total / 2), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_the_whole_loss_equals_equation_4() -> None:
+    subject, pairs = model(0.3), batch()
+    torch.manual_seed(7)
+    found = RDrop(Objective(ObjectiveConfig()), RDropConfig(alpha=3))(subject, pairs)
+    torch.manual_seed(7)
+    both = twice(pairs)
+    logits = subject(both.source, both.source_keep, both.inputs).logits
+    keep = pairs.target_keep
+    one, other = logits[:8][keep], logits[8:][keep]
+    losses = [
+        functional.cross_entropy(each, pairs.labels[keep], label_smoothing=0.1, reduction="sum")
+        for each in (one, other)
+    ]
+    divergence = formula(one, other)
+    torch.testing.assert_close(found.total, (sum(losses) + 3 * divergence) / 2, rtol=1e-5, atol=1e-4)
+    assert found.auxiliary["r_drop"] == pytest.approx(float(divergence.detach()) / pairs.target_tokens, rel=1e-4)
+
+
+def test_without_dropout_both_passes_agree() -> None:
+    subject, plain = model(0.0), Objective(ObjectiveConfig())
+    found, expected = RDrop(plain, RDropConfig(alpha=5))(subject, batch()), plain(subject, batch())
+    torch.testing.assert_close(found.total, expected.total, rtol=1e-5, atol=1e-4)
+    assert found.auxiliary["r_drop"] == pytest.approx(0, abs=1e-6)
+
+
+def test_it_does_not_go_with_rewards() -> None:
+    assert parse_settings({"r_drop": {}}, ObjectiveConfig, "here").r_drop == RDropConfig(alpha=5)
+    with pytest.raises(ConfigError, match="reward and r_drop do not go together"):
+        parse_settings({"r_drop": {}, "reward": {}}, ObjectiveConfig, "here")
