@@ -27,7 +27,7 @@ from torch.nn import functional
 from dragoman.base.memory import keep_large_tensors_on_heap
 from dragoman.data.batch import Batch, collate
 from dragoman.data.plan import BatchConfig, plan_epoch
-from dragoman.data.readers import open_lines
+from dragoman.data.lines import open_lines
 from dragoman.models.build import ModelConfig, build_model, count_parameters
 from dragoman.text.bpe import BPEConfig
 from dragoman.text.special import PAD

@@ -15,7 +15,7 @@ from dragoman.base.settings import parse_settings
 from dragoman.checkpoint.folder import load_model_folder
 from dragoman.data.batch import Batch, collate
 from dragoman.data.plan import plan_epoch
-from dragoman.data.readers import open_lines
+from dragoman.data.lines import open_lines
 from dragoman.train.config import RunConfig
 from dragoman.train.decisions import Decisions
 from dragoman.train.engine import Engine

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from dragoman.base.errors import DataError
 from dragoman.data.cleaning import Cleaner, CleaningConfig
-from dragoman.data.readers import Pair
+from dragoman.data.pair import Pair
 from dragoman.data.report import CleaningReport
 
 GOOD = [(f"The dog number {number} runs.", f"Der Hund Nummer {number} läuft.") for number in range(20)]

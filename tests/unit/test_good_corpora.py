@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.data.cleaning import Cleaner, CleaningConfig
-from dragoman.data.readers import CorpusConfig, read_pairs
+from dragoman.data.corpus import CorpusConfig
+from dragoman.data.readers import read_pairs
 
 ROOT = os.environ.get("DRAGOMAN_DATA")
 pytestmark = pytest.mark.skipif(ROOT is None, reason="DRAGOMAN_DATA does not say where the corpora are")

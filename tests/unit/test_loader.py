@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from dragoman.data.cleaning import CleaningConfig
+from dragoman.data.corpus import CorpusConfig
 from dragoman.data.loader import Loader
 from dragoman.data.plan import BatchConfig, plan_epoch
 from dragoman.data.prepare import Prepared, prepare
-from dragoman.data.readers import CorpusConfig
 from dragoman.text.bpe import BPEConfig
 from dragoman.text.special import BOS, EOS
 from dragoman.text.tokenizers import TextConfig

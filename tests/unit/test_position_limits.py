@@ -17,7 +17,7 @@ from dragoman.data.cleaning import CleaningConfig
 from dragoman.data.loader import Loader
 from dragoman.data.plan import BatchConfig, plan_epoch
 from dragoman.data.prepare import prepare
-from dragoman.data.readers import CorpusConfig
+from dragoman.data.corpus import CorpusConfig
 from dragoman.decode.search import SearchConfig, search
 from dragoman.models.limits import LengthLimit, first_exceeded
 from dragoman.nn.positions.absolute import AbsoluteScheme

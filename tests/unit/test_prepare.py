@@ -10,8 +10,8 @@ import pytest
 from dragoman.base.errors import DataError
 from dragoman.data import prepare as module
 from dragoman.data.cleaning import CleaningConfig
+from dragoman.data.corpus import CorpusConfig
 from dragoman.data.prepare import Prepared, prepare
-from dragoman.data.readers import CorpusConfig
 from dragoman.data.shards import DatasetWriter, PairDataset
 from dragoman.text.bpe import BPEConfig
 from dragoman.text.tokenizers import TextConfig

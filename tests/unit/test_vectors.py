@@ -15,7 +15,7 @@ from dragoman.cli.main import main
 from dragoman.data.batch import collate, pad
 from dragoman.data.cleaning import CleaningConfig
 from dragoman.data.prepare import prepare
-from dragoman.data.readers import CorpusConfig
+from dragoman.data.corpus import CorpusConfig
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.families import EncoderConfig
 from dragoman.models.footprint import measure

@@ -69,7 +69,8 @@ def check(
     from dragoman.base.errors import ConfigError
     from dragoman.base.settings import parse_settings
     from dragoman.data.cleaning import Cleaner, CleaningConfig
-    from dragoman.data.readers import CorpusConfig, read_pairs
+    from dragoman.data.corpus import CorpusConfig
+    from dragoman.data.readers import read_pairs
 
     given: dict[str, Any] = {
         "empty": empty,

@@ -13,7 +13,8 @@ from pydantic import Field, field_validator
 
 from dragoman.base.config import Config
 from dragoman.base.errors import DataError
-from dragoman.data.readers import Pair, has_broken_utf8
+from dragoman.data.lines import has_broken_utf8
+from dragoman.data.pair import Pair
 from dragoman.data.report import RULES, CleaningReport
 from dragoman.data.scripts import dominant_script, known_scripts
 

@@ -14,7 +14,10 @@ from dragoman.base.errors import DataError, ModelError, ResourceError
 from dragoman.base.files import atomic_folder, remove_folder, remove_stale_temporaries
 from dragoman.base.log import info, warn
 from dragoman.data.cleaning import Cleaner, CleaningConfig
-from dragoman.data.readers import CorpusConfig, Pair, open_lines, read_pairs
+from dragoman.data.corpus import CorpusConfig
+from dragoman.data.lines import open_lines
+from dragoman.data.pair import Pair
+from dragoman.data.readers import read_pairs
 from dragoman.data.report import LENGTH_LIMITS, CleaningReport
 from dragoman.data.shards import FORMAT, DatasetWriter, PairDataset
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from dragoman.base.config import Config
 from dragoman.data.cleaning import CleaningConfig
 from dragoman.data.plan import BatchConfig
-from dragoman.data.readers import CorpusConfig
+from dragoman.data.corpus import CorpusConfig
 from dragoman.decode.search import SearchConfig
 from dragoman.models.build import ModelConfig
 from dragoman.text.tokenizers import TextConfig

@@ -1,0 +1,89 @@
+"""`CorpusConfig`: where the sentence pairs of a corpus lie, and what it counts for beside others."""
+
+from pathlib import Path
+
+from pydantic import Field, model_validator
+
+from dragoman.base.config import Config
+from dragoman.text.tags import Tag, check_tag, in_order, language_tag
+
+FORMS = ("tsv", "jsonl", "tmx")
+"""Forms of a corpus that is one file."""
+
+
+class CorpusConfig(Config):
+    """Sentence pairs: `source` and `target` line by line, or one file: `tsv`, `jsonl` or `tmx`."""
+
+    source: Path | None = Field(default=None, description="Source sentences, one a line; plain, .gz, .xz or .zst.")
+    target: Path | None = Field(default=None, description="Their translations, in the same order.")
+    tsv: Path | None = Field(default=None, description="Tab-separated pairs, instead of `source` and `target`.")
+    jsonl: Path | None = Field(default=None, description="A JSON object a line, instead of `source` and `target`.")
+    tmx: Path | None = Field(
+        default=None, description="A translation memory (TMX 1.1 to 1.4b), instead of `source` and `target`."
+    )
+    source_column: int = Field(default=1, ge=1, description="Column of the source in `tsv`, counted from 1.")
+    target_column: int = Field(default=2, ge=1, description="Column of the target in `tsv`, counted from 1.")
+    source_field: str = Field(
+        default="source",
+        min_length=1,
+        description="Key of the source in `jsonl`; dots lead into objects inside: translation.en.",
+    )
+    target_field: str = Field(default="target", min_length=1, description="Key of the target in `jsonl`.")
+    source_code: str | None = Field(
+        default=None, min_length=1, description="Language of the source in `tmx`, such as en, which also means en-US."
+    )
+    target_code: str | None = Field(default=None, min_length=1, description="Language of the target in `tmx`.")
+    name: str | None = Field(default=None, min_length=1, description="What messages call it; null: its files.")
+    weight: float = Field(
+        default=1.0,
+        gt=0,
+        le=10_000,
+        description="How many times an epoch reads it: 2 is twice, 0.5 a different half each epoch in turn.",
+    )
+    tags: tuple[Tag, ...] = Field(
+        default=(), description="Words such as bt or domain-law that stand before its sources as vocabulary entries."
+    )
+    target_language: str | None = Field(
+        default=None,
+        description="Where one model writes several languages: this corpus's target language, as the tag to:de.",
+    )
+
+    @model_validator(mode="after")
+    def _one_form(self) -> "CorpusConfig":
+        given = [name for name in ("source", "target", *FORMS) if getattr(self, name) is not None]
+        if given != ["source", "target"] and not (len(given) == 1 and given[0] in FORMS):
+            raise ValueError("give either both `source` and `target`, or one of `tsv`, `jsonl` and `tmx` alone")
+        if self.tsv is not None and self.source_column == self.target_column:
+            raise ValueError("`source_column` and `target_column` are the same")
+        if self.jsonl is not None and self.source_field == self.target_field:
+            raise ValueError("`source_field` and `target_field` are the same")
+        if self.tmx is not None and (self.source_code is None or self.target_code is None):
+            raise ValueError("`tmx` needs `source_code` and `target_code`, the languages to take, such as en and de")
+        if self.target_language is not None:
+            check_tag(language_tag(self.target_language))
+        return self
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that the corpus is read from."""
+        paths = (self.source, self.target, *(getattr(self, form) for form in FORMS))
+        return tuple(path for path in paths if path is not None)
+
+    @property
+    def selection(self) -> tuple[object, ...] | None:
+        """What is taken out of the files, where there is a choice."""
+        if self.tsv is not None:
+            return self.source_column, self.target_column
+        if self.jsonl is not None:
+            return "jsonl", self.source_field, self.target_field
+        if self.tmx is not None:
+            return "tmx", self.source_code, self.target_code
+        return None
+
+    @property
+    def all_tags(self) -> tuple[str, ...]:
+        """The tags that its sources get, in their order."""
+        return in_order(self.target_language, self.tags)
+
+    def __str__(self) -> str:
+        return self.name or " + ".join(map(str, self.files))

@@ -1,0 +1,134 @@
+"""Lines of text files: plain or compressed, of any size, read once from front to back."""
+
+import difflib
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from io import BufferedReader
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from dragoman.base.errors import DataError
+
+CHUNK = 1 << 16
+LONGEST_LINE = 1 << 24
+"""Bytes. A longer line means that the file is no line-by-line text; cleaning drops long lines far below this."""
+
+_GZIP, _XZ, _ZSTD = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def open_lines(path: Path) -> Iterator[str]:
+    r"""The lines of a file, without their ends; undecodable bytes as lone surrogates (`surrogateescape`).
+
+    Lines end at \n and nowhere else; a \r before it goes as well, a byte order mark at the start too, and the last \n
+    may be missing. Compression (gzip, xz, zstd) is told by the first bytes. Raises DataError naming the file when it
+    is missing, unreadable, truncated or corrupt.
+    """
+    path = Path(path)
+    for number, line in enumerate(_split(read_chunks(path), path), start=1):
+        yield decode_line(line, first=number == 1)
+
+
+def read_chunks(path: Path) -> Iterator[bytes]:
+    """The bytes of a file, decompressed, in pieces. Raises DataError as `open_lines` does."""
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise DataError(_cannot_open(path, error)) from error
+    with file:
+        yield from _contents(path, file)
+
+
+def decode_line(line: bytes, first: bool) -> str:
+    r"""A line without its \n as text; a final \r goes, and from the `first` line a byte order mark at its start."""
+    if first:
+        line = line.removeprefix(_BYTE_ORDER_MARK)
+    return line.removesuffix(b"\r").decode("utf-8", "surrogateescape")
+
+
+def has_broken_utf8(text: str) -> bool:
+    """Whether a line from `open_lines` holds bytes that are no UTF-8."""
+    if text.isascii():
+        return False
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _split(chunks: Iterator[bytes], path: Path) -> Iterator[bytes]:
+    rest: list[bytes] = []
+    size = number = 0
+    for chunk in chunks:
+        lines = chunk.split(b"\n")
+        if len(lines) > 1:
+            yield b"".join([*rest, lines[0]])
+            yield from lines[1:-1]
+            number += len(lines) - 1
+            rest, size = [], 0
+        rest.append(lines[-1])
+        size += len(lines[-1])
+        if size > LONGEST_LINE:
+            raise DataError(f"{path}, line {number + 1}: longer than {LONGEST_LINE} bytes; is this a text file?")
+    if size:
+        yield b"".join(rest)
+
+
+def _contents(path: Path, file: BufferedReader) -> Iterator[bytes]:
+    """The bytes of a file, decompressed."""
+    try:
+        opener = _decompressor(path, file.peek(6)[:6])  # a pipe could not be wound back
+        if opener is None:
+            while chunk := file.read(CHUNK):
+                yield chunk
+        else:
+            yield from _decompressed(path, file, opener)
+    except OSError as error:
+        raise DataError(f"Cannot read {path}: {error.strerror or error}.") from error
+
+
+def _decompressed(path: Path, file: BinaryIO, opener: Callable[[], Any]) -> Iterator[bytes]:
+    member: Any = None  # a file may be several compressed members, one after another
+    try:
+        while data := file.read(CHUNK):
+            while data:
+                member = member or opener()
+                yield member.decompress(data)
+                data, member = (member.unused_data, None) if member.eof else (b"", member)
+                if member is None and not data.strip(b"\0"):
+                    data = b""  # zeros after the last member are padding
+    except Exception as error:
+        if isinstance(error, OSError | DataError):
+            raise
+        raise DataError(f"{path} is corrupt ({error}); fetch or compress it again.") from error
+    if member is not None:
+        raise DataError(f"{path} is truncated: its compressed data stop early; fetch or compress it again.")
+
+
+def _decompressor(path: Path, head: bytes) -> Callable[[], Any] | None:
+    if head.startswith(_GZIP):
+        return lambda: zlib.decompressobj(wbits=31)
+    if head.startswith(_XZ):
+        return lzma.LZMADecompressor
+    if head.startswith(_ZSTD):
+        import zstandard
+
+        return lambda: zstandard.ZstdDecompressor().decompressobj()
+    if head and path.suffix in (".gz", ".xz", ".zst"):
+        raise DataError(f"{path} is no {path.suffix[1:]} file, whatever its name says; rename it or compress it.")
+    return None
+
+
+def _cannot_open(path: Path, error: OSError) -> str:
+    if not isinstance(error, FileNotFoundError):
+        return f"Cannot read {path}: {error.strerror or error}."
+    folder = path.parent
+    while not folder.is_dir():
+        folder = folder.parent
+    if folder != path.parent:
+        return f"There is no file {path}: the folder {folder} holds no {path.relative_to(folder).parts[0]}."
+    names = sorted(entry.name for entry in folder.iterdir() if entry.is_file())
+    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.5)
+    return f"There is no file {path}" + (f"; did you mean {folder / near[0]}?" if near else ".")
