@@ -1,69 +1,34 @@
 """The Python face: a trained model folder as an object that translates and scores text."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import torch
 
 from dragoman.base.device import choose_device
-from dragoman.base.errors import ConfigError, DataError, LineError, ResourceError
+from dragoman.base.errors import ConfigError, DataError, LineError
 from dragoman.base.log import warn
-from dragoman.base.memory import available_memory, is_out_of_memory, keep_large_tensors_on_heap
+from dragoman.base.memory import keep_large_tensors_on_heap
 from dragoman.base.settings import parse_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
-from dragoman.data.batch import collate, pad
-from dragoman.decode.forced import CHUNK, force
 from dragoman.decode.replacement import UnknownWords, unknown_words
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.inspect.attention import AttentionMap, attention_maps
-from dragoman.models.footprint import SHORT_TRIAL, Footprint, evaluate, measure, refined
 from dragoman.models.limits import first_exceeded
-from dragoman.text.special import EOS
 from dragoman.text.vectors import VectorError
+from dragoman.translation.batch import BatchTranslator
+from dragoman.translation.languages import SourceTags
+from dragoman.translation.method import Drawing, Drawn, Method, Prefix, Row, Searched
+from dragoman.translation.result import PairScore, Translation
+
+__all__ = ["WINDOW_BATCHES", "PairScore", "Translation", "Translator"]
 
 Item = TypeVar("Item")
 
 WINDOW_BATCHES = 16
 """Batches' worth of lines that `stream` reads ahead, to sort them by length."""
-
-
-@dataclass(frozen=True)
-class Translation:
-    """One hypothesis: its text, its ranking score, its log-probability in nats and its pieces, without specials.
-
-    finished is False when the length limit stopped it before its end of sentence. An unknown stays <unk> among the
-    pieces, whatever stands for it in the text.
-    """
-
-    text: str
-    score: float
-    log_probability: float
-    tokens: tuple[str, ...]
-    finished: bool = True
-
-
-@dataclass(frozen=True)
-class PairScore:
-    """log p(target | source) in nats and the number of target tokens it is a sum over, end of sentence counted."""
-
-    log_probability: float
-    tokens: int
-
-
-class _Prefix(NamedTuple):
-    ids: tuple[int, ...] = ()
-    unknown: tuple[str, ...] = ()  # its words that the vocabulary lacks
-
-
-class _Row(NamedTuple):
-    line: int
-    text: str
-    source: list[int]
-    prefix: _Prefix = _Prefix()
 
 
 class Translator:
@@ -76,6 +41,8 @@ class Translator:
         self.tokenizers = loaded.tokenizers
         self._unknown_words = UnknownWords(loaded.tokenizers)
         self.meta = loaded.meta
+        self.source_tags = SourceTags(loaded.tokenizers.source, loaded.meta)
+        self._batches = BatchTranslator(self.model, loaded.tokenizers.target.size, device)
         self.config = loaded.config
         self.device = device
 
@@ -98,8 +65,13 @@ class Translator:
         coverage_penalty: float | None = None,
         prefixes: Sequence[str] | None = None,
         unknown: str | None = None,
+        to: str | None = None,
+        tags: Sequence[str] = (),
     ) -> list[str]:
         """One translation a text, in order; a blank text stays blank. Settings left out are the model's own.
+
+        to: the target language, which a model of several languages needs; tags: others that the model was trained
+        with, such as a domain's. Raises ConfigError for a language or a tag that the model does not have.
 
         prefixes: what each translation has to start with, a blank one where it is free. Blanks at the end of a prefix
         are ignored. A prefix is split into subwords as a text that ends there, so its last word counts as whole;
@@ -107,7 +79,9 @@ class Translator:
         its prefix. Raises DataError unless there are as many prefixes as texts. unknown: for words that a vocabulary
         lacks, `copy`, `forbid` or a dictionary's file, as `search_config` takes it.
         """
-        lists = self.translate_nbest(texts, beam, 1, batch_size, length_penalty, coverage_penalty, prefixes, unknown)
+        lists = self.translate_nbest(
+            texts, beam, 1, batch_size, length_penalty, coverage_penalty, prefixes, unknown, to, tags
+        )
         return [best[0].text for best in lists]
 
     def translate_nbest(
@@ -120,6 +94,8 @@ class Translator:
         coverage_penalty: float | None = None,
         prefixes: Sequence[str] | None = None,
         unknown: str | None = None,
+        to: str | None = None,
+        tags: Sequence[str] = (),
     ) -> list[list[Translation]]:
         """The `nbest` best hypotheses of each text, best first; a blank text has one, which is blank or its prefix."""
         if isinstance(texts, str) or isinstance(prefixes, str):
@@ -129,7 +105,20 @@ class Translator:
                 f"{len(texts)} texts and {len(prefixes)} prefixes: give each text one, blank where it is free"
             )
         config = self.search_config(beam, nbest, length_penalty, coverage_penalty, unknown)
-        return list(self.stream_nbest(texts, config, batch_size, max(1, len(texts)), prefixes=prefixes))
+        before = self.source_tags.ids(to, tags)
+        return list(self.stream_nbest(texts, config, batch_size, max(1, len(texts)), 1, prefixes, before))
+
+    def sample(
+        self,
+        texts: Sequence[str],
+        drawing: Drawing | None = None,
+        batch_size: int = 64,
+        to: str | None = None,
+        tags: Sequence[str] = (),
+    ) -> list[list[Translation]]:
+        """`drawing.samples` translations a text, drawn at random; its seed and a text's place decide which."""
+        before = self.source_tags.ids(to, tags)
+        return list(self.stream_nbest(texts, drawing or Drawing(), batch_size, max(1, len(texts)), before=before))
 
     def stream(
         self,
@@ -140,34 +129,45 @@ class Translator:
         coverage_penalty: float | None = None,
         prefixes: Iterable[str] | None = None,
         unknown: str | None = None,
+        to: str | None = None,
+        tags: Sequence[str] = (),
     ) -> Iterator[str]:
         """Translate lines as they are read, in order, holding a bounded window of them; otherwise like `translate`."""
         config = self.search_config(beam, 1, length_penalty, coverage_penalty, unknown)
-        for best in self.stream_nbest(lines, config, batch_size, prefixes=prefixes):
+        before = self.source_tags.ids(to, tags)
+        for best in self.stream_nbest(lines, config, batch_size, prefixes=prefixes, before=before):
             yield best[0].text
 
     def stream_nbest(
         self,
         lines: Iterable[str],
-        config: SearchConfig,
+        config: SearchConfig | Drawing,
         batch_size: int = 64,
         window: int | None = None,
         first: int = 1,
         prefixes: Iterable[str] | None = None,
+        before: Sequence[int] | None = None,
     ) -> Iterator[list[Translation]]:
         """The hypotheses of each line, in order; `window` lines (default: 16 batches) are read ahead, sorted by length.
 
-        first: the number of the first line, for messages. Raises ResourceError for a line that does not fit the memory,
-        and DataError for one that is longer than the model's positions, after all lines before it were given.
+        first: the number of the first line, for messages and for what is drawn. before: ids of the tags before each
+        line, from `source_tags.ids`; None: those of the model's one language. Raises ResourceError for a line that does
+        not fit the memory, and DataError for one that is longer than the model's positions, after all lines before it
+        were given.
         """
         if batch_size < 1:
             raise ConfigError(f"the batch size must be at least 1 sentence, not {batch_size}")
+        method = self._method(config)
+        if prefixes is not None and not isinstance(method, Searched):
+            raise ConfigError("a prefix goes with beam search only: leave out the prefixes, or the sampling")
+        before = self.source_tags.ids() if before is None else before
         cut: list[int] = []
         ended: list[int] = []  # because there are no more positions
         positions = self.model.limits[1].positions
         pairs = ((line, "") for line in lines) if prefixes is None else _paired(lines, prefixes)
         for chunk in _chunks(pairs, window or WINDOW_BATCHES * batch_size):
-            for line, translations in enumerate(self._window(chunk, first, config, batch_size), start=first):
+            found = self._window(chunk, first, method, batch_size, list(before))
+            for line, translations in enumerate(found, start=first):
                 if not translations[0].finished:
                     out_of_positions = positions is not None and len(translations[0].tokens) >= positions
                     (ended if out_of_positions else cut).append(line)
@@ -179,29 +179,44 @@ class Translator:
                 shown = ", ".join(map(str, lines_cut[:10])) + (" …" if len(lines_cut) > 10 else "")
                 warn(f"{len(lines_cut)} translation(s) reached {reached} and end unfinished: line {shown}")
 
-    def score(self, sources: Sequence[str], targets: Sequence[str], batch_size: int = 64) -> list[PairScore]:
+    def score(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        batch_size: int = 64,
+        to: str | None = None,
+        tags: Sequence[str] = (),
+    ) -> list[PairScore]:
         """The log-probability of each target given its source, by forced decoding, in order.
 
-        Raises DataError for a pair that is longer than the model's positions.
+        to, tags: as in `translate`. Raises DataError for a pair that is longer than the model's positions.
         """
         if len(sources) != len(targets):
             raise DataError(f"{len(sources)} sources and {len(targets)} targets: each source needs one target")
-        read, write = self.tokenizers.source.encode_batch(sources), self.tokenizers.target.encode_batch(targets)
+        before = self.source_tags.ids(to, tags)
+        read = self._read(sources, before)
+        write = self.tokenizers.target.encode_batch(targets)
         for line, (source, target) in enumerate(zip(read, write, strict=True), start=1):
             self._check_length(line, source, target)
         order = sorted(range(len(sources)), key=lambda row: (len(write[row]), len(read[row])))
         scores: list[PairScore | None] = [None] * len(sources)
         for rows in _chunks(order, batch_size):
-            for row, value in zip(rows, self._score([(row, read[row], write[row]) for row in rows]), strict=True):
+            for row, value in zip(
+                rows, self._batches.score([(row, read[row], write[row]) for row in rows]), strict=True
+            ):
                 scores[row] = PairScore(value, len(write[row]) + 1)
         return [score for score in scores if score is not None]
 
-    def attention(self, source: str, target: str | None = None) -> list[AttentionMap]:
+    def attention(
+        self, source: str, target: str | None = None, to: str | None = None, tags: Sequence[str] = ()
+    ) -> list[AttentionMap]:
         """The weights of every layer, head and kind while `target` (default: the best translation) is predicted."""
-        read = self.tokenizers.source.encode(source)
+        before = self.source_tags.ids(to, tags)
+        (read,) = self._read([source], before)
         self._check_length(1, read, [] if target is None else self.tokenizers.target.encode(target))
         if target is None:
-            write = list(self._hypotheses([_Row(1, source, read)], self.search_config())[0][0].tokens)
+            row = Row(1, source, read, tags=len(before))
+            write = list(self._batches.hypotheses([row], self._method(self.search_config()))[0][0].tokens)
         else:
             write = self.tokenizers.target.encode(target)
         return attention_maps(self.model, self.tokenizers.source, self.tokenizers.target, read, write)
@@ -232,17 +247,17 @@ class Translator:
         return parse_settings(settings, SearchConfig, "search")
 
     def _window(
-        self, lines: Sequence[tuple[str, str]], first: int, config: SearchConfig, batch_size: int
+        self, lines: Sequence[tuple[str, str]], first: int, method: Method, batch_size: int, before: list[int]
     ) -> Iterator[list[Translation]]:
         """Translate length-sorted batches of (text, prefix); give a line's result once all before it are there."""
         prefixes = self._prefixes([prefix.rstrip() for _, prefix in lines])
         filled = [place for place, (text, _) in enumerate(lines) if text.strip()]
         try:
-            ids = self.tokenizers.source.encode_batch([lines[place][0] for place in filled])
+            ids = self._read([lines[place][0] for place in filled], before)
         except VectorError as found:
             raise VectorError(first + filled[found.place] - 1, found.reason) from None
         rows = [
-            _Row(first + place, lines[place][0], source, prefixes[place])
+            Row(first + place, lines[place][0], source, prefixes[place], len(before))
             for place, source in zip(filled, ids, strict=True)
         ]
         error = None
@@ -263,13 +278,25 @@ class Translator:
         upcoming = first
         for batch in [(), *batches]:
             if batch:
-                for row, hypotheses in zip(batch, self._hypotheses(list(batch), config), strict=True):
+                for row, hypotheses in zip(batch, self._batches.hypotheses(batch, method), strict=True):
                     done[row.line] = [self._translation(hypothesis) for hypothesis in hypotheses]
             while upcoming in done:
                 yield done.pop(upcoming)
                 upcoming += 1
         if error is not None:
             raise error
+
+    def _read(self, texts: Sequence[str], before: Sequence[int]) -> list[list[int]]:
+        """The ids of each text, after those of its tags."""
+        ids = self.tokenizers.source.encode_batch(texts)
+        return [[*before, *source] for source in ids] if before else ids
+
+    def _method(self, config: SearchConfig | Drawing) -> Method:
+        target = self.tokenizers.target
+        never = target.tag_ids(target.tags)
+        if isinstance(config, Drawing):
+            return Drawn(config, never)
+        return Searched(config, self._unknown_words, never)
 
     def _check_length(self, line: int, source: Sequence[int], target: Sequence[int]) -> None:
         """Raises DataError when the model has too few positions for so many tokens."""
@@ -278,12 +305,12 @@ class Translator:
             reason = f"{limit.describe(length)}: shorten it, or train a model with a larger {limit.setting}"
             raise LineError(line - 1, reason, limit.side)
 
-    def _prefixes(self, texts: list[str]) -> list[_Prefix]:
+    def _prefixes(self, texts: list[str]) -> list[Prefix]:
         if not any(texts):
-            return [_Prefix()] * len(texts)
+            return [Prefix()] * len(texts)
         ids = self.tokenizers.target.encode_batch(texts)
         return [
-            _Prefix(tuple(prefix), unknown_words(self.tokenizers, text, prefix)) if text else _Prefix()
+            Prefix(tuple(prefix), unknown_words(self.tokenizers, text, prefix)) if text else Prefix()
             for text, prefix in zip(texts, ids, strict=True)
         ]
 
@@ -298,74 +325,6 @@ class Translator:
             hypothesis.finished,
         )
 
-    def _hypotheses(self, rows: list[_Row], config: SearchConfig) -> list[list[Hypothesis]]:
-        """Search one batch; where the memory does not hold it, its halves."""
-        free, longest = self._free_bytes(), max(len(row.source) for row in rows) + 1
-        self._footprint = refined(self._footprint, self.model, longest, training=False, free=free)
-        needed = self._search_bytes(rows, config)
-        if needed <= free:
-            try:
-                tokens, keep = (tensor.to(self.device) for tensor in pad([row.source for row in rows], after=(EOS,)))
-                with torch.inference_mode():
-                    memory = self.model.encode(tokens, keep)
-                    prefixes = [row.prefix.ids for row in rows]
-                    texts, kept = [row.text for row in rows], [row.prefix.unknown for row in rows]
-                    return self._unknown_words.search(self.model.decoder, memory, config, prefixes, texts, kept)
-            except (MemoryError, RuntimeError) as error:
-                if not is_out_of_memory(error):
-                    raise
-        # outside of `except`, whose traceback would keep the failed attempt's tensors alive
-        if len(rows) == 1:
-            raise _too_big(rows[0].line, len(rows[0].source), needed, free)
-        middle = len(rows) // 2
-        return self._hypotheses(rows[:middle], config) + self._hypotheses(rows[middle:], config)
-
-    def _score(self, rows: list[tuple[int, list[int], list[int]]]) -> list[float]:
-        """log p of each (index, source ids, target ids)."""
-        batch = collate(
-            [source for _, source, _ in rows], [target for _, _, target in rows], [row for row, _, _ in rows]
-        )
-        vocabulary = self.tokenizers.target.size
-        # logits are made a few at a time
-        needed, free = 12 * min(batch.labels.numel(), CHUNK) * vocabulary, self._free_bytes()
-        if needed <= free:
-            try:
-                on_device = batch.to(self.device)
-                with torch.inference_mode():
-                    memory = self.model.encode(on_device.source, on_device.source_keep)
-                    scores = force(
-                        self.model.decoder, memory, on_device.inputs, on_device.labels, on_device.target_keep
-                    )
-                    return [float(score) for score in scores.double().sum(1)]
-            except (MemoryError, RuntimeError) as error:
-                if not is_out_of_memory(error):
-                    raise
-        if len(rows) == 1:
-            raise _too_big(rows[0][0] + 1, len(rows[0][1]) + len(rows[0][2]), needed, free)
-        middle = len(rows) // 2
-        return self._score(rows[:middle]) + self._score(rows[middle:])
-
-    def _search_bytes(self, rows: list[_Row], config: SearchConfig) -> int:
-        """A rough count of the bytes that a search of `rows` holds at its longest, in float32."""
-        sentences, length = len(rows), max(len(row.source) for row in rows) + 1
-        # outputs are seldom longer; a batch that is after all is caught and split
-        limit = max(length, *(len(row.prefix.ids) for row in rows)) + config.length_margin
-        # a cache is held twice while it is reordered
-        cache = 2 * config.beam * evaluate(self._footprint.cache, limit)
-        memory = evaluate(self._footprint.memory, length)
-        vocabulary = 3 * 4 * config.beam * self.tokenizers.target.size
-        return sentences * (max(evaluate(self._footprint.encoding, length), cache + vocabulary) + memory)
-
-    @cached_property
-    def _footprint(self) -> Footprint:
-        return measure(self.model, SHORT_TRIAL, training=False)
-
-    def _free_bytes(self) -> int:
-        if self.device.type == "cuda":
-            free, _ = torch.cuda.mem_get_info(self.device)
-            return int(free + torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device))
-        return available_memory()
-
 
 def _penalty(value: float | str) -> dict[str, Any]:
     if value in ("mean", "none"):
@@ -376,13 +335,6 @@ def _penalty(value: float | str) -> dict[str, Any]:
         raise ConfigError(
             f"there is no length penalty '{value}': use a number (GNMT's exponent), mean or none"
         ) from None
-
-
-def _too_big(line: int, tokens: int, needed: int, free: int) -> ResourceError:
-    return ResourceError(
-        f"line {line} ({tokens} tokens) does not fit the memory: about {needed / 2**20:,.0f} MiB needed, "
-        f"{free / 2**20:,.0f} MiB free. Split the line into sentences, use a smaller beam, or free memory"
-    )
 
 
 def _paired(lines: Iterable[str], prefixes: Iterable[str]) -> Iterator[tuple[str, str]]:

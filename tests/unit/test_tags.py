@@ -111,7 +111,7 @@ def test_an_unknown_tag_is_an_error_that_names_the_known(learned: dict[str, Toke
         learn("bpe", ()).source.tag_ids(["bt"])
 
 
-@pytest.mark.parametrize("tag", ["", "to:", "a b", "<bt>", "a\tb", "pad", "/s", "unk", "to:d e", "x\u0000"])
+@pytest.mark.parametrize("tag", ["", "to:", "a b", "<bt>", "a,b", "a\tb", "pad", "/s", "unk", "to:d e", "x\u0000"])
 def test_what_can_be_no_tag_is_refused(tag: str) -> None:
     with pytest.raises(ConfigError, match=r"tags\.0: .* cannot be a tag"):
         parse_settings({"tags": [tag]}, TextConfig, "text")

@@ -10,16 +10,18 @@ UNKNOWN = "not stated"
 
 def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
     """Markdown for `README.md`. config: the run's resolved settings; parameters: how many values were trained."""
-    languages = f"{meta.source_language or 'source'} → {meta.target_language or 'target'}"
+    targets = ", ".join(meta.target_languages) or meta.target_language
+    languages = f"{meta.source_language or 'source'} → {targets or 'target'}"
     origin = (
         f"the mean of steps {', '.join(map(str, meta.averaged_steps))}" if meta.averaged_steps else f"step {meta.step}"
     )
     model = config.get("model")
     facts = {
-        "Languages": languages if meta.source_language or meta.target_language else UNKNOWN,
+        "Languages": languages if meta.source_language or targets else UNKNOWN,
         "Licence": meta.licence or f"{UNKNOWN}: ask whoever trained it before passing it on",
         "Parameters": f"{parameters:,}, {origin}",
         "Architecture": ", ".join(_outline(model)) if isinstance(model, Mapping) else UNKNOWN,
+        **({"Tags of source texts": ", ".join(meta.tags)} if meta.tags else {}),
         **_word_vectors(meta, model),
         "Made with": ", ".join(f"{name} {number}" for name, number in meta.libraries.items()) or UNKNOWN,
     }
@@ -34,12 +36,17 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
         lines += _table(("data set", "fingerprint"), ((name, _code(print_)) for name, print_ in meta.data.items()))
     else:
         lines += ["Not recorded."]
+    several = len(meta.target_languages) > 1
+    option, argument = (
+        (f" --to {meta.target_languages[0]}", f', to="{meta.target_languages[0]}"') if several else ("", "")
+    )
     lines += [
         "",
         "## Use",
         "",
-        "`dragoman translate FOLDER < source.txt > target.txt`, or in Python "
-        "`dragoman.Translator.load(FOLDER).translate([…])`. All settings of the training run are in `config.yaml`.",
+        f"`dragoman translate FOLDER{option} < source.txt > target.txt`, or in Python "
+        f"`dragoman.Translator.load(FOLDER).translate([…]{argument})`. All settings of the training run are in "
+        "`config.yaml`.",
         "",
         "It has learned from the data above and translates text like it best; expect errors elsewhere, and wrong names "
         "and numbers anywhere. Nobody has checked it for bias.",

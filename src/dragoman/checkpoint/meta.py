@@ -47,6 +47,10 @@ class Meta(Config):
     averaged_steps: tuple[int, ...] = Field((), description="the steps whose mean the parameters are, if an average")
     source_language: str | None = Field(None, description="language code of the source, such as en")
     target_language: str | None = Field(None, description="language code of the target, such as de")
+    target_languages: tuple[str, ...] = Field(
+        (), description="the target languages that can be chosen by a tag, where it was trained with such tags"
+    )
+    tags: tuple[str, ...] = Field((), description="the other tags of source texts that it was trained with")
     licence: str | None = Field(None, description="licence of the parameters, as an SPDX identifier")
     scores: tuple[Score, ...] = Field((), description="what the model has reached")
     libraries: dict[str, str] = Field(default_factory=library_versions, description="versions it was made with")
@@ -59,8 +63,9 @@ class Meta(Config):
 def dump_meta(meta: Meta) -> str:
     """`meta.json`'s text."""
     content = meta.model_dump(mode="json")
-    if not meta.embeddings:
-        del content["embeddings"]  # versions that do not know it can read the folder
+    for name in ("embeddings", "target_languages", "tags"):
+        if not content[name]:
+            del content[name]  # versions that do not know it can read the folder
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 

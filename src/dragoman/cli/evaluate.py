@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.options import BatchSize, Beam, Device, LengthPenalty, Threads, Unknown, use_threads
+from dragoman.cli.options import (
+    BatchSize,
+    Beam,
+    Device,
+    LengthPenalty,
+    Tags,
+    Threads,
+    To,
+    Unknown,
+    split_tags,
+    use_threads,
+)
 
 if TYPE_CHECKING:
     from dragoman.evaluate.bootstrap import Comparison
@@ -45,6 +56,8 @@ def evaluate(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+    to: To = None,
+    tags: Tags = None,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
     unknown: Unknown = None,
@@ -62,6 +75,8 @@ def evaluate(
         raise ConfigError("nothing to evaluate: give --hypothesis FILE, or a model folder and --source FILE")
     if model is not None and source is None:
         raise ConfigError(f"to evaluate the model {model}, give the sentences that it shall translate: --source FILE")
+    if model is None and (to or tags):
+        raise ConfigError("--to and --tags go with a model to translate with: give its folder, or leave them out")
     together = [*reference, *given, *([source] if source is not None else [])]
     texts = read_together(*together)
     references, outputs = texts[: len(reference)], texts[len(reference) : len(reference) + len(given)]
@@ -73,7 +88,9 @@ def evaluate(
 
         translator = Translator.load(model, device)
         with in_files(source):
-            translations = translator.translate(sources, beam, batch_size, length_penalty, unknown=unknown)
+            translations = translator.translate(
+                sources, beam, batch_size, length_penalty, unknown=unknown, to=to, tags=split_tags(tags)
+            )
         systems.insert(0, (str(model), translations))
 
     measures = metric or list(Measure)

@@ -1,9 +1,12 @@
 """Options that several verbs share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from dragoman.translation.method import Drawing
 
 Model = Annotated[Path, typer.Argument(help="A model folder, such as the one that `dragoman train --out` wrote.")]
 Beam = Annotated[
@@ -36,8 +39,47 @@ Unknown = Annotated[
         "file of word TAB translation (default: the model's, copy).",
     ),
 ]
+To = Annotated[
+    str | None,
+    typer.Option("--to", metavar="LANGUAGE", help="Target language, for a model that writes several, such as de."),
+]
+Tags = Annotated[
+    str | None,
+    typer.Option("--tags", help="Other tags that the model was trained with, such as domain-law; commas between."),
+]
+Temperature = Annotated[
+    float | None,
+    typer.Option("--temperature", help="Sampling: below 1 likely words become likelier (default: 1)."),
+]
+TopK = Annotated[
+    int | None, typer.Option("--top-k", help="Sampling: draw among that many likeliest entries (default: all).")
+]
+TopP = Annotated[
+    float | None,
+    typer.Option("--top-p", help="Sampling: draw among the likeliest with this share of the probability."),
+]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Sampling: decides what is drawn (default: 1).")]
 Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda or cuda:N (default: a GPU if there is one).")]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, max=1024, help="CPU threads (default: one a core).")]
+
+
+def split_tags(tags: str | None) -> list[str]:
+    """The tags of `--tags`."""
+    return [tag.strip() for tag in (tags or "").split(",") if tag.strip()]
+
+
+def drawing(
+    temperature: float | None, top_k: int | None, top_p: float | None, seed: int | None, samples: int = 1
+) -> "Drawing":
+    """What the options of sampling ask for. Raises ConfigError for a value that makes no sense."""
+    from dragoman.base.settings import parse_settings
+    from dragoman.decode.sampling import SamplingConfig
+    from dragoman.translation.method import Drawing
+
+    given = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+    settings = {name: value for name, value in given.items() if value is not None}
+    sampling = parse_settings(settings, SamplingConfig, "from the command line")
+    return Drawing(sampling, 1 if seed is None else seed, samples)
 
 
 def use_threads(threads: int | None) -> None:

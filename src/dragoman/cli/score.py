@@ -5,13 +5,15 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.options import BatchSize, Device, Model, Threads, use_threads
+from dragoman.cli.options import BatchSize, Device, Model, Tags, Threads, To, split_tags, use_threads
 
 
 def score(
     model: Model,
     source: Annotated[Path, typer.Option("--source", help="Source sentences, one a line.")],
     target: Annotated[Path, typer.Option("--target", help="Their translations, line by line.")],
+    to: To = None,
+    tags: Tags = None,
     batch_size: BatchSize = 64,
     device: Device = None,
     threads: Threads = None,
@@ -27,7 +29,7 @@ def score(
     sources, targets = read_together(source, target)
     translator = Translator.load(model, device)
     with in_files(source, target):
-        scores = translator.score(sources, targets, batch_size)
+        scores = translator.score(sources, targets, batch_size, to, split_tags(tags))
     for pair in scores:
         print(f"{pair.log_probability:.6f}")
     whole = perplexity(

@@ -1,7 +1,7 @@
 """`dragoman translate`: lines of the source language in, lines of the target language out."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,8 +12,16 @@ from dragoman.cli.options import (
     Device,
     LengthPenalty,
     Model,
+    Seed,
+    Tags,
+    Temperature,
     Threads,
+    To,
+    TopK,
+    TopP,
     Unknown,
+    drawing,
+    split_tags,
     use_threads,
 )
 
@@ -26,6 +34,8 @@ def translate(
     target: Annotated[
         Path | None, typer.Option("--output", "-o", help="Where to write (default: stdout); complete or not at all.")
     ] = None,
+    to: To = None,
+    tags: Tags = None,
     beam: Beam = None,
     nbest: Annotated[
         int, typer.Option("--nbest", min=1, help="Write that many hypotheses a line: index ||| text ||| score.")
@@ -40,6 +50,13 @@ def translate(
     scores: Annotated[
         bool, typer.Option("--scores", help="Write the log-probability (nats) and a tab before each line.")
     ] = False,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Draw translations at random instead of searching the best; --nbest many.")
+    ] = False,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    seed: Seed = None,
     batch_size: BatchSize = 64,
     device: Device = None,
     threads: Threads = None,
@@ -54,16 +71,27 @@ def translate(
         raise DataError(f"there is no file {source}: check --input")
     if source is not None and target is not None and source.resolve() == target.resolve():
         raise DataError(f"--output {target} is the file to translate, and would be lost: choose another name")
+    of_sampling = {"--temperature": temperature, "--top-k": top_k, "--top-p": top_p, "--seed": seed}
+    of_search = {
+        "--beam": beam,
+        "--length-penalty": length_penalty,
+        "--coverage-penalty": coverage_penalty,
+        "--unknown": unknown,
+        "--prefix": prefix,
+    }
+    _refuse(of_search if sample else of_sampling, sample)
     prefixes = _prefixes(prefix, source)
+    drawn = drawing(temperature, top_k, top_p, seed, nbest) if sample else None
     translator = Translator.load(model, device)
-    config = translator.search_config(beam, nbest, length_penalty, coverage_penalty, unknown)
+    before = translator.source_tags.ids(to, split_tags(tags))
+    config = drawn or translator.search_config(beam, nbest, length_penalty, coverage_penalty, unknown)
     with output(target) as out, in_files(source, prefix):
         first = 1
         for window in windows(read_lines(source), WINDOW_BATCHES * batch_size, source):
             given = None if prefixes is None else prefixes[first - 1 : first - 1 + len(window)]
             if given is not None and len(given) < len(window):
                 raise _unequal(source, f"at least {first - 1 + len(window)}", prefix, len(prefixes or []))
-            translations = translator.stream_nbest(window, config, batch_size, first=first, prefixes=given)
+            translations = translator.stream_nbest(window, config, batch_size, None, first, given, before)
             for index, hypotheses in enumerate(translations, start=first - 1):
                 if nbest > 1:
                     lines = [f"{index} ||| {one_line(best.text)} ||| {best.score:.6f}" for best in hypotheses]
@@ -76,6 +104,17 @@ def translate(
             first += len(window)
         if prefixes is not None and len(prefixes) >= first:
             raise _unequal(source, str(first - 1), prefix, len(prefixes))
+
+
+def _refuse(options: dict[str, Any], sample: bool) -> None:
+    """Raises ConfigError for an option that would change nothing."""
+    from dragoman.base.errors import ConfigError
+
+    for name, value in options.items():
+        if value is not None:
+            raise ConfigError(
+                f"{name} goes {'without' if sample else 'with'} --sample: {'leave one out' if sample else 'add it'}"
+            )
 
 
 def _prefixes(path: Path | None, source: Path | None) -> list[str] | None:

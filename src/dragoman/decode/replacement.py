@@ -39,13 +39,14 @@ class UnknownWords:
         prefixes: Sequence[Sequence[int]],
         texts: Sequence[str],
         kept: Sequence[tuple[str, ...]],
+        tags: Sequence[int] = (),
     ) -> list[list[Hypothesis]]:
         """`decode.search.search`, with `Hypothesis.unknown` filled.
 
-        texts: the B source texts; kept: the words that the UNKs of each prefix stand for. Without a setting, unknowns
-        are copied where the vocabulary has them and the decoder attends the source; else UNK is forbidden.
-        Raises ConfigError where a setting needs attention that the decoder does not have, DataError for a dictionary
-        that cannot be read.
+        texts: the B source texts; kept: the words that the UNKs of each prefix stand for; tags: how many tags stand
+        before each source, none where it is left out. Without a setting, unknowns are copied where the vocabulary has
+        them and the decoder attends the source; else UNK is forbidden. Raises ConfigError where a setting needs
+        attention that the decoder does not have, DataError for a dictionary that cannot be read.
         """
         translate = self._reader(decoder, memory, config.unknown)
         if translate is not None:
@@ -64,7 +65,8 @@ class UnknownWords:
         attention = _attention(decoder, memory, [row for row, _ in wanted], tokens)
         assert attention is not None
         for (row, place), weights in zip(wanted, attention, strict=True):
-            words = self._attended(texts[row], weights[len(kept[row]) :])
+            first = tags[row] if tags else 0
+            words = self._attended(texts[row], weights[len(kept[row]) :, first:])
             unknown = (*kept[row], *(_translated(word, translate) for word in words))
             filled[row][place] = replace(found[row][place], unknown=unknown)
         return filled

@@ -34,8 +34,8 @@ def in_order(language: str | None, tags: Sequence[str] = ()) -> tuple[str, ...]:
 def check_tag(tag: str) -> str:
     """The tag itself. Raises ValueError for what can be none."""
     name = tag.removeprefix(TO)
-    if not name or any(character.isspace() or character in "<>" or not character.isprintable() for character in tag):
-        raise ValueError(f"{tag!r} cannot be a tag: a tag is one word without < and >, such as bt, or to:de")
+    if not name or any(character.isspace() or character in "<>," or not character.isprintable() for character in tag):
+        raise ValueError(f"{tag!r} cannot be a tag: a tag is one word without <, > and commas, such as bt, or to:de")
     if symbol(tag) in SPECIAL_SYMBOLS:
         raise ValueError(f"{tag!r} cannot be a tag: {symbol(tag)} is a symbol of every vocabulary; choose another name")
     return tag

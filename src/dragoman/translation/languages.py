@@ -1,0 +1,47 @@
+"""`SourceTags`: the tags that a model's source texts get when a target language, or other tags, are asked for."""
+
+from collections.abc import Sequence
+
+from dragoman.base.errors import ConfigError
+from dragoman.checkpoint.meta import Meta
+from dragoman.text.tags import TO, in_order, languages
+from dragoman.text.tokenizer import Tokenizer
+
+
+class SourceTags:
+    """languages: those that can be chosen, empty where the model writes one and has no tag for it."""
+
+    def __init__(self, source: Tokenizer, meta: Meta | None = None) -> None:
+        """meta: what the model was trained on; where it names no languages, all that have a tag can be chosen."""
+        self._source = source
+        self._only = None if meta is None else meta.target_language
+        self.languages = languages(source.tags) if meta is None or not meta.target_languages else meta.target_languages
+
+    def ids(self, to: str | None = None, tags: Sequence[str] = ()) -> list[int]:
+        """The ids that stand before a source text. `to` can be left out where there is one language only.
+
+        Raises ConfigError where the language is missing or unknown, and for a tag that the vocabulary does not have.
+        """
+        if isinstance(tags, str):
+            raise TypeError("tags is a list of strings, not one string")
+        for tag in tags:
+            if tag.startswith(TO):
+                raise ConfigError(f"the target language is not given as the tag {tag!r}: use --to (in Python, to=)")
+        return self._source.tag_ids(in_order(self._language(to), tuple(dict.fromkeys(tags))))
+
+    def _language(self, to: str | None) -> str | None:
+        known = ", ".join(self.languages)
+        if to is None:
+            if len(self.languages) > 1:
+                raise ConfigError(
+                    f"this model writes several languages: choose one with --to (in Python, to=). It knows {known}"
+                )
+            return self.languages[0] if self.languages else None
+        if to in self.languages:
+            return to
+        if self.languages:
+            raise ConfigError(f"this model does not write {to!r}; it knows {known}")
+        if to == self._only:
+            return None
+        one = f"this model writes one language, {self._only}" if self._only else "this model has no languages to choose"
+        raise ConfigError(f"{one}: leave out --to {to}")

@@ -1,0 +1,223 @@
+"""Translating with tags: the target language and other tags, where they are missing or unknown; drawn translations."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_model import SOURCES, TARGETS, tiny_config
+
+from dragoman.base.errors import ConfigError
+from dragoman.checkpoint.card import model_card
+from dragoman.checkpoint.folder import LoadedModel, load_model_folder, model_parameters, write_model_folder
+from dragoman.checkpoint.meta import Meta, dump_meta
+from dragoman.cli.lines import one_line
+from dragoman.cli.main import main
+from dragoman.decode.sampling import SamplingConfig
+from dragoman.models.build import build_model
+from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
+from dragoman.translation.method import Drawing
+from dragoman.translation.result import Translation
+from dragoman.translator import Translator
+
+CPU = torch.device("cpu")
+SEVERAL = Meta(step=1, source_language="en", target_languages=("de", "fr"), tags=("bt",))
+
+
+def tokenizers(kind: str = "bpe", tags: tuple[str, ...] = ("to:de", "to:fr", "bt")) -> Tokenizers:
+    size = {"size": 290} if kind == "bpe" else {}
+    text = {"subword": {"kind": kind, **size}, "tags": tags}
+    return train_tokenizers(TextConfig.model_validate(text), SOURCES, TARGETS)
+
+
+def translator(meta: Meta = SEVERAL, made: Tokenizers | None = None) -> Translator:
+    made = made or tokenizers()
+    torch.manual_seed(2)
+    model = build_model(tiny_config(dropout=0.0), made.source.size, made.target.size)
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            torch.nn.init.normal_(parameter, std=0.5)
+    return Translator(LoadedModel(model, made, meta, {}), CPU)
+
+
+@pytest.fixture(scope="module")
+def several() -> Translator:
+    return translator()
+
+
+def test_the_language_changes_the_translation_and_stands_before_the_text(several: Translator) -> None:
+    german, french = several.translate(SOURCES, to="de"), several.translate(SOURCES, to="fr")
+    assert german != french
+    assert several.translate(SOURCES, to="de", tags=["bt"]) != german
+    (tag,) = several.tokenizers.source.tag_ids(["to:de"])
+    expected = [best[0].text for best in several.stream_nbest(SOURCES, several.search_config(), before=[tag])]
+    assert german == expected == list(several.stream(SOURCES, to="de"))
+    assert several.translate_nbest(SOURCES, nbest=2, to="de")[0][0].text == german[0]
+    keys = several.attention(SOURCES[0], to="de", tags=["bt"])[0].keys
+    assert tuple(keys[:2]) == ("<to:de>", "<bt>")
+
+
+def test_scores_are_those_of_the_tagged_source(several: Translator) -> None:
+    plain = [score.log_probability for score in several.score(SOURCES, TARGETS, to="de")]
+    other = [score.log_probability for score in several.score(SOURCES, TARGETS, to="fr")]
+    assert plain != other
+    for source, best in zip(SOURCES, several.translate_nbest(SOURCES, to="fr"), strict=True):
+        retold = several.tokenizers.target.encode(best[0].text)
+        if best[0].finished and tuple(several.tokenizers.target.pieces(retold)) == best[0].tokens:
+            (score,) = several.score([source], [best[0].text], to="fr")
+            assert score.log_probability == pytest.approx(best[0].log_probability, abs=1e-3)
+
+
+def test_tags_are_never_written(several: Translator) -> None:
+    target = several.tokenizers.target
+    with torch.no_grad():  # the untied projection is not at hand: make the tags' rows the likeliest of all
+        table = several.model.decoder.embedding.tokens.weight
+        before = table.clone()
+        table[-3:] = 30 * torch.sign(table[-3:])
+    try:
+        drawn = several.sample(SOURCES, Drawing(SamplingConfig(temperature=3.0), samples=3), to="de")
+        found = [*several.translate_nbest(SOURCES, beam=4, nbest=4, to="de"), *drawn]
+        shown = {piece for each in found for one in each for piece in one.tokens}
+        assert shown
+        assert not shown & {"<to:de>", "<to:fr>", "<bt>"}
+        assert target.tags
+    finally:
+        with torch.no_grad():
+            table.copy_(before)
+
+
+@pytest.mark.parametrize(
+    ("to", "tags", "message"),
+    [
+        (None, [], r"several languages: choose one with --to .* knows de, fr"),
+        ("it", [], r"does not write 'it'; it knows de, fr"),
+        ("de", ["law"], r"no tag 'law'; known are to:de, to:fr, bt"),
+        ("de", ["to:fr"], "not given as the tag 'to:fr'"),
+    ],
+)
+def test_missing_and_unknown_languages_and_tags(
+    several: Translator, to: str | None, tags: list[str], message: str
+) -> None:
+    for call in (several.translate, several.translate_nbest, several.stream, several.sample):
+        with pytest.raises(ConfigError, match=message):
+            list(call(SOURCES, to=to, tags=tags))  # type: ignore[operator]
+    with pytest.raises(ConfigError, match=message):
+        several.score(SOURCES, TARGETS, to=to, tags=tags)
+
+
+def test_one_language_needs_none() -> None:
+    one = translator(Meta(step=1, target_languages=("de",)))
+    assert one.translate(SOURCES) == one.translate(SOURCES, to="de") == list(one.stream(SOURCES))
+    assert one.translate(SOURCES) == translator().translate(SOURCES, to="de")
+    with pytest.raises(ConfigError, match="does not write 'fr'; it knows de"):
+        one.translate(SOURCES, to="fr")
+
+
+def test_a_model_without_languages_takes_none() -> None:
+    plain = translator(Meta(step=1, target_language="de"), tokenizers(tags=()))
+    assert plain.translate(SOURCES, to="de") == plain.translate(SOURCES)
+    with pytest.raises(ConfigError, match="writes one language, de: leave out --to fr"):
+        plain.translate(SOURCES, to="fr")
+    with pytest.raises(ConfigError, match="no languages to choose"):
+        translator(Meta(step=1), tokenizers(tags=("bt",))).translate(SOURCES, to="fr")
+
+
+def test_an_unknown_word_is_copied_from_its_own_place_behind_the_tags() -> None:
+    """With tags before the source, the columns of attention are shifted: the copied word must not be."""
+    made = tokenizers("word")
+    words = translator(made=made)
+    texts = ["dog Xaver runs .", "Xaver sees a dog ."]
+    config = words.search_config(beam=1).model_copy(
+        update={"forbid": tuple(n for n in range(made.target.size) if n != 3)}
+    )
+    before = made.source.tag_ids(["to:de", "bt"])
+    config = config.model_copy(update={"forbid": tuple(n for n in config.forbid if n not in (2, *before))})
+    for text, best in zip(texts, words.stream_nbest(texts, config, before=before), strict=True):
+        copied = [word for word in best[0].text.split() if word]
+        assert set(copied) <= set(text.split())
+
+
+def texts(found: Iterable[list[Translation]]) -> list[list[str]]:
+    return [[each.text for each in every] for every in found]
+
+
+def test_drawn_translations_depend_on_seed_and_line_alone(several: Translator) -> None:
+    drawing = Drawing(SamplingConfig(temperature=1.5), seed=3, samples=2)
+    drawn = several.sample(SOURCES, drawing, to="de")
+    assert [len(each) for each in drawn] == [2] * len(SOURCES)
+    assert texts(drawn) == texts(several.sample(SOURCES, drawing, batch_size=1, to="de"))
+    assert texts(drawn) != texts(several.sample(SOURCES, Drawing(drawing.sampling, 4, 2), to="de"))
+    assert drawn[0][0].text != drawn[0][1].text
+    before = several.source_tags.ids("de")
+    assert texts(drawn[1:]) == texts(several.stream_nbest(SOURCES[1:], drawing, first=2, before=before))
+    with pytest.raises(ConfigError, match="prefix goes with beam search only"):
+        list(several.stream_nbest(SOURCES, drawing, prefixes=["", "", ""], before=before))
+
+
+@pytest.fixture(scope="module")
+def folder(several: Translator, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The model as a folder, with a text to translate beside it."""
+    place = tmp_path_factory.mktemp("tagged") / "model"
+    section = "\n".join(f"  {line}" for line in _dumped().splitlines())
+    write_model_folder(place, model_parameters(several.model), f"model:\n{section}\n", several.tokenizers, SEVERAL)
+    (place.parent / "text").write_text("".join(f"{line}\n" for line in SOURCES))
+    (place.parent / "target").write_text("".join(f"{line}\n" for line in TARGETS))
+    return place
+
+
+def _dumped() -> str:
+    from dragoman.base.settings import dump_settings
+
+    return dump_settings(tiny_config(dropout=0.0))
+
+
+def test_a_folder_keeps_languages_and_its_card_tells_them(folder: Path, several: Translator) -> None:
+    loaded = load_model_folder(folder, CPU)
+    assert loaded.meta.target_languages == ("de", "fr")
+    assert loaded.meta.tags == ("bt",)
+    assert Translator(loaded, CPU).translate(SOURCES, to="fr") == several.translate(SOURCES, to="fr")
+    card = (folder / "README.md").read_text()
+    assert "en → de, fr" in card
+    assert "| Tags of source texts | bt |" in card
+    assert "dragoman translate FOLDER --to de" in card
+    plain = Meta(step=1, target_language="de")
+    assert "--to" not in model_card(plain, {}, 1)
+    assert "target_languages" not in dump_meta(plain)
+
+
+def test_the_verbs_take_languages_and_tags(
+    folder: Path, several: Translator, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text, target = str(folder.parent / "text"), str(folder.parent / "target")
+    assert main(["translate", str(folder), "-i", text, "--to", "fr", "--tags", "bt"]) == 0
+    assert capfd.readouterr().out.splitlines() == several.translate(SOURCES, to="fr", tags=["bt"])
+    assert main(["score", str(folder), "--source", text, "--target", target, "--to", "fr"]) == 0
+    scores = [float(line) for line in capfd.readouterr().out.splitlines()]
+    expected = [each.log_probability for each in several.score(SOURCES, TARGETS, to="fr")]
+    assert scores == pytest.approx(expected, abs=1e-4)
+    assert main(["evaluate", str(folder), "--source", text, "--reference", target, "--to", "de"]) == 0
+    capfd.readouterr()
+    for verb in (["translate", str(folder), "-i", text], ["score", str(folder), "--source", text, "--target", target]):
+        assert main(verb) == 2
+        assert "knows de, fr" in capfd.readouterr().err
+    assert main(["evaluate", str(folder), "--source", text, "--reference", target, "--to", "xx"]) == 2
+    assert main(["evaluate", "--hypothesis", target, "--reference", target, "--to", "de"]) == 2
+    assert "go with a model" in capfd.readouterr().err
+
+
+def test_drawing_from_the_command_line(folder: Path, several: Translator, capfd: pytest.CaptureFixture[str]) -> None:
+    text = str(folder.parent / "text")
+    common = ["translate", str(folder), "-i", text, "--to", "de"]
+    drawn = ["--sample", "--temperature", "1.5", "--top-k", "50", "--top-p", "0.95", "--seed", "7", "--nbest", "2"]
+    assert main([*common, *drawn]) == 0
+    drawing = Drawing(SamplingConfig(temperature=1.5, top_k=50, top_p=0.95), seed=7, samples=2)
+    expected = [one_line(each.text) for both in several.sample(SOURCES, drawing, to="de") for each in both]
+    assert [line.split(" ||| ")[1] for line in capfd.readouterr().out.split("\n")[:-1]] == expected
+    for wrong, message in (
+        (["--top-k", "3"], "--top-k goes with --sample"),
+        (["--sample", "--beam", "3"], "--beam goes without --sample"),
+        (["--sample", "--temperature", "0"], "temperature"),
+        (["--sample", "--top-p", "1.5"], "top_p"),
+    ):
+        assert main([*common, *wrong]) == 2
+        assert message in capfd.readouterr().err
