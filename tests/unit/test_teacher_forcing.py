@@ -107,7 +107,7 @@ def test_a_ratio_of_one_is_the_single_pass_and_so_is_a_loop_over_the_reference(
     whole = model(pairs.source, pairs.source_keep, pairs.inputs)
     once = forward(model, pairs, 1.0)
     assert torch.equal(once.hidden, whole.hidden)
-    monkeypatch.setattr(torch, "rand", lambda shape: torch.zeros(shape))  # every coin says: the reference
+    monkeypatch.setattr(torch, "rand", lambda shape, generator: torch.zeros(shape))  # every coin says: the reference
     looped = forward(model, pairs, 0.5)
     torch.testing.assert_close(looped.hidden[pairs.target_keep], whole.hidden[pairs.target_keep], rtol=1e-4, atol=1e-5)
     gradients = []
@@ -197,7 +197,7 @@ def test_gradients_are_those_of_finite_differences(name: str) -> None:
 
 
 def test_what_modules_tell_in_steps_is_what_they_tell_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch, "rand", lambda shape: torch.zeros(shape))
+    monkeypatch.setattr(torch, "rand", lambda shape, generator: torch.zeros(shape))
     model, pairs = recurrent(), batch()
     told = []
     for ratio in (1.0, 0.5):

@@ -21,6 +21,7 @@ from dragoman.nn.mixture import Mixture, MixtureConfig
 from dragoman.nn.normalisation import LayerNormConfig, NormConfig
 from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig
+from dragoman.nn.precision import for_products
 from dragoman.nn.residual import NormOrder, Residual, final_norm, fitted
 from dragoman.text.special import PAD
 
@@ -192,7 +193,8 @@ class TransformerDecoder(nn.Module):
         attention: `step` also gives the last layer's cross-attention, averaged over its heads.
         """
         padding = Mask.padding(memory.keep)
-        layers = [layer.cross_attention.memorise(memory.states, padding) for layer in self.layers]  # type: ignore[union-attr,operator]
+        states = for_products(memory.states)
+        layers = [layer.cross_attention.memorise(states, padding) for layer in self.layers]  # type: ignore[union-attr,operator]
         cache: Tree = [None] * len(self.layers)
         limit = self.embedding.positions.limit
         return State({"keep": memory.keep, "layers": layers}, cache, attention=attention, limit=limit)

@@ -14,6 +14,7 @@ from dragoman.models.interface import Output
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.auxiliary import Auxiliary, collecting
 from dragoman.nn.embedding import Projection
+from dragoman.nn.precision import product_type
 from dragoman.train.r_drop import RDropConfig
 from dragoman.train.reinforce import credit
 from dragoman.train.reward import RewardConfig
@@ -135,7 +136,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         factors: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         differentiate = any(context.needs_input_grad)
-        kind = _product_type(hidden)
+        kind = product_type(hidden)
         states, table = hidden.to(kind), weight.to(kind)
         rows_sum = hidden.sum(0, dtype=torch.float32)
         # With u = prior, Σᵥ uᵥ·logitᵥ = h · (Wᵀu): the smoothing term and its gradients need no pass over the logits.
@@ -195,9 +196,3 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             None,
             None,
         )
-
-
-def _product_type(hidden: Tensor) -> torch.dtype:
-    """What the matrix products run in: autocast's type where it is on, else the hidden states' own."""
-    kind = hidden.device.type
-    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else hidden.dtype

@@ -12,6 +12,7 @@ from dragoman.data.batch import Batch
 from dragoman.models.interface import Output
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.auxiliary import Auxiliary, collecting, collector
+from dragoman.nn.randomness import generator
 from dragoman.text.special import BOS, PAD, UNK
 
 NEVER_WRITTEN = (PAD, BOS, UNK)
@@ -109,14 +110,15 @@ def forward(model: Seq2Seq, batch: Batch, ratio: float = 1.0) -> Output:
     With a ratio of 1 all inputs are the reference's, read at once. Below it each input token after the first is,
     by a coin of its own, the reference (probability `ratio`) or the most probable output after the inputs before it
     (Bengio et al. 2015, "Scheduled Sampling"): the decoder reads one token a step, and gradients flow through its
-    states, not through the choice. Padding stays padding. Coins come from torch's default generator.
+    states, not through the choice. Padding stays padding.
     """
     if ratio >= 1:
         return model(batch.source, batch.source_keep, batch.inputs)  # type: ignore[no-any-return]
     state = model.decoder.start(model.encode(batch.source, batch.source_keep))
     reference = batch.inputs
     # drawn at once and on the CPU: neither the device nor what modules draw in between changes them
-    forced = (torch.rand(reference.shape) < ratio).to(reference.device) | (reference == PAD)
+    coins = torch.rand(reference.shape, generator=generator(torch.device("cpu")))
+    forced = (coins < ratio).to(reference.device) | (reference == PAD)
     tokens = reference[:, :1]
     outputs: list[Output] = []
     told: list[Auxiliary] = []

@@ -13,6 +13,7 @@ from dragoman.nn.attention.soft import SoftAttention, SoftAttentionConfig, norma
 from dragoman.nn.auxiliary import Decisions, collector
 from dragoman.nn.mask import Mask
 from dragoman.nn.positions.scheme import PositionScheme
+from dragoman.nn.randomness import generator
 
 _SMALLEST = 1e-20
 
@@ -155,13 +156,15 @@ class HardAttention(SoftAttention):
 def sampled(probabilities: Tensor) -> Tensor:
     """One position of each distribution (…, S), by its probability: (…) int64; 0 where all are zero."""
     # argmax of p/E, E ~ Exp(1), is distributed as p, and takes one pass on any device
-    waits = torch.empty_like(probabilities).exponential_().clamp_min_(torch.finfo(probabilities.dtype).tiny)
+    waits = torch.empty_like(probabilities).exponential_(generator=generator(probabilities.device))
+    waits.clamp_min_(torch.finfo(probabilities.dtype).tiny)
     return (probabilities / waits).argmax(-1)
 
 
 def flipped(probabilities: Tensor) -> Tensor:
     """Coins that show True by their probabilities, of any shape."""
-    return torch.rand_like(probabilities) < probabilities
+    draws = torch.empty_like(probabilities).uniform_(generator=generator(probabilities.device))
+    return draws < probabilities
 
 
 def _mean(seen: Tensor) -> Tensor:

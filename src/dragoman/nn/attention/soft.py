@@ -15,6 +15,7 @@ from dragoman.nn.auxiliary import collector
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.mask import Causal, Mask
 from dragoman.nn.positions.scheme import PositionScheme
+from dragoman.nn.precision import for_products
 from dragoman.nn.scorers import ScaledDotConfig, ScorerConfig
 
 # On a CPU the fused kernel's bfloat16 backward is slow for short sentences; from here on the explicit path's B·h·T·S
@@ -103,7 +104,7 @@ class SoftAttention(Attention):
 
     def encode(self, states: Tensor, padding: Mask) -> Tensor:
         """(B, S, d) → (B, S, output_width)."""
-        rows = states.size(0)
+        rows, states = states.size(0), for_products(states)
         keys, values = self._keys_and_values(states, 0)
         return self._attend(self._queries(states, rows, 0), keys, values, padding, rows, 0, padding.keep[:, 0, 0])
 
@@ -111,6 +112,7 @@ class SoftAttention(Attention):
         self, states: Tensor, cache: Tree | None, causal: Causal, keep: Tensor | None = None
     ) -> tuple[Tensor, Tree]:
         """Cached keys and values (R, h, t, ·) grow by T."""
+        states = for_products(states)
         keys, values = self._keys_and_values(states, causal.start)
         if cache is not None:
             keys, values = torch.cat((cache[0], keys), 2), torch.cat((cache[1], values), 2)
@@ -120,7 +122,7 @@ class SoftAttention(Attention):
 
     def memorise(self, states: Tensor, padding: Mask) -> Tree:
         """Prepared keys (B, h, S, ·) and values (B, h, S, d_v)."""
-        return self._keys_and_values(states, 0)
+        return self._keys_and_values(for_products(states), 0)
 
     def look(self, states: Tensor, memory: Tree, padding: Mask, keep: Tensor | None = None) -> Tensor:
         """(B·K, T, d) → (B·K, T, output_width)."""

@@ -35,11 +35,11 @@ class Sinusoidal(Encoding):
 
     def forward(self, start: int, length: int, keep: Tensor | None = None) -> Tensor:
         """(length, width); the table grows as far as it is asked for."""
-        end = start + length
-        if end > self.table.size(0):
+        end, table = start + length, self.table  # another thread may put a shorter table in its place meanwhile
+        if end > table.size(0):
             with torch.inference_mode(False):  # a table made while translating must serve training too
-                self.table = sinusoids(2 * end, self.width, self.base).to(self.table.device)
-        return self.table[start:end]
+                table = self.table = sinusoids(2 * end, self.width, self.base).to(table.device)
+        return table[start:end]
 
 
 def sinusoids(length: int, width: int, base: float = 10000.0) -> Tensor:
