@@ -38,7 +38,7 @@ def given(monkeypatch: pytest.MonkeyPatch):
     """Runs the verb without training; gives the settings and whether to resume."""
     seen: list[tuple[RunConfig, bool]] = []
 
-    def run(config: RunConfig, resume: bool):
+    def run(config: RunConfig, resume: bool, profile: bool):
         seen.append((config, resume))
         raise KeyboardInterrupt
 

@@ -33,6 +33,14 @@ def train(
         Text, typer.Option("--out", help="The run folder to write; afterwards it is the model folder.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out where it stopped.")] = False,
+    profile: Annotated[
+        bool,
+        typer.Option(
+            "--profile",
+            help="Say where the time of updates 6 to 30 goes, on stderr and in profile.txt and profile.json of the run "
+            "folder; then the run goes on.",
+        ),
+    ] = False,
 ) -> None:
     """Train a translator. `dragoman settings` lists all settings; the config.yaml of a run holds those it used."""
     from dragoman.base.errors import ConfigError
@@ -71,7 +79,7 @@ def train(
     if path is None and not any(each.startswith("out=") for each in overrides):
         raise ConfigError("there is no folder for the run: give --out FOLDER")
     config = load_settings(path, overrides, RunConfig)
-    result = run(config, resume=resume)
+    result = run(config, resume=resume, profile=profile)
     print(f"{result.folder}: the model of step {result.step}; on the validation set")
     print(f"  {result.validation.bleu}")
     print(f"  perplexity = {result.validation.perplexity:.3f} a token")

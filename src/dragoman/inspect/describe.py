@@ -120,6 +120,16 @@ def describe(
     )
 
 
+def count_operations(
+    config: ModelConfig, source_size: int, target_size: int, length: int, vectors: bool = False
+) -> Operations:
+    """`Description.operations` of the model that `build_model` makes of this; a length beyond its positions is cut."""
+    with torch.device("meta"):
+        model = build_model(config, source_size, target_size, vectors).to("meta")
+    most = [limit.positions for limit in model.limits if limit.positions is not None]
+    return _operations(model, min([length, *most]))
+
+
 def _parts(
     group: Sequence[nn.Module], name: str, depth: int, deepest: int, counted: dict[int, str], repeats: int
 ) -> Iterator[Part]:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,6 +20,7 @@ from dragoman.train.finish import choose_final
 from dragoman.train.horizon import Horizon
 from dragoman.train.interruption import Interrupted, Interruption, interruption
 from dragoman.train.optimiser import optimiser_tensors, restore_optimiser
+from dragoman.train.profile import NoProfile, Profile
 from dragoman.train.progress import Progress
 from dragoman.train.report import Report
 from dragoman.train.schedule import default_schedule
@@ -37,19 +38,26 @@ class TrainingResult:
     reason: str
 
 
-def run(config: RunConfig, resume: bool = False) -> TrainingResult:
+def run(config: RunConfig, resume: bool = False, profile: bool = False) -> TrainingResult:
     """Train as `config` says. With `resume`, go on from the newest snapshot in `config.out`, if there is one.
+
+    profile: say where the time of the first updates goes, see `train.profile`.
 
     Raises ConfigError for a folder that holds another run, Interrupted after a signal, and the errors of the parts.
     """
     with assemble(config, resume) as parts:
-        return _Loop(parts).run()
+        return _Loop(parts, profile).run()
 
 
 class _Loop:
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, profile: bool) -> None:
         self.parts = parts
         self.config = parts.config.train
+        self.profile = NoProfile()
+        if profile:
+            self.profile = Profile(parts.config.out, parts.model, parts.engine.device, self.config.precision)
+        parts.engine.profile = self.profile
+        self.utilisation = parts.utilisation()
         self.schedule = self.config.schedule or default_schedule(parts.config.model.width)
         self.dataset = parts.prepared.dataset
         self.tokenizers = parts.prepared.tokenizers
@@ -70,7 +78,11 @@ class _Loop:
         """Train until something ends it, then choose the final parameters."""
         progress = self.progress
         folder, every = self.parts.config.out, self.config.log_every
-        with interruption() as request, Report(folder, every, progress.step, progress.unlogged) as report:
+        with (
+            interruption() as request,
+            closing(self.profile),
+            Report(folder, every, progress.step, progress.unlogged, self.utilisation) as report,
+        ):
             if progress.step == 0 or self.parts.limits_changed:
                 self._save_training(report)
             while progress.finished is None:
@@ -92,7 +104,7 @@ class _Loop:
         resampled = self.tokenizers if self.parts.config.text.subword.resampling else None
         longest = tuple(limit.tokens for limit in self.parts.model.limits)
         loader = Loader(self.dataset, plan, progress.batch, resampled, config.seed, progress.epoch, longest)
-        for batches in _grouped(iter(loader), config.accumulate):
+        for batches in self.profile.batches(_grouped(iter(loader), config.accumulate)):
             step = progress.step + 1
             done = progress.horizon.progress_at(step)
             rate = self.schedule.rate(step, done, self.parts.config.model.width)
@@ -114,16 +126,19 @@ class _Loop:
             last = progress.finished is not None
             report.step(step, epoch, result, rate, progress.seconds, progress.target_tokens, progress.horizon, last)
             self._after_step(request, report)
+            self.profile.stepped()
             if progress.finished is not None:
                 return
 
     def _after_step(self, request: Interruption, report: Report) -> None:
         progress, config = self.progress, self.config
         if progress.step % config.validate_every == 0 or progress.finished:
-            self._validate(report)
+            with self.profile.beside("validation"):
+                self._validate(report)
             progress.finished = progress.finished or self._patience_over()
         if progress.step % config.checkpoint_every == 0 or progress.finished:
-            self._checkpoint(report)
+            with self.profile.beside("checkpoint"):
+                self._checkpoint(report)
         if request.received is not None and progress.finished is None:
             self._save_training(report)
             raise self._interrupted(request.received)

@@ -27,8 +27,8 @@ class RDropConfig(Config):
     """Liang et al. 2021, "R-Drop: Regularized Dropout for Neural Networks", equations 2 to 4.
 
     −log p₁(y) − log p₂(y) + α · ½ (KL(p₁‖p₂) + KL(p₂‖p₁)) a token, p₁ and p₂ from two passes with dropout masks of
-    their own, smoothed where label_smoothing says so. What is minimised is half of it, so that α = 0 gives the loss of a
-    single pass, over twice the batch. An update takes about twice the time and memory.
+    their own, smoothed where label_smoothing says so. What is minimised is half of it, so that α = 0 gives the loss
+    of a single pass, over twice the batch. An update takes about twice the time and memory.
     YAML: `train: {objective: {r_drop: {alpha: 5}}}`.
     """
 
@@ -53,7 +53,8 @@ class RDrop:
         loss = self.objective.judge(output, both, auxiliary)
         hidden = output.hidden[both.target_keep]
         assert isinstance(output.project, Projection)
-        divergence = symmetric_divergence(*hidden.chunk(2), output.project.weight)
+        one, other = hidden.chunk(2)
+        divergence = symmetric_divergence(one, other, output.project.weight)
         return replace(
             loss,
             total=loss.total / 2 + self.alpha / 2 * divergence,

@@ -16,6 +16,7 @@ from dragoman.inspect.pictures import draw_curves
 from dragoman.train.engine import StepResult
 from dragoman.train.horizon import Horizon
 from dragoman.train.progress import Unlogged, added
+from dragoman.train.utilisation import Utilisation
 
 LOG_FILE, CURVES_FILE = "log.jsonl", "curves.png"
 
@@ -24,11 +25,17 @@ class Report:
     """Open while a run goes. Numbers of a training line are means over the steps since the line before it; what
     modules count is summed over them.
 
-    unlogged: the sums that these means are made from, kept with the run's state.
+    unlogged: the sums that these means are made from, kept with the run's state. utilisation: turns tokens a second
+    into the model FLOPs utilisation that lines then tell, as a share in `utilisation` of the log.
     """
 
-    def __init__(self, folder: Path, log_every: int, step: int, unlogged: Unlogged) -> None:
+    def __init__(
+        self, folder: Path, log_every: int, step: int, unlogged: Unlogged, utilisation: Utilisation | None = None
+    ) -> None:
         self.folder, self.log_every, self.unlogged = folder, log_every, unlogged
+        self.utilisation = utilisation
+        if utilisation is not None:
+            info(utilisation.describe())
         self._keep_log_up_to(step)
         self._log = (folder / LOG_FILE).open("a", encoding="utf-8")
         self._since = time.monotonic()
@@ -77,12 +84,14 @@ class Report:
         for name, counted in result.counts.items():
             sums.counts[name] = added(sums.counts.get(name, []), counted)
         speed = sums.tokens / max(sums.seconds, 1e-9)
+        used = {} if self.utilisation is None else {"utilisation": self.utilisation.share(speed)}
+        shown = "".join(f" · MFU {share:.1%}" for share in used.values())
         left = _time_left(horizon, step, seconds)
         self._progress.update(
             self._task,
             total=horizon.end,
             completed=step,
-            description=f"epoch {epoch} step {step} · loss {result.loss:.3f} · {speed:,.0f} tokens/s{left}",
+            description=f"epoch {epoch} step {step} · loss {result.loss:.3f} · {speed:,.0f} tokens/s{shown}{left}",
         )
         if step % self.log_every and not last:
             return
@@ -94,6 +103,7 @@ class Report:
             "gradient_norm": sums.norm / sums.steps,
             "target_tokens": tokens,
             "target_tokens_per_second": speed,
+            **used,
             "seconds": seconds,
             **{name: value / sums.tokens for name, value in sums.auxiliary.items()},
             **sums.counts,
@@ -102,7 +112,7 @@ class Report:
         if not console.is_terminal:
             info(
                 f"step {step} · epoch {epoch} · loss {line['loss']:.4f} · learning rate {learning_rate:.2e} · "
-                f"{speed:,.0f} target tokens/s{left}"
+                f"{speed:,.0f} target tokens/s{shown}{left}"
             )
         sums.steps = sums.tokens = 0
         sums.seconds = sums.loss = sums.norm = 0.0

@@ -35,6 +35,7 @@ from dragoman.train.r_drop import RDrop
 from dragoman.train.schedule import default_schedule
 from dragoman.train.sequence import SequenceObjective
 from dragoman.train.start import copy_parameters, load_start
+from dragoman.train.utilisation import Utilisation, flops_per_target_token, measure_rate
 from dragoman.train.validate import Validation, Validator
 from dragoman.translator import Translator
 
@@ -85,6 +86,19 @@ class Parts:
             embeddings=self.decisions.made(EMBEDDED, 0) or {},
         )
         write_model_folder(folder, parameters, dump_settings(self.config), self.prepared.tokenizers, meta)
+
+    def utilisation(self) -> Utilisation:
+        """What an update's products cost, and what this device gives, measured now."""
+        tokenizers, engine = self.prepared.tokenizers, self.engine
+        flops = flops_per_target_token(
+            self.config.model,
+            tokenizers.source.size,
+            tokenizers.target.size,
+            self.prepared.dataset.lengths,
+            vectors=tokenizers.reads_vectors,
+            passes=1 if self.config.train.objective.r_drop is None else 2,
+        )
+        return Utilisation(flops, measure_rate(engine.device, engine.precision))
 
     def prune(self, progress: Progress) -> None:
         """Remove checkpoints that neither averaging nor a later comparison needs."""

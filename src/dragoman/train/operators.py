@@ -1,0 +1,84 @@
+"""Where torch's own time goes, by operator and by kind of operator."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch._C._autograd import DeviceType
+from torch.profiler import ProfilerActivity, profile
+
+_GROUPS: tuple[tuple[str, str], ...] = (
+    ("optimiser and clipping", r"_fused_adam|_foreach|Optimizer|linalg_vector_norm|clip_grad"),
+    ("fused attention", r"scaled_dot_product|flash_attention|efficient_attention"),
+    ("matrix products", r"(^|_)(mm|bmm|mv|dot|addr)$|addmm|baddbmm|matmul|linear|conv|einsum"),
+    ("softmax and loss", r"softmax|cross_entropy|nll_loss|logsumexp"),
+    ("dropout and random numbers", r"dropout|bernoulli|random_|rand|uniform_|normal_"),
+    ("norms", r"(layer|rms|batch|group)_norm"),
+    ("embedding and look-up", r"embedding|gather|scatter|index"),
+    ("recurrences", r"gru|lstm|rnn"),
+    ("copies, casts and fills", r"copy|clone|contiguous|^cat$|stack|fill|zero|ones|full|^to$|pad"),
+    ("sums and means", r"^sum|^mean|max|min|cumsum|^any$|^all$"),
+    (
+        "element-wise",
+        r"^(add|sub|mul|div|neg|exp|log|pow|sqrt|rsqrt|where|clamp|threshold|relu|gelu|silu|sigmoid|tanh|ge|gt|le|lt|eq|ne"
+        r"|bitwise|logical|addcmul|addcdiv|lerp|abs|reciprocal|tril|triu|masked)",
+    ),
+    ("communication between processes", r"^c10d|gloo|nccl|all_reduce|all_gather|reduce_scatter|broadcast_$"),
+)
+_BOOKKEEPING = "views and bookkeeping"
+"""Operators that compute nothing, and autograd around them."""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One of torch's operators: seconds in itself without those it calls, and calls, an update; its group."""
+
+    name: str
+    group: str
+    seconds: float
+    calls: float
+
+
+def group_of(name: str) -> str:
+    """The kind of an operator, by its name as torch's profiler gives it."""
+    plain = name.removeprefix("aten::").removeprefix("c10d::").removeprefix("mkldnn::")
+    if name.startswith(("autograd::", "torch::autograd")) or re.search(r"Backward\d*$", name):
+        return _BOOKKEEPING
+    return next((group for group, pattern in _GROUPS if re.search(pattern, plain)), _BOOKKEEPING)
+
+
+class Tracer:
+    """torch.profiler over some updates; the processor's time on a CPU, the kernels' on a GPU."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device.type == "cuda" else [])]
+        self._profile = profile(activities=activities)
+
+    def start(self) -> None:
+        """Begin to record."""
+        self._profile.start()
+
+    def stop(self, updates: int) -> Sequence[Operator]:
+        """End, and give what was recorded over so many updates, the longest first."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        self._profile.stop()
+        operators = []
+        for event in self._profile.key_averages():
+            if event.device_type != DeviceType.CPU:  # a kernel, whose time its operator has too
+                continue
+            time = event.self_device_time_total if self.device.type == "cuda" else event.self_cpu_time_total
+            if time > 0:
+                group = group_of(event.key)
+                operators.append(Operator(event.key, group, time / 1e6 / updates, event.count / updates))
+        return sorted(operators, key=lambda each: -each.seconds)
+
+
+def by_group(operators: Sequence[Operator]) -> dict[str, float]:
+    """Seconds an update by group, the longest first."""
+    seconds: dict[str, float] = {}
+    for operator in operators:
+        seconds[operator.group] = seconds.get(operator.group, 0.0) + operator.seconds
+    return dict(sorted(seconds.items(), key=lambda item: -item[1]))

@@ -1,0 +1,90 @@
+"""`Stopwatch`: how long the parts of a training step take, each inside the part that it belongs to."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+
+import torch
+from torch import nn
+
+from dragoman.models.seq2seq import Seq2Seq
+from dragoman.nn.attention.interface import Attention
+from dragoman.nn.feedforward import FeedForward
+from dragoman.nn.mixture import Mixture
+
+Path = tuple[str, ...]
+"""Names of parts from the outermost in."""
+
+
+class Stopwatch:
+    """Adds up seconds by part, while `running`. On a GPU it waits for what was started before it looks at the clock."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.running = False
+        self.seconds: dict[Path, float] = defaultdict(float)
+        self._open: list[tuple[str, float]] = []
+
+    def now(self) -> float:
+        """Seconds of a steady clock."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        return time.perf_counter()
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """While open, time goes to `name` inside the parts that are open already."""
+        if not self.running:
+            yield
+            return
+        self._open.append((name, self.now()))
+        try:
+            yield
+        finally:
+            path = tuple(part for part, _ in self._open)
+            _, begin = self._open.pop()
+            self.seconds[path] += self.now() - begin
+
+
+@contextmanager
+def watching(watch: Stopwatch, model: Seq2Seq) -> Iterator[None]:
+    """While open, the model's parts report to `watch`: embeddings, encoder, decoder, attention, feed-forward.
+
+    Methods of these modules are replaced on the instances, since attention and decoders are not called as modules are.
+    """
+    replaced: list[tuple[nn.Module, str]] = []
+
+    def time_method(module: nn.Module, method: str, name: str) -> None:
+        setattr(module, method, _timed(watch, name, getattr(module, method)))
+        replaced.append((module, method))
+
+    time_method(model.encoder, "forward", "encoder")
+    time_method(model.decoder, "start", "decoder")
+    time_method(model.decoder, "step", "decoder")
+    for embedding in (model.encoder.embedding, model.decoder.embedding):
+        time_method(embedding, "forward", "embedding")
+    for module in model.modules():
+        if isinstance(module, Attention):
+            for method in ("encode", "extend"):
+                time_method(module, method, "self-attention")
+            for method in ("memorise", "look"):
+                time_method(module, method, "attention over the source")
+        elif isinstance(module, FeedForward | Mixture):
+            time_method(module, "forward", "feed-forward")
+    try:
+        yield
+    finally:
+        for module, method in replaced:
+            delattr(module, method)
+
+
+def _timed(watch: Stopwatch, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def call(*arguments: Any, **settings: Any) -> Any:
+        with watch.part(name):
+            return method(*arguments, **settings)
+
+    return call

@@ -1,0 +1,73 @@
+"""Model FLOPs utilisation: FLOPs against formulas written out, and what the log tells."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from dragoman.models.build import ModelConfig
+from dragoman.train.engine import StepResult
+from dragoman.train.horizon import Horizon
+from dragoman.train.progress import Unlogged
+from dragoman.train.report import LOG_FILE, Report
+from dragoman.train.utilisation import Utilisation, flops_per_target_token, measure_rate
+
+WIDTH, INNER, SIZE, LAYERS = 16, 40, 50, 2
+
+
+def transformer() -> ModelConfig:
+    stack = {"layers": LAYERS, "heads": 2, "feedforward": INNER}
+    return ModelConfig.model_validate({"preset": None, "width": WIDTH, "encoder": stack, "decoder": stack})
+
+
+def by_hand(source: int, target: int) -> float:
+    """Products of one pair of `source` and `target` tokens, forward, twice the multiply-adds."""
+    attention = 4 * WIDTH * WIDTH
+    encoder = source * (attention + 2 * WIDTH * INNER) + 2 * source * source * WIDTH
+    own = target * attention + 2 * target * target * WIDTH
+    cross = (2 * target + 2 * source) * WIDTH * WIDTH + 2 * target * source * WIDTH
+    decoder = own + cross + target * 2 * WIDTH * INNER
+    return 2 * (LAYERS * (encoder + decoder) + target * WIDTH * SIZE)
+
+
+@pytest.mark.parametrize("length", [4, 9])
+def test_flops_are_those_of_the_formula_forward_and_backward(length: int) -> None:
+    lengths = np.full((30, 2), length - 1, np.int32)  # and an end symbol each
+    found = flops_per_target_token(transformer(), SIZE, SIZE, lengths)
+    # a product's backward pass is two products of its size
+    assert found == pytest.approx(3 * by_hand(length, length) / length, rel=1e-6)
+
+
+def test_two_passes_and_longer_sources_cost_more() -> None:
+    lengths = np.full((30, 2), 8, np.int32)
+    once = flops_per_target_token(transformer(), SIZE, SIZE, lengths)
+    assert flops_per_target_token(transformer(), SIZE, SIZE, lengths, passes=2) == 2 * once
+    longer = lengths * np.array([2, 1], np.int32)
+    whole = 3 * by_hand(17, 9) / 9
+    assert flops_per_target_token(transformer(), SIZE, SIZE, longer) == pytest.approx(whole, rel=0.1)
+
+
+def test_lengths_beyond_the_positions_are_counted_as_far_as_they_go() -> None:
+    settings = {"preset": None, "width": WIDTH, "positions": {"kind": "learned", "limit": 8}}
+    config = ModelConfig.model_validate(settings)
+    assert flops_per_target_token(config, SIZE, SIZE, np.full((30, 2), 30, np.int32)) > 0
+
+
+def test_the_share_counts_all_devices() -> None:
+    assert Utilisation(2e6, 1e9).share(100) == pytest.approx(0.2)
+    assert Utilisation(2e6, 1e9, devices=4).share(100) == pytest.approx(0.05)
+    assert "1 GFLOP/s" in Utilisation(2e6, 1e9).describe()
+
+
+def test_a_product_takes_the_time_it_takes() -> None:
+    rate = measure_rate(torch.device("cpu"), torch.float32)
+    assert 1e8 < rate < 1e14
+
+
+def test_log_lines_tell_the_share_of_their_own_speed(tmp_path: Path) -> None:
+    with Report(tmp_path, 1, 0, Unlogged(), Utilisation(1e6, 1e9)) as report:
+        report.step(1, 1, StepResult(4.0, 4.0, 1.0, 10), 0.1, 1.0, 10, Horizon(0, 0.0, 3), last=False)
+    line = json.loads((tmp_path / LOG_FILE).read_text())
+    assert line["utilisation"] == pytest.approx(line["target_tokens_per_second"] * 1e-3)
