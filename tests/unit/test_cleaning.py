@@ -6,7 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from dragoman.base.errors import DataError
-from dragoman.data.cleaning import Cleaner, CleaningConfig
+from dragoman.data.cleaned import Cleaner
+from dragoman.data.cleaning import CleaningConfig
 from dragoman.data.pair import Pair
 from dragoman.data.report import CleaningReport
 
@@ -100,8 +101,6 @@ def test_an_unknown_script_is_refused() -> None:
 def test_the_report_counts_and_prints_where() -> None:
     report = clean([*GOOD, *[("", "x")] * 7])
     assert (report.pairs, report.kept, report.counts) == (27, 20, {"empty": 7})
-    assert report.keep.tolist() == [True] * 20 + [False] * 7
     assert "lines 21, 22, 23, 24, 25, …" in report.table()
     assert report.table(lines=None).endswith("lines 21, 22, 23, 24, 25, 26, 27")
-    again = CleaningReport.from_json(report.to_json())
-    assert again.table() == report.table()
+    assert report.to_json() == {"pairs": 27, "dropped": {"empty": list(range(21, 28))}}

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.data.cleaning import Cleaner, CleaningConfig
+from dragoman.data.cleaned import Cleaner
+from dragoman.data.cleaning import CleaningConfig
 from dragoman.data.corpus import CorpusConfig
 from dragoman.data.readers import read_pairs
 

@@ -12,7 +12,8 @@ from dragoman.data import prepare as module
 from dragoman.data.cleaning import CleaningConfig
 from dragoman.data.corpus import CorpusConfig
 from dragoman.data.prepare import Prepared, prepare
-from dragoman.data.shards import DatasetWriter, PairDataset
+from dragoman.data.sentences import Sentences
+from dragoman.data.shards import DatasetWriter, PairDataset, id_types
 from dragoman.text.bpe import BPEConfig
 from dragoman.text.tokenizers import TextConfig
 
@@ -52,7 +53,7 @@ def test_the_shards_hold_the_clean_pairs(corpus: CorpusConfig) -> None:
     prepared = run(corpus, max_tokens=30)
     assert pairs(prepared) == [(SOURCES[0], TARGETS[0]), (SOURCES[2], TARGETS[2])]
     assert prepared.dataset.lines.tolist() == [1, 3]
-    assert prepared.report.counts == {"empty": 1, "max_tokens": 1, "duplicates": 1}
+    assert prepared.reports[0].counts == {"empty": 1, "max_tokens": 1, "duplicates": 1}
     lengths = [[len(side) for side in prepared.dataset[row]] for row in range(2)]
     assert prepared.dataset.lengths.tolist() == lengths
     assert prepared.dataset.lengths.dtype == np.int32
@@ -70,7 +71,7 @@ def test_the_second_time_is_a_reuse_and_says_so(corpus: CorpusConfig, messages: 
     assert any(message.startswith("Data: reused") for message in messages)
     assert pairs(first) == pairs(second)
     assert first.dataset.fingerprint == second.dataset.fingerprint
-    assert first.report.table() == second.report.table()
+    assert first.reports[0].table() == second.reports[0].table()
     assert first.tokenizers.fingerprint == second.tokenizers.fingerprint
 
 
@@ -109,7 +110,7 @@ def test_validation_data_use_the_tokenizers_of_training(corpus: CorpusConfig, tm
 
 
 @pytest.mark.parametrize(
-    "file", ["source.bin", "target.offsets.npy", "lines.npy", "dataset.json", "cleaning.json", "tokenizer.json"]
+    "file", ["source.bin", "target.offsets.bin", "lines.bin", "dataset.json", "cleaning.json", "tokenizer.json"]
 )
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "missing"])
 def test_damaged_shards_are_made_again(corpus: CorpusConfig, messages: list[str], file: str, damage: str) -> None:
@@ -119,7 +120,7 @@ def test_damaged_shards_are_made_again(corpus: CorpusConfig, messages: list[str]
     content = path.read_bytes()
     path.unlink()
     if damage != "missing":
-        path.write_bytes(content[:-5] if damage == "truncated" else b"\x00" + content[1:])
+        path.write_bytes(content[:-5] if damage == "truncated" else bytes([content[0] ^ 1]) + content[1:])
     messages.clear()
     assert pairs(run(corpus)) == good
     assert any("damaged" in message or "Cannot read" in message or "must hold" in message for message in messages)
@@ -150,9 +151,9 @@ def test_a_missing_file_is_named(corpus: CorpusConfig) -> None:
 
 @pytest.mark.parametrize(("size", "dtype"), [(1 << 16, np.uint16), (1 << 16 | 1, np.uint32)])
 def test_ids_are_stored_as_wide_as_the_vocabulary_needs(tmp_path: Path, size: int, dtype: type) -> None:
-    writer = DatasetWriter(tmp_path, (size, 300))
-    writer.add(1, [size - 1, 4], [])
-    writer.add(5, [], [299])
+    writer = DatasetWriter(tmp_path, id_types((size, 300)))
+    writer.add(np.array([1]), Sentences.of([[size - 1, 4]]), Sentences.of([[]]))
+    writer.add(np.array([5]), Sentences.of([[]]), Sentences.of([[299]]))
     writer.finish("print")
     dataset = PairDataset(tmp_path)
     assert [[side.tolist() for side in dataset[row]] for row in (0, 1)] == [[[size - 1, 4], []], [[], [299]]]

@@ -14,8 +14,8 @@ from dragoman.base.settings import parse_settings
 from dragoman.cli.main import main
 from dragoman.data.batch import collate, pad
 from dragoman.data.cleaning import CleaningConfig
-from dragoman.data.prepare import prepare
 from dragoman.data.corpus import CorpusConfig
+from dragoman.data.prepare import prepare
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.families import EncoderConfig
 from dragoman.models.footprint import measure
@@ -164,8 +164,8 @@ def test_shards_hold_the_very_numbers_and_cleaning_judges_the_target_only(tmp_pa
     sources = vectors(90, 1, 2, 2)
     corpus = write(tmp_path, [*sources, sources[1], ""], ["ab", "ba", "ba", "a" * 3000, "ba", "b"])
     prepared = prepare(corpus, CleaningConfig(), TEXT, tmp_path / "prepared")
-    assert prepared.report.kept == 3
-    assert {name: lines.tolist() for name, lines in prepared.report.dropped.items()} == {
+    assert prepared.reports[0].kept == 3
+    assert {name: lines.tolist() for name, lines in prepared.reports[0].dropped.items()} == {
         "max_characters": [4],
         "duplicates": [5],
         "empty": [6],

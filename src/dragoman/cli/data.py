@@ -68,7 +68,8 @@ def check(
     """
     from dragoman.base.errors import ConfigError
     from dragoman.base.settings import parse_settings
-    from dragoman.data.cleaning import Cleaner, CleaningConfig
+    from dragoman.data.cleaned import Cleaner
+    from dragoman.data.cleaning import CleaningConfig
     from dragoman.data.corpus import CorpusConfig
     from dragoman.data.readers import read_pairs
 

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dragoman.data.sentences import Sentences
 from dragoman.text.special import BOS, EOS, PAD
 
 
@@ -56,36 +57,38 @@ class Batch:
 
 
 def pad(
-    sentences: Sequence[Sequence[int] | NDArray[Any]], before: tuple[int, ...] = (), after: tuple[int, ...] = ()
+    sentences: Sequence[Sequence[int] | NDArray[Any]] | Sentences,
+    before: tuple[int, ...] = (),
+    after: tuple[int, ...] = (),
 ) -> tuple[Tensor, Tensor]:
     """Stack id sequences, each with `before` and `after` added: ids (B, L) int64 and keep (B, L) bool.
 
     Sequences of vectors (L, n) become (B, L, n) float32, with vectors of zeros for special symbols and padding.
     """
-    extra = len(before) + len(after)
-    width = max(len(sentence) for sentence in sentences) + extra
-    if (inner := np.shape(sentences[0])[1:]) != ():
-        ids = np.zeros((len(sentences), width, *inner), dtype=np.float32)
-        before, after = (0,) * len(before), (0,) * len(after)
+    if not isinstance(sentences, Sentences):
+        sentences = Sentences.of(sentences)
+    lengths = sentences.lengths[:, None] + len(before)
+    columns = np.arange(int(lengths.max()) + len(after))
+    if inner := sentences.ids.shape[1:]:
+        ids = np.zeros((len(sentences), len(columns), *inner), dtype=np.float32)
     else:
-        ids = np.full((len(sentences), width), PAD, dtype=np.int64)
-    keep = np.zeros((len(sentences), width), dtype=bool)
-    for row, sentence in enumerate(sentences):
-        length = len(sentence) + extra
-        ids[row, len(before) : length - len(after)] = sentence
-        if not inner:
-            ids[row, : len(before)] = before
-            ids[row, length - len(after) : length] = after
-        keep[row, :length] = True
+        ids = np.full((len(sentences), len(columns)), PAD, dtype=np.int64)
+        ids[:, : len(before)] = before
+        for place, symbol in enumerate(after):
+            np.put_along_axis(ids, lengths + place, symbol, axis=1)
+    ids[(columns >= len(before)) & (columns < lengths)] = sentences.ids
+    keep = columns < lengths + len(after)
     return torch.from_numpy(ids), torch.from_numpy(keep)
 
 
 def collate(
-    sources: Sequence[Sequence[int] | NDArray[Any]],
-    targets: Sequence[Sequence[int] | NDArray[Any]],
+    sources: Sequence[Sequence[int] | NDArray[Any]] | Sentences,
+    targets: Sequence[Sequence[int] | NDArray[Any]] | Sentences,
     rows: Sequence[int],
 ) -> Batch:
     """A `Batch` of token ids that carry no special symbols yet."""
+    if not isinstance(targets, Sentences):
+        targets = Sentences.of(targets)
     source, source_keep = pad(sources, after=(EOS,))
     inputs, _ = pad(targets, before=(BOS,))
     labels, target_keep = pad(targets, after=(EOS,))
@@ -95,6 +98,6 @@ def collate(
         inputs=inputs,
         labels=labels,
         target_keep=target_keep,
-        target_tokens=sum(len(target) + 1 for target in targets),
+        target_tokens=int(targets.lengths.sum()) + len(targets),
         rows=tuple(int(row) for row in rows),
     )

@@ -1,22 +1,16 @@
 """Cleaning: which pairs of a corpus are not worth learning from, and the rule that each of them breaks."""
 
 import re
-from array import array
-from collections import Counter
-from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from dragoman.base.config import Config
 from dragoman.base.errors import DataError
 from dragoman.data.lines import has_broken_utf8
 from dragoman.data.pair import Pair
-from dragoman.data.report import RULES, CleaningReport
-from dragoman.data.scripts import dominant_script, known_scripts
+from dragoman.data.scripts import known_scripts
 
 RATIO_ALLOWANCE = 10
 """Bytes added to both sides before their ratio is taken, so that short pairs (`Hi.` – `Grüß Gott!`) pass."""
@@ -89,46 +83,22 @@ class CleaningConfig(Config):
         return names
 
 
-class Cleaner:
-    """Judges every pair of a corpus. Memory: 11 bytes a pair."""
+class Judge:
+    """Judges pairs one by one; what takes the whole corpus, scripts and duplicates, is `Cleaned`'s."""
 
-    def __init__(self, config: CleaningConfig, origin: str = "the corpus", vectors: bool = False) -> None:
+    def __init__(self, config: CleaningConfig, origin: str, vectors: bool) -> None:
         """origin: the corpus's name in error messages. vectors: the source is no text, so only the target's is judged.
 
         A blank source is dropped as empty all the same, and a pair that is the same on both sides as a duplicate.
         """
-        self._config = config
-        self._origin = origin
-        self._vectors = vectors
+        self.config, self._origin, self.vectors = config, origin, vectors
 
-    def run(self, pairs: Iterable[Pair]) -> CleaningReport:
-        """Read all pairs once. Raises DataError at broken UTF-8 when that is to be an error."""
-        verdicts = bytearray()
-        digests = array("Q")
-        scripts = bytearray(), bytearray()
-        names: dict[str | None, int] = {None: 0}
-        for pair in pairs:
-            rule = self._rule(pair)
-            verdicts.append(0 if rule is None else 1 + RULES.index(rule))
-            if rule is not None:
-                continue
-            if self._config.enabled and self._config.wrong_script:
-                for side, text in zip(scripts, ("" if self._vectors else pair.source, pair.target), strict=True):
-                    side.append(min(names.setdefault(dominant_script(text), len(names)), 255))
-            if self._config.enabled and self._config.duplicates:
-                digests.append(_digest(pair))
-        verdict = np.frombuffer(verdicts, dtype=np.uint8).copy()
-        if scripts[0]:
-            self._judge_scripts(verdict, names, *(np.frombuffer(side, dtype=np.uint8) for side in scripts))
-        if digests:
-            _judge_duplicates(verdict, np.frombuffer(digests, dtype=np.uint64))
-        dropped = {rule: np.flatnonzero(verdict == 1 + place) + 1 for place, rule in enumerate(RULES)}
-        return CleaningReport(len(verdict), {rule: lines for rule, lines in dropped.items() if len(lines)})
-
-    def _rule(self, pair: Pair) -> str | None:
-        """The first rule that a pair breaks on its own."""
-        config = self._config
+    def rule(self, pair: Pair) -> str | None:
+        """The first rule that a pair breaks on its own. Raises DataError at broken UTF-8 where that is an error."""
+        config = self.config
         source, target = pair.source, pair.target
+        if not pair.complete:
+            return "missing_language"
         for side, text in (("source", source), ("target", target)):
             if has_broken_utf8(text):
                 if config.enabled and config.broken_utf8 == "skip":
@@ -141,7 +111,7 @@ class Cleaner:
             return None
         if config.empty and not (source.strip() and target.strip()):
             return "empty"
-        if self._vectors:
+        if self.vectors:
             source = target
         if config.control_characters and (_CONTROL.search(source) or _CONTROL.search(target)):
             return "control_characters"
@@ -151,40 +121,17 @@ class Cleaner:
             return "max_words"
         if config.max_ratio and _ratio(source, target) > config.max_ratio:
             return "max_ratio"
-        if config.copied_words and not self._vectors and source.strip() == target.strip():
+        if config.copied_words and not self.vectors and source.strip() == target.strip():
             words = sum(_LETTER.search(word) is not None for word in source.split())
             if words >= config.copied_words:
                 return "copied_words"
         return None
 
-    def _judge_scripts(
-        self, verdict: NDArray[np.uint8], names: dict[str | None, int], *sides: NDArray[np.uint8]
-    ) -> None:
-        """sides: the script number of each pair not yet dropped, 0 for no letters."""
-        wrong = np.zeros(len(sides[0]), dtype=bool)
-        for given, numbers in zip((self._config.source_scripts, self._config.target_scripts), sides, strict=True):
-            allowed = [names.get(name.upper(), 0) for name in given]
-            if not given:
-                counts = Counter(numbers[numbers > 0].tolist())
-                enough = min(self._config.script_share * counts.total(), max(counts.values(), default=0))
-                allowed = [number for number, count in counts.items() if count >= enough]
-            wrong |= ~np.isin(numbers, [0, *allowed])
-        verdict[np.flatnonzero(verdict == 0)[wrong]] = 1 + RULES.index("wrong_script")
 
-
-def _judge_duplicates(verdict: NDArray[np.uint8], digests: NDArray[np.uint64]) -> None:
-    """digests: of the pairs that no rule on a single pair has dropped; equal pairs share their verdict on scripts."""
-    single = np.array([1 + RULES.index(rule) for rule in RULES if rule not in ("wrong_script", "duplicates")])
-    places = np.flatnonzero(~np.isin(verdict, single))
-    again = np.ones(len(digests), dtype=bool)
-    again[np.unique(digests, return_index=True)[1]] = False
-    repeated = places[again]
-    verdict[repeated[verdict[repeated] == 0]] = 1 + RULES.index("duplicates")
-
-
-def _digest(pair: Pair) -> int:
+def digest(pair: Pair) -> bytes:
+    """16 bytes that no two different pairs share: by the birthday bound, 1e10 pairs meet with probability 1e-19."""
     text = f"{len(pair.source)}:{pair.source}{pair.target}"
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
+    return blake2b(text.encode(), digest_size=16).digest()
 
 
 def _ratio(source: str, target: str) -> float:

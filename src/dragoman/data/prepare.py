@@ -1,31 +1,31 @@
 """From raw corpora to token ids: cleaned, subwords learned, tokenised once, and kept for the next run."""
 
-import hashlib
+import contextlib
+import fcntl
 import json
-from collections.abc import Iterator
+import os
+import shutil
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import compress, islice
 from pathlib import Path
 
-import numpy as np
-import tokenizers as library
-
-from dragoman.base.errors import DataError, ModelError, ResourceError
+from dragoman.base.errors import ConfigError, DataError, DragomanError, ModelError, ResourceError
 from dragoman.base.files import atomic_folder, remove_folder, remove_stale_temporaries
 from dragoman.base.log import info, warn
-from dragoman.data.cleaning import Cleaner, CleaningConfig
+from dragoman.data.cleaned import Cleaned, clean
+from dragoman.data.cleaning import CleaningConfig
 from dragoman.data.corpus import CorpusConfig
-from dragoman.data.lines import open_lines
-from dragoman.data.pair import Pair
+from dragoman.data.fingerprint import Contents
 from dragoman.data.readers import read_pairs
 from dragoman.data.report import LENGTH_LIMITS, CleaningReport
-from dragoman.data.shards import FORMAT, DatasetWriter, PairDataset
-from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
-from dragoman.text.vectors import VectorError
+from dragoman.data.shards import DatasetWriter, PairDataset, id_types
+from dragoman.data.tokenised import TokeniseBlock, tokenise
+from dragoman.data.union import PairUnion, epoch_weights
+from dragoman.data.vocabulary import SAMPLE, learn_vocabulary
+from dragoman.text.tokenizers import TextConfig, Tokenizers
 
 REPORT = "cleaning.json"
-AT_ONCE = 4096
-"""Pairs that are tokenised together."""
+TOKENS = "tokens"
 
 SUSPICIOUS_SHARE = 0.2
 """Cleaning that drops more of a corpus than this is worth a warning."""
@@ -33,108 +33,229 @@ SUSPICIOUS_SHARE = 0.2
 
 @dataclass(frozen=True)
 class Prepared:
-    """dataset: the token ids; tokenizers: what made them; report: what cleaning dropped."""
+    """dataset: the token ids of all corpora; tokenizers: what made them; reports: what cleaning dropped of each.
 
-    dataset: PairDataset
-    tokenizers: Tokenizers
-    report: CleaningReport
-
-
-def prepare(corpus: CorpusConfig, cleaning: CleaningConfig, text: TextConfig | Tokenizers, folder: Path) -> Prepared:
-    """Clean and tokenise a corpus, or reuse what an earlier call left in `folder`, and say which of the two.
-
-    text: how to learn subwords from the corpus, or tokenizers that exist (for a validation set). The result is reused
-    when the contents of the files, the cleaning rules, and the subword settings (or tokenizers) are the same; it is
-    verified when opened and made again when damaged. Raises DataError when the corpus cannot be read or no pair stays.
+    weights: how often an epoch reads each corpus.
     """
-    folder = Path(folder)
-    fingerprint = _fingerprint(corpus, cleaning, text)
-    place = folder / fingerprint[:16]
-    if place.exists():
-        try:
-            prepared = _open(place, fingerprint, text)
-        except (DataError, ModelError) as error:
-            warn(f"{error} Preparing {corpus} again.")
+
+    dataset: PairDataset | PairUnion
+    tokenizers: Tokenizers
+    reports: tuple[CleaningReport, ...]
+    weights: tuple[float, ...]
+
+
+def prepare(
+    corpora: CorpusConfig | Sequence[CorpusConfig],
+    cleaning: CleaningConfig,
+    text: TextConfig | Tokenizers,
+    folder: Path,
+    temperature: float | None = None,
+    sample: int = SAMPLE,
+    workers: int | None = None,
+) -> Prepared:
+    """Clean and tokenise corpora, or reuse what an earlier call left in `folder`, and say which of the two.
+
+    text: how to learn subwords from the corpora, or tokenizers that exist (of a model to start from). temperature: see
+    `epoch_weights`; sample: see `learn_vocabulary`; workers: processes, None for one a core.
+
+    Each corpus is reused when the contents of its files, the cleaning rules, its tags, and the subword settings (or
+    tokenizers) are the same; it is verified when opened and made again when damaged. What a killed call has done is not
+    done again. Of several processes that call with the same folder, one works and the others wait for it. Raises
+    DataError when a corpus cannot be read or no pair stays, ConfigError for tags that the tokenizers do not have.
+    """
+    corpora = (corpora,) if isinstance(corpora, CorpusConfig) else tuple(corpora)
+    epoch_weights(corpora, [1] * len(corpora), temperature)  # a contradiction is better found before the work
+    preparation = _Preparation(corpora, cleaning, text, Path(folder), sample, workers)
+    return preparation.run(temperature)
+
+
+class _Preparation:
+    def __init__(
+        self,
+        corpora: tuple[CorpusConfig, ...],
+        cleaning: CleaningConfig,
+        text: TextConfig | Tokenizers,
+        folder: Path,
+        sample: int,
+        workers: int | None,
+    ) -> None:
+        if isinstance(text, TextConfig):
+            tags = dict.fromkeys([*text.tags, *(tag for corpus in corpora for tag in corpus.all_tags)])
+            if tags and text.vectors is not None:
+                raise ConfigError("a source of feature vectors takes no tags: leave out tags and target_language")
+            text = text.model_copy(update={"tags": tuple(tags)})
+        self.corpora, self.cleaning, self.text, self.folder = corpora, cleaning, text, folder
+        self.sample, self.workers = sample, workers
+        self.contents = [Contents(corpus) for corpus in corpora]
+        self.vectors = text.reads_vectors if isinstance(text, Tokenizers) else text.vectors is not None
+        self.cleaned: dict[int, Cleaned] = {}
+        self.reused: dict[str, tuple[PairDataset, Tokenizers, CleaningReport]] = {}
+
+    def run(self, temperature: float | None) -> Prepared:
+        prepared = self._made(make=False)
+        if prepared is None:
+            with _alone(self.folder):
+                remove_stale_temporaries(self.folder)
+                try:
+                    prepared = self._made(make=True)
+                except ResourceError:  # what was done is of use when there is more room
+                    raise
+                except DragomanError:
+                    self._remove_unfinished()
+                    raise
+                self._remove_unfinished()
+        assert prepared is not None
+        parts, tokenizers, reports = prepared
+        weights = tuple(epoch_weights(self.corpora, [len(part) for part in parts], temperature))
+        dataset = parts[0] if len(parts) == 1 else PairUnion(parts, weights, self.folder)
+        return Prepared(dataset, tokenizers, tuple(reports), weights)
+
+    def _made(self, make: bool) -> tuple[list[PairDataset], Tokenizers, list[CleaningReport]] | None:
+        """All parts, opened, or made where they are missing and that is allowed."""
+        text = self.text
+        if isinstance(text, TextConfig) and len(self.corpora) > 1:
+            tokenizers = self._vocabulary(text, make)
+            if tokenizers is None:
+                return None
+            text = tokenizers
+        parts, reports = [], []
+        for index in range(len(self.corpora)):
+            found = self._part(index, text, make)
+            if found is None:
+                return None
+            dataset, tokenizers, report = found
+            parts.append(dataset)
+            reports.append(report)
+        return parts, tokenizers, reports
+
+    def _vocabulary(self, text: TextConfig, make: bool) -> Tokenizers | None:
+        """What all corpora together give, in a folder of its own."""
+        place = self.folder / Contents.vocabulary(self.contents, self.cleaning, text, self.sample)[:16]
+        if place.exists():
+            with contextlib.suppress(ModelError):
+                return Tokenizers.load(place).with_dropout(text.subword.resampling)
             remove_folder(place)
-        else:
-            info(f"Data: reused {len(prepared.dataset):,} tokenised pairs of {corpus} from {place}")
-            _tell(prepared.report, cleaning)
-            return prepared
-    info(f"Data: preparing {corpus} into {place}")
-    remove_stale_temporaries(folder)
-    try:
+        if not make:
+            return None
+        tokenizers = self._learned(text, range(len(self.corpora)))
         with atomic_folder(place) as temporary:
-            _build(corpus, cleaning, text, temporary, fingerprint)
-    except ResourceError:
-        if not place.exists():  # or another process has made the same at the same time
-            raise
-    prepared = _open(place, fingerprint, text)
-    _tell(prepared.report, cleaning)
-    if prepared.report.kept < (1 - SUSPICIOUS_SHARE) * prepared.report.pairs:
-        warn("Cleaning dropped much of the corpus; `dragoman data check` lists every dropped line.")
-    return prepared
+            tokenizers.save(temporary)
+        return tokenizers
+
+    def _learned(self, text: TextConfig, indices: Sequence[int]) -> Tokenizers:
+        cleaned = [self._cleaned(index) for index in indices]
+        weights = [self.corpora[index].weight for index in indices]
+        return learn_vocabulary(cleaned, weights, text, self.sample)
+
+    def _part(
+        self, index: int, text: TextConfig | Tokenizers, make: bool
+    ) -> tuple[PairDataset, Tokenizers, CleaningReport] | None:
+        corpus = self.corpora[index]
+        fingerprint = self.contents[index].tokenised(self.cleaning, text, self.sample)
+        place = self.folder / fingerprint[:16]
+        if fingerprint in self.reused:
+            return self.reused[fingerprint]
+        if place.exists():
+            try:
+                found = _open(place, fingerprint, text)
+            except (DataError, ModelError) as error:
+                if not make:
+                    return None
+                warn(f"{error} Preparing {corpus} again.")
+                remove_folder(place)
+            else:
+                info(f"Data: reused {len(found[0]):,} tokenised pairs of {corpus} from {place}")
+                self._tell(found[2])
+                self.reused[fingerprint] = found
+                return found
+        if not make:
+            return None
+        info(f"Data: preparing {corpus} into {place}")
+        with atomic_folder(place) as temporary:
+            self._build(index, text, temporary, fingerprint)
+        found = _open(place, fingerprint, text)
+        self._tell(found[2])
+        if found[2].kept < (1 - SUSPICIOUS_SHARE) * found[2].pairs:
+            warn(f"Cleaning dropped much of {corpus}; `dragoman data check` lists every dropped line.")
+        return found
+
+    def _build(self, index: int, text: TextConfig | Tokenizers, place: Path, fingerprint: str) -> None:
+        corpus, cleaned = self.corpora[index], self._cleaned(index)
+        work = cleaned.folder / f"{TOKENS}-{fingerprint[:16]}"
+        work.mkdir(exist_ok=True)
+        if isinstance(text, Tokenizers):
+            tokenizers = text
+        else:
+            try:
+                tokenizers = Tokenizers.load(work / "vocabulary")
+            except ModelError:
+                tokenizers = self._learned(text, [index])
+                with atomic_folder(work / "vocabulary", replace=True) as temporary:
+                    tokenizers.save(temporary)
+            tokenizers.save(place)
+        function = TokeniseBlock(
+            cleaned.folder,
+            work,
+            tokenizers,
+            tuple(tokenizers.source.tag_ids(corpus.all_tags)) if corpus.all_tags else (),
+            self.cleaning.max_tokens if self.cleaning.enabled else None,
+            corpus.files[0],
+        )
+        sizes = tokenizers.source.size, tokenizers.target.size
+        writer = DatasetWriter(place, id_types(sizes, self.vectors), sizes[0] if self.vectors else None)
+        try:
+            report = tokenise(function, cleaned, writer, place, self.workers)
+            _demand_pairs(report, corpus)
+            (place / REPORT).write_text(json.dumps({"pairs": report.pairs, "counts": report.counts}), encoding="utf-8")
+            dropped = [CleaningReport.file(place, rule).name for rule in report.counts]
+            writer.finish(fingerprint, (REPORT, *dropped))
+        finally:
+            writer.close()
+
+    def _cleaned(self, index: int) -> Cleaned:
+        if index not in self.cleaned:
+            corpus, place = self.corpora[index], self._unfinished(index)
+            place.mkdir(exist_ok=True)
+            self.cleaned[index] = clean(
+                read_pairs(corpus), self.cleaning, place, str(corpus), self.vectors, workers=self.workers
+            )
+            _demand_pairs(self.cleaned[index].report, corpus)
+        return self.cleaned[index]
+
+    def _unfinished(self, index: int) -> Path:
+        """Where the blocks lie until the corpus is prepared; a killed preparation leaves them for the next."""
+        fingerprint = self.contents[index].cleaned(self.cleaning, self.vectors)
+        return self.folder / f".{fingerprint[:16]}.unfinished"
+
+    def _remove_unfinished(self) -> None:
+        self.cleaned.clear()
+        for index in range(len(self.corpora)):
+            shutil.rmtree(self._unfinished(index), ignore_errors=True)
+
+    def _tell(self, report: CleaningReport) -> None:
+        """The report, and where long pairs were dropped, which settings would keep them."""
+        info(report.table())
+        if any(limit in report.counts for limit in LENGTH_LIMITS):
+            values = {limit: getattr(self.cleaning, limit) for limit in LENGTH_LIMITS}
+            limits = ", ".join(f"{limit}={'null' if most is None else most}" for limit, most in values.items())
+            info(
+                f"Longer pairs are dropped by data.cleaning ({limits}): raise a limit, or set it to null, to keep them."
+            )
 
 
-def _tell(report: CleaningReport, cleaning: CleaningConfig) -> None:
-    """The report, and where long pairs were dropped, which settings would keep them."""
-    info(report.table())
-    if any(limit in report.counts for limit in LENGTH_LIMITS):
-        limits = ", ".join(f"{limit}={getattr(cleaning, limit)}".replace("None", "null") for limit in LENGTH_LIMITS)
-        info(f"Longer pairs are dropped by data.cleaning ({limits}): raise a limit, or set it to null, to keep them.")
-
-
-def _open(place: Path, fingerprint: str, text: TextConfig | Tokenizers) -> Prepared:
+def _open(
+    place: Path, fingerprint: str, text: TextConfig | Tokenizers
+) -> tuple[PairDataset, Tokenizers, CleaningReport]:
     dataset = PairDataset(place)
     if dataset.fingerprint != fingerprint:
         raise DataError(f"The tokenised corpus in {place} belongs to other data.")
     tokenizers = text if isinstance(text, Tokenizers) else Tokenizers.load(place).with_dropout(text.subword.resampling)
     try:
-        report = CleaningReport.from_json(json.loads((place / REPORT).read_text(encoding="utf-8")))
+        values = json.loads((place / REPORT).read_text(encoding="utf-8"))
+        report = CleaningReport.of_files(place, int(values["pairs"]), values["counts"])
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise DataError(f"{place / REPORT} is damaged ({error}).") from error
-    return Prepared(dataset, tokenizers, report)
-
-
-def _build(
-    corpus: CorpusConfig, cleaning: CleaningConfig, text: TextConfig | Tokenizers, place: Path, fingerprint: str
-) -> None:
-    vectors = text.reads_vectors if isinstance(text, Tokenizers) else text.vectors is not None
-    report = Cleaner(cleaning, str(corpus), vectors).run(read_pairs(corpus))
-    _demand_pairs(report, corpus)
-    keep = report.keep.tobytes()  # a byte a pair
-
-    def kept() -> Iterator[Pair]:
-        return compress(read_pairs(corpus), keep)
-
-    if isinstance(text, Tokenizers):
-        tokenizers = text
-    else:
-        sources, targets = (pair.source for pair in kept()), (pair.target for pair in kept())
-        sized = text.model_copy(update={"subword": text.subword.sized(report.kept)})
-        tokenizers = train_tokenizers(sized, sources, targets)
-        tokenizers.save(place)
-    writer = DatasetWriter(place, (tokenizers.source.size, tokenizers.target.size), vectors)
-    limit = cleaning.max_tokens if cleaning.enabled else None
-    too_long: list[int] = []
-    try:
-        stream = kept()
-        while pairs := list(islice(stream, AT_ONCE)):
-            try:
-                sources_ids = tokenizers.source.encode_batch([pair.source for pair in pairs])
-            except VectorError as error:
-                raise error.at(corpus.source or corpus.tsv, pairs[error.place].line) from None
-            targets_ids = tokenizers.target.encode_batch([pair.target for pair in pairs])
-            for pair, source, target in zip(pairs, sources_ids, targets_ids, strict=True):
-                if limit and max(len(source), len(target)) > limit:
-                    too_long.append(pair.line)
-                else:
-                    writer.add(pair.line, source, target)
-        report = report.adding("max_tokens", np.array(too_long, dtype=np.int64))
-        _demand_pairs(report, corpus)
-        writer.finish(fingerprint)
-    finally:
-        writer.close()
-    (place / REPORT).write_text(json.dumps(report.to_json()), encoding="utf-8")
+    return dataset, tokenizers, report
 
 
 def _demand_pairs(report: CleaningReport, corpus: CorpusConfig) -> None:
@@ -142,26 +263,17 @@ def _demand_pairs(report: CleaningReport, corpus: CorpusConfig) -> None:
         raise DataError(f"Cleaning left nothing of {corpus}; mend the corpus or relax the rules.\n{report.table()}")
 
 
-def _fingerprint(corpus: CorpusConfig, cleaning: CleaningConfig, text: TextConfig | Tokenizers) -> str:
-    """A digest of all that the ids depend on; the files count by their contents, not by their names."""
-    if isinstance(text, Tokenizers):
-        subwords = text.fingerprint
-    else:
-        # what is not used leaves the fingerprint as it was before there were vectors and tags
-        settings = text.model_dump(mode="json", exclude={"subword": {"dropout"}})
-        for name in ("vectors", "tags"):
-            if not settings[name]:
-                del settings[name]
-        subwords = json.dumps(settings, separators=(",", ":"), ensure_ascii=False) + library.__version__
-    columns = (corpus.source_column, corpus.target_column) if corpus.tsv is not None else None
-    parts = [str(FORMAT), repr(columns), cleaning.model_dump_json(), subwords]
-    for path in corpus.files if isinstance(text, Tokenizers) else (*corpus.files, *text.subword.files):
-        if path.exists() and not path.is_file():
-            raise DataError(f"{path} is no regular file; a corpus is read several times, so store it in a file first.")
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the kernel's lock on the folder, which dies with the process; waits while another process holds it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
         try:
-            with path.open("rb") as file:
-                parts.append(hashlib.file_digest(file, "sha256").hexdigest())
-        except OSError:
-            next(open_lines(path), None)  # raises the error that tells the user what is wrong with the file
-            raise
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            info(f"Data: waiting for another process that prepares a corpus in {folder}")
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

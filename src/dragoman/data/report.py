@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 RULES = (
+    "missing_language",
     "broken_utf8",
     "empty",
     "control_characters",
@@ -25,6 +27,7 @@ LENGTH_LIMITS = ("max_characters", "max_words", "max_tokens")
 """The rules that a long text breaks."""
 
 _TITLES = {
+    "missing_language": "a language missing",
     "broken_utf8": "broken UTF-8",
     "empty": "empty side",
     "control_characters": "control characters",
@@ -40,7 +43,7 @@ _TITLES = {
 
 @dataclass(frozen=True)
 class CleaningReport:
-    """pairs: read in all; dropped: line numbers (int64, counted from 1, ascending) by rule."""
+    """pairs: read in all; dropped: line numbers (int64, counted from 1, ascending) by rule, perhaps memory-mapped."""
 
     pairs: int
     dropped: Mapping[str, NDArray[np.int64]]
@@ -54,18 +57,6 @@ class CleaningReport:
     def kept(self) -> int:
         """Pairs that stay."""
         return self.pairs - sum(self.counts.values())
-
-    @property
-    def keep(self) -> NDArray[np.bool_]:
-        """(pairs,) bool: which pairs stay."""
-        keep = np.ones(self.pairs, dtype=bool)
-        for lines in self.dropped.values():
-            keep[lines - 1] = False
-        return keep
-
-    def adding(self, rule: str, lines: NDArray[np.int64]) -> "CleaningReport":
-        """The same report with pairs that only a later step could judge."""
-        return CleaningReport(self.pairs, {**self.dropped, rule: lines}) if len(lines) else self
 
     def table(self, lines: int | None = 5) -> str:
         """A table for people: a line a rule, with the first `lines` line numbers (None: all of them)."""
@@ -81,8 +72,17 @@ class CleaningReport:
         """Plain values for a JSON file."""
         return {"pairs": self.pairs, "dropped": {rule: lines.tolist() for rule, lines in self.dropped.items()}}
 
+    @staticmethod
+    def file(folder: Path, rule: str) -> Path:
+        """Where a folder holds the line numbers of a rule, as int64."""
+        return folder / f"dropped.{rule}.bin"
+
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> "CleaningReport":
-        """What `to_json` gave. Raises KeyError, TypeError or ValueError when it is something else."""
-        dropped = {rule: np.array(values["dropped"][rule], dtype=np.int64) for rule in values["dropped"]}
-        return cls(int(values["pairs"]), dropped)
+    def of_files(cls, folder: Path, pairs: int, counts: Mapping[str, int]) -> "CleaningReport":
+        """A report whose line numbers are memory-mapped. Raises OSError or ValueError where a file does not fit."""
+        dropped = {
+            rule: np.memmap(cls.file(folder, rule), np.int64, "r", shape=(count,)).view(np.ndarray)
+            for rule, count in counts.items()
+            if count
+        }
+        return cls(pairs, dropped)

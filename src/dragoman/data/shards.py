@@ -2,8 +2,6 @@
 
 import json
 import zlib
-from array import array
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -11,18 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.errors import DataError
+from dragoman.data.sentences import Sentences
 from dragoman.text.special import EOS
 
-FORMAT = 1
+FORMAT = 2
 HEADER = "dataset.json"
 SIDES = ("source", "target")
-_COUNTED_AT_ONCE = 1 << 22
+_AT_ONCE = 1 << 22
 
 
 class PairDataset:
     """N tokenised sentence pairs, without special symbols. Indexing gives (source ids, target ids) as 1-D arrays.
 
-    Where the source is no text, its ids are vectors (S, n) float32.
+    Where the source is no text, its ids are vectors (S, n) float32. All arrays are memory-mapped.
     lengths: (N, 2) int32, tokens of source and target. lines: (N,) int64, where each pair stands in its corpus, counted
     from 1. fingerprint: a digest of all that the ids depend on.
     """
@@ -33,26 +32,26 @@ class PairDataset:
         try:
             header = json.loads((folder / HEADER).read_text(encoding="utf-8"))
             if header["format"] != FORMAT:
-                raise ValueError(f"format {header['format']} instead of {FORMAT}")
+                raise ValueError(f"its format is {header['format']}, and this version reads format {FORMAT}")
             for name, (size, checksum) in header["files"].items():
                 _check_file(folder / name, size, checksum)
             self.fingerprint: str = header["fingerprint"]
-            self.lines: NDArray[np.int64] = np.load(folder / "lines.npy", mmap_mode="r", allow_pickle=False)
-            self._offsets = [np.load(folder / f"{side}.offsets.npy", allow_pickle=False) for side in SIDES]
-            self._ids = [_map(folder / f"{side}.bin", np.dtype(header["types"][side])) for side in SIDES]
+            self.lines: NDArray[np.int64] = _map(folder / "lines.bin", np.int64)
+            self.lengths: NDArray[np.int32] = _map(folder / "lengths.bin", np.int32).reshape(-1, 2)
+            self._offsets = [_map(folder / f"{side}.offsets.bin", np.int64) for side in SIDES]
+            self._ids = [_map(folder / f"{side}.bin", header["types"][side]) for side in SIDES]
             if "vectors" in header:
                 self._ids[0] = self._ids[0].reshape(-1, header["vectors"])
             for offsets, ids in zip(self._offsets, self._ids, strict=True):
-                if offsets.shape != (len(self.lines) + 1,) or offsets[0] != 0 or offsets[-1] != len(ids):
+                if not len(self.lengths) + 1 == len(self.lines) + 1 == len(offsets) or offsets[-1] != len(ids):
                     raise ValueError("the sentence offsets do not fit the ids")
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(f"The tokenised corpus in {folder} is damaged ({error}); delete that folder.") from error
-        self.lengths: NDArray[np.int32] = np.stack([np.diff(offsets) for offsets in self._offsets], 1).astype(np.int32)
 
     def __len__(self) -> int:
-        return len(self.lines)
+        return len(self.lengths)
 
-    def __getitem__(self, row: int) -> tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]]:
+    def __getitem__(self, row: int) -> tuple[NDArray[Any], NDArray[Any]]:
         if not 0 <= row < len(self):
             raise IndexError(f"row {row} of a dataset of {len(self)} pairs")
         source, target = (
@@ -60,11 +59,23 @@ class PairDataset:
         )
         return source, target
 
+    def take(self, rows: NDArray[np.int64]) -> tuple[Sentences, Sentences]:
+        """The sources and the targets of some rows, in their order, copied."""
+        if len(rows) and not 0 <= rows.min() <= rows.max() < len(self):
+            raise IndexError(f"row {rows.max()} of a dataset of {len(self)} pairs")
+        source, target = (self._take(side, rows) for side in range(2))
+        return source, target
+
+    def _take(self, side: int, rows: NDArray[np.int64]) -> Sentences:
+        starts, lengths = self._offsets[side][rows], self.lengths[rows, side].astype(np.int64)
+        shifts = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+        return Sentences(self._ids[side][shifts + np.arange(len(shifts))], lengths)
+
     def target_counts(self, size: int) -> NDArray[np.int64]:
         """How often each of `size` target ids occurs as a label: the end of sentence once a pair. Shape (size,)."""
         counts = np.zeros(size, dtype=np.int64)
-        for start in range(0, len(self._ids[1]), _COUNTED_AT_ONCE):
-            counts += np.bincount(self._ids[1][start : start + _COUNTED_AT_ONCE], minlength=size)
+        for start in range(0, len(self._ids[1]), _AT_ONCE):
+            counts += np.bincount(self._ids[1][start : start + _AT_ONCE], minlength=size)
         counts[EOS] += len(self)
         return counts
 
@@ -72,40 +83,37 @@ class PairDataset:
 class DatasetWriter:
     """Writes the files of a `PairDataset` into a folder, as they come; `finish` writes the header last."""
 
-    def __init__(self, folder: Path, sizes: tuple[int, int], vectors: bool = False) -> None:
-        """sizes: symbols in the source's and in the target's vocabulary; they decide how wide an id is stored.
+    def __init__(self, folder: Path, types: tuple[np.dtype[Any], np.dtype[Any]], vectors: int | None = None) -> None:
+        """types: see `id_types`. vectors: how many numbers a vector has where the source is made of vectors."""
+        self._folder, self._types, self._vectors = folder, types, vectors
+        names = [
+            "lines.bin",
+            "lengths.bin",
+            *(f"{side}{ending}" for side in SIDES for ending in (".bin", ".offsets.bin")),
+        ]
+        self._files: dict[str, BinaryIO] = {name: (folder / name).open("wb") for name in names}
+        self._written = np.zeros(2, dtype=np.int64)
+        for side in SIDES:
+            self._files[f"{side}.offsets.bin"].write(np.zeros(1, np.int64).tobytes())
 
-        vectors: the source's is the number of numbers in a vector instead.
-        """
-        self._folder = folder
-        self._types = [np.dtype(np.uint16 if size <= 1 << 16 else np.uint32) for size in sizes]
-        self._vectors = sizes[0] if vectors else None
-        if vectors:
-            self._types[0] = np.dtype(np.float32)
-        self._files: list[BinaryIO] = [(folder / f"{side}.bin").open("wb") for side in SIDES]
-        self._lengths = array("q"), array("q")
-        self._lines = array("q")
+    def add(self, lines: NDArray[np.int64], *sides: Sentences) -> None:
+        """Pairs from these lines of the corpus: their sources and their targets."""
+        lengths = np.stack([side.lengths for side in sides], 1)
+        self._files["lines.bin"].write(lines.astype(np.int64).tobytes())
+        self._files["lengths.bin"].write(lengths.astype(np.int32).tobytes())
+        ends = self._written + np.cumsum(lengths, 0)
+        for place, (name, side, dtype) in enumerate(zip(SIDES, sides, self._types, strict=True)):
+            self._files[f"{name}.bin"].write(side.ids.astype(dtype).tobytes())
+            self._files[f"{name}.offsets.bin"].write(np.ascontiguousarray(ends[:, place]).tobytes())
+        self._written = self._written + lengths.sum(0)
 
-    def add(self, line: int, *pair: Sequence[int] | NDArray[np.float32]) -> None:
-        """One pair (source ids, target ids) from line `line` of the corpus."""
-        self._lines.append(line)
-        for lengths, file, dtype, ids in zip(self._lengths, self._files, self._types, pair, strict=True):
-            lengths.append(len(ids))
-            file.write(np.asarray(ids, dtype=dtype).tobytes())
-
-    def finish(self, fingerprint: str) -> None:
-        """Complete the folder."""
-        for file in self._files:
-            file.close()
-        np.save(self._folder / "lines.npy", np.frombuffer(self._lines, dtype=np.int64), allow_pickle=False)
-        for side, lengths in zip(SIDES, self._lengths, strict=True):
-            offsets = np.concatenate([[0], np.cumsum(np.frombuffer(lengths, dtype=np.int64))]).astype(np.int64)
-            np.save(self._folder / f"{side}.offsets.npy", offsets, allow_pickle=False)
-        names = ["lines.npy", *(f"{side}{ending}" for side in SIDES for ending in (".bin", ".offsets.npy"))]
+    def finish(self, fingerprint: str, others: tuple[str, ...] = ()) -> None:
+        """Complete the folder. others: names of files in it that are checked when it is opened, too."""
+        self.close()
+        names = [*self._files, *others]
         header = {
             "format": FORMAT,
             "fingerprint": fingerprint,
-            "pairs": len(self._lines),
             "types": {side: dtype.name for side, dtype in zip(SIDES, self._types, strict=True)},
             "files": {name: [(self._folder / name).stat().st_size, _checksum(self._folder / name)] for name in names},
         }
@@ -115,11 +123,17 @@ class DatasetWriter:
 
     def close(self) -> None:
         """Let go of the files, finished or not."""
-        for file in self._files:
+        for file in self._files.values():
             file.close()
 
 
-def _map(path: Path, dtype: np.dtype[Any]) -> NDArray[np.integer[Any]]:
+def id_types(sizes: tuple[int, int], vectors: bool = False) -> tuple[np.dtype[Any], np.dtype[Any]]:
+    """How source and target ids are stored, by the symbols in their vocabularies; vectors: the source's are float32."""
+    source, target = (np.dtype(np.uint16 if size <= 1 << 16 else np.uint32) for size in sizes)
+    return np.dtype(np.float32) if vectors else source, target
+
+
+def _map(path: Path, dtype: Any) -> NDArray[Any]:
     if path.stat().st_size == 0:
         return np.zeros(0, dtype=dtype)
     return np.memmap(path, dtype=dtype, mode="r").view(np.ndarray)  # slicing a memmap object itself is slow

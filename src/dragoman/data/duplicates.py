@@ -1,0 +1,46 @@
+"""Exact deduplication of any number of pairs: digests are dealt into buckets on disk, and each is sorted alone."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from numpy.typing import NDArray
+
+BUCKET = 1 << 18
+"""Digests that a bucket has on average: 24 bytes each, and as much again to sort them."""
+
+_MOST_BUCKETS = 1 << 12
+
+
+def mark_duplicates(
+    blocks: Iterable[tuple[NDArray[np.int64], NDArray[np.uint64]]], verdicts: NDArray[np.uint8], mark: int, folder: Path
+) -> None:
+    """Write `mark` into `verdicts` for every pair whose digest an earlier pair has.
+
+    blocks: the pairs' places (m,), ascending over all blocks, and digests (m, 2). verdicts: one a pair; may be memory-
+    mapped. folder: where the buckets lie meanwhile. What is repeated inside a block goes no further, and other digests
+    are spread evenly, so that all buckets are alike; memory is that of a bucket or a block.
+    """
+    count = 1 << max(0, (len(verdicts) - 1) // BUCKET).bit_length()
+    count = min(count, _MOST_BUCKETS)
+    with TemporaryDirectory(dir=folder, prefix="buckets-") as buckets:
+        for places, digests in blocks:
+            entries = _firsts(np.column_stack([digests, places.astype(np.uint64)]), verdicts, mark)
+            owner = (entries[:, 0] >> np.uint64(40)) % np.uint64(count)
+            order = np.argsort(owner, kind="stable")
+            bounds = np.searchsorted(owner[order], np.arange(count + 1, dtype=np.uint64))
+            for bucket in np.flatnonzero(np.diff(bounds)).tolist():
+                with (Path(buckets) / str(bucket)).open("ab") as file:
+                    file.write(entries[order[bounds[bucket] : bounds[bucket + 1]]].tobytes())
+        for path in Path(buckets).iterdir():
+            _firsts(np.fromfile(path, dtype=np.uint64).reshape(-1, 3), verdicts, mark)
+
+
+def _firsts(entries: NDArray[np.uint64], verdicts: NDArray[np.uint8], mark: int) -> NDArray[np.uint64]:
+    """Marks what is repeated among the entries (digest, digest, place), and gives the others."""
+    entries = entries[np.lexsort((entries[:, 2], entries[:, 1], entries[:, 0]))]
+    again = np.zeros(len(entries), dtype=bool)
+    again[1:] = (entries[1:, :2] == entries[:-1, :2]).all(1)
+    verdicts[entries[again, 2].astype(np.int64)] = mark
+    return entries[~again]

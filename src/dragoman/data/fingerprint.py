@@ -1,0 +1,75 @@
+"""Fingerprints of prepared corpora: digests of all that decides what is in them, and of nothing else."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import tokenizers as library
+
+from dragoman.data.cleaning import CleaningConfig
+from dragoman.data.corpus import CorpusConfig
+from dragoman.data.lines import open_lines
+from dragoman.data.readers import check_regular
+from dragoman.data.vocabulary import SAMPLE
+from dragoman.text.tokenizers import TextConfig, Tokenizers
+
+_FORMAT = "1"
+"""Of what the ids are, not of how they are stored: runs of earlier versions go on."""
+
+
+class Contents:
+    """A corpus and the digests of its files, which count by their contents and not by their names."""
+
+    def __init__(self, corpus: CorpusConfig) -> None:
+        """Reads all files. Raises DataError where one is missing or no regular file."""
+        self.corpus = corpus
+        self._digests = [_digest(path) for path in corpus.files]
+
+    def cleaned(self, cleaning: CleaningConfig, vectors: bool) -> str:
+        """Of the cleaned text."""
+        return _joined(
+            "cleaned", repr(self.corpus.selection), cleaning.model_dump_json(), repr(vectors), *self._digests
+        )
+
+    def tokenised(self, cleaning: CleaningConfig, text: TextConfig | Tokenizers, sample: int) -> str:
+        """Of the token ids."""
+        tags = repr(self.corpus.all_tags) if self.corpus.all_tags else ""
+        parts = [_FORMAT, repr(self.corpus.selection), cleaning.model_dump_json(), _subwords(text, sample) + tags]
+        parts += self._digests
+        if isinstance(text, TextConfig):
+            parts += [_digest(path) for path in text.subword.files]
+        return _joined(*parts)
+
+    @staticmethod
+    def vocabulary(contents: Sequence["Contents"], cleaning: CleaningConfig, text: TextConfig, sample: int) -> str:
+        """Of a vocabulary that is learned from several corpora."""
+        parts = [f"{each.cleaned(cleaning, text.vectors is not None)} {each.corpus.weight}" for each in contents]
+        parts += [_digest(path) for path in text.subword.files]
+        return _joined("vocabulary", _subwords(text, sample), *parts)
+
+
+def _subwords(text: TextConfig | Tokenizers, sample: int) -> str:
+    if isinstance(text, Tokenizers):
+        return text.fingerprint
+    # what is not used leaves the fingerprint as it was before there were vectors and tags
+    settings = text.model_dump(mode="json", exclude={"subword": {"dropout"}})
+    for name in ("vectors", "tags"):
+        if not settings[name]:
+            del settings[name]
+    described = json.dumps(settings, separators=(",", ":"), ensure_ascii=False) + library.__version__
+    return described if sample == SAMPLE else f"{described} {sample}"
+
+
+def _joined(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _digest(path: Path) -> str:
+    check_regular(path)
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        next(open_lines(path), None)  # raises the error that tells the user what is wrong with the file
+        raise
