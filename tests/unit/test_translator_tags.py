@@ -214,8 +214,8 @@ def test_drawing_from_the_command_line(folder: Path, several: Translator, capfd:
     expected = [one_line(each.text) for both in several.sample(SOURCES, drawing, to="de") for each in both]
     assert [line.split(" ||| ")[1] for line in capfd.readouterr().out.split("\n")[:-1]] == expected
     for wrong, message in (
-        (["--top-k", "3"], "--top-k goes with --sample"),
-        (["--sample", "--beam", "3"], "--beam goes without --sample"),
+        (["--top-k", "3"], "--top-k goes with --sample only"),
+        (["--sample", "--beam", "3"], "--beam goes without --sample only"),
         (["--sample", "--temperature", "0"], "temperature"),
         (["--sample", "--top-p", "1.5"], "top_p"),
     ):

@@ -9,7 +9,19 @@ import typer
 
 from dragoman import __version__
 from dragoman.base.errors import DragomanError
-from dragoman.cli import average, data, demo, describe, evaluate, positions, score, settings, train, translate
+from dragoman.cli import (
+    average,
+    backtranslate,
+    data,
+    demo,
+    describe,
+    evaluate,
+    positions,
+    score,
+    settings,
+    train,
+    translate,
+)
 
 app = typer.Typer(
     name="dragoman",
@@ -39,6 +51,7 @@ app.command("translate")(translate.translate)
 app.command("score")(score.score)
 app.command("evaluate")(evaluate.evaluate)
 app.command("average")(average.average)
+app.command("backtranslate")(backtranslate.backtranslate)
 app.add_typer(data.app, name="data")
 app.command("settings")(settings.settings)
 app.command("describe")(describe.describe)

@@ -1,5 +1,6 @@
 """Options that several verbs share."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,6 +67,15 @@ Threads = Annotated[int | None, typer.Option("--threads", min=1, max=1024, help=
 def split_tags(tags: str | None) -> list[str]:
     """The tags of `--tags`."""
     return [tag.strip() for tag in (tags or "").split(",") if tag.strip()]
+
+
+def refuse(options: Mapping[str, object], company: str) -> None:
+    """Raises ConfigError for an option that is given though it would change nothing; company: what it goes with."""
+    from dragoman.base.errors import ConfigError
+
+    for name, value in options.items():
+        if value is not None:
+            raise ConfigError(f"{name} goes {company} only: leave it out")
 
 
 def drawing(

@@ -1,7 +1,7 @@
 """`dragoman translate`: lines of the source language in, lines of the target language out."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -21,6 +21,7 @@ from dragoman.cli.options import (
     TopP,
     Unknown,
     drawing,
+    refuse,
     split_tags,
     use_threads,
 )
@@ -79,7 +80,7 @@ def translate(
         "--unknown": unknown,
         "--prefix": prefix,
     }
-    _refuse(of_search if sample else of_sampling, sample)
+    refuse(of_search if sample else of_sampling, "without --sample" if sample else "with --sample")
     prefixes = _prefixes(prefix, source)
     drawn = drawing(temperature, top_k, top_p, seed, nbest) if sample else None
     translator = Translator.load(model, device)
@@ -104,17 +105,6 @@ def translate(
             first += len(window)
         if prefixes is not None and len(prefixes) >= first:
             raise _unequal(source, str(first - 1), prefix, len(prefixes))
-
-
-def _refuse(options: dict[str, Any], sample: bool) -> None:
-    """Raises ConfigError for an option that would change nothing."""
-    from dragoman.base.errors import ConfigError
-
-    for name, value in options.items():
-        if value is not None:
-            raise ConfigError(
-                f"{name} goes {'without' if sample else 'with'} --sample: {'leave one out' if sample else 'add it'}"
-            )
 
 
 def _prefixes(path: Path | None, source: Path | None) -> list[str] | None:

@@ -1,0 +1,327 @@
+"""Back-translation: rules, loops, the journal, resuming, and what the verb says of wrong use."""
+
+import gzip
+import json
+import lzma
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import zstandard
+from format_1 import PAIRS
+
+from dragoman.backtranslation import journal as journals
+from dragoman.backtranslation.filters import RULES, FilterConfig, Judged, broken_rule, unusable
+from dragoman.backtranslation.journal import Journal, work_folder
+from dragoman.backtranslation.repetition import most_repeats
+from dragoman.backtranslation.run import Task, backtranslate
+from dragoman.base.errors import ConfigError, ResourceError
+from dragoman.base.yaml import parse_yaml
+from dragoman.cli.main import main
+from dragoman.data.lines import open_lines
+from dragoman.decode.sampling import SamplingConfig
+from dragoman.translation.method import Drawing
+from dragoman.translator import Translator
+
+MODEL = Path(__file__).parents[1] / "fixtures" / "format-1"
+ALL_OFF = FilterConfig(
+    empty=False, duplicates=False, max_tokens=None, unfinished=False, copied=None, max_ratio=None, repeats=None
+)
+KNOWN = [source for source, _ in PAIRS]
+TRANSLATIONS = dict(PAIRS)
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    """It writes German. That the text is English makes it the reverse model of German → English."""
+    loaded = Translator.load(MODEL, "cpu")
+    loaded.report_cut = False
+    return loaded
+
+
+def task(folder: Path, lines: list[str], **changes: object) -> Task:
+    text = folder / "mono"
+    text.write_bytes("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
+    settings = {"method": Translator.load(MODEL, "cpu").search_config(1), "filters": FilterConfig(), "batch_size": 1}
+    return Task(MODEL, text, folder / "pairs.tsv", **{**settings, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "repeats"),
+    [
+        ("", 0),
+        ("one", 1),
+        ("a b a", 1),
+        ("the the the dog", 3),
+        ("The the dog", 2),
+        ("go home go home go home now", 3),
+        ("a b c d a b c d", 2),
+        ("a b c d e a b c d e", 1),
+        ("x " * 50, 50),
+        ("哈" * 60, 60),
+        ("一二" * 30, 30),
+        ("-" * 30, 1),
+    ],
+)
+def test_loops_are_counted(text: str, repeats: int) -> None:
+    assert most_repeats(text) == repeats
+
+
+@pytest.mark.parametrize(
+    ("rule", "pair"),
+    [
+        ("control_characters", Judged("a", "x\ty", True, -0.1)),
+        ("control_characters", Judged("a", "x\ny", True, -0.1)),
+        ("empty", Judged("a", " ", True, -0.1)),
+        ("unfinished", Judged("ein Hund läuft", "a dog is", False, -0.1)),
+        ("copied", Judged("Der Hund läuft schnell", "der hund läuft fast schnell", True, -0.1)),
+        (
+            "max_ratio",
+            Judged("ja", "yes indeed it is so and will be for a long time to come , my dear friend", True, -0.1),
+        ),
+        ("repeats", Judged("der sehr große Hund", "the very very very very big dog", True, -0.1)),
+        ("min_score", Judged("ein Hund", "some cat", True, -2.5)),
+        (None, Judged("ein Hund", "a dog", True, -0.1)),
+        (None, Judged("Hans Maier", "Hans Maier", True, -0.1)),  # two words may be a name
+        (None, Judged("ho ho ho ho ho ho", "ha ha ha ha ha", True, -0.1)),  # the line does it too
+    ],
+)
+def test_each_rule_drops_its_own_and_can_be_switched_off(rule: str | None, pair: Judged) -> None:
+    config = FilterConfig(min_score=-2.0)
+    assert broken_rule(pair, config) == rule
+    if rule in (None, "control_characters"):
+        return
+    off = config.model_copy(update={rule: False if isinstance(getattr(config, rule), bool) else None})
+    assert broken_rule(pair, off) is None
+
+
+def test_every_rule_is_described_and_only_tabs_and_controls_are_unusable() -> None:
+    assert set(FilterConfig.model_fields) <= set(RULES)
+    assert [unusable(text) for text in ("a\tb", "a\x85b", "a b", "a\u2028b", "é")] == [True, True, False, False, False]
+
+
+def test_pairs_are_written_in_order_and_all_lines_are_accounted_for(tmp_path: Path, translator: Translator) -> None:
+    lines = [KNOWN[0], "", KNOWN[1], KNOWN[0], "broken \udcff", "a\ttab", KNOWN[2], "dog " * 300, KNOWN[3]]
+    done = task(tmp_path, lines)
+    counts = backtranslate(done, translator)
+    expected = "".join(f"{TRANSLATIONS[line]}\t{line}\n" for line in KNOWN[:4])
+    assert done.output.read_text() == expected
+    assert counts == Counter(lines=9, kept=4, empty=1, duplicates=1, broken_utf8=1, control_characters=1, max_tokens=1)
+    assert not work_folder(done.output).exists()
+
+
+def test_with_every_rule_off_all_readable_lines_become_pairs(tmp_path: Path, translator: Translator) -> None:
+    lines = [KNOWN[0], "", KNOWN[0], " "]
+    counts = backtranslate(task(tmp_path, lines, filters=ALL_OFF), translator)
+    assert counts == Counter(lines=4, kept=4)
+    pairs = [line.split("\t") for line in (tmp_path / "pairs.tsv").read_text().splitlines()]
+    assert pairs == [[TRANSLATIONS[KNOWN[0]], KNOWN[0]], ["", ""], [TRANSLATIONS[KNOWN[0]], KNOWN[0]], ["", " "]]
+
+
+@pytest.mark.parametrize("ending", [".gz", ".xz", ".zst"])
+def test_compressed_in_and_out(tmp_path: Path, translator: Translator, ending: str) -> None:
+    lines = [f"{line} {number}" for number in range(10) for line in KNOWN[:2]]  # more than one window of 16
+    plain = task(tmp_path, lines, filters=ALL_OFF)
+    backtranslate(plain, translator)
+    content = plain.text.read_bytes()
+    packed = {".gz": gzip.compress, ".xz": lzma.compress, ".zst": zstandard.ZstdCompressor().compress}[ending](content)
+    text = tmp_path / f"mono{ending}"
+    text.write_bytes(packed)
+    output = tmp_path / f"out.tsv{ending}"
+    backtranslate(Task(MODEL, text, output, plain.method, ALL_OFF, 1), translator)
+    assert output.read_bytes()[:2] != plain.output.read_bytes()[:2]
+    assert list(open_lines(output)) == plain.output.read_text().splitlines()
+    assert len(list(open_lines(output))) == len(lines)
+
+
+class Stopped(Exception):
+    """In the place of a kill."""
+
+
+def stop_after(windows: int):
+    seen = iter(range(windows - 1))
+
+    def tell(counts: Counter[str]) -> None:
+        if next(seen, None) is None:
+            raise Stopped
+
+    return tell
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+def test_a_stopped_run_goes_on_to_the_same_bytes(tmp_path: Path, translator: Translator, drawn: bool) -> None:
+    lines = [f"{line} {number % 4}" for number in range(9) for line in KNOWN]
+    changes = {"method": Drawing(SamplingConfig(temperature=1.3), seed=5), "filters": ALL_OFF} if drawn else {}
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    whole.mkdir()
+    parts.mkdir()
+    counts = backtranslate(task(whole, lines, **changes), translator)
+    again = task(parts, lines, **changes)
+    for _ in range(2):
+        with pytest.raises(Stopped):
+            backtranslate(again, translator, stop_after(1))
+        with (work_folder(again.output) / "text").open("ab") as text:
+            text.write(b"half a wind")  # written, but not committed
+    assert not again.output.exists()
+    assert backtranslate(again, translator) == counts
+    assert again.output.read_bytes() == (whole / "pairs.tsv").read_bytes()
+    assert counts["lines"] == len(lines)
+    assert (counts["duplicates"] > 10) is not drawn  # found across windows and stops
+
+
+def test_other_settings_do_not_go_on(tmp_path: Path, translator: Translator) -> None:
+    lines = [f"{line} {number}" for number in range(9) for line in KNOWN]
+    with pytest.raises(Stopped):
+        backtranslate(task(tmp_path, lines), translator, stop_after(1))
+    other = task(tmp_path, lines)
+    with pytest.raises(ConfigError, match=r"begun otherwise: filters .*delete that folder"):
+        backtranslate(Task(MODEL, other.text, other.output, other.method, ALL_OFF, 1), translator)
+    (tmp_path / "mono").write_text("another text\n")
+    with pytest.raises(ConfigError, match="begun otherwise: text"):
+        backtranslate(other, translator)
+
+
+def test_two_processes_do_not_work_at_one_output(tmp_path: Path) -> None:
+    with Journal(tmp_path / "out", {}), pytest.raises(ConfigError, match="another process is at work"):
+        Journal(tmp_path / "out", {})
+    with Journal(tmp_path / "out", {}):
+        pass
+
+
+def test_a_damaged_journal_is_told(tmp_path: Path) -> None:
+    with Journal(tmp_path / "out", {}) as journal:
+        journal.commit(1, b"x", Counter())
+    (work_folder(tmp_path / "out") / "progress.sqlite").write_bytes(b"no database" * 100)
+    with pytest.raises(ResourceError, match="progress.sqlite"):
+        Journal(tmp_path / "out", {})
+
+
+def test_a_kill_around_the_last_rename_loses_nothing(
+    tmp_path: Path, translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = task(tmp_path, KNOWN)
+    for name in ("replace", "rmtree"):  # before the rename, and between it and the removal of the folder
+        with monkeypatch.context() as patch:
+            owner = journals.os if name == "replace" else journals.shutil
+            patch.setattr(owner, name, lambda *paths: (_ for _ in ()).throw(Stopped))
+            with pytest.raises(Stopped):
+                backtranslate(done, translator)
+    assert done.output.exists()
+    assert backtranslate(done, translator)["kept"] == len(KNOWN)
+    assert len(done.output.read_text().splitlines()) == len(KNOWN)
+    assert not work_folder(done.output).exists()
+
+
+def test_an_output_made_meanwhile_is_not_overwritten(tmp_path: Path, translator: Translator) -> None:
+    lines = [f"{line} {number}" for number in range(9) for line in KNOWN]
+    done = task(tmp_path, lines)
+    with pytest.raises(Stopped):
+        backtranslate(done, translator, stop_after(1))
+    (tmp_path / "pairs.tsv").write_text("mine")
+    with pytest.raises(ConfigError, match="exists already"):
+        backtranslate(done, translator)
+    assert (tmp_path / "pairs.tsv").read_text() == "mine"
+
+
+@pytest.fixture
+def mono(tmp_path: Path) -> Path:
+    (tmp_path / "mono.en").write_text("".join(f"{line}\n" for line in KNOWN))
+    return tmp_path
+
+
+def test_the_verb_writes_pairs_and_yaml(mono: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    command = ["backtranslate", str(MODEL), "--input", str(mono / "mono.en"), "--out", str(mono / "bt.tsv")]
+    assert main([*command, "--language", "en"]) == 0
+    said = capfd.readouterr()
+    assert f"{len(KNOWN)} of {len(KNOWN)} lines kept (100.0%)" in said.err
+    corpora = parse_yaml(said.out.replace("…", "x"), "output").content["data"]["train"]
+    assert corpora[1] == {"tsv": str(mono / "bt.tsv"), "tags": ["bt"]}
+    assert (mono / "bt.tsv").read_text().splitlines()[0] == f"{TRANSLATIONS[KNOWN[0]]}\t{KNOWN[0]}"
+    assert main(command) == 2
+    assert "exists already" in capfd.readouterr().err
+
+
+def test_dropped_lines_are_reported(mono: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with (mono / "mono.en").open("a") as file:
+        file.write(f"\n{KNOWN[0]}\n")
+    command = [
+        "backtranslate",
+        str(MODEL),
+        "-i",
+        str(mono / "mono.en"),
+        "-o",
+        str(mono / "bt.tsv"),
+        "--min-score",
+        "-0.000001",
+    ]
+    assert main(command) == 0
+    said = capfd.readouterr().err.splitlines()
+    found = {line.split()[0]: int(line.split()[1]) for line in said if line.startswith("  ")}
+    assert found == {"empty": 1, "duplicates": 1, "min_score": len(KNOWN)}
+    assert any("no pair was kept" in line for line in said)
+    assert (mono / "bt.tsv").read_bytes() == b""
+
+
+def test_sampling_is_seeded(mono: Path) -> None:
+    outputs = []
+    for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
+        command = ["backtranslate", str(MODEL), "-i", str(mono / "mono.en"), "-o", str(mono / name), "--seed", seed]
+        off = ["--no-unfinished", "--max-ratio", "0", "--copied", "0", "--repeats", "0"]
+        assert main([*command, "--method", "sample", "--temperature", "2", *off]) == 0
+        outputs.append((mono / name).read_bytes())
+    assert outputs[0] == outputs[1] != outputs[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["--language", "de"],
+            "text is in 'de', but the model reads 'en': back-translation needs a model of the other",
+        ),
+        (["--seed", "3"], "--seed goes with --method sample only"),
+        (["--method", "sample", "--beam", "3"], "--beam goes with --method beam only"),
+        (["--max-ratio", "0.5"], "max_ratio"),
+        (["--min-score", "1"], "min_score"),
+        (["--tags", "law"], "no tag 'law'"),
+        (["--to", "fr"], "writes one language, de: leave out --to fr"),
+        (["--input", "nowhere"], "There is no file nowhere"),
+        (["--input", "empty"], "empty is empty"),
+        (["--out", "nowhere/bt.tsv"], "there is no folder nowhere"),
+    ],
+)
+def test_wrong_use_is_told(
+    mono: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], options: list[str], message: str
+) -> None:
+    monkeypatch.chdir(mono)
+    (mono / "empty").touch()
+    given = dict(zip(options[::2], options[1::2], strict=True))
+    files = {"--input": "mono.en", "--out": "bt.tsv"}
+    rest = [part for pair in {**files, **given}.items() for part in pair]
+    assert main(["backtranslate", str(MODEL), *rest]) in (1, 2)
+    assert message in " ".join(capfd.readouterr().err.split())
+    assert not (mono / "bt.tsv").exists()
+
+
+def test_many_copies_make_the_direction_suspect(mono: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from dragoman.cli import backtranslate as verb
+
+    verb._tell(Counter(lines=10, copied=3, kept=7), mono / "bt.tsv", None)
+    assert "is this a model of the reverse direction" in capfd.readouterr().err
+    verb._tell(Counter(lines=10, copied=2, kept=8), mono / "bt.tsv", None)
+    assert "reverse direction" not in capfd.readouterr().err
+
+
+def test_the_model_and_the_method_are_part_of_what_is_gone_on_with(tmp_path: Path) -> None:
+    copied = tmp_path / "model"
+    shutil.copytree(MODEL, copied)
+    first = task(tmp_path, KNOWN)
+    other = Task(copied, first.text, first.output, first.method, first.filters, 1)
+    assert first.settings() == other.settings()
+    with (copied / "model.safetensors").open("r+b") as file:
+        file.seek(-1, 2)
+        file.write(b"\x01")
+    assert first.settings() != other.settings()
+    drawn = Task(MODEL, first.text, first.output, Drawing(), first.filters, 1)
+    assert json.dumps(drawn.settings()) != json.dumps(first.settings())
