@@ -20,11 +20,14 @@ SOURCES = ["A dog runs .", "", "Two men sleep over the grass .", "  ", "A child"
 FROZEN = {
     "train": "recipe --source --target --tsv --valid-source --valid-target --valid-tsv --out --resume",
     "translate": "model --input -i --output -o --beam --nbest --length-penalty --coverage-penalty --unknown --prefix "
-    "--scores --batch-size --device --threads",
-    "score": "model --source --target --batch-size --device --threads",
-    "evaluate": "model --reference --hypothesis --source --metric --tokenized --json --beam --length-penalty --unknown "
-    "--batch-size --device --threads",
+    "--scores --to --tags --sample --temperature --top-k --top-p --seed --batch-size --device --threads",
+    "score": "model --source --target --to --tags --batch-size --device --threads",
+    "evaluate": "model --reference --hypothesis --source --metric --tokenized --json --to --tags --beam "
+    "--length-penalty --unknown --batch-size --device --threads",
     "average": "checkpoints --out -o",
+    "backtranslate": "model --input -i --output -o --out --language --to --tags --method --beam --length-penalty "
+    "--temperature --top-k --top-p --seed --empty --no-empty --duplicates --no-duplicates --unfinished --no-unfinished "
+    "--max-tokens --copied --max-ratio --repeats --min-score --batch-size --device --threads",
     "demo": "settings --out --languages",
     "describe": "model --vocabulary --pairs --length --depth --json",
     "positions": "overrides --out -o --width --heads --length --layers --threads",
