@@ -15,7 +15,7 @@ from dragoman.data.prepare import Prepared, prepare
 from dragoman.data.sentences import Sentences
 from dragoman.data.shards import DatasetWriter, PairDataset, id_types
 from dragoman.text.bpe import BPEConfig
-from dragoman.text.tokenizers import TextConfig
+from dragoman.text.tokenizers import TextConfig, train_tokenizers
 
 TEXT = TextConfig(subword=BPEConfig(size=300, min_frequency=1))
 SOURCES = ["A dog runs.", "", "Two dogs sleep.", "A dog runs.", "word " * 30]
@@ -57,6 +57,14 @@ def test_the_shards_hold_the_clean_pairs(corpus: CorpusConfig) -> None:
     lengths = [[len(side) for side in prepared.dataset[row]] for row in range(2)]
     assert prepared.dataset.lengths.tolist() == lengths
     assert prepared.dataset.lengths.dtype == np.int32
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_vocabulary_is_learned_from_the_kept_pairs(corpus: CorpusConfig, shared: bool) -> None:
+    text = TextConfig(subword=TEXT.subword, shared=shared)
+    expected = train_tokenizers(text, [SOURCES[0], SOURCES[2]], [TARGETS[0], TARGETS[2]])
+    found = run(corpus, text, max_characters=100).tokenizers
+    assert (found.fingerprint, found.source.size) == (expected.fingerprint, expected.source.size)
 
 
 def test_nothing_is_dropped_without_cleaning(corpus: CorpusConfig) -> None:

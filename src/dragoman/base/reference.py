@@ -3,12 +3,12 @@
 import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from dragoman.base.schema import is_group, kinds, union_members
+from dragoman.base.schema import is_group, item_type, kinds, union_members
 from dragoman.base.yaml import dump_yaml
 
 _WORDS = {"int": "whole number", "float": "number", "bool": "true or false", "str": "text", "Path": "path"}
@@ -110,6 +110,8 @@ def _group(field: FieldInfo, groups: Sequence[type[BaseModel]], value: Any) -> t
     """Type and default of a setting that is a group."""
     tags = [tag for member in groups for tag in kinds(member)] if len(groups) > 1 else []
     words = "group" + (f" of kind {_either(tags)}" if tags else "")
+    if any(item_type(member) in groups for member in union_members(field.annotation)):
+        words += ", or a list of such groups"
     if value is _MISSING:
         return words, None
     if value is None:
@@ -130,6 +132,8 @@ def _type(field: FieldInfo) -> str:
 
 
 def _word(annotation: Any) -> str:
+    if get_origin(annotation) is Annotated:
+        return _word(get_args(annotation)[0])
     if get_origin(annotation) is Literal:
         return _either([_scalar(value) for value in get_args(annotation)])
     if get_origin(annotation) in (list, tuple, set, frozenset):

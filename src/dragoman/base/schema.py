@@ -10,6 +10,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 Key = tuple[str | int, ...]
+LIST = "list"
+"""What tells a list from a single group in the errors of a setting that may be either: no part of the key."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,9 @@ def locate(config: Any, location: Key) -> Place:
             candidates = tagged
             continue
         containers = [candidate for candidate in candidates if item_type(candidate) is not None]
+        if part == LIST and groups and containers:
+            candidates = containers
+            continue
         if groups:
             siblings = tuple(dict.fromkeys(name for group in groups for name in group.model_fields))
             fields = [group.model_fields[str(part)] for group in groups if part in group.model_fields]

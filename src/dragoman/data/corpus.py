@@ -1,11 +1,15 @@
 """`CorpusConfig`: where the sentence pairs of a corpus lie, and what it counts for beside others."""
 
 from pathlib import Path
+from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from annotated_types import Len
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from dragoman.base.config import Config
-from dragoman.text.tags import Tag, check_tag, in_order, language_tag
+from dragoman.base.schema import LIST
+from dragoman.text.tags import Tag as TagName
+from dragoman.text.tags import check_tag, in_order, language_tag
 
 FORMS = ("tsv", "jsonl", "tmx")
 """Forms of a corpus that is one file."""
@@ -40,7 +44,7 @@ class CorpusConfig(Config):
         le=10_000,
         description="How many times an epoch reads it: 2 is twice, 0.5 a different half each epoch in turn.",
     )
-    tags: tuple[Tag, ...] = Field(
+    tags: tuple[TagName, ...] = Field(
         default=(), description="Words such as bt or domain-law that stand before its sources as vocabulary entries."
     )
     target_language: str | None = Field(
@@ -87,3 +91,14 @@ class CorpusConfig(Config):
 
     def __str__(self) -> str:
         return self.name or " + ".join(map(str, self.files))
+
+
+def _form(value: Any) -> str:
+    return LIST if isinstance(value, list | tuple) else CorpusConfig.__name__
+
+
+Corpora = Annotated[
+    Annotated[CorpusConfig, Tag(CorpusConfig.__name__)] | Annotated[tuple[CorpusConfig, ...], Len(1), Tag(LIST)],
+    Discriminator(_form),
+]
+"""One corpus or several in settings. Told apart by their form, so that an error speaks of the form that was meant."""

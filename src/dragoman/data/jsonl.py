@@ -28,7 +28,7 @@ def read_jsonl(path: Path, source_field: str, target_field: str) -> Iterator[Pai
             raise DataError(f"{path}, line {number}: no JSON ({error}). Mend the line or take it out.") from None
         if not isinstance(entry, dict):
             raise DataError(f"{path}, line {number}: not a JSON object ({{…}}), but {type(entry).__name__}.")
-        yield Pair(number, *(_text(entry, field, path, number) for field in (source_field, target_field)))
+        yield Pair(number, _text(entry, source_field, path, number), _text(entry, target_field, path, number))
 
 
 def _text(entry: dict[str, Any], field: str, path: Path, line: int) -> str:

@@ -15,6 +15,7 @@ from dragoman.base.log import info, warn
 from dragoman.data.cleaned import Cleaned, clean
 from dragoman.data.cleaning import CleaningConfig
 from dragoman.data.corpus import CorpusConfig
+from dragoman.data.epoch import Part
 from dragoman.data.fingerprint import Contents
 from dragoman.data.readers import read_pairs
 from dragoman.data.report import LENGTH_LIMITS, CleaningReport
@@ -35,13 +36,18 @@ SUSPICIOUS_SHARE = 0.2
 class Prepared:
     """dataset: the token ids of all corpora; tokenizers: what made them; reports: what cleaning dropped of each.
 
-    weights: how often an epoch reads each corpus.
+    parts: the rows of each corpus, one after another in the dataset, and how often an epoch reads it.
     """
 
     dataset: PairDataset | PairUnion
     tokenizers: Tokenizers
     reports: tuple[CleaningReport, ...]
-    weights: tuple[float, ...]
+    parts: tuple[Part, ...]
+
+    @property
+    def fingerprints(self) -> tuple[str, ...]:
+        """Of each corpus."""
+        return tuple(part.fingerprint for part in self.dataset.parts)
 
 
 def prepare(
@@ -105,28 +111,26 @@ class _Preparation:
                     raise
                 self._remove_unfinished()
         assert prepared is not None
-        parts, tokenizers, reports = prepared
-        weights = tuple(epoch_weights(self.corpora, [len(part) for part in parts], temperature))
-        dataset = parts[0] if len(parts) == 1 else PairUnion(parts, weights, self.folder)
-        return Prepared(dataset, tokenizers, tuple(reports), weights)
+        datasets, tokenizers, reports = prepared
+        sizes = [len(dataset) for dataset in datasets]
+        weights = epoch_weights(self.corpora, sizes, temperature)
+        dataset = datasets[0] if len(datasets) == 1 else PairUnion(datasets, weights, self.folder)
+        return Prepared(dataset, tokenizers, tuple(reports), tuple(map(Part, sizes, weights)))
 
     def _made(self, make: bool) -> tuple[list[PairDataset], Tokenizers, list[CleaningReport]] | None:
         """All parts, opened, or made where they are missing and that is allowed."""
-        text = self.text
+        text: TextConfig | Tokenizers | None = self.text
         if isinstance(text, TextConfig) and len(self.corpora) > 1:
-            tokenizers = self._vocabulary(text, make)
-            if tokenizers is None:
-                return None
-            text = tokenizers
-        parts, reports = [], []
+            text = self._vocabulary(text, make)
+        if text is None:
+            return None
+        found = []
         for index in range(len(self.corpora)):
-            found = self._part(index, text, make)
-            if found is None:
+            part = self._part(index, text, make)
+            if part is None:
                 return None
-            dataset, tokenizers, report = found
-            parts.append(dataset)
-            reports.append(report)
-        return parts, tokenizers, reports
+            found.append(part)
+        return [part[0] for part in found], found[0][1], [part[2] for part in found]
 
     def _vocabulary(self, text: TextConfig, make: bool) -> Tokenizers | None:
         """What all corpora together give, in a folder of its own."""

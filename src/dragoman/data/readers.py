@@ -51,8 +51,13 @@ def read_sides(corpus: CorpusConfig) -> tuple[list[str], list[str]]:
     return sources, targets
 
 
-def check_readable(corpus: CorpusConfig) -> None:
+def check_readable(*corpora: CorpusConfig) -> None:
     """Look at the beginning of each file. Raises DataError for one that is missing, empty or unreadable."""
+    for corpus in corpora:
+        _check_readable(corpus)
+
+
+def _check_readable(corpus: CorpusConfig) -> None:
     for path in corpus.files:
         check_regular(path)
         if next(open_lines(path), None) is None:

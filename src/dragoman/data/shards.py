@@ -48,6 +48,11 @@ class PairDataset:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(f"The tokenised corpus in {folder} is damaged ({error}); delete that folder.") from error
 
+    @property
+    def parts(self) -> tuple["PairDataset", ...]:
+        """The corpora of a dataset: of this one, itself."""
+        return (self,)
+
     def __len__(self) -> int:
         return len(self.lengths)
 

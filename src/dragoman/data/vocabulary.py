@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +34,7 @@ class Sample:
     def _chosen(self, number: int, verdicts: NDArray[np.uint8]) -> NDArray[np.bool_]:
         """Of the stored texts of a block, which are read."""
         places = np.flatnonzero(verdicts == 0)
-        chosen = self.cleaned.verdicts(number)[places] == 0
+        chosen: NDArray[np.bool_] = self.cleaned.verdicts(number)[places] == 0
         if self.rate < 1:
             drawn = mixed((places + self.cleaned.starts[number]).astype(np.uint64), 0)
             chosen &= drawn < np.uint64(self.rate * 2**64)
@@ -58,7 +59,9 @@ def learn_vocabulary(
         info(f"Data: subwords are learned from {share:.1%} of the text (data.vocabulary_sample={most})")
     pairs = sum(cleaned.report.kept for cleaned in corpora)
     sized = text.model_copy(update={"subword": text.subword.sized(pairs)})
-    sources, targets = ((each for sample in samples for each in sample.texts(side)) for side in ("source", "target"))
+    sources, targets = (
+        chain.from_iterable([sample.texts(side) for sample in samples]) for side in ("source", "target")
+    )
     return train_tokenizers(sized, sources, targets)
 
 

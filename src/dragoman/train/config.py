@@ -1,5 +1,6 @@
 """`RunConfig`: everything that a training run is made of; the composition of the parts' own configs."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -7,8 +8,9 @@ from pydantic import Field, model_validator
 
 from dragoman.base.config import Config
 from dragoman.data.cleaning import CleaningConfig
+from dragoman.data.corpus import Corpora, CorpusConfig
 from dragoman.data.plan import BatchConfig
-from dragoman.data.corpus import CorpusConfig
+from dragoman.data.vocabulary import SAMPLE
 from dragoman.decode.search import SearchConfig
 from dragoman.models.build import ModelConfig
 from dragoman.text.tokenizers import TextConfig
@@ -23,13 +25,49 @@ Metric = Literal["bleu", "loss"]
 class DataConfig(Config):
     """The corpora and how they become batches."""
 
-    train: CorpusConfig = Field(description="the sentence pairs to learn from")
+    train: Corpora = Field(description="the sentence pairs to learn from: one corpus, or a list of them")
     valid: CorpusConfig = Field(description="held-out pairs: every choice of the run is made on them")
     cleaning: CleaningConfig = Field(CleaningConfig(), description="which training pairs are dropped")
     batch: BatchConfig = Field(BatchConfig(), description="how training pairs are grouped")
+    temperature: float | None = Field(
+        None,
+        gt=0,
+        description="instead of weights: corpora of n pairs share an epoch as long as all of them in proportion to "
+        "n^(1/temperature); 1 leaves them as they are, a higher one reads small corpora more often. Paper: 5",
+    )
+    vocabulary_sample: int = Field(
+        SAMPLE,
+        ge=1,
+        description="most bytes of training text that subwords are learned from; of more text, a fixed random part",
+    )
     source_language: str | None = Field(None, description="code of the source language, for the model card")
     target_language: str | None = Field(None, description="code of the target language, for the model card")
     licence: str | None = Field(None, description="terms of the corpus, for the model card")
+
+    @property
+    def corpora(self) -> tuple[CorpusConfig, ...]:
+        """The corpora of `train`."""
+        return (self.train,) if isinstance(self.train, CorpusConfig) else self.train
+
+    @property
+    def training(self) -> str:
+        """What messages call `train`."""
+        return ", ".join(map(str, self.corpora))
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> "DataConfig":
+        names = Counter(map(str, self.corpora))
+        twice = [name for name, count in names.items() if count > 1]
+        if twice:
+            raise ValueError(
+                f"two corpora of data.train are {twice[0]}: read it once, with a weight, or set their name"
+            )
+        if self.valid.weight != 1:
+            raise ValueError("data.valid is read as a whole: leave out its weight")
+        weighted = [str(corpus) for corpus in self.corpora if corpus.weight != 1]
+        if self.temperature is not None and weighted:
+            raise ValueError(f"data.temperature stands instead of weights; leave out the weight of {weighted[0]}")
+        return self
 
 
 class AverageConfig(Config):

@@ -10,6 +10,9 @@ from dragoman.data.prepare import Prepared
 from dragoman.models.limits import LengthLimit, first_exceeded
 from dragoman.train.config import DataConfig
 
+_AT_ONCE = 1 << 20
+"""Pairs."""
+
 
 def check_lengths(
     limits: Sequence[LengthLimit], data: DataConfig, prepared: Prepared, sources: list[str], targets: list[str]
@@ -20,8 +23,9 @@ def check_lengths(
     """
     if all(limit.positions is None for limit in limits):
         return
-    dataset, tokenizers = prepared.dataset, prepared.tokenizers
-    _check(limits, dataset.lengths, dataset.lines, str(data.train), data.cleaning.enabled)
+    tokenizers = prepared.tokenizers
+    for corpus, part in zip(data.corpora, prepared.dataset.parts, strict=True):
+        _check(limits, part.lengths, part.lines, str(corpus), data.cleaning.enabled)
     ids = zip(tokenizers.source.encode_batch(sources), tokenizers.target.encode_batch(targets), strict=True)
     lengths = np.array([[len(source), len(target)] for source, target in ids], np.int32)
     _check(limits, lengths, np.arange(1, len(lengths) + 1), str(data.valid), False)
@@ -32,15 +36,21 @@ def _check(
 ) -> None:
     """lengths: (N, 2) tokens; lines: (N,); cleaned: whether cleaning could drop such pairs."""
     most = np.array([np.inf if limit.tokens is None else limit.tokens for limit in limits])
-    rows = np.flatnonzero((lengths > most).any(1))
-    if not len(rows):
+    first, count, longest = None, 0, np.zeros(2, dtype=np.int64)
+    for start in range(0, len(lengths), _AT_ONCE):  # they are on disk, and may be more than the memory holds
+        block = lengths[start : start + _AT_ONCE]
+        rows = np.flatnonzero((block > most).any(1))
+        count += len(rows)
+        first = start + int(rows[0]) if first is None and len(rows) else first
+        longest = np.maximum(longest, block.max(0))
+    if first is None:
         return
-    found = first_exceeded(limits, *map(int, lengths[rows[0]]))
+    found = first_exceeded(limits, *map(int, lengths[first]))
     assert found is not None
     limit, length = found
     drop = f"set data.cleaning.max_tokens={int(most.min())}, which drops them" if cleaned else "shorten those lines"
-    longest = 1 + max(int(lengths[:, place].max()) for place, each in enumerate(limits) if each.positions is not None)
+    enough = 1 + max(int(longest[place]) for place, each in enumerate(limits) if each.positions is not None)
     raise ConfigError(
-        f"{corpus}, line {lines[rows[0]]}: {limit.describe(length)}; {len(rows):,} of {len(lengths):,} pairs are too "
-        f"long. Set {limit.setting}={longest} or more, or {drop}"
+        f"{corpus}, line {lines[first]}: {limit.describe(length)}; {count:,} of {len(lengths):,} pairs are too "
+        f"long. Set {limit.setting}={enough} or more, or {drop}"
     )

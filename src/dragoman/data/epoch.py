@@ -1,0 +1,76 @@
+"""`EpochRows`: which rows an epoch reads, in seeded random order and in blocks, without a list of all of them."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.data.permutation import Permutation
+
+BLOCK = 1 << 18
+"""Rows of a block, about: sorting them takes some 40 MB."""
+
+SMALL = 1 << 22
+CHUNK = 32
+"""Above SMALL rows, rows are drawn in chunks of so many neighbours: about a page of the disk, read as a whole."""
+
+
+class Part(NamedTuple):
+    """A corpus of so many rows, and how often an epoch reads it."""
+
+    rows: int
+    weight: float
+
+
+class EpochRows:
+    """The rows of an epoch, in blocks of about equal size.
+
+    A weight of 2 is every row twice. Of one that is no whole number, the epochs read on and on in an endless row of
+    seeded shuffles of the corpus, each epoch its share, so that all rows come equally often in the long run: at 0.5,
+    two epochs read each row once.
+
+    Each block is a sample without replacement of all of the epoch's rows (of chunks of neighbours in large corpora), so
+    that a corpus in which like stands beside like is mixed as well as if it were shuffled as a whole, but for
+    neighbours in a chunk, which are read in the same block. Memory is that of a block, whatever the corpora's size.
+    """
+
+    def __init__(self, parts: Sequence[Part], seed: int, epoch: int) -> None:
+        self._parts, self._seed = parts, seed
+        self._chunk = 1 if sum(part.rows for part in parts) <= SMALL else CHUNK
+        self._chunks = [-(-part.rows // self._chunk) for part in parts]
+        taken = [max(1, round(part.weight * count)) for part, count in zip(parts, self._chunks, strict=True)]
+        self._ends = np.cumsum(taken)
+        self._firsts = [epoch * count for count in taken]
+        size = int(self._ends[-1])
+        blocks = -(-size * self._chunk // BLOCK)
+        self._bounds = [size * number // blocks for number in range(blocks + 1)]
+        self._order = Permutation(size, seed, epoch) if blocks > 1 else None
+
+    def __len__(self) -> int:
+        return len(self._bounds) - 1
+
+    def block(self, number: int) -> NDArray[np.int64]:
+        """The rows of a block, numbered over all parts; the order means nothing."""
+        places = np.arange(self._bounds[number], self._bounds[number + 1])
+        if self._order is not None:
+            places = self._order.at(places)
+        owners = np.searchsorted(self._ends, places, side="right")
+        rows = []
+        first = start = 0
+        for index, part in enumerate(self._parts):
+            chunks = self._of_part(index, places[owners == index] - start)
+            own = (chunks[:, None] * self._chunk + np.arange(self._chunk)).ravel()
+            rows.append(first + own[own < part.rows])
+            first, start = first + part.rows, int(self._ends[index])
+        return np.concatenate(rows)
+
+    def _of_part(self, index: int, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The chunks of a part at some places of its share of the epoch."""
+        count = self._chunks[index]
+        if float(self._parts[index].weight).is_integer():
+            return places % count
+        rounds, places = np.divmod(places + self._firsts[index], count)
+        for number in np.unique(rounds).tolist():
+            places[rounds == number] = Permutation(count, self._seed, index, number).at(places[rounds == number])
+        return places

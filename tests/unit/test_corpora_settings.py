@@ -1,0 +1,67 @@
+"""Settings of one corpus or several: forms, overrides, errors that name the key, and what contradicts."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.base.errors import ConfigError
+from dragoman.base.settings import dump_settings, load_settings
+from dragoman.data.corpus import CorpusConfig
+from dragoman.train.config import RunConfig
+
+LIST = """
+data:
+  train:
+  - {source: a.en, target: a.de, name: clean}
+  - {tsv: b.tsv, weight: 0.5, tags: [bt], target_language: de}
+  - {jsonl: c.jsonl.zst, source_field: translation.en, target_field: translation.de}
+  - {tmx: d.tmx, source_code: en, target_code: de}
+  valid: {source: v.en, target: v.de}
+out: run
+"""
+ONE = "data: {train: {source: a.en, target: a.de}, valid: {source: v.en, target: v.de}}\nout: run\n"
+
+
+def load(folder: Path, text: str, *overrides: str) -> RunConfig:
+    path = folder / "recipe.yaml"
+    path.write_text(text)
+    return load_settings(path, list(overrides), RunConfig)
+
+
+def test_one_corpus_stays_one_and_a_list_a_list(tmp_path: Path) -> None:
+    one = load(tmp_path, ONE)
+    assert isinstance(one.data.train, CorpusConfig)
+    assert one.data.corpora == (one.data.train,)
+    several = load(tmp_path, LIST, "data.train.1.weight=2")
+    assert isinstance(several.data.train, tuple)
+    assert [str(corpus) for corpus in several.data.corpora] == ["clean", "b.tsv", "c.jsonl.zst", "d.tmx"]
+    assert several.data.corpora[1].weight == 2
+    assert several.data.corpora[1].all_tags == ("to:de", "bt")
+    for config in (one, several):
+        assert load(tmp_path, dump_settings(config)) == config
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("data.train.0.sorce=x", r"unknown setting data\.train\.0\.sorce .*; did you mean data\.train\.0\.source\?"),
+        ("data.train.1.weight=0", r"data\.train\.1\.weight: should be greater than 0"),
+        ("data.train.1.tags=[two words]", "cannot be a tag"),
+        ("data.train.3.target_code=null", "`tmx` needs `source_code` and `target_code`"),
+        ("data.train.2.tsv=x", "give either both `source` and `target`, or one of"),
+        ("data.train.1.name=clean", "two corpora of data.train are clean"),
+        ("data.train.4.tsv=x", "is a list of 4"),
+        ("data.train=[]", r"data\.train.*at least 1 item"),
+        ("data.valid.weight=2", "leave out its weight"),
+        ("data.temperature=5", "leave out the weight of b.tsv"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_key(tmp_path: Path, override: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as error:
+        load(tmp_path, LIST, override)
+    assert "settings are wrong" not in str(error.value)
+
+
+def test_an_error_in_one_corpus_does_not_speak_of_lists(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^unknown setting data\.train\.tvs .*did you mean data\.train\.tsv"):
+        load(tmp_path, ONE, "data.train.tvs=x")
