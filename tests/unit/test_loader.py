@@ -1,17 +1,23 @@
 """The loader: order, start, resampling from (seed, epoch, row), failures, and no thread left behind."""
 
+import os
+import signal
 import threading
 import time
+from contextlib import closing
 from itertools import islice
+from pathlib import Path
 
 import pytest
 import torch
 
+from dragoman.base.errors import ResourceError
 from dragoman.data.cleaning import CleaningConfig
 from dragoman.data.corpus import CorpusConfig
 from dragoman.data.loader import Loader
 from dragoman.data.plan import BatchConfig, plan_epoch
 from dragoman.data.prepare import Prepared, prepare
+from dragoman.data.resampling import Resampler
 from dragoman.text.bpe import BPEConfig
 from dragoman.text.special import BOS, EOS
 from dragoman.text.tokenizers import TextConfig
@@ -28,7 +34,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
 
 def loader(prepared: Prepared, start: int = 0, tokens: int = 100, dropout: bool = False, epoch: int = 3) -> Loader:
     plan = plan_epoch(prepared.dataset.lengths, BatchConfig(tokens=tokens), 1, epoch)
-    return Loader(prepared.dataset, plan, start, prepared.tokenizers if dropout else None, 1, epoch)
+    return Loader(
+        prepared.dataset, plan, start, Resampler(prepared.tokenizers, 1, processes=0) if dropout else None, epoch
+    )
 
 
 def loader_threads() -> int:
@@ -98,3 +106,45 @@ def test_a_failure_in_the_thread_reaches_the_consumer_in_its_place(prepared: Pre
     assert [batch.rows for batch in islice(iterator, 3)] == [tuple(rows.tolist()) for rows in made.plan.batches[:3]]
     with pytest.raises(IndexError, match="row 1"):
         next(iterator)
+
+
+def worker_processes() -> list[int]:
+    """Children of this process that serve."""
+    children = (
+        (path, (path / "stat").read_text().rpartition(")")[2].split())
+        for path in Path("/proc").iterdir()
+        if path.name.isdigit() and (path / "stat").exists()
+    )
+    return [
+        int(path.name)
+        for path, (_, parent, *_) in children
+        if int(parent) == os.getpid() and b"workers" in (path / "cmdline").read_bytes()
+    ]
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc")
+def test_processes_split_as_one_does_and_none_is_left(prepared: Prepared) -> None:
+    expected = sentences(loader(prepared, dropout=True))
+    with closing(Resampler(prepared.tokenizers, 1, processes=2)) as resampler:
+        plan = loader(prepared).plan
+        assert sentences(Loader(prepared.dataset, plan, 0, resampler, 3)) == expected
+        first = worker_processes()
+        assert len(first) == 2
+        iterator = iter(Loader(prepared.dataset, plan, 0, resampler, 3))
+        next(iterator)
+        del iterator  # a reader that has had enough leaves nothing behind for the next
+        assert sentences(Loader(prepared.dataset, plan, 0, resampler, 3)) == expected
+        assert sorted(worker_processes()) == sorted(first)
+    assert worker_processes() == []
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc")
+def test_a_process_that_dies_is_an_error_and_the_next_epoch_has_a_new_one(prepared: Prepared) -> None:
+    with closing(Resampler(prepared.tokenizers, 1, processes=1)) as resampler:
+        made = Loader(prepared.dataset, loader(prepared).plan, 0, resampler, 3)
+        iterator = iter(made)
+        next(iterator)
+        os.kill(worker_processes()[0], signal.SIGKILL)
+        with pytest.raises(ResourceError, match="signal 9"):
+            list(iterator)
+        assert len(list(made)) == len(made)

@@ -14,10 +14,11 @@ from dragoman.base.settings import load_settings
 from dragoman.base.yaml import dump_yaml
 from dragoman.cli.main import main
 from dragoman.data.cleaning import CleaningConfig
+from dragoman.data.corpus import CorpusConfig
 from dragoman.data.loader import Loader
 from dragoman.data.plan import BatchConfig, plan_epoch
 from dragoman.data.prepare import prepare
-from dragoman.data.corpus import CorpusConfig
+from dragoman.data.resampling import Resampler
 from dragoman.decode.search import SearchConfig, search
 from dragoman.models.limits import LengthLimit, first_exceeded
 from dragoman.nn.positions.absolute import AbsoluteScheme
@@ -246,7 +247,7 @@ def test_dropout_never_splits_a_text_past_the_limit(tmp_path: Path) -> None:
     plan = plan_epoch(lengths, BatchConfig(tokens=100), seed=0, epoch=0)
 
     def longest(most: tuple[int | None, ...]) -> np.ndarray:
-        loader = Loader(prepared.dataset, plan, 0, prepared.tokenizers, 1, 0, most)
+        loader = Loader(prepared.dataset, plan, 0, Resampler(prepared.tokenizers, 1, most, processes=0))
         sides = [(batch.source_keep.sum(1), batch.target_keep.sum(1)) for batch in loader]
         return np.array([max(int(side.max()) for side in each) - 1 for each in zip(*sides, strict=True)])
 

@@ -26,9 +26,3 @@ class Sentences:
         kind = np.int64 if len(shape) == 1 else np.float32
         filled = [np.asarray(sentence, dtype=kind) for sentence in sentences if len(sentence)]
         return cls(np.concatenate([np.zeros((0, *shape[1:]), kind), *filled]), lengths)
-
-    def chosen(self, other: "Sentences", take: NDArray[np.bool_]) -> "Sentences":
-        """The sentences of `other` where `take`, (B,) bool, is True, and of this where it is not."""
-        lengths = np.where(take, other.lengths, self.lengths)
-        sides = [np.split(each.ids, np.cumsum(each.lengths)[:-1]) for each in (self, other)]
-        return Sentences(np.concatenate([sides[place][row] for row, place in enumerate(take.astype(int))]), lengths)

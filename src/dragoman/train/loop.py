@@ -14,6 +14,7 @@ from dragoman.checkpoint.folder import model_parameters
 from dragoman.data.batch import Batch
 from dragoman.data.loader import Loader
 from dragoman.data.plan import BatchPlan, plan_epoch
+from dragoman.data.resampling import Resampler
 from dragoman.train.average import load
 from dragoman.train.config import RunConfig
 from dragoman.train.finish import choose_final
@@ -60,7 +61,8 @@ class _Loop:
         self.utilisation = parts.utilisation()
         self.schedule = self.config.schedule or default_schedule(parts.config.model.width)
         self.dataset = parts.prepared.dataset
-        self.tokenizers = parts.prepared.tokenizers
+        longest = tuple(limit.tokens for limit in parts.model.limits)
+        self.resampler = Resampler(parts.prepared.tokenizers, self.config.seed, longest)
         self._planned: tuple[int, BatchPlan] | None = None
         first = self._plan(0)
         self.steps_per_epoch = -(-len(first) // self.config.accumulate)
@@ -81,6 +83,7 @@ class _Loop:
         with (
             interruption() as request,
             closing(self.profile),
+            closing(self.resampler),
             Report(folder, every, progress.step, progress.unlogged, self.utilisation) as report,
         ):
             if progress.step == 0 or self.parts.limits_changed:
@@ -101,9 +104,8 @@ class _Loop:
     def _epoch(self, request: Interruption, report: Report) -> None:
         progress, config = self.progress, self.config
         plan = self._plan(progress.epoch)
-        resampled = self.tokenizers if self.parts.config.text.subword.resampling else None
-        longest = tuple(limit.tokens for limit in self.parts.model.limits)
-        loader = Loader(self.dataset, plan, progress.batch, resampled, config.seed, progress.epoch, longest)
+        resampler = self.resampler if self.parts.config.text.subword.resampling else None
+        loader = Loader(self.dataset, plan, progress.batch, resampler, progress.epoch)
         for batches in self.profile.batches(_grouped(iter(loader), config.accumulate)):
             step = progress.step + 1
             done = progress.horizon.progress_at(step)
@@ -241,8 +243,8 @@ class _Loop:
 
     def _plan(self, epoch: int) -> BatchPlan:
         if self._planned is None or self._planned[0] != epoch:
-            plan = plan_epoch(self.dataset.lengths, self.parts.config.data.batch, self.config.seed, epoch)
-            self._planned = epoch, plan
+            batch, prepared = self.parts.config.data.batch, self.parts.prepared
+            self._planned = epoch, plan_epoch(self.dataset.lengths, batch, self.config.seed, epoch, prepared.parts)
         return self._planned[1]
 
 
