@@ -5,8 +5,9 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,7 +17,7 @@ from torch import Tensor
 from dragoman.base.errors import ModelError, ResourceError
 from dragoman.base.files import atomic_folder, remove_folder, remove_stale_temporaries, unwritable
 from dragoman.base.log import warn
-from dragoman.checkpoint.tensors import load_tensors, save_tensors
+from dragoman.checkpoint.tensors import load_tensors, read_shapes, save_tensors
 
 KEPT_SNAPSHOTS = 2
 """Training snapshots that stay: the newest, and the one before in case that the newest is damaged on the disk."""
@@ -27,23 +28,32 @@ _STATE = "state.json"
 
 @dataclass(frozen=True)
 class TrainingSnapshot:
-    """All that resuming takes. tensors: file stem (`model`, `optimiser`, `average`) → tensors by name."""
+    """All that resuming takes. tensors: file stem (`model`, `optimiser`, `average`) → tensors by name.
+
+    shards: the same stems → folders for `checkpoint.shards`, where each rank wrote a share of the tensors.
+    """
 
     step: int
     tensors: dict[str, dict[str, Tensor]]
     state: dict[str, Any]
     folder: Path
+    shards: dict[str, Path] = field(default_factory=dict)
 
 
 class CheckpointStore:
     """Owns a run folder while it is open: `checkpoints/step-…` (model folders) and `training/step-…` (snapshots).
 
     Raises ResourceError when another process has the folder open or it cannot be written to. Close it, or use `with`.
+
+    owned: False for a process that only reads, beside the one that owns the folder.
     """
 
-    def __init__(self, run_folder: Path) -> None:
+    def __init__(self, run_folder: Path, owned: bool = True) -> None:
         self.run_folder = Path(run_folder)
         self._checkpoints, self._training = self.run_folder / "checkpoints", self.run_folder / "training"
+        self._lock = -1
+        if not owned:
+            return
         try:
             for folder in (self._checkpoints, self._training):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -95,12 +105,17 @@ class CheckpointStore:
         tensors: file stem → tensors by name; state: what JSON can hold. Raises ResourceError when the disk is full; the
         earlier snapshots are then intact.
         """
-        with atomic_folder(self._training / f"step-{step:08d}", replace=True) as folder:
-            sums = {}
+        with self.staged_training(step, state) as folder:
             for stem, named in tensors.items():
-                file = folder / f"{stem}.safetensors"
-                save_tensors(file, named, {"step": str(step)})
-                sums[file.name] = _checksum(file)
+                save_tensors(folder / f"{stem}.safetensors", named, {"step": str(step)})
+
+    @contextmanager
+    def staged_training(self, step: int, state: Mapping[str, Any]) -> Iterator[Path]:
+        """Gives a folder to fill with safetensors files, which is then stored as `commit_training` does."""
+        with atomic_folder(self._training / f"step-{step:08d}", replace=True) as folder:
+            yield folder
+            files = sorted(folder.rglob("*.safetensors"))
+            sums = {file.relative_to(folder).as_posix(): _checksum(file) for file in files}
             content = {"step": step, "checksums": sums, "state": dict(state)}
             (folder / _STATE).write_text(json.dumps(content, indent=1), encoding="utf-8")
         for _, old in _steps(self._training)[:-KEPT_SNAPSHOTS]:
@@ -141,13 +156,17 @@ def _load(step: int, folder: Path) -> TrainingSnapshot:
         raise ModelError(f"{folder / _STATE} is damaged or missing: {error!r}") from None
     if stored != step:
         raise ModelError(f"{folder / _STATE} is of step {stored}; the folder was renamed")
-    tensors = {}
+    tensors, shards = {}, {}
     for name, checksum in sums.items():
         file = folder / name
-        tensors[file.stem], _ = load_tensors(file)
+        if "/" in name:
+            read_shapes(file)  # says what is wrong with it
+            shards[file.parent.name] = file.parent
+        else:
+            tensors[file.stem], _ = load_tensors(file)
         if _checksum(file) != checksum:
             raise ModelError(f"{file} has changed since it was written: its checksum differs")
-    return TrainingSnapshot(step, tensors, state, folder)
+    return TrainingSnapshot(step, tensors, state, folder, shards)
 
 
 def _checksum(file: Path) -> int:

@@ -80,6 +80,8 @@ def train(
         raise ConfigError("there is no folder for the run: give --out FOLDER")
     config = load_settings(path, overrides, RunConfig)
     result = run(config, resume=resume, profile=profile)
+    if not result.first:
+        return
     print(f"{result.folder}: the model of step {result.step}; on the validation set")
     print(f"  {result.validation.bleu}")
     print(f"  perplexity = {result.validation.perplexity:.3f} a token")

@@ -101,7 +101,14 @@ class LoopConfig(Config):
     ema: float | None = Field(
         None, gt=0, lt=1, description="decay of a moving average of the parameters, validated and kept in their place"
     )
-    accumulate: int = Field(1, ge=1, description="batches whose gradients are added up for one update")
+    accumulate: int = Field(
+        1, ge=1, description="batches whose gradients are added up for one update, over all processes together"
+    )
+    parallel: Literal["ddp", "fsdp"] = Field(
+        "ddp",
+        description="how the processes that torchrun starts hold the model: ddp, each has all of it; fsdp, each has a "
+        "share of parameters, gradients and optimiser state. One process has it all",
+    )
     clip: float | None = Field(1.0, gt=0, description="largest norm of the gradient of the mean loss; null: any")
     objective: ObjectiveConfig = Field(ObjectiveConfig(), description="the loss")
     teacher_forcing: TeacherRatioConfig = Field(

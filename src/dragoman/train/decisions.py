@@ -14,10 +14,12 @@ class Decisions:
 
     A run that is killed and resumed from an earlier step meets its own decisions again and follows them, so it goes on
     as if it had never stopped. Values must survive JSON unchanged. Raises ModelError for a journal that was edited.
+
+    owned: False for other ranks than the first, which decide the same and write nothing.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, owned: bool = True) -> None:
+        self.path, self.owned = path, owned
         self._made: dict[tuple[str, int], Any] = {}
         if path.exists():
             intact = 0
@@ -35,7 +37,7 @@ class Decisions:
                             "Train anew in another --out"
                         ) from None
                     intact += len(line)
-            if intact < path.stat().st_size:
+            if owned and intact < path.stat().st_size:
                 os.truncate(path, intact)
 
     def make(self, name: str, step: int, decide: Callable[[], Any]) -> Any:
@@ -51,6 +53,8 @@ class Decisions:
     def record(self, name: str, step: int, value: Any) -> None:
         """Write down a decision, over an earlier one of the same name and step."""
         self._made[name, step] = value
+        if not self.owned:
+            return
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8") as journal:
             journal.write(json.dumps({"name": name, "step": step, "value": value}) + "\n")
@@ -60,7 +64,8 @@ class Decisions:
     def forget(self) -> None:
         """Drop everything: the settings that the decisions were made for have changed."""
         self._made.clear()
-        self.path.unlink(missing_ok=True)
+        if self.owned:
+            self.path.unlink(missing_ok=True)
 
     def made(self, name: str, step: int) -> Any:
         """What was decided for `name` at `step`, or None."""

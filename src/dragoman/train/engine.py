@@ -17,7 +17,11 @@ from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.auxiliary import Auxiliary
 from dragoman.train.decisions import Decisions
 from dragoman.train.objective import Objective
+from dragoman.train.parallel import Alone, full
+from dragoman.train.profile import NoProfile
 from dragoman.train.r_drop import RDrop
+from dragoman.train.ranks import Ranks
+from dragoman.train.shares import Part
 
 
 @dataclass(frozen=True)
@@ -38,9 +42,11 @@ class StepResult:
 class Engine:
     """Runs forward, backward and update.
 
-    The loss is the sum over all batches of a step divided by their target tokens, so that one big batch and its
-    parts give the same gradient. The random generators are seeded from (seed, step, part): a resumed run needs no
-    stored random state.
+    The loss is the sum over all batches of a step, of all ranks, divided by their target tokens, so that one big batch
+    and its parts give the same gradient. The random generators are seeded from (seed, step, part): a resumed run needs
+    no stored random state.
+
+    parallel: how several ranks hold the model; None for one.
     """
 
     def __init__(
@@ -53,9 +59,14 @@ class Engine:
         precision: torch.dtype,
         clip: float | None,
         seed: int,
+        ranks: Ranks | None = None,
+        parallel: Alone | None = None,
     ) -> None:
-        self.model, self.objective, self.optimiser, self.decisions = model, objective, optimiser, decisions
+        self.parallel = parallel or Alone(model, objective)
+        self.model, self.optimiser, self.decisions = self.parallel.model, optimiser, decisions
         self.device, self.precision, self.clip, self.seed = device, precision, clip, seed
+        self.ranks = ranks or Ranks(str(device))
+        self.profile = NoProfile()
         stored = model.state_dict(keep_vars=True).values()
         self._statistics = [tensor for tensor in stored if not isinstance(tensor, nn.Parameter)]
 
@@ -63,23 +74,67 @@ class Engine:
         """The context in which the model runs at the engine's precision."""
         return torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32)
 
-    def step(self, step: int, batches: Sequence[Batch], learning_rate: float, teacher_ratio: float = 1.0) -> StepResult:
+    @property
+    def halvings(self) -> int:
+        """How often every batch is halved, by the estimate made before the run."""
+        return self.decisions.made("halvings of all", 0) or 0
+
+    def step(
+        self,
+        step: int,
+        batches: Sequence[Batch],
+        learning_rate: float,
+        teacher_ratio: float = 1.0,
+        parts: Sequence[Part] | None = None,
+        tokens: int | None = None,
+    ) -> StepResult:
         """One update from `batches`; see `Objective` for the ratio.
 
-        Raises ResourceError when even single pairs do not fit the memory.
+        parts, tokens: with several ranks, what each of this rank's batches is, and the target tokens of all ranks.
+        Raises ResourceError when even single pairs, or the optimiser's state, do not fit the memory; with several ranks
+        as soon as a batch does not, because the others have gone on.
         """
+        if parts is None:
+            result = self._halving(step, batches, teacher_ratio)
+        else:
+            try:
+                result = self._gradients(step, batches, teacher_ratio, parts, tokens)
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                raise ResourceError(
+                    f"not enough memory for a batch at step {step}, which one of several processes cannot cut by "
+                    "itself: lower data.batch.tokens, raise train.accumulate instead, and start anew"
+                ) from None
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate
+        try:
+            with self.profile.phase("optimiser"):
+                self.optimiser.step()
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            raise ResourceError(
+                f"not enough memory for the optimiser's state at step {step}: choose a smaller model.preset or "
+                "text.subword.size"
+            ) from None
+        self.optimiser.zero_grad(set_to_none=True)
+        return result
+
+    def _halving(self, step: int, batches: Sequence[Batch], teacher_ratio: float) -> StepResult:
+        """The gradients, from ever smaller parts until they fit the memory."""
         statistics = [tensor.clone() for tensor in self._statistics]
-        known = self.decisions.made("halvings", step) or self.decisions.made("halvings of all", 0) or 0
+        known = self.decisions.made("halvings", step) or self.halvings
         halvings = known
         while True:
-            parts = [part for batch in batches for part in _halved(batch, halvings)]
+            cut = [part for batch in batches for part in _halved(batch, halvings)]
             try:
-                result = self._gradients(step, parts, teacher_ratio)
+                result = self._gradients(step, cut, teacher_ratio)
                 break
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
-                if all(len(part.rows) == 1 for part in parts):
+                if all(len(part.rows) == 1 for part in cut):
                     raise ResourceError(
                         f"not enough memory for a single pair at step {step}: lower data.cleaning's length limits or "
                         "the model's size"
@@ -90,33 +145,57 @@ class Engine:
             warn(f"step {step} does not fit the memory; its batches are cut into {2**halvings} parts")
         if halvings != known:
             self.decisions.record("halvings", step, halvings)
-        for group in self.optimiser.param_groups:
-            group["lr"] = learning_rate
-        self.optimiser.step()
-        self.optimiser.zero_grad(set_to_none=True)
         return result
 
-    def _gradients(self, step: int, parts: Sequence[Batch], teacher_ratio: float) -> StepResult:
+    def _gradients(
+        self,
+        step: int,
+        batches: Sequence[Batch],
+        teacher_ratio: float,
+        parts: Sequence[Part] | None = None,
+        tokens: int | None = None,
+    ) -> StepResult:
         self.optimiser.zero_grad(set_to_none=True)
-        self.model.train()
-        tokens = sum(part.target_tokens for part in parts)
+        self.parallel.trained.train()
+        tokens = tokens or sum(batch.target_tokens for batch in batches)
         total = cross_entropy = 0.0
         means: dict[str, float] = {}
         counted = Auxiliary()
-        for index, part in enumerate(parts):
-            torch.manual_seed(_mix(self.seed, step, index))
-            with self.autocast():
-                loss = self.objective(self.model, part.to(self.device), teacher_ratio)
-            (loss.total / tokens).backward()  # type: ignore[no-untyped-call]
-            total += float(loss.total.detach())
-            cross_entropy += loss.cross_entropy
+        for index, batch in enumerate(batches):
+            key, counts = ((index,), True) if parts is None else (parts[index].key, parts[index].counts)
+            torch.manual_seed(_mix(self.seed, step, *key))
+            with self.profile.phase("transfer"):
+                batch = batch.to(self.device)
+            with self.parallel.part(last=index == len(batches) - 1):
+                with self.profile.phase("forward"), self.autocast():
+                    loss = self.parallel.loss(batch, teacher_ratio)
+                # torch's wrappers take the mean over ranks
+                scaled = loss.total / tokens if parts is None else loss.total * (counts * self.ranks.size / tokens)
+                with self.profile.phase("backward"):
+                    scaled.backward()  # type: ignore[no-untyped-call]
+            total += counts * float(loss.total.detach())
+            cross_entropy += counts * loss.cross_entropy
             for name, mean in loss.auxiliary.items():
-                means[name] = means.get(name, 0.0) + mean * part.target_tokens / tokens
-            for name, counts in loss.counts.items():
-                counted.count(name, counts)
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.clip or float("inf"))
+                means[name] = means.get(name, 0.0) + counts * mean * batch.target_tokens / tokens
+            for name, each in loss.counts.items():
+                counted.count(name, each * counts)
+        with self.profile.phase("clipping"):
+            norm = full(nn.utils.clip_grad_norm_(self.parallel.trained.parameters(), self.clip or float("inf")))
         sums = {name: counts.tolist() for name, counts in counted.counts.items()}
+        if parts is not None:
+            total, cross_entropy, means, sums = _summed(self.ranks, total, cross_entropy, means, sums)
         return StepResult(total / tokens, cross_entropy / tokens, float(norm), tokens, means, sums)
+
+
+def _summed(
+    ranks: Ranks, total: float, cross_entropy: float, means: dict[str, float], counts: dict[str, list[float]]
+) -> tuple[float, float, dict[str, float], dict[str, list[float]]]:
+    """All ranks' sums, in one message: the names and lengths are the same on each."""
+    flat = [total, cross_entropy, *means.values(), *(value for values in counts.values() for value in values)]
+    sums = iter(ranks.sum(flat))
+    total, cross_entropy = next(sums), next(sums)
+    means = {name: next(sums) for name in means}
+    return total, cross_entropy, means, {name: [next(sums) for _ in values] for name, values in counts.items()}
 
 
 def choose_precision(name: str, device: torch.device) -> torch.dtype:

@@ -11,6 +11,7 @@ from dragoman.models.build import Seq2Seq, count_parameters
 from dragoman.models.footprint import SHORT_TRIAL, Footprint, evaluate, measure, refined
 from dragoman.train.config import RunConfig
 from dragoman.train.decisions import Decisions
+from dragoman.train.ranks import Ranks
 
 _FLOAT = 4
 _ROWS_OF_LOGITS = 1024
@@ -20,15 +21,20 @@ _LONGER_BY_DROPOUT = 1.3
 
 
 def check_memory(
-    config: RunConfig, model: Seq2Seq, lengths: NDArray[np.int32], decisions: Decisions, device: torch.device
+    config: RunConfig, model: Seq2Seq, lengths: NDArray[np.int32], decisions: Decisions, ranks: Ranks
 ) -> None:
     """Compare an upper estimate with what is free (bytes); cut batches that would not fit, and remember the cut.
 
-    Raises ResourceError when the parameters and the optimiser alone do not fit.
+    Several ranks cut all alike. Raises ResourceError when the parameters and the optimiser alone do not fit.
     """
-    free = available_memory() if device.type == "cpu" else torch.cuda.mem_get_info(device)[0]
-    copies = 5 if config.train.ema is not None else 4  # parameters, gradients, two moments, their average
-    fixed = count_parameters(model) * _FLOAT * copies
+    ranks.wait()  # before one of them takes what another counts as free
+    on_cpu = ranks.device.type == "cpu"
+    free = available_memory() // ranks.local_size if on_cpu else torch.cuda.mem_get_info(ranks.device)[0]
+    ranks.wait()
+    copies = 5.0 if config.train.ema is not None else 4.0  # parameters, gradients, two moments, their average
+    if ranks.several and config.train.parallel == "fsdp":
+        copies = 2 + copies / ranks.size  # parameters and gradients are whole during a pass
+    fixed = int(count_parameters(model) * _FLOAT * copies)
     if fixed > free:
         raise ResourceError(
             f"the model needs about {fixed / 2**30:.1f} GiB for parameters, gradients and optimiser, but "
@@ -40,6 +46,8 @@ def check_memory(
         tokens = int(tokens * _LONGER_BY_DROPOUT)
     if config.train.objective.r_drop is not None:
         tokens *= 2  # both passes are made at once
+    if config.train.accumulate < ranks.size:  # batches are divided among ranks
+        tokens = max(-(-tokens * config.train.accumulate // ranks.size), longest)
     vocabulary = model.decoder.projection.weight.size(0)
     footprint = measure(model, min(longest, SHORT_TRIAL), training=True)
     footprint = refined(footprint, model, longest, training=True, free=free - fixed)
@@ -47,6 +55,7 @@ def check_memory(
     halvings = 0
     while fixed + need / 2**halvings > free and tokens / 2**halvings > longest:
         halvings += 1
+    halvings = ranks.most(halvings)
     if halvings:
         info(f"Batches are computed in {2**halvings} parts, because {free / 2**30:.1f} GiB are free.")
     decisions.make("halvings of all", 0, lambda: halvings)

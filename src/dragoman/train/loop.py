@@ -2,45 +2,50 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from torch import Tensor
 
-from dragoman.base.log import info
+from dragoman.base.log import info, warn
 from dragoman.checkpoint.folder import model_parameters
-from dragoman.data.batch import Batch
 from dragoman.data.loader import Loader
 from dragoman.data.plan import BatchPlan, plan_epoch
 from dragoman.data.resampling import Resampler
-from dragoman.train.average import load
 from dragoman.train.config import RunConfig
 from dragoman.train.finish import choose_final
 from dragoman.train.horizon import Horizon
 from dragoman.train.interruption import Interrupted, Interruption, interruption
-from dragoman.train.optimiser import optimiser_tensors, restore_optimiser
 from dragoman.train.profile import NoProfile, Profile
 from dragoman.train.progress import Progress
 from dragoman.train.report import Report
 from dragoman.train.schedule import default_schedule
 from dragoman.train.setup import Parts, assemble
+from dragoman.train.silence import Silence
+from dragoman.train.snapshot import restore_snapshot, save_snapshot
+from dragoman.train.updates import Updates
 from dragoman.train.validate import Validation
 
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """folder: the model folder; step: updates made; validation: of the parameters in it; reason: why the run ended."""
+    """folder: the model folder; step: updates made; validation: of the parameters in it; reason: why the run ended.
+
+    first: False in all but one of several processes.
+    """
 
     folder: Path
     step: int
     validation: Validation
     reason: str
+    first: bool = True
 
 
 def run(config: RunConfig, resume: bool = False, profile: bool = False) -> TrainingResult:
     """Train as `config` says. With `resume`, go on from the newest snapshot in `config.out`, if there is one.
+
+    Under torchrun this is one of several processes; one that torchrun has restarted resumes.
 
     profile: say where the time of the first updates goes, see `train.profile`.
 
@@ -52,7 +57,7 @@ def run(config: RunConfig, resume: bool = False, profile: bool = False) -> Train
 
 class _Loop:
     def __init__(self, parts: Parts, profile: bool) -> None:
-        self.parts = parts
+        self.parts, self.ranks = parts, parts.ranks
         self.config = parts.config.train
         self.profile = NoProfile()
         if profile:
@@ -74,17 +79,20 @@ class _Loop:
             Horizon.first(self.config, self.steps_per_epoch), limits=self.config.limits, data=self.dataset.fingerprint
         )
         self._restore()
+        self.progress.valid, self.progress.ranks = parts.valid, self.ranks.size
+        self.updates = Updates(
+            self.ranks, parts.parallel, self.dataset.lengths, self.config.accumulate, parts.engine.halvings
+        )
         self._started = time.monotonic() - self.progress.seconds
 
     def run(self) -> TrainingResult:
         """Train until something ends it, then choose the final parameters."""
         progress = self.progress
-        folder, every = self.parts.config.out, self.config.log_every
         with (
             interruption() as request,
             closing(self.profile),
             closing(self.resampler),
-            Report(folder, every, progress.step, progress.unlogged, self.utilisation) as report,
+            self._report() as report,
         ):
             if progress.step == 0 or self.parts.limits_changed:
                 self._save_training(report)
@@ -95,44 +103,56 @@ class _Loop:
                 self._checkpoint(report)
             self._save_training(report)
             self.parts.prune(progress)
-        if request.received is not None:
-            raise self._interrupted(request.received)
+        if (signal := self.updates.heard(request)) is not None:
+            raise self._interrupted(signal)
         info(f"Training ended after {progress.step} steps, {progress.seconds / 60:.1f} minutes: {progress.finished}.")
         validation = choose_final(self.parts, progress)
-        return TrainingResult(folder, progress.step, validation, progress.finished)
+        return TrainingResult(self.parts.config.out, progress.step, validation, progress.finished, self.ranks.first)
+
+    def _report(self) -> Report:
+        progress, every = self.progress, self.config.log_every
+        if not self.ranks.first:
+            return Silence(progress.unlogged)
+        folder, size = self.parts.config.out, self.ranks.size
+        return Report(folder, every, progress.step, progress.unlogged, self.utilisation, size)
 
     def _epoch(self, request: Interruption, report: Report) -> None:
         progress, config = self.progress, self.config
         plan = self._plan(progress.epoch)
         resampler = self.resampler if self.parts.config.text.subword.resampling else None
-        loader = Loader(self.dataset, plan, progress.batch, resampler, progress.epoch)
-        for batches in self.profile.batches(_grouped(iter(loader), config.accumulate)):
+
+        def load(plan: BatchPlan, start: int) -> Loader:
+            return Loader(self.dataset, plan, start, resampler, progress.epoch)
+
+        for update in self.profile.batches(self.updates.of(plan, progress.batch, load)):
+            agreed = self.updates.agree(update, self._clock, request)
             step = progress.step + 1
             done = progress.horizon.progress_at(step)
             rate = self.schedule.rate(step, done, self.parts.config.model.width)
-            result = self.parts.engine.step(step, batches, rate, config.teacher_forcing.ratio(step, done))
+            ratio = config.teacher_forcing.ratio(step, done)
+            result = self.parts.engine.step(step, update.batches, rate, ratio, update.parts, agreed.tokens)
             progress.watch.check(step, result)
             if self.parts.average is not None:
                 self.parts.average.update()
             epoch = progress.epoch + 1
             progress.step = step
-            progress.batch += len(batches)
+            progress.batch += update.count
             if progress.batch == len(plan):
                 progress.epoch, progress.batch = progress.epoch + 1, 0
             progress.target_tokens += result.target_tokens
-            self._tick()
+            self._tick(agreed.seconds)
             progress.horizon = progress.horizon.fitted(
                 config, self.steps_per_epoch, step, progress.seconds, self.parts.decisions
             )
             progress.finished = self._limit_reached()
             last = progress.finished is not None
             report.step(step, epoch, result, rate, progress.seconds, progress.target_tokens, progress.horizon, last)
-            self._after_step(request, report)
+            self._after_step(agreed.signal or (None if self.ranks.several else request.received), report)
             self.profile.stepped()
             if progress.finished is not None:
                 return
 
-    def _after_step(self, request: Interruption, report: Report) -> None:
+    def _after_step(self, signal: int | None, report: Report) -> None:
         progress, config = self.progress, self.config
         if progress.step % config.validate_every == 0 or progress.finished:
             with self.profile.beside("validation"):
@@ -141,9 +161,9 @@ class _Loop:
         if progress.step % config.checkpoint_every == 0 or progress.finished:
             with self.profile.beside("checkpoint"):
                 self._checkpoint(report)
-        if request.received is not None and progress.finished is None:
+        if signal is not None and progress.finished is None:
             self._save_training(report)
-            raise self._interrupted(request.received)
+            raise self._interrupted(signal)
 
     def _interrupted(self, signal_number: int) -> Interrupted:
         return Interrupted(
@@ -172,7 +192,7 @@ class _Loop:
     def _validate(self, report: Report) -> None:
         progress = self.progress
         with self._averaged():
-            validation = self.parts.validator.run(self.parts.engine)
+            validation = self.parts.validate(progress.step)
         better = progress.validated(validation.measure(self.config.metric))
         self._tick()
         line = {
@@ -191,7 +211,7 @@ class _Loop:
 
     def _checkpoint(self, report: Report) -> None:
         """A snapshot to go on from, and a model folder for averaging; older ones that nobody needs are removed."""
-        if not self.parts.store.checkpoint_folder(self.progress.step).exists():
+        if self.ranks.tell(not self.parts.store.checkpoint_folder(self.progress.step).exists()):
             self._write_checkpoint(None)
         self._save_training(report)
         self.parts.prune(self.progress)
@@ -203,23 +223,14 @@ class _Loop:
     def _save_training(self, report: Report) -> None:
         self._tick()
         report.sync()
-        tensors: dict[str, dict[str, Tensor]] = {
-            "model": {name: value.detach() for name, value in model_parameters(self.parts.model).items()},
-            "optimiser": optimiser_tensors(self.parts.engine.optimiser, self.parts.model),
-        }
-        if self.parts.average is not None:
-            tensors["average"] = self.parts.average.shadow
-        self.parts.store.commit_training(self.progress.step, tensors, self.progress.to_json())
+        save_snapshot(self.parts, self.progress)
         report.resume_clock()
 
     def _restore(self) -> None:
         snapshot = self.parts.snapshot
         if snapshot is None:
             return
-        load(model_parameters(self.parts.model), snapshot.tensors["model"])
-        restore_optimiser(self.parts.engine.optimiser, self.parts.model, snapshot.tensors["optimiser"])
-        if self.parts.average is not None:
-            self.parts.average.restore(snapshot.tensors["average"])
+        restore_snapshot(self.parts, snapshot)
         self.progress = Progress.from_json(snapshot.state)
         if self.parts.limits_changed:
             self.progress.limits = self.config.limits
@@ -229,25 +240,35 @@ class _Loop:
         if self.parts.limits_changed or self.progress.finished is not None:
             self.progress.finished = self._limit_reached() or self._patience_over()
         info(f"Resuming at step {self.progress.step}, epoch {self.progress.epoch}.")
+        if self.progress.ranks != self.ranks.size:
+            warn(
+                f"{self.progress.ranks} processes trained this far, now {self.ranks.size} go on: sums are rounded "
+                "otherwise, and dropout may differ, so the result is not that of an uninterrupted run bit for bit"
+            )
 
     def _parameters(self) -> dict[str, Tensor]:
         """What is validated and kept: the moving average if there is one, else the parameters; buffers as they are."""
         tensors = {name: value.detach() for name, value in model_parameters(self.parts.model).items()}
-        return tensors if self.parts.average is None else tensors | self.parts.average.shadow
+        return self.parts.parallel.whole(tensors if self.parts.average is None else tensors | self.parts.average.shadow)
 
-    def _averaged(self) -> AbstractContextManager[None]:
-        return nullcontext() if self.parts.average is None else self.parts.average.in_place()
+    @contextmanager
+    def _averaged(self) -> Iterator[None]:
+        average, parallel = self.parts.average, self.parts.parallel
+        if parallel.sharded:
+            parallel.show(self._parameters())
+        with nullcontext() if average is None or parallel.sharded else average.in_place():
+            yield
+        parallel.hide()
 
-    def _tick(self) -> None:
-        self.progress.seconds = time.monotonic() - self._started
+    def _tick(self, seconds: float | None = None) -> None:
+        """seconds: of the first rank's clock, where all must decide by the same."""
+        self.progress.seconds = self._clock() if seconds is None else seconds
+
+    def _clock(self) -> float:
+        return time.monotonic() - self._started
 
     def _plan(self, epoch: int) -> BatchPlan:
         if self._planned is None or self._planned[0] != epoch:
             batch, prepared = self.parts.config.data.batch, self.parts.prepared
             self._planned = epoch, plan_epoch(self.dataset.lengths, batch, self.config.seed, epoch, prepared.parts)
         return self._planned[1]
-
-
-def _grouped(batches: Iterator[Batch], count: int) -> Iterator[list[Batch]]:
-    while group := list(islice(batches, count)):
-        yield group

@@ -31,8 +31,8 @@ class Progress:
     """step: updates made; epoch, batch: the next batch to read; seconds and target_tokens: of the whole run so far.
 
     scores: what 'better' compares, by checkpoint or validation step; best_step: where it was highest; waited:
-    validations since then; finished: why the run ended, once it has. limits: those that horizon was made for; data:
-    fingerprint of the corpus.
+    validations since then; finished: why the run ended, once it has. limits: those that horizon was made for; data,
+    valid: fingerprints of the corpus and of the validation set. ranks: how many processes trained last.
     """
 
     horizon: Horizon
@@ -48,6 +48,8 @@ class Progress:
     finished: str | None = None
     limits: dict[str, float | None] = field(default_factory=dict)
     data: str | None = None
+    valid: str | None = None
+    ranks: int = 1
     unlogged: Unlogged = field(default_factory=Unlogged)
 
     def validated(self, score: float) -> bool:

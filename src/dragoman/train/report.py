@@ -26,14 +26,21 @@ class Report:
     modules count is summed over them.
 
     unlogged: the sums that these means are made from, kept with the run's state. utilisation: turns tokens a second
-    into the model FLOPs utilisation that lines then tell, as a share in `utilisation` of the log.
+    into the model FLOPs utilisation that lines then tell, as a share in `utilisation` of the log. ranks: how many
+    processes the tokens a second are of.
     """
 
     def __init__(
-        self, folder: Path, log_every: int, step: int, unlogged: Unlogged, utilisation: Utilisation | None = None
+        self,
+        folder: Path,
+        log_every: int,
+        step: int,
+        unlogged: Unlogged,
+        utilisation: Utilisation | None = None,
+        ranks: int = 1,
     ) -> None:
         self.folder, self.log_every, self.unlogged = folder, log_every, unlogged
-        self.utilisation = utilisation
+        self.utilisation, self.ranks = utilisation, ranks
         if utilisation is not None:
             info(utilisation.describe())
         self._keep_log_up_to(step)
@@ -86,6 +93,9 @@ class Report:
         speed = sums.tokens / max(sums.seconds, 1e-9)
         used = {} if self.utilisation is None else {"utilisation": self.utilisation.share(speed)}
         shown = "".join(f" · MFU {share:.1%}" for share in used.values())
+        if self.ranks > 1:
+            shown = f" · {speed / self.ranks:,.0f} a process{shown}"
+            used["target_tokens_per_second_and_process"] = speed / self.ranks
         left = _time_left(horizon, step, seconds)
         self._progress.update(
             self._task,

@@ -1,20 +1,18 @@
 """From a config to the parts of a run: data, model, optimiser, store."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.base.device import choose_device
-from dragoman.base.errors import ConfigError, in_files
+from dragoman.base.errors import ConfigError, ResourceError, in_files
 from dragoman.base.files import atomic_write
 from dragoman.base.log import info
-from dragoman.base.memory import keep_large_tensors_on_heap
+from dragoman.base.memory import is_out_of_memory, keep_large_tensors_on_heap
 from dragoman.base.settings import dump_settings, load_settings
 from dragoman.checkpoint.folder import LoadedModel, write_model_folder
 from dragoman.checkpoint.meta import Meta, Score
@@ -22,6 +20,7 @@ from dragoman.checkpoint.store import CheckpointStore, TrainingSnapshot
 from dragoman.data.prepare import Prepared, prepare
 from dragoman.data.readers import check_readable, read_sides
 from dragoman.models.build import Seq2Seq, build_model, count_parameters, resolve_preset
+from dragoman.text.tokenizers import TextConfig, Tokenizers
 from dragoman.train.average import ParameterAverage
 from dragoman.train.config import RunConfig
 from dragoman.train.decisions import Decisions
@@ -30,11 +29,15 @@ from dragoman.train.estimate import check_memory
 from dragoman.train.lengths import check_lengths
 from dragoman.train.objective import Objective
 from dragoman.train.optimiser import build_optimiser
+from dragoman.train.parallel import Alone, build_parallel
 from dragoman.train.progress import Progress
 from dragoman.train.r_drop import RDrop
+from dragoman.train.ranks import Ranks, open_ranks, restarted
+from dragoman.train.resumption import check_same_data, check_same_run, digest, with_choices_of
 from dragoman.train.schedule import default_schedule
 from dragoman.train.sequence import SequenceObjective
 from dragoman.train.start import copy_parameters, load_start
+from dragoman.train.teacher import ConstantRatioConfig
 from dragoman.train.utilisation import Utilisation, flops_per_target_token, measure_rate
 from dragoman.train.validate import Validation, Validator
 from dragoman.translator import Translator
@@ -43,15 +46,13 @@ CONFIG_FILE = "config.yaml"
 EMBEDDED = "embedded"
 """The journal's name for the shares of the vocabularies that began with vectors from a file."""
 
-# A resumed run may be given new limits and rhythms; anything else would make it another run.
-_MAY_CHANGE = frozenset({"max_steps", "max_epochs", "max_minutes", "patience", "log_every"})
-
 
 @dataclass(frozen=True)
 class Parts:
     """Everything that the loop works with.
 
-    snapshot: where to go on from, or None; limits_changed: whether it was made under other limits.
+    snapshot: where to go on from, or None; limits_changed: whether it was made under other limits; valid: fingerprint
+    of the validation set.
     """
 
     config: RunConfig
@@ -64,6 +65,21 @@ class Parts:
     decisions: Decisions
     snapshot: TrainingSnapshot | None
     limits_changed: bool
+    ranks: Ranks
+    parallel: Alone
+    valid: str
+
+    def validate(self, step: int) -> Validation:
+        """Judge the model that `parallel` shows. Raises ResourceError where translating does not fit the memory."""
+        try:
+            return self.validator.run(self.engine)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            raise ResourceError(
+                f"not enough memory to validate at step {step}: leave the longest pairs out of "
+                f"{self.config.data.valid}, or lower train.validation_beam"
+            ) from None
 
     def write_model(
         self,
@@ -73,7 +89,13 @@ class Parts:
         validation: Validation | None,
         averaged_steps: tuple[int, ...] = (),
     ) -> None:
-        """Write parameters as a model folder of this run; validation: what they reached, if they were judged."""
+        """Write parameters as a model folder of this run; validation: what they reached, if they were judged.
+
+        Only the first rank writes; the others wait until it has.
+        """
+        if not self.ranks.first:
+            self.ranks.wait()
+            return
         data = self.config.data
         meta = Meta(
             step=step,
@@ -82,10 +104,11 @@ class Parts:
             target_language=data.target_language,
             licence=data.licence,
             scores=() if validation is None else _scores(validation, str(data.valid)),
-            data={str(data.train): self.prepared.dataset.fingerprint},
+            data=dict(zip(map(str, data.corpora), self.prepared.fingerprints, strict=True)),
             embeddings=self.decisions.made(EMBEDDED, 0) or {},
         )
         write_model_folder(folder, parameters, dump_settings(self.config), self.prepared.tokenizers, meta)
+        self.ranks.wait()
 
     def utilisation(self) -> Utilisation:
         """What an update's products cost, and what this device gives, measured now."""
@@ -98,10 +121,12 @@ class Parts:
             vectors=tokenizers.reads_vectors,
             passes=1 if self.config.train.objective.r_drop is None else 2,
         )
-        return Utilisation(flops, measure_rate(engine.device, engine.precision))
+        return Utilisation(flops, self.ranks.size * measure_rate(engine.device, engine.precision))
 
     def prune(self, progress: Progress) -> None:
         """Remove checkpoints that neither averaging nor a later comparison needs."""
+        if not self.ranks.first:
+            return
         config = self.config.train
         paths = self.store.checkpoints()
         keep = set(paths[-max(1, config.average.count) :])
@@ -112,83 +137,102 @@ class Parts:
 
 @contextmanager
 def assemble(config: RunConfig, resume: bool) -> Iterator[Parts]:
-    """Build the parts of a run and hold the lock on its folder.
+    """Build the parts of a run and hold the lock on its folder; join the other processes where there are any.
 
-    Raises ConfigError when the folder holds another run, or this one and `resume` is False.
+    A process that torchrun has restarted resumes. Raises ConfigError when the folder holds another run, or this one and
+    `resume` is False.
     """
     keep_large_tensors_on_heap()
-    # All that is cheap to find wrong comes before anything is written or takes long.
-    device = choose_device(config.train.device)
-    check_readable(config.data.train)
-    sources, targets = read_sides(config.data.valid)
-    config, start = load_start(config)
-    with CheckpointStore(config.out) as store:
-        stored = _stored_config(config.out)
-        if stored is not None and not resume:
-            raise ConfigError(
-                f"{config.out} holds a training run already: add --resume to go on with it, or choose another --out"
-            )
-        if stored is not None:
-            _check_same_run(config, stored)
-            config = _with_choices_of(config, stored)
-            device = choose_device(config.train.device)
-        elif start is None:
-            chosen = config.model.preset != "auto" or "width" in config.model.model_fields_set
-            config.model.embeddings.check(config.model.width if chosen else None)
-        torch.set_num_threads(config.train.threads or torch.get_num_threads())
-        text = config.text if start is None else start.tokenizers.with_dropout(config.text.subword.resampling)
-        prepared = prepare(config.data.train, config.data.cleaning, text, config.out.parent / "prepared")
-        if stored is None:
-            config = _resolve(config, prepared, device)
-        torch.manual_seed(config.train.seed)
-        tokenizers = prepared.tokenizers
-        sizes = tokenizers.source.size, tokenizers.target.size
-        model = build_model(config.model, *sizes, tokenizers.reads_vectors).to(device)
-        check_lengths(model.limits, config.data, prepared, sources, targets)
-        snapshot = store.latest_training() if stored is not None else None
-        if start is not None and snapshot is None:
-            copy_parameters(start, model)
-        decisions = Decisions(config.out / "training" / "decisions.jsonl")
-        limits_changed = False
-        if snapshot is not None:
-            _check_same_data(config, prepared, snapshot)
-            # The snapshot decides, not the stored config: a kill can come before the run has saved under new limits.
-            limits_changed = snapshot.state.get("limits", config.train.limits) != config.train.limits
-        embedded = decisions.made(EMBEDDED, 0)
+    resume = resume or restarted()
+    stored = _stored_config(config.out) if resume else None
+    with open_ranks(stored.train.device if stored is not None else config.train.device) as ranks, ExitStack() as stack:
+        # All that is cheap to find wrong comes before anything is written or takes long. It is found by the first rank.
+        with ranks.in_turn():
+            check_readable(*config.data.corpora)
+            sources, targets = read_sides(config.data.valid)
+            config, start = load_start(config)
+            store = stack.enter_context(CheckpointStore(config.out, owned=ranks.first))
+            stored = _stored_config(config.out)
+            if stored is not None and not resume:
+                raise ConfigError(
+                    f"{config.out} holds a training run already: add --resume to go on with it, or choose another --out"
+                )
+            if stored is not None:
+                check_same_run(config, stored)
+                config = with_choices_of(config, stored)
+            elif start is None:
+                chosen = config.model.preset != "auto" or "width" in config.model.model_fields_set
+                config.model.embeddings.check(config.model.width if chosen else None)
+            torch.set_num_threads(config.train.threads or torch.get_num_threads())
+            text = config.text if start is None else start.tokenizers.with_dropout(config.text.subword.resampling)
+            prepared = _prepare(config, text)
+            _check_enough(ranks, prepared)
+            if stored is None:
+                config = _resolve(config, prepared, ranks)
+            torch.manual_seed(config.train.seed)
+            tokenizers = prepared.tokenizers
+            sizes = tokenizers.source.size, tokenizers.target.size
+            model = build_model(config.model, *sizes, tokenizers.reads_vectors).to(ranks.device)
+            check_lengths(model.limits, config.data, prepared, sources, targets)
+            snapshot = store.latest_training() if stored is not None else None
+            if start is not None and snapshot is None:
+                copy_parameters(start, model)
+            decisions = Decisions(config.out / "training" / "decisions.jsonl", owned=ranks.first)
+            limits_changed = False
+            if snapshot is not None:
+                check_same_data(config, prepared, (sources, targets), snapshot)
+                # The snapshot decides, not the stored config: a kill can come before new limits are saved.
+                limits_changed = snapshot.state.get("limits", config.train.limits) != config.train.limits
+            embedded = decisions.made(EMBEDDED, 0)
+            if snapshot is None and start is not None:
+                embedded = start.meta.embeddings
+            elif snapshot is None:
+                config.model.embeddings.check(config.model.width)
+                tables = model.encoder.embedding.tokens, model.decoder.embedding.tokens
+                embedded = config.model.embeddings.fill(*tables, tokenizers)
+        config = _as_on_first(config, ranks)
+        _check_shared(config.out, ranks, None if snapshot is None else snapshot.step)
         if limits_changed:
             decisions.forget()
-        if snapshot is None and start is not None:
-            embedded = start.meta.embeddings
-        elif snapshot is None:
-            config.model.embeddings.check(config.model.width)
-            tables = model.encoder.embedding.tokens, model.decoder.embedding.tokens
-            embedded = config.model.embeddings.fill(*tables, tokenizers)
         if embedded and embedded != decisions.made(EMBEDDED, 0):
             decisions.record(EMBEDDED, 0, embedded)
-        store.discard_after(snapshot.step if snapshot is not None else 0)
-        atomic_write(config.out / CONFIG_FILE, dump_settings(config))
-        engine = Engine(
-            model,
-            _objective(config, prepared, device),
-            build_optimiser(config.train.optimiser, model),
-            decisions,
-            device,
-            choose_precision(config.train.precision, device),
-            config.train.clip,
-            config.train.seed,
-        )
-        check_memory(config, model, prepared.dataset.lengths, decisions, device)
+        if ranks.first:
+            store.discard_after(snapshot.step if snapshot is not None else 0)
+            atomic_write(config.out / CONFIG_FILE, dump_settings(config))
+        check_memory(config, model, prepared.dataset.lengths, decisions, ranks)
         info(
             f"Model: {config.model.preset or 'own'} · {count_parameters(model):,} parameters · vocabulary "
-            f"{prepared.tokenizers.target.size:,} · {len(prepared.dataset):,} pairs · {device} · "
+            f"{prepared.tokenizers.target.size:,} · {len(prepared.dataset):,} pairs · {_places(config, ranks)} · "
             f"{config.train.precision}"
         )
+        objective = _objective(config, prepared, ranks.device)
+        always = config.train.teacher_forcing == ConstantRatioConfig()
+        parallel = build_parallel(config.train, model, objective, ranks, 1.0 if always else 0.0)
+        engine = Engine(
+            model,
+            objective,
+            build_optimiser(config.train.optimiser, model),
+            decisions,
+            ranks.device,
+            choose_precision(config.train.precision, ranks.device),
+            config.train.clip,
+            config.train.seed,
+            ranks,
+            parallel,
+        )
         average = ParameterAverage(model, config.train.ema) if config.train.ema is not None else None
-        loaded = LoadedModel(model, prepared.tokenizers, Meta(step=0), config.model_dump(mode="json"))
-        translator = Translator(loaded, device, report_cut=False)
-        with in_files(config.data.valid.source or config.data.valid.tsv):
+        loaded = LoadedModel(parallel.model, prepared.tokenizers, Meta(step=0), config.model_dump(mode="json"))
+        translator = Translator(loaded, ranks.device, report_cut=False)
+        with in_files(config.data.valid.files[0]):
             validator = Validator(sources, targets, prepared.tokenizers, translator, config.train.validation_beam)
-        yield Parts(config, prepared, model, engine, average, validator, store, decisions, snapshot, limits_changed)
+        valid = digest((sources, targets))
+        made = config, prepared, model, engine, average, validator, store, decisions, snapshot, limits_changed
+        yield Parts(*made, ranks, parallel, valid)
+
+
+def _prepare(config: RunConfig, text: TextConfig | Tokenizers) -> Prepared:
+    data, folder = config.data, config.out.parent / "prepared"
+    return prepare(data.corpora, data.cleaning, text, folder, data.temperature, data.vocabulary_sample)
 
 
 def _scores(validation: Validation, data: str) -> tuple[Score, ...]:
@@ -208,14 +252,15 @@ def _stored_config(folder: Path) -> RunConfig | None:
     return None
 
 
-def _resolve(config: RunConfig, prepared: Prepared, device: torch.device) -> RunConfig:
+def _resolve(config: RunConfig, prepared: Prepared, ranks: Ranks) -> RunConfig:
     """Fill in what was left to the data and the machine, so that the stored config says what was done."""
+    device = ranks.device
     precision = "bfloat16" if choose_precision(config.train.precision, device) == torch.bfloat16 else "float32"
     model = resolve_preset(config.model, len(prepared.dataset))
     train = config.train.model_copy(
         update={
             "precision": precision,
-            "device": str(device),
+            "device": device.type if ranks.several else str(device),
             "threads": torch.get_num_threads(),
             "schedule": config.train.schedule or default_schedule(model.width),
         }
@@ -223,58 +268,40 @@ def _resolve(config: RunConfig, prepared: Prepared, device: torch.device) -> Run
     return config.model_copy(update={"train": train, "model": model})
 
 
-def _with_choices_of(config: RunConfig, stored: RunConfig) -> RunConfig:
-    """The stored run with the limits that were given now."""
-    changes = {name: getattr(config.train, name) for name in _MAY_CHANGE}
-    return stored.model_copy(update={"train": stored.train.model_copy(update=changes), "out": config.out})
+def _as_on_first(config: RunConfig, ranks: Ranks) -> RunConfig:
+    """With what was measured on the first rank, which may be another machine."""
+    if not ranks.several:
+        return config
+    precision, threads = ranks.tell((config.train.precision, config.train.threads))
+    torch.set_num_threads(threads or torch.get_num_threads())
+    train = config.train.model_copy(update={"precision": precision, "threads": threads})
+    return config.model_copy(update={"train": train})
 
 
-def _check_same_data(config: RunConfig, prepared: Prepared, snapshot: TrainingSnapshot) -> None:
-    """Raises ConfigError when the corpus holds other text than when the run began."""
-    if snapshot.state.get("data", prepared.dataset.fingerprint) != prepared.dataset.fingerprint:
+def _check_enough(ranks: Ranks, prepared: Prepared) -> None:
+    if len(prepared.dataset) < ranks.size:
         raise ConfigError(
-            f"cannot resume {config.out}: {config.data.train} has changed since the run began. Put the old files back, "
-            "or train in another --out"
+            f"{ranks.size} processes have only {len(prepared.dataset)} sentence pairs to share: start fewer"
         )
 
 
-def _check_same_run(config: RunConfig, stored: RunConfig) -> None:
-    """Raises ConfigError naming the settings that make this another run."""
-    given, before = config.model_dump(mode="json"), stored.model_dump(mode="json")
-    given["model"] = _model_as_stored(config, stored)
-    for name in ("precision", "device", "threads", "schedule"):
-        if given["train"][name] in ("auto", None):
-            given["train"][name] = before["train"][name]
-    different = [
-        key
-        for key in sorted(set(_flat(given)) | set(_flat(before)))
-        if _flat(given).get(key) != _flat(before).get(key)
-        and key != "out"
-        and not any(key == f"train.{name}" for name in _MAY_CHANGE)
-    ]
-    if different:
-        shown = ", ".join(
-            f"{key} (was {_flat(before).get(key)!r}, now {_flat(given).get(key)!r})" for key in different[:5]
-        )
+def _check_shared(folder: Path, ranks: Ranks, step: int | None) -> None:
+    """Every rank must see the same run folder. Raises ConfigError."""
+    seen = ranks.gather([(folder / "checkpoints").is_dir(), step, ranks.device.type])
+    if any(each[:2] != seen[0][:2] for each in seen):
         raise ConfigError(
-            f"cannot resume {config.out} with other settings: {shown}. Use the run's own, or another --out"
+            f"the processes do not see the same files in {folder}: all machines must share the storage of --out"
         )
+    if any(each != seen[0] for each in seen):
+        raise ConfigError("some processes have a GPU and some have none: set train.device=cpu, or leave out machines")
 
 
-def _model_as_stored(config: RunConfig, stored: RunConfig) -> dict[str, Any]:
-    """The model section, with an automatic preset taken as the stored run chose it."""
-    model = config.model
-    if model.preset == "auto":
-        model = type(model).model_validate({**model.model_dump(exclude_unset=True), "preset": stored.model.preset})
-    return model.model_dump(mode="json")
-
-
-def _flat(tree: Any, path: str = "") -> dict[str, Any]:
-    if not isinstance(tree, dict):
-        return {path: tree}
-    return {
-        key: value for name, inner in tree.items() for key, value in _flat(inner, f"{path}.{name}".strip(".")).items()
-    }
+def _places(config: RunConfig, ranks: Ranks) -> str:
+    return (
+        f"{ranks.size} processes ({config.train.parallel}) on {ranks.device.type}"
+        if ranks.several
+        else str(ranks.device)
+    )
 
 
 def _objective(config: RunConfig, prepared: Prepared, device: torch.device) -> Objective | RDrop:

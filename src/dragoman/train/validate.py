@@ -15,9 +15,12 @@ from dragoman.text.tokenizers import Tokenizers
 from dragoman.train.config import Metric
 from dragoman.train.engine import Engine
 from dragoman.train.objective import Objective, ObjectiveConfig
+from dragoman.train.ranks import Ranks
 from dragoman.translator import Translator
 
 _BATCH = BatchConfig(tokens=4096)
+_SENTENCES = 64
+"""Translated together."""
 
 
 @dataclass(frozen=True)
@@ -57,17 +60,34 @@ class Validator:
         self._plan = plan_epoch(lengths, _BATCH, seed=0, epoch=0)
 
     def run(self, engine: Engine) -> Validation:
-        """Judge the engine's model as it stands."""
+        """Judge the engine's model as it stands; several ranks share the sentences, and all know the result."""
         started = time.monotonic()
         engine.model.eval()
-        hypotheses = [best[0].text for best in self.translator.stream_nbest(self.sources, self._search)]
+        if engine.ranks.several:
+            hypotheses = self._shared(engine.ranks)
+        else:
+            hypotheses = [best[0].text for best in self.translator.stream_nbest(self.sources, self._search)]
         return Validation(self._loss(engine), bleu(hypotheses, self.targets), time.monotonic() - started)
+
+    def _shared(self, ranks: Ranks) -> list[str]:
+        """The translations of all sources. Whole batches go to each rank, so most are those of a run of one process."""
+        order = sorted(range(len(self.sources)), key=lambda row: len(self._source_ids[row]))
+        blank = [row for row in order if not self.sources[row].strip()]
+        filled = [row for row in order if self.sources[row].strip()]
+        batches = [filled[place : place + _SENTENCES] for place in range(0, len(filled), _SENTENCES)]
+        own = sorted(row for batch in batches[ranks.rank :: ranks.size] for row in batch)
+        lines = [self.sources[row] for row in own]
+        stream = self.translator.stream_nbest(lines, self._search, _SENTENCES, max(1, len(lines)))
+        hypotheses = dict.fromkeys(blank, "")
+        for found in ranks.gather([(row, best[0].text) for row, best in zip(own, stream, strict=True)]):
+            hypotheses |= dict(found)
+        return [hypotheses[row] for row in range(len(self.sources))]
 
     @torch.no_grad()
     def _loss(self, engine: Engine) -> float:
         plain = Objective(ObjectiveConfig(label_smoothing=0.0))
-        total, tokens = 0.0, 0
-        for rows in self._plan.batches:
+        total = tokens = 0.0
+        for rows in self._plan.batches[engine.ranks.rank :: engine.ranks.size]:
             batch = collate(
                 [self._source_ids[row] for row in rows], [self._target_ids[row] for row in rows], list(rows)
             )
@@ -75,4 +95,5 @@ class Validator:
                 loss = plain(engine.model, batch.to(engine.device))
             total += loss.cross_entropy
             tokens += loss.tokens
+        total, tokens = engine.ranks.sum([total, tokens])
         return total / tokens

@@ -1,0 +1,77 @@
+"""What a resumed run must have in common with the one that it goes on with."""
+
+import hashlib
+import json
+from typing import Any
+
+from dragoman.base.errors import ConfigError
+from dragoman.checkpoint.store import TrainingSnapshot
+from dragoman.data.prepare import Prepared
+from dragoman.train.config import RunConfig
+
+Texts = tuple[list[str], list[str]]
+"""Source and target lines."""
+
+# A resumed run may be given new limits and rhythms; anything else would make it another run.
+MAY_CHANGE = frozenset({"max_steps", "max_epochs", "max_minutes", "patience", "log_every", "parallel"})
+
+
+def with_choices_of(config: RunConfig, stored: RunConfig) -> RunConfig:
+    """The stored run with the limits that were given now."""
+    changes = {name: getattr(config.train, name) for name in MAY_CHANGE}
+    return stored.model_copy(update={"train": stored.train.model_copy(update=changes), "out": config.out})
+
+
+def check_same_data(config: RunConfig, prepared: Prepared, valid: Texts, snapshot: TrainingSnapshot) -> None:
+    """Raises ConfigError when a corpus, or the validation set, holds other text than when the run began."""
+    now = {"data": (prepared.dataset.fingerprint, config.data.training), "valid": (digest(valid), config.data.valid)}
+    for name, (found, corpus) in now.items():
+        if (snapshot.state.get(name) or found) != found:  # older snapshots do not know of all
+            raise ConfigError(
+                f"cannot resume {config.out}: {corpus} has changed since the run began. Put the old files back, or "
+                "train in another --out"
+            )
+
+
+def digest(texts: Texts) -> str:
+    """Tells one set of source and target texts from another."""
+    return hashlib.sha256(json.dumps(texts, ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def check_same_run(config: RunConfig, stored: RunConfig) -> None:
+    """Raises ConfigError naming the settings that make this another run."""
+    given, before = config.model_dump(mode="json"), stored.model_dump(mode="json")
+    given["model"] = _model_as_stored(config, stored)
+    for name in ("precision", "device", "threads", "schedule"):
+        if given["train"][name] in ("auto", None):
+            given["train"][name] = before["train"][name]
+    different = [
+        key
+        for key in sorted(set(_flat(given)) | set(_flat(before)))
+        if _flat(given).get(key) != _flat(before).get(key)
+        and key != "out"
+        and not any(key == f"train.{name}" for name in MAY_CHANGE)
+    ]
+    if different:
+        shown = ", ".join(
+            f"{key} (was {_flat(before).get(key)!r}, now {_flat(given).get(key)!r})" for key in different[:5]
+        )
+        raise ConfigError(
+            f"cannot resume {config.out} with other settings: {shown}. Use the run's own, or another --out"
+        )
+
+
+def _model_as_stored(config: RunConfig, stored: RunConfig) -> dict[str, Any]:
+    """The model section, with an automatic preset taken as the stored run chose it."""
+    model = config.model
+    if model.preset == "auto":
+        model = type(model).model_validate({**model.model_dump(exclude_unset=True), "preset": stored.model.preset})
+    return model.model_dump(mode="json")
+
+
+def _flat(tree: Any, path: str = "") -> dict[str, Any]:
+    if not isinstance(tree, dict):
+        return {path: tree}
+    return {
+        key: value for name, inner in tree.items() for key, value in _flat(inner, f"{path}.{name}".strip(".")).items()
+    }

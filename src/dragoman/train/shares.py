@@ -1,0 +1,94 @@
+"""Shares: which sentences of an update each rank computes, so that all have about the same work."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a rank computes at once. rows: of the corpus; key: what seeds its draws, beside the run's seed and the step.
+
+    counts: False for a stand-in that adds nothing: every rank must make equally many passes, because in each of them
+    the ranks meet.
+    """
+
+    rows: Rows
+    key: tuple[int, ...]
+    counts: bool = True
+
+
+def shares(
+    batches: Sequence[Rows], lengths: NDArray[np.int32], ranks: int, whole: bool = False, halvings: int = 0
+) -> list[list[Part]]:
+    """The parts of every rank for the update made of `batches`, equally many a rank; all sentences are in one of them.
+
+    Each rank gets as many whole batches as every other, with about the same number of tokens. What is left is cut
+    between sentences where the tokens' sum reaches a multiple of one rank's share. A whole batch keeps the key that it
+    has in a run of one process.
+
+    lengths: (N, 2) tokens of source and target of the corpus' rows. whole: batches are never cut, so some ranks may get
+    one less. halvings: how often each part is halved, for what the memory holds.
+    """
+    costs = [lengths[rows].sum(1, dtype=np.int64) + 2 for rows in batches]
+    each = len(batches) // ranks
+    found = _whole([int(cost.sum()) for cost in costs[: each * ranks]], ranks)
+    parts = [[Part(batches[index], (index,)) for index in own] for own in found]
+    rest = range(each * ranks, len(batches))
+    if whole:
+        sums = [sum(int(costs[index].sum()) for index in own) for own in found]
+        for rank, index in zip(np.argsort(sums, kind="stable").tolist(), rest, strict=False):
+            parts[rank].append(Part(batches[index], (index,)))
+    else:
+        for index, ranks_of_rows in zip(rest, _cut([costs[index] for index in rest], ranks), strict=True):
+            for rank in np.unique(ranks_of_rows).tolist():
+                parts[rank].append(Part(batches[index][ranks_of_rows == rank], (index, rank)))
+    parts = [[half for part in own for half in _halved(part, halvings)] for own in parts]
+    passes = max(map(len, parts))
+    stand_in = Part(batches[0][:1], (len(batches),), counts=False)
+    return [own + [stand_in] * (passes - len(own)) for own in parts]
+
+
+def _whole(costs: Sequence[int], ranks: int) -> list[list[int]]:
+    """Indices of the batches of each rank: the largest first, each to the rank with the least that still lacks one."""
+    most = len(costs) // ranks
+    own: list[list[int]] = [[] for _ in range(ranks)]
+    sums = [0] * ranks
+    for index in sorted(range(len(costs)), key=lambda index: (-costs[index], index)):
+        rank = min((rank for rank in range(ranks) if len(own[rank]) < most), key=lambda rank: (sums[rank], rank))
+        own[rank].append(index)
+        sums[rank] += costs[index]
+    return [sorted(indices) for indices in own]
+
+
+def _cut(costs: Sequence[NDArray[np.int64]], ranks: int) -> list[NDArray[np.int64]]:
+    """For each batch the rank of each of its sentences: laid in a row, every rank has an equal length of it.
+
+    Where each batch can be divided among ranks of its own, it is, so that no rank has pieces of two.
+    """
+    if not costs:
+        return []
+    if ranks % len(costs) == 0:
+        own = ranks // len(costs)
+        return [index * own + _places(cost, own) for index, cost in enumerate(costs)]
+    places = _places(np.concatenate(costs), ranks)
+    return np.split(places, np.cumsum([len(cost) for cost in costs])[:-1])
+
+
+def _places(costs: NDArray[np.int64], ranks: int) -> NDArray[np.int64]:
+    middles = np.cumsum(costs) - costs / 2
+    places: NDArray[np.int64] = np.minimum((middles * ranks / costs.sum()).astype(np.int64), ranks - 1)
+    return places
+
+
+def _halved(part: Part, times: int) -> list[Part]:
+    pieces = [part.rows]
+    for _ in range(times):
+        pieces = [half for rows in pieces for half in (np.array_split(rows, 2) if len(rows) > 1 else (rows,))]
+    if len(pieces) == 1:
+        return [part]
+    return [Part(rows, (*part.key, number), part.counts) for number, rows in enumerate(pieces)]

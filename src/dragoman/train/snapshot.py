@@ -1,0 +1,72 @@
+"""Snapshots of a run: what is stored to go on from, however many ranks hold it and however many will read it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from dragoman.checkpoint.folder import model_parameters
+from dragoman.checkpoint.shards import read_shards, shard_shapes, write_shards
+from dragoman.checkpoint.store import TrainingSnapshot
+from dragoman.train.average import load
+from dragoman.train.optimiser import optimiser_tensors, restore_optimiser
+from dragoman.train.progress import Progress
+from dragoman.train.setup import Parts
+
+
+def save_snapshot(parts: Parts, progress: Progress) -> None:
+    """Store parameters, optimiser and progress. Sharded ones are written by all ranks, others by the first."""
+    tensors: dict[str, Mapping[str, Tensor]] = {
+        "model": {name: value.detach() for name, value in model_parameters(parts.model).items()},
+        "optimiser": optimiser_tensors(parts.engine.optimiser, parts.model),
+    }
+    if parts.average is not None:
+        tensors["average"] = parts.average.shadow
+    ranks, state = parts.ranks, progress.to_json()
+    if not parts.parallel.sharded:
+        if ranks.first:
+            parts.store.commit_training(progress.step, tensors, state)
+    elif ranks.first:
+        with parts.store.staged_training(progress.step, state) as folder:
+            ranks.tell(str(folder))
+            _write(folder, tensors, parts)
+    else:
+        _write(Path(ranks.tell("")), tensors, parts)
+    ranks.wait()
+
+
+def restore_snapshot(parts: Parts, snapshot: TrainingSnapshot) -> None:
+    """Put back the tensors of a snapshot."""
+    parallel, model, optimiser = parts.parallel, parts.model, parts.engine.optimiser
+    parameters = model_parameters(model)
+    averages = {} if parts.average is None else {"average": parts.average.shadow}
+    if snapshot.shards:
+        for stem, targets in {"model": {n: p.detach() for n, p in parameters.items()}, **averages}.items():
+            read_shards(snapshot.shards[stem], targets)
+        state = _like_state(parameters, shard_shapes(snapshot.shards["optimiser"]))
+        read_shards(snapshot.shards["optimiser"], state)
+        restore_optimiser(optimiser, model, state)
+        return
+    for stem, targets in {"model": parameters, **averages}.items():
+        load(targets, {name: parallel.like(snapshot.tensors[stem][name], each) for name, each in targets.items()})
+    state = {
+        name: parallel.like(value.to(parts.ranks.device), parameters[name.rpartition("/")[0]])
+        for name, value in snapshot.tensors["optimiser"].items()
+    }
+    restore_optimiser(optimiser, model, state)
+
+
+def _write(folder: Path, tensors: Mapping[str, Mapping[str, Tensor]], parts: Parts) -> None:
+    for stem, named in tensors.items():
+        write_shards(folder / stem, named, parts.ranks.group)
+
+
+def _like_state(parameters: Mapping[str, Tensor], shapes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
+    """Room for an optimiser's state: what has a parameter's shape is held as it is, the rest (step counts) whole."""
+    state = {}
+    for name, shape in shapes.items():
+        parameter = parameters[name.rpartition("/")[0]]
+        same = shape == parameter.shape
+        state[name] = torch.zeros_like(parameter.detach()) if same else torch.zeros(shape, device=parameter.device)
+    return state

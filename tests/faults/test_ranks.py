@@ -1,0 +1,63 @@
+"""Several processes train one model: the same parameters as one, whatever the model; a lost one is no hang."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from training_runs import RUN, SETTINGS, Process, Server, log_lines, write_corpus
+
+from dragoman.checkpoint.tensors import load_tensors
+
+# Gradients that are zero but for rounding (keys' biases) must not become steps: so epsilon is large.
+PLAIN = [
+    *("model.dropout=0", "train.optimiser.epsilon=0.001", "train.max_steps=6"),
+    *("train.validate_every=3", "train.checkpoint_every=3", "train.log_every=1"),
+]
+
+
+def run(server: Server, folder: Path, ranks: int, *settings: str) -> Path:
+    """A finished run."""
+    folder.mkdir()
+    command = ["train", *write_corpus(folder), *SETTINGS, *PLAIN, *settings]
+    processes = server.start_ranks(ranks, folder, *command) if ranks > 1 else [server.start(folder, *command)]
+    finish(processes)
+    return folder
+
+
+def finish(processes: list[Process]) -> None:
+    codes = [process.wait() for process in processes]
+    assert codes == [0] * len(processes), "\n".join(process.said for process in processes)
+
+
+def parameters(folder: Path) -> dict[str, torch.Tensor]:
+    return load_tensors(folder / RUN / "checkpoints" / "step-00000006" / "model.safetensors")[0]
+
+
+def assert_equal_runs(one: Path, other: Path) -> None:
+    """To rounding: parameters, losses and what validation found."""
+    first, second = parameters(one), parameters(other)
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        torch.testing.assert_close(second[name], value, rtol=1e-3, atol=2e-5, msg=name)
+    for line, same in zip(log_lines(one), log_lines(other), strict=True):
+        for key in ("step", "epoch", "target_tokens", "loss", "gradient_norm", "valid_loss", "valid_bleu", "experts"):
+            if key in line:
+                assert same[key] == pytest.approx(line[key], rel=1e-3), (line, same)
+
+
+@pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
+@pytest.mark.parametrize(
+    ("ranks", "settings"),
+    [
+        (2, ["train.accumulate=1"]),
+        (2, ["train.accumulate=3", "train.ema=0.9"]),
+        (4, ["train.accumulate=1"]),
+    ],
+    ids=["cut", "whole-and-cut", "four"],
+)
+def test_ranks_train_what_one_process_trains(
+    server: Server, tmp_path: Path, parallel: str, ranks: int, settings: list[str]
+) -> None:
+    one = run(server, tmp_path / "one", 1, *settings)
+    several = run(server, tmp_path / "several", ranks, f"train.parallel={parallel}", *settings)
+    assert_equal_runs(one, several)
