@@ -106,6 +106,38 @@ def test_dropout_may_differ_and_a_missing_folder_is_named(started: Path) -> None
     assert stored.text.subword.dropout == 0.1
 
 
+def test_new_tags_get_rows_of_their_own(started: Path) -> None:
+    """The old rows and ids stay; the new ones begin as the mean. A second run from the tagged model adds no others."""
+    for part in ("train", "valid"):
+        lines = [
+            f"{a}\t{b}"
+            for a, b in zip(*((started / f"{part}.{end}").read_text().split("\n") for end in "ab"), strict=False)
+            if a
+        ]
+        (started / f"{part}.tsv").write_text("".join(f"{line}\n" for line in lines))
+    data = ["data.valid.tsv=valid.tsv", "data.train={tsv: train.tsv, tags: [bt, law]}"]
+    frozen = ["train.schedule.kind=inverse_sqrt", "train.schedule.peak=1e-12", "train.max_steps=2"]
+    tagged = load_settings(None, [*data, *SHORT, *frozen, "train.start=start", f"out={RUN}"], RunConfig)
+    run(tagged)
+    before, after = (load_model_folder(started / name, torch.device("cpu")) for name in ("start", RUN))
+    assert after.tokenizers.tags == ("bt", "law")
+    size = before.tokenizers.source.size
+    assert after.tokenizers.source.tag_ids(["bt", "law"]) == [size, size + 1]
+    assert after.tokenizers.source.encode_batch(["a b", "c"]) == before.tokenizers.source.encode_batch(["a b", "c"])
+    old, new = parameters(started / "start"), parameters(started / RUN)
+    grown = [name for name in old if old[name].shape != new[name].shape]
+    assert grown
+    for name, tensor in old.items():
+        torch.testing.assert_close(new[name][: len(tensor)] if tensor.dim() else new[name], tensor, rtol=0, atol=1e-6)
+    for name in grown:
+        for row in new[name][size:]:
+            torch.testing.assert_close(row, old[name].mean(0), rtol=0, atol=1e-6)
+    (started / RUN).rename(started / "tagged")
+    more = load_settings(None, [*data, *SHORT, *frozen, "train.start=tagged", f"out={RUN}"], RunConfig)
+    run(more)
+    assert load_model_folder(started / RUN, torch.device("cpu")).tokenizers.tags == ("bt", "law")
+
+
 def test_reward_runs_resume_bit_by_bit(started: Path) -> None:
     """Teacher forcing with coins, sampled translations and the start: a run in two sittings equals one in a go."""
     changing = ["train.teacher_forcing.kind=exponential", "train.teacher_forcing.base=0.9"]
