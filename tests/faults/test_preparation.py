@@ -1,0 +1,170 @@
+"""Preparing a corpus: the same on any number of processes, after any number of kills, and by several at once."""
+
+import hashlib
+import json
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from training_runs import process_environment
+
+from dragoman.data import blocks
+from dragoman.data.cleaning import CleaningConfig
+from dragoman.data.corpus import CorpusConfig
+from dragoman.data.prepare import prepare
+from dragoman.text.bpe import BPEConfig
+from dragoman.text.tokenizers import TextConfig
+
+PAIRS = 40
+SCRIPT = """
+import os, signal, sys
+from pathlib import Path
+from dragoman.data import blocks
+from dragoman.data.cleaning import CleaningConfig
+from dragoman.data.corpus import CorpusConfig
+from dragoman.data.prepare import prepare
+from dragoman.text.bpe import BPEConfig
+from dragoman.text.tokenizers import TextConfig
+
+blocks.PAIRS = 40
+folder, workers, fatal = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+calls = 0
+
+def counting(function):
+    def counted(*arguments, **options):
+        global calls
+        calls += 1
+        if calls == fatal:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*arguments, **options)
+    return counted
+
+os.fsync, os.rename, os.replace = map(counting, (os.fsync, os.rename, os.replace))
+corpora = [CorpusConfig(tsv=folder / "a.tsv"), CorpusConfig(tsv=folder / "b.tsv", tags=("bt",))]
+text = TextConfig(subword=BPEConfig(size=300))
+prepare(corpora, CleaningConfig(max_tokens=20), text, folder / "cache", workers=workers)
+print(calls)
+"""
+
+
+def write(folder: Path) -> None:
+    draw = random.Random(3)
+    words = [f"{draw.choice('abcdefgh')}{number}x" for number in range(60)]
+    for name, count in (("a.tsv", 400), ("b.tsv", 250)):
+        lines = [
+            "\t".join(" ".join(draw.choices(words, k=draw.randint(1, 9))) for _ in range(2)) if draw.random() < 0.9
+            else draw.choice(["\tleer", "copy that now here\tcopy that now here", "same\tgleich"])
+            for _ in range(count)
+        ]  # fmt: skip
+        (folder / name).write_text("".join(f"{line}\n" for line in lines))
+
+
+def start(folder: Path, workers: int = 0, fatal: int = -1) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", SCRIPT, str(folder), str(workers), str(fatal)]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, text=True, env=process_environment(), **streams)  # type: ignore[call-overload,no-any-return]
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """A digest of every file that was prepared, hidden ones too."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted((folder / "cache").rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], int]:
+    """What an undisturbed process makes, and how many calls could have been its last."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    write(folder)
+    process = start(folder)
+    said, errors = process.communicate()
+    assert process.returncode == 0, errors
+    found = contents(folder)
+    assert not any("unfinished" in name or "partial" in name for name in found)
+    assert sum(name.endswith("dataset.json") for name in found) == 2
+    assert any(name.endswith("dropped.duplicates.bin") for name in found)
+    return found, int(said)
+
+
+def test_kills_leave_done_blocks_and_change_nothing(tmp_path: Path, prepared: tuple[dict[str, str], int]) -> None:
+    expected, calls = prepared
+    write(tmp_path)
+    draw = random.Random(1)
+    kept = 0
+    for fatal in [calls // 6, calls // 3, calls // 3, draw.randrange(2, calls // 3)]:
+        before = blocks_done(tmp_path)
+        process = start(tmp_path, fatal=fatal)
+        _, errors = process.communicate()
+        if process.returncode == 0:
+            break
+        assert process.returncode == -signal.SIGKILL, errors
+        after = blocks_done(tmp_path)
+        assert before.items() <= after.items()  # not one was made again
+        kept = max(kept, len(after))
+    assert kept > 10
+    process = start(tmp_path)
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert contents(tmp_path) == expected
+
+
+def blocks_done(folder: Path) -> dict[str, int]:
+    """The block files of unfinished work, with the time when each was made."""
+    return {str(path): path.stat().st_mtime_ns for path in (folder / "cache").glob(".*.unfinished/*.npz")}
+
+
+def test_any_number_of_processes_makes_the_same(tmp_path: Path, prepared: tuple[dict[str, str], int]) -> None:
+    write(tmp_path)
+    process = start(tmp_path, workers=3)
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert contents(tmp_path) == prepared[0]
+
+
+def test_of_several_processes_one_works_and_the_others_wait(
+    tmp_path: Path, prepared: tuple[dict[str, str], int]
+) -> None:
+    write(tmp_path)
+    processes = [start(tmp_path) for _ in range(3)]
+    said = [process.communicate()[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], said
+    assert sum("preparing" in text for text in said) == 1
+    assert sum("reused" in text for text in said) == 2
+    assert contents(tmp_path) == prepared[0]
+
+
+def test_a_block_that_was_damaged_meanwhile_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "PAIRS", PAIRS)
+    write(tmp_path)
+    corpus, text = CorpusConfig(tsv=tmp_path / "a.tsv"), TextConfig(subword=BPEConfig(size=300))
+
+    def made(folder: Path) -> str:
+        return prepare(corpus, CleaningConfig(), text, folder, workers=0).dataset.fingerprint
+
+    def interrupted(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dragoman.data.prepare.learn_vocabulary", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            made(tmp_path / "cache")
+    (unfinished,) = (tmp_path / "cache").glob(".*.unfinished")
+    (unfinished / "read.json").unlink()
+    damaged = unfinished / "000003.npz"
+    damaged.write_bytes(damaged.read_bytes()[:-100])
+    assert made(tmp_path / "cache") == made(tmp_path / "other")
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == [
+        path.name for path in (tmp_path / "other").iterdir()
+    ]
+    sizes = [
+        json.loads(next(path.glob("*/dataset.json")).read_text())["files"]
+        for path in tmp_path.iterdir()
+        if path.is_dir()
+    ]
+    assert sizes[0] == sizes[1]

@@ -1,0 +1,168 @@
+"""Several corpora: one dataset of all rows, tags before the sources, weights, and preparing each apart."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from dragoman.base.errors import ConfigError
+from dragoman.data import prepare as module
+from dragoman.data.cleaning import CleaningConfig
+from dragoman.data.corpus import CorpusConfig
+from dragoman.data.prepare import Prepared, prepare
+from dragoman.data.union import epoch_weights
+from dragoman.text.bpe import BPEConfig
+from dragoman.text.tokenizers import TextConfig, Tokenizers
+
+TEXT = TextConfig(subword=BPEConfig(size=300, min_frequency=1))
+TEXTS = {
+    "clean": [("A dog runs.", "Ein Hund läuft."), ("Two dogs sleep.", "Zwei Hunde schlafen.")],
+    "back": [("The cats eat.", "Die Katzen essen."), ("A dog runs.", "Ein Hund läuft."), ("", "leer")],
+    "french": [("A dog runs.", "Un chien court.")],
+}
+
+
+@pytest.fixture
+def corpora(tmp_path: Path) -> list[CorpusConfig]:
+    for name, pairs in TEXTS.items():
+        (tmp_path / name).write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8")
+    return [
+        CorpusConfig(tsv=tmp_path / "clean", target_language="de"),
+        CorpusConfig(tsv=tmp_path / "back", tags=("bt",), target_language="de", weight=0.5),
+        CorpusConfig(tsv=tmp_path / "french", target_language="fr"),
+    ]
+
+
+@pytest.fixture
+def messages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    said: list[str] = []
+    monkeypatch.setattr(module, "info", said.append)
+    monkeypatch.setattr(module, "warn", said.append)
+    return said
+
+
+def run(corpora: list[CorpusConfig], text: TextConfig | Tokenizers = TEXT) -> Prepared:
+    return prepare(corpora, CleaningConfig(), text, corpora[0].files[0].parent / "cache")
+
+
+def test_rows_are_numbered_over_all_corpora_and_have_their_tags(corpora: list[CorpusConfig]) -> None:
+    prepared = run(corpora)
+    source, target = prepared.tokenizers.source, prepared.tokenizers.target
+    assert source.tags == ("to:de", "bt", "to:fr")
+    texts = [
+        (
+            [piece for piece in source.pieces(ids) if piece.startswith("<")],
+            source.decode(ids),
+            target.decode(prepared.dataset[row][1]),
+        )
+        for row, (ids, _) in enumerate(prepared.dataset[row] for row in range(len(prepared.dataset)))
+    ]
+    assert texts == [
+        (["<to:de>"], *TEXTS["clean"][0]),
+        (["<to:de>"], *TEXTS["clean"][1]),
+        (["<to:de>", "<bt>"], *TEXTS["back"][0]),
+        (["<to:de>", "<bt>"], *TEXTS["back"][1]),
+        (["<to:fr>"], *TEXTS["french"][0]),
+    ]
+    lengths = [[len(side) for side in prepared.dataset[row]] for row in range(5)]
+    assert prepared.dataset.lengths.tolist() == lengths
+    assert [report.kept for report in prepared.reports] == [2, 2, 1]
+    assert prepared.parts == ((2, 1.0), (2, 0.5), (1, 1.0))
+    with pytest.raises(IndexError):
+        prepared.dataset[5]
+
+
+def test_batches_take_rows_of_all_parts_in_their_order(corpora: list[CorpusConfig]) -> None:
+    dataset = run(corpora).dataset
+    rows = np.array([4, 0, 3, 1, 3, 2])
+    for side, taken in enumerate(dataset.take(rows)):
+        expected = [dataset[row][side] for row in rows]
+        assert taken.lengths.tolist() == list(map(len, expected))
+        assert taken.ids.tolist() == np.concatenate(expected).tolist()
+    with pytest.raises(IndexError):
+        dataset.take(np.array([0, 5]))
+
+
+def test_labels_are_counted_as_often_as_an_epoch_reads_them(corpora: list[CorpusConfig]) -> None:
+    prepared = run(corpora)
+    size = prepared.tokenizers.target.size
+    parts = [part.target_counts(size) for part in prepared.dataset.parts]
+    assert_allclose(prepared.dataset.target_counts(size), parts[0] + 0.5 * parts[1] + parts[2])
+
+
+def test_with_a_vocabulary_that_exists_only_the_new_corpus_is_prepared(
+    corpora: list[CorpusConfig], messages: list[str]
+) -> None:
+    tokenizers = run(corpora).tokenizers
+    first = run(corpora[:2], tokenizers)
+    messages.clear()
+    more = run(corpora, tokenizers)
+    made = [message for message in messages if message.startswith("Data: preparing")]
+    assert not made  # the list with a vocabulary of its own has made it already
+    assert more.fingerprints[:2] == first.fingerprints
+    other = CorpusConfig(tsv=corpora[2].tsv, tags=("bt",))
+    messages.clear()
+    tagged = run([*corpora[:2], other], tokenizers)
+    (made_now,) = [message for message in messages if message.startswith("Data: preparing")]
+    assert str(other.tsv) in made_now
+    assert sum(message.startswith("Data: reused") for message in messages) == 2
+    assert tagged.fingerprints[2] != more.fingerprints[2]
+    assert tagged.dataset.fingerprint != more.dataset.fingerprint
+
+
+def test_a_tag_that_the_vocabulary_lacks_is_named(corpora: list[CorpusConfig]) -> None:
+    tokenizers = run(corpora[:1]).tokenizers
+    with pytest.raises(ConfigError, match="no tag 'bt'; known are to:de"):
+        run(corpora[:2], tokenizers)
+    vectors = TextConfig.model_validate({"vectors": {"width": 2}})
+    with pytest.raises(ConfigError, match="takes no tags"):
+        run(corpora, vectors)
+
+
+def test_all_corpora_are_reused_and_damage_is_mended(corpora: list[CorpusConfig], messages: list[str]) -> None:
+    first = run(corpora)
+    messages.clear()
+    second = run(corpora)
+    assert sum(message.startswith("Data: reused") for message in messages) == 3
+    assert second.fingerprints == first.fingerprints
+    folder = corpora[0].files[0].parent / "cache"
+    (vocabulary,) = {path.parent for path in folder.glob("*/tokenizer.json")}
+    (vocabulary / "tokenizer.json").write_text("{")
+    assert run(corpora).fingerprints == first.fingerprints
+    (next(folder.glob("*/lengths.bin"))).write_bytes(b"")
+    assert run(corpora).dataset.lengths.tolist() == first.dataset.lengths.tolist()
+
+
+def test_temperature_shares_an_epoch_by_the_root_of_the_sizes(corpora: list[CorpusConfig]) -> None:
+    plain = [corpus.model_copy(update={"weight": 1.0}) for corpus in corpora]
+    sizes = [1000, 100, 10]
+    for temperature, shares in ((1.0, [1000, 100, 10]), (2.0, np.sqrt(sizes)), (1e9, [1, 1, 1])):
+        read = np.array(epoch_weights(plain, sizes, temperature)) * sizes
+        assert_allclose(read, np.array(shares) / np.sum(shares) * 1110, rtol=1e-6)
+    assert epoch_weights(corpora, sizes, None) == [1.0, 0.5, 1.0]
+    with pytest.raises(ConfigError, match="instead of weights"):
+        epoch_weights(corpora, sizes, 5.0)
+
+
+def test_a_large_corpus_gives_a_fixed_part_of_its_text_to_the_vocabulary(tmp_path: Path, messages: list[str]) -> None:
+    letters = str.maketrans("0123456789", "abcdefghij")
+    names = [f"{number}".translate(letters) for number in range(10_000, 13_000)]
+    lines = [f"w{name} sentence\tW{name} Satz\n" for name in names]
+    (tmp_path / "large").write_text("".join(lines), encoding="utf-8")
+    (tmp_path / "small").write_text("rare seltsam\trare seltsam\n", encoding="utf-8")
+    corpora = [CorpusConfig(tsv=tmp_path / "large"), CorpusConfig(tsv=tmp_path / "small", weight=20)]
+    text = TextConfig.model_validate({"subword": {"kind": "word", "min_frequency": 1}})
+
+    def words(sample: int, corpora: list[CorpusConfig]) -> set[str | None]:
+        found = prepare(corpora, CleaningConfig(), text, tmp_path / "cache", sample=sample).tokenizers
+        return set(found.source.whole_words())
+
+    whole = sum(map(len, lines)) - 2 * len(lines)
+    assert len(words(whole + 100, corpora)) > 6000
+    part = words(whole // 10, corpora)
+    assert 400 < len(part) < 900
+    assert "seltsam" in part
+    assert words(whole // 10, corpora) == part
+    alone = words(whole // 10, corpora[:1])
+    assert 400 < len(alone) < 900

@@ -1,0 +1,94 @@
+"""Worker processes: order, bounded look-ahead, failures in their place, deaths, none left when the parent dies."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from dragoman.base.errors import DataError, ResourceError
+from dragoman.data.workers import ALONE, Workers, apply
+
+
+def work(task: int) -> tuple[int, int]:
+    """Slow for some, fatal for others."""
+    if task == 7:
+        raise DataError("the seventh")
+    if task == 8:
+        raise ZeroDivisionError("the eighth")
+    if task == 9:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.02 * (task % 3))
+    return task * task, os.getpid()
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_results_come_in_order_whatever_the_number_of_processes(count: int) -> None:
+    tasks = [0, 1, 2, 3, 4, 5, 6, 10, 11]
+    found = list(apply(work, tasks, count))
+    assert [square for square, _ in found] == [task * task for task in tasks]
+    pids = {pid for _, pid in found}
+    assert (pids == {os.getpid()}) if count == 0 else (os.getpid() not in pids)
+    assert len(pids) <= max(1, count)
+
+
+def test_few_tasks_start_no_process() -> None:
+    assert {pid for _, pid in apply(work, [1] * ALONE, 4)} == {os.getpid()}
+
+
+def test_failures_come_in_the_place_of_their_task() -> None:
+    found = apply(work, [1, 2, 3, 7, 4], 2)
+    assert [square for square, _ in islice(found, 3)] == [1, 4, 9]
+    with pytest.raises(DataError, match=r"^the seventh$"):
+        next(found)
+    with pytest.raises(RuntimeError, match="(?s)in work.*ZeroDivisionError: the eighth"):
+        list(apply(work, [1, 2, 3, 8], 2))
+    with pytest.raises(ResourceError, match="signal 9"):
+        list(apply(work, [1, 2, 3, 9, 4, 5], 2))
+
+
+def test_tasks_are_not_taken_far_ahead_and_what_is_left_is_no_next_result() -> None:
+    taken: list[int] = []
+
+    def tasks() -> Iterator[int]:
+        for task in (1, 2, 3, 4, 5, 6, 10, 11, 12, 13):
+            taken.append(task)
+            yield task
+
+    with Workers(work, 2) as workers:
+        results = workers.map(tasks())
+        assert next(results)[0] == 1
+        assert len(taken) <= 5
+        results.close()  # type: ignore[attr-defined]
+        assert [square for square, _ in workers.map([20, 21, 22])] == [400, 441, 484]
+
+
+def test_processes_end_when_their_parent_is_killed(tmp_path: Path) -> None:
+    script = (
+        "import time, pathlib, sys\nfrom dragoman.data.workers import Workers\nworkers = Workers(abs, 2)\n"
+        "pids = [p.pid for p in workers._processes.values()]\nassert list(workers.map([-1, -2])) == [1, 2]\n"
+        "print(*pids, flush=True)\ntime.sleep(60)\n"
+    )
+    source = str(Path(sys.modules["dragoman"].__file__ or "").parent.parent)
+    environment = {**os.environ, "PYTHONPATH": source}
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=environment) as parent:
+        assert parent.stdout is not None
+        pids = [int(pid) for pid in parent.stdout.readline().split()]
+        assert len(pids) == 2
+        parent.kill()
+    deadline = time.monotonic() + 10
+    while any(_alive(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(_alive(pid) for pid in pids)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
