@@ -60,7 +60,7 @@ class _Loop:
         self.parts, self.ranks = parts, parts.ranks
         self.config = parts.config.train
         self.profile = NoProfile()
-        if profile:
+        if profile and self.ranks.first:
             self.profile = Profile(parts.config.out, parts.model, parts.engine.device, self.config.precision)
         parts.engine.profile = self.profile
         self.utilisation = parts.utilisation()

@@ -121,7 +121,7 @@ class Parts:
             vectors=tokenizers.reads_vectors,
             passes=1 if self.config.train.objective.r_drop is None else 2,
         )
-        return Utilisation(flops, self.ranks.size * measure_rate(engine.device, engine.precision))
+        return Utilisation(flops, measure_rate(engine.device, engine.precision), self.ranks.size)
 
     def prune(self, progress: Progress) -> None:
         """Remove checkpoints that neither averaging nor a later comparison needs."""

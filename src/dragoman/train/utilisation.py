@@ -41,8 +41,9 @@ class Utilisation:
 
     def describe(self) -> str:
         """Both numbers, for the user."""
+        times = f"{self.devices} times " if self.devices > 1 else ""
         return (
-            f"MFU is of {self.rate / 1e9:,.0f} GFLOP/s, a large matrix product measured here; "
+            f"MFU is of {times}{self.rate / 1e9:,.0f} GFLOP/s, a large matrix product measured here; "
             f"{self.flops_per_token / 1e6:,.1f} MFLOP a target token"
         )
 
