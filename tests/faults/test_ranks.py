@@ -1,10 +1,22 @@
 """Several processes train one model: the same parameters as one, whatever the model; a lost one is no hang."""
 
+import signal
+import time
 from pathlib import Path
 
 import pytest
 import torch
-from training_runs import RUN, SETTINGS, Process, Server, log_lines, write_corpus
+from training_runs import (
+    RUN,
+    SETTINGS,
+    Process,
+    Server,
+    differences,
+    log_lines,
+    outcome,
+    wait_until_reached,
+    write_corpus,
+)
 
 from dragoman.checkpoint.tensors import load_tensors
 
@@ -61,3 +73,53 @@ def test_ranks_train_what_one_process_trains(
     one = run(server, tmp_path / "one", 1, *settings)
     several = run(server, tmp_path / "several", ranks, f"train.parallel={parallel}", *settings)
     assert_equal_runs(one, several)
+
+
+LONG = ["train.max_steps=40", "train.validate_every=20", "train.checkpoint_every=4", "train.log_every=1"]
+TRAINED = ["train", *SETTINGS, *LONG, "train.accumulate=3"]
+
+
+@pytest.fixture(scope="module", params=["ddp", "fsdp"])
+def whole(server: Server, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """A run of two processes, with dropout, that was never stopped. Its folder has the name of how it was parallel."""
+    folder = tmp_path_factory.mktemp(request.param)
+    finish(server.start_ranks(2, folder, *command(folder, request.param)))
+    return folder
+
+
+def command(folder: Path, parallel: str) -> list[str]:
+    return [*TRAINED, *write_corpus(folder), f"train.parallel={parallel}"]
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_killed_rank_ends_the_other_and_both_go_on(server: Server, whole: Path, tmp_path: Path, lost: int) -> None:
+    """Restarted as torchrun does it, without --resume; the result is that of a run that was never killed."""
+    parallel = whole.name.rstrip("0")
+    processes = server.start_ranks(2, tmp_path, *command(tmp_path, parallel))
+    wait_until_reached(processes[0], 10)
+    killed = time.monotonic()
+    processes[lost].kill()
+    assert processes[lost].wait() == -signal.SIGKILL
+    assert processes[1 - lost].wait() == 1
+    assert time.monotonic() - killed < 10
+    said = processes[1 - lost].said
+    assert "another process of this run has ended" in said.splitlines()[-1]
+    assert "Traceback" not in said
+
+    again = server.start_ranks(2, tmp_path, *command(tmp_path, parallel), restarts=1)
+    finish(again)
+    assert "Resuming at step" in again[0].said
+    assert again[1].said == ""
+    assert differences(outcome(tmp_path), outcome(whole)) == []
+
+
+def test_a_signal_to_one_rank_stops_all_at_the_same_step(server: Server, whole: Path, tmp_path: Path) -> None:
+    parallel = whole.name.rstrip("0")
+    processes = server.start_ranks(2, tmp_path, *command(tmp_path, parallel))
+    wait_until_reached(processes[0], 10)
+    processes[1].kill(signal.SIGTERM)
+    assert [process.wait() for process in processes] == [128 + signal.SIGTERM] * 2
+    assert "everything is saved" in processes[0].said
+    assert processes[1].said == ""
+    finish(server.start_ranks(2, tmp_path, *command(tmp_path, parallel), "--resume"))
+    assert differences(outcome(tmp_path), outcome(whole)) == []

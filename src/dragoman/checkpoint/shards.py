@@ -26,8 +26,9 @@ def write_shards(folder: Path, tensors: Mapping[str, Tensor], group: Any) -> Non
     from torch.distributed.checkpoint.state_dict_saver import save
 
     writer = HuggingFaceStorageWriter(str(folder), save_distributed=True)
+    ordered = {name: tensors[name].detach() for name in sorted(tensors)}  # decides which rank writes the whole ones
     try:
-        save({name: tensor.detach() for name, tensor in tensors.items()}, storage_writer=writer, process_group=group)
+        save(ordered, storage_writer=writer, process_group=group)
     except CheckpointException as error:
         for failure, _ in error.failures.values():
             if isinstance(failure, OSError):

@@ -51,7 +51,11 @@ class Mixture(nn.Module):
     and `over_capacity`, how many of them it did not read. A place in an expert is given by rank of choice, then by
     order in the batch (GShard, algorithm 1). Without an objective, and in evaluation, there is no capacity: a token's
     result depends on nothing but the token.
+
+    reads_whole_batches: a part of a batch has other places and another penalty than the whole, so ranks do not cut it.
     """
+
+    reads_whole_batches = True
 
     def __init__(self, config: MixtureConfig, width: int, network: Callable[[], FeedForward]) -> None:
         super().__init__()

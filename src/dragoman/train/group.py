@@ -43,7 +43,9 @@ class Group(Ranks):
                 f"WORLD_SIZE={self.size} asks for several processes, but MASTER_ADDR and MASTER_PORT do not say where "
                 "they meet: start the run with torchrun, or unset RANK and WORLD_SIZE"
             )
-        self._store, _, _ = next(rendezvous("env://"))
+        store, _, _ = next(rendezvous("env://"))
+        # torchrun keeps its store when it restarts processes, and with it where the killed ones could be reached
+        self._store = PrefixStore(f"restart {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)
         backend = "gloo" if self.device.type == "cpu" else "cpu:gloo,cuda:nccl"
         dist.init_process_group(backend, store=PrefixStore("group", self._store), rank=self.rank, world_size=self.size)
         self.group = dist.new_group(backend="gloo")

@@ -1,5 +1,6 @@
 """How the ranks hold one model: `Alone`, `Replicated` (DDP) or `Sharded` (FSDP2)."""
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
@@ -100,7 +101,9 @@ class Replicated(_Ranked):
 
         # DDP warns of looking in vain, on every rank, so there is something to find
         self.joined.register_parameter("never_used", nn.Parameter(torch.zeros(1, device=ranks.device)))
-        self._wrapped = DistributedDataParallel(self.joined, broadcast_buffers=False, find_unused_parameters=True)
+        with warnings.catch_warnings():  # torch 2.13 has another name for broadcast_buffers, 2.11 does not know it
+            warnings.simplefilter("ignore", FutureWarning)
+            self._wrapped = DistributedDataParallel(self.joined, broadcast_buffers=False, find_unused_parameters=True)
 
     @contextmanager
     def part(self, last: bool) -> Iterator[None]:

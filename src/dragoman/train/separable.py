@@ -12,6 +12,8 @@ from dragoman.models.seq2seq import Seq2Seq
 from dragoman.train.parallel import LossOf
 
 _SOURCE, _TARGET = 3, 4
+_LEAST = 1 << 16
+"""Parameters of a part of a layer that is worth a message of its own."""
 _TOKEN = 4
 """An ordinary vocabulary entry, or a special one that is read like it."""
 
@@ -35,8 +37,13 @@ def separable(model: Seq2Seq, objective: LossOf, device: torch.device, teacher_r
     for layer in layers:
         inside = any(layer in list(other.modules()) for other in chosen)
         if not inside:
-            chosen += [layer] if watch.fits(layer) else [part for part in layer.children() if watch.fits(part)]
+            parts = [part for part in layer.children() if watch.fits(part) and _size(part) >= _LEAST]
+            chosen += [layer] if watch.fits(layer) else parts
     return chosen
+
+
+def _size(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
