@@ -12,11 +12,11 @@ from dragoman.train.config import RunConfig
 LIST = """
 data:
   train:
-  - {source: a.en, target: a.de, name: clean}
+  - {source: a.en, target: a.de, name: clean, target_language: de}
   - {tsv: b.tsv, weight: 0.5, tags: [bt], target_language: de}
-  - {jsonl: c.jsonl.zst, source_field: translation.en, target_field: translation.de}
-  - {tmx: d.tmx, source_code: en, target_code: de}
-  valid: {source: v.en, target: v.de}
+  - {jsonl: c.jsonl.zst, source_field: translation.en, target_field: translation.de, target_language: de}
+  - {tmx: d.tmx, source_code: en, target_code: de, target_language: de}
+  valid: {source: v.en, target: v.de, target_language: de}
 out: run
 """
 ONE = "data: {train: {source: a.en, target: a.de}, valid: {source: v.en, target: v.de}}\nout: run\n"
@@ -53,6 +53,12 @@ def test_one_corpus_stays_one_and_a_list_a_list(tmp_path: Path) -> None:
         ("data.train.4.tsv=x", "is a list of 4"),
         ("data.train=[]", r"data\.train.*at least 1 item"),
         ("data.valid.weight=2", "leave out its weight"),
+        ("data.valid.target_language=null", "some corpora have a target_language .de., and v.en . v.de has none"),
+        ("data.train.0.target_language=null", "some corpora have a target_language .de., and clean has none"),
+        (
+            "data.valid=[{tsv: v, target_language: de}, {tsv: v, target_language: de}]",
+            "two corpora of data.valid are v",
+        ),
         ("data.temperature=5", "leave out the weight of b.tsv"),
     ],
 )

@@ -26,7 +26,10 @@ class DataConfig(Config):
     """The corpora and how they become batches."""
 
     train: Corpora = Field(description="the sentence pairs to learn from: one corpus, or a list of them")
-    valid: CorpusConfig = Field(description="held-out pairs: every choice of the run is made on them")
+    valid: Corpora = Field(
+        description="held-out pairs: every choice of the run is made on them. One set, or a list of sets, whose means "
+        "of BLEU and of loss decide"
+    )
     cleaning: CleaningConfig = Field(CleaningConfig(), description="which training pairs are dropped")
     batch: BatchConfig = Field(BatchConfig(), description="how training pairs are grouped")
     temperature: float | None = Field(
@@ -50,23 +53,50 @@ class DataConfig(Config):
         return (self.train,) if isinstance(self.train, CorpusConfig) else self.train
 
     @property
+    def valid_sets(self) -> tuple[CorpusConfig, ...]:
+        """The sets of `valid`."""
+        return (self.valid,) if isinstance(self.valid, CorpusConfig) else self.valid
+
+    @property
+    def validation(self) -> str:
+        """What messages call `valid`."""
+        return ", ".join(map(str, self.valid_sets))
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The target languages that the corpora of `train` are tagged with, in their order."""
+        named = [corpus.target_language for corpus in self.corpora if corpus.target_language is not None]
+        return tuple(dict.fromkeys(named))
+
+    @property
     def training(self) -> str:
         """What messages call `train`."""
         return ", ".join(map(str, self.corpora))
 
     @model_validator(mode="after")
     def _names_differ(self) -> "DataConfig":
-        names = Counter(map(str, self.corpora))
-        twice = [name for name, count in names.items() if count > 1]
-        if twice:
-            raise ValueError(
-                f"two corpora of data.train are {twice[0]}: read it once, with a weight, or set their name"
-            )
-        if self.valid.weight != 1:
+        for section, corpora in (("train", self.corpora), ("valid", self.valid_sets)):
+            names = Counter(map(str, corpora))
+            twice = [name for name, count in names.items() if count > 1]
+            if twice:
+                advice = "read it once, with a weight, or set their name" if section == "train" else "set their name"
+                raise ValueError(f"two corpora of data.{section} are {twice[0]}: {advice}")
+        if any(corpus.weight != 1 for corpus in self.valid_sets):
             raise ValueError("data.valid is read as a whole: leave out its weight")
         weighted = [str(corpus) for corpus in self.corpora if corpus.weight != 1]
         if self.temperature is not None and weighted:
             raise ValueError(f"data.temperature stands instead of weights; leave out the weight of {weighted[0]}")
+        return self
+
+    @model_validator(mode="after")
+    def _all_have_a_language_or_none(self) -> "DataConfig":
+        if self.languages:
+            for corpus in (*self.corpora, *self.valid_sets):
+                if corpus.target_language is None:
+                    raise ValueError(
+                        f"some corpora have a target_language ({', '.join(self.languages)}), and {corpus} has none: "
+                        "set it for all corpora of data.train and data.valid, or for none"
+                    )
         return self
 
 

@@ -9,15 +9,16 @@ from dragoman.base.errors import ConfigError
 from dragoman.data.prepare import Prepared
 from dragoman.models.limits import LengthLimit, first_exceeded
 from dragoman.train.config import DataConfig
+from dragoman.train.held_out import HeldOut
 
 _AT_ONCE = 1 << 20
 """Pairs."""
 
 
 def check_lengths(
-    limits: Sequence[LengthLimit], data: DataConfig, prepared: Prepared, sources: list[str], targets: list[str]
+    limits: Sequence[LengthLimit], data: DataConfig, prepared: Prepared, held_out: Sequence[HeldOut]
 ) -> None:
-    """Compare every pair with what the model can read; sources, targets: the validation texts.
+    """Compare every pair with what the model can read; held_out: the validation sets.
 
     Raises ConfigError that names the first line that is too long, and the settings to change.
     """
@@ -26,9 +27,13 @@ def check_lengths(
     tokenizers = prepared.tokenizers
     for corpus, part in zip(data.corpora, prepared.dataset.parts, strict=True):
         _check(limits, part.lengths, part.lines, str(corpus), data.cleaning.enabled)
-    ids = zip(tokenizers.source.encode_batch(sources), tokenizers.target.encode_batch(targets), strict=True)
-    lengths = np.array([[len(source), len(target)] for source, target in ids], np.int32)
-    _check(limits, lengths, np.arange(1, len(lengths) + 1), str(data.valid), False)
+    for each in held_out:
+        tags = len(each.corpus.all_tags)
+        ids = zip(
+            tokenizers.source.encode_batch(each.sources), tokenizers.target.encode_batch(each.targets), strict=True
+        )
+        lengths = np.array([[tags + len(source), len(target)] for source, target in ids], np.int32)
+        _check(limits, lengths, np.arange(1, len(lengths) + 1), each.name, False)
 
 
 def _check(

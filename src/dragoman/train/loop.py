@@ -198,10 +198,7 @@ class _Loop:
         line = {
             "step": progress.step,
             "epoch": progress.epoch + 1,
-            "valid_loss": validation.loss,
-            "valid_perplexity": validation.perplexity,
-            "valid_bleu": validation.bleu.value,
-            "valid_bleu_signature": validation.bleu.signature,
+            **validation.log_line(),
             "seconds": progress.seconds,
         }
         report.validation(line, better)

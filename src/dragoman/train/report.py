@@ -137,6 +137,8 @@ class Report:
             f"step {line['step']} · validation: loss {line['valid_loss']:.4f} · perplexity "
             f"{line['valid_perplexity']:.2f}{bleu}{' · best so far' if better else ''}"
         )
+        for name, each in line.get("valid_sets", {}).items():
+            info(f"  {name}: loss {each['loss']:.4f} · perplexity {each['perplexity']:.2f} · BLEU {each['bleu']:.2f}")
         draw_curves(self.folder / LOG_FILE, self.folder / CURVES_FILE)
         self.resume_clock()
 

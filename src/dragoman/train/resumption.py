@@ -1,16 +1,13 @@
 """What a resumed run must have in common with the one that it goes on with."""
 
-import hashlib
-import json
+from collections.abc import Sequence
 from typing import Any
 
 from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.store import TrainingSnapshot
 from dragoman.data.prepare import Prepared
 from dragoman.train.config import RunConfig
-
-Texts = tuple[list[str], list[str]]
-"""Source and target lines."""
+from dragoman.train.held_out import HeldOut, digest
 
 # A resumed run may be given new limits and rhythms; anything else would make it another run.
 MAY_CHANGE = frozenset({"max_steps", "max_epochs", "max_minutes", "patience", "log_every", "parallel"})
@@ -22,20 +19,20 @@ def with_choices_of(config: RunConfig, stored: RunConfig) -> RunConfig:
     return stored.model_copy(update={"train": stored.train.model_copy(update=changes), "out": config.out})
 
 
-def check_same_data(config: RunConfig, prepared: Prepared, valid: Texts, snapshot: TrainingSnapshot) -> None:
+def check_same_data(
+    config: RunConfig, prepared: Prepared, held_out: Sequence[HeldOut], snapshot: TrainingSnapshot
+) -> None:
     """Raises ConfigError when a corpus, or the validation set, holds other text than when the run began."""
-    now = {"data": (prepared.dataset.fingerprint, config.data.training), "valid": (digest(valid), config.data.valid)}
+    now = {
+        "data": (prepared.dataset.fingerprint, config.data.training),
+        "valid": (digest(held_out), config.data.validation),
+    }
     for name, (found, corpus) in now.items():
         if (snapshot.state.get(name) or found) != found:  # older snapshots do not know of all
             raise ConfigError(
                 f"cannot resume {config.out}: {corpus} has changed since the run began. Put the old files back, or "
                 "train in another --out"
             )
-
-
-def digest(texts: Texts) -> str:
-    """Tells one set of source and target texts from another."""
-    return hashlib.sha256(json.dumps(texts, ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def check_same_run(config: RunConfig, stored: RunConfig) -> None:

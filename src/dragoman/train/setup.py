@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.base.errors import ConfigError, ResourceError, in_files
+from dragoman.base.errors import ConfigError, ResourceError
 from dragoman.base.files import atomic_write
 from dragoman.base.log import info
 from dragoman.base.memory import is_out_of_memory, keep_large_tensors_on_heap
@@ -18,7 +18,7 @@ from dragoman.checkpoint.folder import LoadedModel, write_model_folder
 from dragoman.checkpoint.meta import Meta, Score
 from dragoman.checkpoint.store import CheckpointStore, TrainingSnapshot
 from dragoman.data.prepare import Prepared, prepare
-from dragoman.data.readers import check_readable, read_sides
+from dragoman.data.readers import check_readable
 from dragoman.models.build import Seq2Seq, build_model, count_parameters, resolve_preset
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 from dragoman.train.average import ParameterAverage
@@ -26,6 +26,7 @@ from dragoman.train.config import RunConfig
 from dragoman.train.decisions import Decisions
 from dragoman.train.engine import Engine, choose_precision
 from dragoman.train.estimate import check_memory
+from dragoman.train.held_out import check_tags, digest, read_held_out
 from dragoman.train.lengths import check_lengths
 from dragoman.train.objective import Objective
 from dragoman.train.optimiser import build_optimiser
@@ -33,13 +34,14 @@ from dragoman.train.parallel import Alone, build_parallel
 from dragoman.train.progress import Progress
 from dragoman.train.r_drop import RDrop
 from dragoman.train.ranks import Ranks, open_ranks, restarted
-from dragoman.train.resumption import check_same_data, check_same_run, digest, with_choices_of
+from dragoman.train.resumption import check_same_data, check_same_run, with_choices_of
 from dragoman.train.schedule import default_schedule
 from dragoman.train.sequence import SequenceObjective
 from dragoman.train.start import copy_parameters, load_start
 from dragoman.train.teacher import ConstantRatioConfig
 from dragoman.train.utilisation import Utilisation, flops_per_target_token, measure_rate
-from dragoman.train.validate import Validation, Validator
+from dragoman.train.validate import Validation
+from dragoman.train.validation_sets import ValidationSets
 from dragoman.translator import Translator
 
 CONFIG_FILE = "config.yaml"
@@ -52,7 +54,7 @@ class Parts:
     """Everything that the loop works with.
 
     snapshot: where to go on from, or None; limits_changed: whether it was made under other limits; valid: fingerprint
-    of the validation set.
+    of the validation sets; before: what the model that the run starts from was trained on.
     """
 
     config: RunConfig
@@ -60,7 +62,7 @@ class Parts:
     model: Seq2Seq
     engine: Engine
     average: ParameterAverage | None
-    validator: Validator
+    validator: ValidationSets
     store: CheckpointStore
     decisions: Decisions
     snapshot: TrainingSnapshot | None
@@ -68,6 +70,7 @@ class Parts:
     ranks: Ranks
     parallel: Alone
     valid: str
+    before: Meta
 
     def validate(self, step: int) -> Validation:
         """Judge the model that `parallel` shows. Raises ResourceError where translating does not fit the memory."""
@@ -78,7 +81,7 @@ class Parts:
                 raise
             raise ResourceError(
                 f"not enough memory to validate at step {step}: leave the longest pairs out of "
-                f"{self.config.data.valid}, or lower train.validation_beam"
+                f"{self.config.data.validation}, or lower train.validation_beam"
             ) from None
 
     def write_model(
@@ -102,8 +105,10 @@ class Parts:
             averaged_steps=averaged_steps,
             source_language=data.source_language,
             target_language=data.target_language,
+            target_languages=tuple(dict.fromkeys([*self.before.target_languages, *data.languages])),
+            tags=tuple(dict.fromkeys([*self.before.tags, *(tag for corpus in data.corpora for tag in corpus.tags)])),
             licence=data.licence,
-            scores=() if validation is None else _scores(validation, str(data.valid)),
+            scores=() if validation is None else _scores(validation, data.validation),
             data=dict(zip(map(str, data.corpora), self.prepared.fingerprints, strict=True)),
             embeddings=self.decisions.made(EMBEDDED, 0) or {},
         )
@@ -149,8 +154,9 @@ def assemble(config: RunConfig, resume: bool) -> Iterator[Parts]:
         # All that is cheap to find wrong comes before anything is written or takes long. It is found by the first rank.
         with ranks.in_turn():
             check_readable(*config.data.corpora)
-            sources, targets = read_sides(config.data.valid)
+            held_out = read_held_out(config)
             config, start = load_start(config)
+            check_tags(held_out, config, start)
             store = stack.enter_context(CheckpointStore(config.out, owned=ranks.first))
             stored = _stored_config(config.out)
             if stored is not None and not resume:
@@ -173,14 +179,14 @@ def assemble(config: RunConfig, resume: bool) -> Iterator[Parts]:
             tokenizers = prepared.tokenizers
             sizes = tokenizers.source.size, tokenizers.target.size
             model = build_model(config.model, *sizes, tokenizers.reads_vectors).to(ranks.device)
-            check_lengths(model.limits, config.data, prepared, sources, targets)
+            check_lengths(model.limits, config.data, prepared, held_out)
             snapshot = store.latest_training() if stored is not None else None
             if start is not None and snapshot is None:
                 copy_parameters(start, model)
             decisions = Decisions(config.out / "training" / "decisions.jsonl", owned=ranks.first)
             limits_changed = False
             if snapshot is not None:
-                check_same_data(config, prepared, (sources, targets), snapshot)
+                check_same_data(config, prepared, held_out, snapshot)
                 # The snapshot decides, not the stored config: a kill can come before new limits are saved.
                 limits_changed = snapshot.state.get("limits", config.train.limits) != config.train.limits
             embedded = decisions.made(EMBEDDED, 0)
@@ -223,11 +229,10 @@ def assemble(config: RunConfig, resume: bool) -> Iterator[Parts]:
         average = ParameterAverage(model, config.train.ema) if config.train.ema is not None else None
         loaded = LoadedModel(parallel.model, prepared.tokenizers, Meta(step=0), config.model_dump(mode="json"))
         translator = Translator(loaded, ranks.device, report_cut=False)
-        with in_files(config.data.valid.files[0]):
-            validator = Validator(sources, targets, prepared.tokenizers, translator, config.train.validation_beam)
-        valid = digest((sources, targets))
+        validator = ValidationSets(held_out, prepared.tokenizers, translator, config.train.validation_beam)
+        valid = digest(held_out)
         made = config, prepared, model, engine, average, validator, store, decisions, snapshot, limits_changed
-        yield Parts(*made, ranks, parallel, valid)
+        yield Parts(*made, ranks, parallel, valid, Meta(step=0) if start is None else start.meta)
 
 
 def _prepare(config: RunConfig, text: TextConfig | Tokenizers) -> Prepared:
@@ -237,10 +242,11 @@ def _prepare(config: RunConfig, text: TextConfig | Tokenizers) -> Prepared:
 
 def _scores(validation: Validation, data: str) -> tuple[Score, ...]:
     bleu = validation.bleu
-    return (
+    own = (
         Score(metric=bleu.name, value=bleu.value, signature=bleu.signature, data=data),
         Score(metric="perplexity", value=validation.perplexity, signature="per token", data=data),
     )
+    return own + tuple(score for name, one in validation.sets.items() for score in _scores(one, name))
 
 
 def _stored_config(folder: Path) -> RunConfig | None:

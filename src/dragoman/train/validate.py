@@ -1,8 +1,10 @@
 """Judging a model on held-out pairs: loss, perplexity and BLEU."""
 
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import exp
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,11 +27,15 @@ _SENTENCES = 64
 
 @dataclass(frozen=True)
 class Validation:
-    """loss: cross-entropy without smoothing (nats a token); bleu: of the translations; seconds: what it took."""
+    """loss: cross-entropy without smoothing (nats a token); bleu: of the translations; seconds: what it took.
+
+    sets: where there are several validation sets, what each has reached; the rest are their means, or sums of seconds.
+    """
 
     loss: float
     bleu: Score
     seconds: float
+    sets: Mapping[str, "Validation"] = field(default_factory=dict)
 
     @property
     def perplexity(self) -> float:
@@ -40,19 +46,43 @@ class Validation:
         """The number that 'better' compares; higher is better."""
         return self.bleu.value if metric == "bleu" else -self.loss
 
+    def log_line(self) -> dict[str, Any]:
+        """As the run's log has it."""
+        line: dict[str, Any] = {
+            "valid_loss": self.loss,
+            "valid_perplexity": self.perplexity,
+            "valid_bleu": self.bleu.value,
+            "valid_bleu_signature": self.bleu.signature,
+        }
+        if self.sets:
+            line["valid_sets"] = {
+                name: {"loss": one.loss, "perplexity": one.perplexity, "bleu": one.bleu.value}
+                for name, one in self.sets.items()
+            }
+        return line
+
 
 class Validator:
-    """Holds the validation pairs, tokenised once."""
+    """Holds the pairs of one validation set, tokenised once."""
 
     def __init__(
-        self, sources: list[str], targets: list[str], tokenizers: Tokenizers, translator: Translator, beam: int
+        self,
+        sources: list[str],
+        targets: list[str],
+        tokenizers: Tokenizers,
+        translator: Translator,
+        beam: int,
+        before: Sequence[int] = (),
     ) -> None:
+        """before: ids of the tags before each source."""
         self.sources, self.targets = sources, targets
+        self._before = before
         self.translator = translator
         # A model that has not learned to stop yet would spend minutes on outputs that score nothing.
         unknown = translator.search_config().unknown
         self._search = SearchConfig(beam=beam, length_factor=1.5, length_margin=10, unknown=unknown)
-        self._source_ids = tokenizers.source.encode_batch(sources)
+        ids = tokenizers.source.encode_batch(sources)
+        self._source_ids = [[*before, *source] for source in ids] if before else ids
         self._target_ids = tokenizers.target.encode_batch(targets)
         lengths = np.array(
             [[len(s), len(t)] for s, t in zip(self._source_ids, self._target_ids, strict=True)], np.int32
@@ -66,7 +96,8 @@ class Validator:
         if engine.ranks.several:
             hypotheses = self._shared(engine.ranks)
         else:
-            hypotheses = [best[0].text for best in self.translator.stream_nbest(self.sources, self._search)]
+            stream = self.translator.stream_nbest(self.sources, self._search, before=self._before)
+            hypotheses = [best[0].text for best in stream]
         return Validation(self._loss(engine), bleu(hypotheses, self.targets), time.monotonic() - started)
 
     def _shared(self, ranks: Ranks) -> list[str]:
@@ -77,7 +108,8 @@ class Validator:
         batches = [filled[place : place + _SENTENCES] for place in range(0, len(filled), _SENTENCES)]
         own = sorted(row for batch in batches[ranks.rank :: ranks.size] for row in batch)
         lines = [self.sources[row] for row in own]
-        stream = self.translator.stream_nbest(lines, self._search, _SENTENCES, max(1, len(lines)))
+        window = max(1, len(lines))
+        stream = self.translator.stream_nbest(lines, self._search, _SENTENCES, window, before=self._before)
         hypotheses = dict.fromkeys(blank, "")
         for found in ranks.gather([(row, best[0].text) for row, best in zip(own, stream, strict=True)]):
             hypotheses |= dict(found)
