@@ -1,6 +1,6 @@
 """`Batch`: padded sentence pairs as the model and the objective read them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,9 +33,16 @@ class Batch:
     rows: tuple[int, ...]
 
     def to(self, device: torch.device) -> "Batch":
-        """The same batch with its tensors on `device`."""
+        """The same batch with its tensors on `device`; from pinned memory they go there while the CPU goes on."""
+        return self._mapped(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def pinned(self) -> "Batch":
+        """The same batch in page-locked memory, which a GPU reads by itself."""
+        return self._mapped(torch.Tensor.pin_memory)
+
+    def _mapped(self, function: Callable[[Tensor], Tensor]) -> "Batch":
         names = ("source", "source_keep", "inputs", "labels", "target_keep")
-        return replace(self, **{name: getattr(self, name).to(device, non_blocking=True) for name in names})
+        return replace(self, **{name: function(getattr(self, name)) for name in names})
 
     def split(self) -> tuple["Batch", "Batch"]:
         """Two halves of the batch, for when the whole does not fit the memory. Needs B ≥ 2."""

@@ -2,12 +2,12 @@
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from dragoman.base.errors import ResourceError
 from dragoman.base.log import warn
@@ -16,7 +16,7 @@ from dragoman.data.batch import Batch
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.auxiliary import Auxiliary
 from dragoman.train.decisions import Decisions
-from dragoman.train.objective import Objective
+from dragoman.train.objective import Loss, Objective
 from dragoman.train.parallel import Alone, full
 from dragoman.train.profile import NoProfile
 from dragoman.train.r_drop import RDrop
@@ -95,10 +95,10 @@ class Engine:
         as soon as a batch does not, because the others have gone on.
         """
         if parts is None:
-            result = self._halving(step, batches, teacher_ratio)
+            read = self._halving(step, batches, teacher_ratio)
         else:
             try:
-                result = self._gradients(step, batches, teacher_ratio, parts, tokens)
+                read = self._gradients(step, batches, teacher_ratio, parts, tokens)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
@@ -119,9 +119,9 @@ class Engine:
                 "text.subword.size"
             ) from None
         self.optimiser.zero_grad(set_to_none=True)
-        return result
+        return read()
 
-    def _halving(self, step: int, batches: Sequence[Batch], teacher_ratio: float) -> StepResult:
+    def _halving(self, step: int, batches: Sequence[Batch], teacher_ratio: float) -> Callable[[], StepResult]:
         """The gradients, from ever smaller parts until they fit the memory."""
         statistics = [tensor.clone() for tensor in self._statistics]
         known = self.decisions.made("halvings", step) or self.halvings
@@ -129,7 +129,7 @@ class Engine:
         while True:
             cut = [part for batch in batches for part in _halved(batch, halvings)]
             try:
-                result = self._gradients(step, cut, teacher_ratio)
+                read = self._gradients(step, cut, teacher_ratio)
                 break
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
@@ -145,7 +145,7 @@ class Engine:
             warn(f"step {step} does not fit the memory; its batches are cut into {2**halvings} parts")
         if halvings != known:
             self.decisions.record("halvings", step, halvings)
-        return result
+        return read
 
     def _gradients(
         self,
@@ -154,13 +154,12 @@ class Engine:
         teacher_ratio: float,
         parts: Sequence[Part] | None = None,
         tokens: int | None = None,
-    ) -> StepResult:
+    ) -> Callable[[], StepResult]:
+        """What reads the result off the device: done last, since on a GPU it waits for all that was started before."""
         self.optimiser.zero_grad(set_to_none=True)
         self.parallel.trained.train()
         tokens = tokens or sum(batch.target_tokens for batch in batches)
-        total = cross_entropy = 0.0
-        means: dict[str, float] = {}
-        counted = Auxiliary()
+        told: list[tuple[Loss, int, bool]] = []
         for index, batch in enumerate(batches):
             key, counts = ((index,), True) if parts is None else (parts[index].key, parts[index].counts)
             torch.manual_seed(_mix(self.seed, step, *key))
@@ -173,16 +172,25 @@ class Engine:
                 scaled = loss.total / tokens if parts is None else loss.total * (counts * self.ranks.size / tokens)
                 with self.profile.phase("backward"):
                     scaled.backward()  # type: ignore[no-untyped-call]
-            total += counts * float(loss.total.detach())
-            cross_entropy += counts * loss.cross_entropy
-            for name, mean in loss.auxiliary.items():
-                means[name] = means.get(name, 0.0) + counts * mean * batch.target_tokens / tokens
-            for name, each in loss.counts.items():
-                counted.count(name, each * counts)
+            told.append((replace(loss, total=loss.total.detach()), batch.target_tokens, counts))
         with self.profile.phase("clipping"):
             norm = full(nn.utils.clip_grad_norm_(self.parallel.trained.parameters(), self.clip or float("inf")))
+        return lambda: self._result(told, norm, tokens, parts is not None)
+
+    def _result(self, told: list[tuple[Loss, int, bool]], norm: Tensor, tokens: int, shared: bool) -> StepResult:
+        """told: the loss of each part, its target tokens, and whether it counts; shared: among ranks."""
+        total = cross_entropy = 0.0
+        means: dict[str, float] = {}
+        counted = Auxiliary()
+        for loss, own, counts in told:
+            total += counts * float(loss.total)
+            cross_entropy += counts * float(loss.cross_entropy)
+            for name, mean in loss.auxiliary.items():
+                means[name] = means.get(name, 0.0) + counts * mean * own / tokens
+            for name, each in loss.counts.items():
+                counted.count(name, each * counts)
         sums = {name: counts.tolist() for name, counts in counted.counts.items()}
-        if parts is not None:
+        if shared:
             total, cross_entropy, means, sums = _summed(self.ranks, total, cross_entropy, means, sums)
         return StepResult(total / tokens, cross_entropy / tokens, float(norm), tokens, means, sums)
 

@@ -122,7 +122,8 @@ class _Loop:
         resampler = self.resampler if self.parts.config.text.subword.resampling else None
 
         def load(plan: BatchPlan, start: int) -> Loader:
-            return Loader(self.dataset, plan, start, resampler, progress.epoch)
+            pin = self.parts.engine.device.type == "cuda"
+            return Loader(self.dataset, plan, start, resampler, progress.epoch, pin)
 
         for update in self.profile.batches(self.updates.of(plan, progress.batch, load)):
             agreed = self.updates.agree(update, self._clock, request)

@@ -1,0 +1,73 @@
+"""Batches for a GPU lie in page-locked memory, and what an update told is read only when all of it was started."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from dragoman.data.batch import Batch, collate
+from dragoman.data.loader import Loader
+from dragoman.data.plan import BatchPlan, PaddingWaste
+from dragoman.data.sentences import Sentences
+from dragoman.models.build import ModelConfig, build_model
+from dragoman.train.decisions import Decisions
+from dragoman.train.engine import Engine
+from dragoman.train.objective import Objective, ObjectiveConfig
+
+CPU = torch.device("cpu")
+
+
+class Stored:
+    """A corpus of two pairs."""
+
+    def take(self, rows: Sequence[int]) -> tuple[Sentences, Sentences]:
+        sides = [np.array([4, 5, 6], np.int32), np.array([7, 8], np.int32)]
+        chosen = [sides[row] for row in rows]
+        both = Sentences(np.concatenate(chosen), np.array([len(each) for each in chosen]))
+        return both, both
+
+
+@pytest.mark.parametrize("pin", [False, True])
+def test_a_loader_pins_where_it_is_asked_to(monkeypatch: pytest.MonkeyPatch, pin: bool) -> None:
+    pinned: list[torch.Tensor] = []
+
+    def record(tensor: torch.Tensor) -> torch.Tensor:
+        pinned.append(tensor)
+        return tensor
+
+    monkeypatch.setattr(torch.Tensor, "pin_memory", record)
+    plan = BatchPlan([np.array([0, 1]), np.array([1])], PaddingWaste(0.0, 0.0))
+    batches = list(Loader(Stored(), plan, pin=pin))  # type: ignore[arg-type]
+    assert len(batches) == 2
+    names = ("source", "source_keep", "inputs", "labels", "target_keep")
+    expected = [getattr(batch, name) for batch in batches for name in names] if pin else []
+    assert [id(tensor) for tensor in pinned] == [id(tensor) for tensor in expected]
+
+
+def test_the_loss_is_read_after_the_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU a number that is read waits for all before it; so none may be read until the optimiser was started."""
+    stack = {"layers": 1, "heads": 2, "feedforward": 24}
+    settings = {"preset": None, "width": 16, "encoder": stack, "decoder": stack}
+    model = build_model(ModelConfig.model_validate(settings), 30, 30)
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.0)
+    decisions = Decisions(tmp_path / "decisions.jsonl")
+    engine = Engine(model, Objective(ObjectiveConfig()), optimiser, decisions, CPU, torch.float32, 1.0, 1)
+    events: list[str] = []
+    result_of, step_of = engine._result, optimiser.step
+
+    def result(*arguments: Any) -> Any:
+        events.append("read")
+        return result_of(*arguments)
+
+    def step(*arguments: Any) -> Any:
+        events.append("update")
+        return step_of(*arguments)
+
+    monkeypatch.setattr(engine, "_result", result)
+    monkeypatch.setattr(optimiser, "step", step)
+    pairs: Batch = collate([[5, 6], [7]], [[8], [9, 10]], range(2))
+    assert engine.step(1, [pairs, pairs], 0.1).target_tokens == 10
+    assert events == ["update", "read"]
