@@ -17,7 +17,7 @@ from torch import Tensor
 from dragoman.base.errors import ModelError, ResourceError
 from dragoman.base.files import atomic_folder, remove_folder, remove_stale_temporaries, unwritable
 from dragoman.base.log import warn
-from dragoman.checkpoint.tensors import load_tensors, read_shapes, save_tensors
+from dragoman.checkpoint.tensors import load_tensors, read_shapes, save_tensors, sort_metadata
 
 KEPT_SNAPSHOTS = 2
 """Training snapshots that stay: the newest, and the one before in case that the newest is damaged on the disk."""
@@ -115,6 +115,8 @@ class CheckpointStore:
         with atomic_folder(self._training / f"step-{step:08d}", replace=True) as folder:
             yield folder
             files = sorted(folder.rglob("*.safetensors"))
+            for file in files:
+                sort_metadata(file)
             sums = {file.relative_to(folder).as_posix(): _checksum(file) for file in files}
             content = {"step": step, "checksums": sums, "state": dict(state)}
             (folder / _STATE).write_text(json.dumps(content, indent=1), encoding="utf-8")

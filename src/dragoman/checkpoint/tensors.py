@@ -43,7 +43,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[st
             if number is None:
                 raise
             raise unwritable(Path(path), OSError(int(number[1]), os.strerror(int(number[1])))) from error
-        _sort_metadata(file)
+        sort_metadata(file)
         _allow_others(file)
 
 
@@ -86,8 +86,11 @@ def _opened(path: Path) -> Iterator[Any]:
         ) from error
 
 
-def _sort_metadata(file: Path) -> None:
-    """The library writes metadata in random order; the same content must be the same file, byte for byte."""
+def sort_metadata(file: Path) -> None:
+    """Sort the metadata of a safetensors file: the library writes them in random order.
+
+    The same content must be the same file, byte for byte.
+    """
     with file.open("r+b") as content:
         size = int.from_bytes(content.read(8), "little")
         header = json.loads(content.read(size))
