@@ -29,17 +29,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from training import (
-    CLIP,
-    DROPOUT,
-    LEARNING_RATE,
-    SMOOTHING,
-    Step,
-    corpus,
-    make_batches,
-    tokenise,
-    windows,
-)
+from training.corpus import corpus, make_batches, tokenise, windows
+from training.sizes import CLIP, DROPOUT, PIECES, SMOOTHING
 
 from dragoman.base.memory import keep_large_tensors_on_heap
 from dragoman.data.batch import Batch
@@ -50,7 +41,9 @@ from dragoman.train.engine import Engine
 from dragoman.train.objective import Objective, ObjectiveConfig
 from dragoman.train.optimiser import AdamConfig, build_optimiser
 
-WIDTH = 256
+WIDTH, TOKENS, LEARNING_RATE = 256, 4096, 1e-4
+Step = Callable[[Batch], float]
+"""One update on a batch; gives the loss a token."""
 WIRINGS: dict[str, dict[str, Any]] = {
     "luong": {"wiring": {"kind": "luong"}, "attention": {"scorer": {"kind": "general"}}},
     "feeding": {"wiring": {"kind": "luong", "input_feeding": True}, "attention": {"scorer": {"kind": "general"}}},
@@ -228,8 +221,8 @@ def dragoman_step(vocabulary: int, wiring: str, bf16: bool, folder: Path) -> Ste
 def measure(arguments: argparse.Namespace, folder: Path) -> None:
     """Build the contenders, let them take turns, print."""
     torch.manual_seed(1)
-    sources, targets, vocabulary = tokenise(*corpus(arguments))
-    train = make_batches(sources, targets)
+    sources, targets, vocabulary = tokenise(*corpus(arguments), PIECES)
+    train = make_batches(sources, targets, TOKENS)
     clock = time.process_time if arguments.cpu_seconds else time.perf_counter
     joey = importlib.util.find_spec("joeynmt") is not None
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {len(train)} batches, {vocabulary} pieces")

@@ -1,0 +1,285 @@
+"""Training speed of dragoman beside other programs, on the same tokens, or its loss curve beside a reference.
+
+    python benchmarks/training                          # all that are installed, Multi30k under $DRAGOMAN_DATA
+    python benchmarks/training --only dragoman plain    # of these programs; --list shows them
+    python benchmarks/training --python joey=venv/bin/python --python fairseq=other/bin/python
+    python benchmarks/training --curves                 # loss of 200 updates beside torch's own layers in float32
+    python benchmarks/training --device cuda --model base    # bf16 on a GPU, with model FLOPs utilisation
+    python benchmarks/training --threads 1 --cpu-seconds     # on a machine that others use too
+
+All train a post-norm Transformer ("small": width 256, 3 + 3 layers, 4 heads, feed-forward 1024; "base": 512, 6 + 6, 8,
+2048) with one table of 10k pieces for source, target and projection, dropout 0.1, label smoothing 0.1, Adam, gradients
+clipped at norm 1, batches of at most 4096 padded target tokens (the longer side of each pair counts). Ids come from one
+joint vocabulary: dragoman reads the text and is refused if its ids differ, the others read the ids.
+
+dragoman    `dragoman train`
+plain       a loop around torch.nn.Transformer's layers; sentences sorted by length
+marian      the same loop around transformers' MarianMTModel
+trainer     MarianMTModel under transformers' Seq2SeqTrainer, grouped by length
+joey        Joey NMT (pip install joeynmt==2.3.0), its own program
+opennmt     OpenNMT-py (3.5.1), its own program
+fairseq     fairseq (0.12.2, or fairseq-fixed 0.12.3.1 for Python 3.11), its own program
+
+Whole programs make their batches as they do for everybody: Joey NMT's are not sorted by length and end with the
+sentence that fills them, Seq2SeqTrainer's have a fixed number of sentences. Each contender is a process of its own.
+"tuned" ones have the glibc settings that keep large tensors on the heap, which dragoman sets by itself. They take
+turns, window by window (A B C A B C …), `--together` of them beside dragoman at a time, so that a machine which slows
+down slows all; each holds its memory meanwhile (Seq2SeqTrainer 6 GiB at 4096 tokens). A window's time is that of whole
+updates, waiting for data counted. Tokens are target tokens without padding, the end of each sentence counted. Printed:
+medians over windows, and ratios of neighbouring windows. A program that is not installed is skipped, and the reason
+printed. MFU is of a large matrix product measured here, in the contender's precision, and counts the same products a
+token for all.
+
+--curves: the mean loss of windows of 50 updates on the same batches in the same order at the same rates, dropout on:
+dragoman in bf16 and fp32, and torch's layers and loss in fp32, begun with dragoman's initial parameters, under two
+seeds of dropout. What these two differ by is the noise.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from contender import Contender, Skipped
+from corpus import corpus, lengths, write_corpus
+from sizes import PIECES, SIZES
+
+PATIENCE = 900.0
+"""Seconds after which a program that does not answer is given up."""
+
+
+def contenders(cuda: bool) -> list[Contender]:
+    """All that could take part."""
+    if cuda:
+        return [
+            Contender("dragoman bf16", "dragoman", True),
+            Contender("plain bf16", "plain", True),
+            Contender("marian bf16", "plain", True, options={"marian": True}),
+            Contender("trainer bf16", "huggingface", True),
+        ]
+    found = [Contender("dragoman bf16", "dragoman", True), Contender("dragoman fp32", "dragoman")]
+    for name, program, precisions, options in (
+        ("plain", "plain", ("bf16", "fp32"), {}),
+        ("marian", "plain", ("bf16", "fp32"), {"marian": True}),
+        ("trainer", "huggingface", ("bf16", "fp32"), {}),
+        ("joey", "joey", ("fp32",), {}),
+        ("opennmt", "opennmt", ("fp32",), {}),
+        ("fairseq", "fairseq", ("fp32",), {}),
+    ):
+        found += [Contender(f"{name} {each} tuned", program, each == "bf16", True, options) for each in precisions]
+        found.append(Contender(f"{name} fp32 as installed", program, options=options))
+    return found
+
+
+class Measurement:
+    """One run of this program: the corpus in a folder, the windows of each contender."""
+
+    def __init__(self, arguments: argparse.Namespace, folder: Path) -> None:
+        self.arguments, self.folder = arguments, folder
+        self.pythons = dict(each.split("=", 1) for each in arguments.python)
+        self.facts = write_corpus(folder, *corpus(arguments), PIECES)
+        print(
+            f"{self.facts['pairs']:,} pairs, {self.facts['target_tokens']:,} target tokens, "
+            f"{self.facts['size']:,} pieces, model {arguments.model}, batches of {arguments.tokens}, "
+            f"{arguments.threads} threads, {arguments.device}",
+            flush=True,
+        )
+
+    def start(self, contender: Contender, number: int) -> bool:
+        """Start one; False, with the reason printed, if it cannot take part."""
+        task = {
+            "folder": str(self.folder),
+            "model": self.arguments.model,
+            "tokens": self.arguments.tokens,
+            "device": self.arguments.device,
+            "threads": self.arguments.threads,
+            "seed": 1,
+            "clock": "cpu" if self.arguments.cpu_seconds else "wall",
+        }
+        name = contender.name.split()[0]
+        try:
+            contender.start(self.pythons.get(name, sys.executable), task, self.folder / "own" / f"{number}", PATIENCE)
+        except Skipped as why:
+            print(f"SKIPPED {contender.name}: {why}", flush=True)
+            contender.stop()
+            return False
+        return True
+
+    def heat(self, group: list[Contender], numbers: Iterator[int]) -> dict[str, list[dict[str, Any]]]:
+        """Windows of some contenders that take turns."""
+        running = [contender for contender in group if self.start(contender, next(numbers))]
+        windows: dict[str, list[dict[str, Any]]] = {contender.name: [] for contender in running}
+        try:
+            for number in range(self.arguments.windows + 1):
+                for contender in list(running):
+                    try:
+                        window = contender.window(self.arguments.updates, PATIENCE)
+                    except Skipped as why:
+                        print(f"FAILED {contender.name}: {why}", flush=True)
+                        running.remove(contender)
+                        continue
+                    windows[contender.name].append(window)
+                    warm = " (warms up, not counted)" if number == 0 else ""
+                    print(
+                        f"window {number} {contender.name:24} {speed(window):9,.0f} target tokens/s, loss "
+                        f"{window['loss']:.3f}{warm}",
+                        flush=True,
+                    )
+        finally:
+            for contender in group:
+                contender.stop()
+        return windows
+
+    def flops(self) -> tuple[float, dict[bool, float]]:
+        """FLOPs a target token, and FLOP/s of a large product in fp32 and in bf16 (key True)."""
+        import torch
+
+        from dragoman.models.build import ModelConfig
+        from dragoman.train.utilisation import flops_per_target_token, measure_rate
+
+        torch.set_num_threads(self.arguments.threads)
+        size, device = self.facts["size"], torch.device(self.arguments.device)
+        model = ModelConfig.model_validate({"preset": self.arguments.model})
+        rates = {bf16: measure_rate(device, torch.bfloat16 if bf16 else torch.float32) for bf16 in (False, True)}
+        return flops_per_target_token(model, size, size, lengths(self.folder)), rates
+
+    def speeds(self, chosen: list[Contender]) -> None:
+        """All heats, then the results."""
+        a_token, rates = self.flops()
+        print(f"large matrix product: fp32 {rates[False] / 1e9:,.0f}, bf16 {rates[True] / 1e9:,.0f} GFLOP/s")
+        ours = [contender for contender in chosen if contender.program == "dragoman"]
+        peers = [contender for contender in chosen if contender.program != "dragoman"]
+        numbers = iter(range(10**6))
+        size = self.arguments.together
+        lines: list[dict[str, Any]] = []
+        for first in range(0, max(1, len(peers)), size):
+            group = [*ours, *peers[first : first + size]]
+            windows = {name: found[1:] for name, found in self.heat(group, numbers).items() if len(found) > 1}
+            best = max(
+                (each.name for each in ours if each.name in windows),
+                key=lambda name: statistics.median(map(speed, windows[name])),
+                default=None,
+            )
+            for contender in group:
+                if contender.name in windows:
+                    line = result(contender, windows, best)
+                    used = line["median"] * a_token / rates[contender.bf16]
+                    line["mfu"] = None if self.arguments.cpu_seconds else used
+                    lines.append(line)
+        print(f"\n{'':26} {'tokens/s':>9} {'range':>15} {'dragoman is':>26} {'MFU':>6} {'MiB':>6} {'batch':>6}  loss")
+        for line in lines:
+            against = f"{line['ratio']:.2f}× ({line['ratios'][0]:.2f}–{line['ratios'][1]:.2f})" if line["ratio"] else ""
+            share = "" if line["mfu"] is None else f"{line['mfu']:.1%}"
+            print(
+                f"RESULT {line['name']:19} {line['median']:9,.0f} {line['range'][0]:7,.0f}–{line['range'][1]:7,.0f} "
+                f"{against:>26} {share:>6} {line['mebibytes']:6,} {line['largest']:6,}  "
+                f"{line['first_loss']:.3f} → {line['last_loss']:.3f}"
+            )
+        if self.arguments.json:
+            self.arguments.json.write_text(json.dumps({"corpus": self.facts, "results": lines}, indent=1) + "\n")
+
+    def curves(self) -> None:
+        """Losses of 200 updates, window by window."""
+        names = {
+            "dragoman bf16": Contender("dragoman bf16", "dragoman", True),
+            "dragoman fp32": Contender("dragoman fp32", "dragoman"),
+            "reference, seed 1": Contender("dragoman reference", "dragoman", tuned=True, options={"reference": 1}),
+            "reference, seed 2": Contender("dragoman reference", "dragoman", tuned=True, options={"reference": 2}),
+        }
+        losses: dict[str, list[float]] = {}
+        for number, (name, contender) in enumerate(names.items()):
+            try:
+                if self.start(contender, number):
+                    count = self.arguments.curve // 50
+                    losses[name] = [contender.window(50, 10 * PATIENCE)["loss"] for _ in range(count)]
+                    print(f"{name:18} {'  '.join(f'{loss:.4f}' for loss in losses[name])}", flush=True)
+            finally:
+                contender.stop()
+        if not {"reference, seed 1", "reference, seed 2"} <= losses.keys():
+            sys.exit("there is no reference to compare with")
+        one, other = losses["reference, seed 1"], losses["reference, seed 2"]
+        print(f"noise: seeds of the reference differ by {show(one, other)}")
+        for name in ("dragoman bf16", "dragoman fp32"):
+            if name in losses:
+                print(f"RESULT {name} minus the reference's mean: {show(losses[name], one, other)}")
+
+
+def show(losses: list[float], *others: list[float]) -> str:
+    """Differences of the windows' losses to the others' mean."""
+    means = [sum(each) / len(each) for each in zip(*others, strict=True)]
+    return "  ".join(f"{loss - mean:+.4f}" for loss, mean in zip(losses, means, strict=True))
+
+
+def speed(window: dict[str, Any]) -> float:
+    """Target tokens a second."""
+    return float(window["tokens"] / window["seconds"])
+
+
+def result(contender: Contender, windows: dict[str, list[dict[str, Any]]], best: str | None) -> dict[str, Any]:
+    """Median and range of one contender; ratio: how many times as fast dragoman's best is, window by window."""
+    own = windows[contender.name]
+    speeds = sorted(map(speed, own))
+    ratios = []
+    if best is not None and contender.program != "dragoman":
+        ratios = sorted(speed(one) / speed(other) for one, other in zip(windows[best], own, strict=False))
+    return {
+        "name": contender.name,
+        "median": statistics.median(speeds),
+        "range": (speeds[0], speeds[-1]),
+        "ratio": statistics.median(ratios) if ratios else None,
+        "ratios": (ratios[0], ratios[-1]) if ratios else None,
+        "against": best,
+        "mebibytes": own[-1]["mebibytes"],
+        "largest": max(window["largest"] for window in own),
+        "tokens_an_update": statistics.mean(window["tokens"] / window["updates"] for window in own),
+        "first_loss": own[0]["loss"],
+        "last_loss": own[-1]["loss"],
+        **contender.facts,
+    }
+
+
+def main() -> None:
+    """Read the options and measure."""
+    parser = argparse.ArgumentParser(
+        prog="benchmarks/training", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--source", type=Path, help="source side, one sentence a line (plain, gz, xz, zst)")
+    parser.add_argument("--target", type=Path, help="target side")
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="programs, or words of their names")
+    parser.add_argument("--list", action="store_true", help="show the contenders, and run nothing")
+    parser.add_argument("--python", action="append", default=[], metavar="PROGRAM=PATH", help="its interpreter")
+    parser.add_argument("--model", choices=SIZES, default="small")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
+    parser.add_argument("--tokens", type=int, help="padded target tokens of a batch (4096; 25000 on a GPU)")
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="CPU threads (one a core)")
+    parser.add_argument("--windows", type=int, default=7, help="measured windows a contender (7)")
+    parser.add_argument("--updates", type=int, default=8, help="updates a window (8)")
+    parser.add_argument("--together", type=int, default=2, help="peers that take turns with dragoman at a time (2)")
+    parser.add_argument("--cpu-seconds", action="store_true", help="count the process's CPU seconds, not the clock's")
+    parser.add_argument("--curves", action="store_true", help="compare loss curves instead of speeds")
+    parser.add_argument("--curve", type=int, default=200, help="updates of a curve (200)")
+    parser.add_argument("--json", type=Path, help="write the results there too")
+    arguments = parser.parse_args()
+    cuda = arguments.device != "cpu"
+    arguments.tokens = arguments.tokens or (25_000 if cuda else 4096)
+    chosen = contenders(cuda)
+    if arguments.only:
+        chosen = [each for each in chosen if any(word in each.name for word in arguments.only)]
+    if arguments.list or not chosen:
+        print("\n".join(each.name for each in chosen) or "no such contender; --list shows them")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        measurement = Measurement(arguments, Path(folder))
+        if arguments.curves:
+            measurement.curves()
+        else:
+            measurement.speeds(chosen)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""dragoman: `dragoman train` itself, with the gate around its updates; or a reference under the same run."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gate import Gate
+from sizes import CLIP, LEARNING_RATE, PIECES, SMOOTHING, WARMUP
+from worker import Task
+
+NEVER = 10**6
+
+
+def settings(task: Task) -> dict[str, Any]:
+    """A run that goes on until it is ended: without cleaning, so that its tokens are those of the others."""
+    corpus = task.corpus
+    return {
+        "data": {
+            "train": {"source": corpus["source"], "target": corpus["target"]},
+            "valid": {side: str(task.folder / f"valid.{side}.txt.gz") for side in ("source", "target")},
+            "cleaning": {"enabled": False},
+            "batch": {"tokens": task.tokens},
+        },
+        "text": {"subword": {"kind": "bpe", "size": PIECES}, "shared": True},
+        "model": {"preset": task.model},
+        "train": {
+            "max_steps": NEVER,
+            "validate_every": NEVER,
+            "checkpoint_every": NEVER,
+            "patience": None,
+            "clip": CLIP,
+            "objective": {"label_smoothing": SMOOTHING},
+            "schedule": {"kind": "inverse_sqrt", "peak": LEARNING_RATE, "warmup": WARMUP},
+            "precision": "bfloat16" if task.bf16 else "float32",
+            "threads": task.threads,
+            "device": task.device,
+            "seed": task.seed,
+        },
+        "out": str(task.folder / "dragoman" / task.own.name),  # beside what is prepared already
+    }
+
+
+def train(task: Task, gate: Gate) -> None:
+    """Run it. Fails where its tokens are not those of the corpus file."""
+    from dragoman.train.config import RunConfig
+    from dragoman.train.engine import Engine
+    from dragoman.train.loop import run
+
+    step_of_ours = Engine.step
+    targets = task.ids("target")
+    reference: list[Any] = []
+    first = True
+
+    def step(self: Engine, number: int, batches: Sequence[Any], rate: float, *rest: Any, **more: Any) -> Any:
+        nonlocal first
+        if first:
+            first = False
+            check(batches[0], targets, gate)
+            gate.facts["parameters"] = sum(parameter.numel() for parameter in self.model.parameters())
+            if "reference" in task.options:
+                from programs.reference import Reference
+
+                reference.append(Reference(self.model, task))
+        gate.next()
+        if reference:
+            result = reference[0].step(number, batches, rate)
+        else:
+            result = step_of_ours(self, number, batches, rate, *rest, **more)
+        padded = max(batch.labels.numel() for batch in batches)
+        gate.count(result.target_tokens, padded, result.loss)
+        return result
+
+    Engine.step = step  # type: ignore[method-assign]
+    run(RunConfig.model_validate(settings(task)))
+
+
+def check(batch: Any, targets: list[list[int]], gate: Gate) -> None:
+    """End if a batch does not hold the corpus's tokens."""
+    read = sorted(tuple(row[keep].tolist()[:-1]) for row, keep in zip(batch.labels, batch.target_keep, strict=True))
+    wanted = {tuple(ids) for ids in targets}
+    if not all(row in wanted for row in read):
+        gate.fail("its batches hold other tokens than the corpus")
