@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+from dragoman.inspect import pictures
 from dragoman.inspect.attention import AttentionMap
 from dragoman.inspect.pictures import draw_attention, draw_curves
 
@@ -35,6 +36,31 @@ def _log(path: Path, steps: int, validations: bool = True) -> Path:
             )
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
+
+
+def test_curves_show_each_validation_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [
+        {
+            "step": step,
+            "valid_loss": 2.0,
+            "valid_perplexity": 7.4,
+            "valid_bleu": 15.0,
+            "valid_sets": {
+                name: {"loss": 2.0, "perplexity": 7.4, "bleu": step} for name in ("a $x", "_b")[: 1 + step // 20]
+            },
+        }
+        for step in (10, 20)
+    ]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    figures = []
+    save = pictures._save
+    monkeypatch.setattr(pictures, "_save", lambda figure, png: (figures.append(figure), save(figure, png)))
+    draw_curves(tmp_path / "log.jsonl", tmp_path / "curves.png")
+    bleu = figures[0].axes[2]
+    drawn = {line.get_label(): (list(line.get_xdata()), list(line.get_ydata())) for line in bleu.get_lines()}
+    assert drawn["a $x"] == ([10, 20], [10, 20])
+    assert drawn["b"] == ([20], [20])
+    assert [text.get_text() for text in bleu.get_legend().get_texts()] == ["mean", "a $x", "b"]
 
 
 def test_curves_show_training_and_validation(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import json
 import warnings
 from collections.abc import Mapping, Sequence
 from io import BytesIO
+from itertools import cycle
 from math import ceil, isfinite
 from pathlib import Path
 from typing import Any
@@ -118,7 +119,10 @@ def draw_matrices(
 
 
 def draw_curves(log: Path, png: Path) -> None:
-    """A run's `log.jsonl` as four panels over the step: loss, validation perplexity, validation BLEU, learning rate."""
+    """A run's `log.jsonl` as four panels over the step: loss, validation perplexity, validation BLEU, learning rate.
+
+    Several validation sets have thin lines of their own beside their mean.
+    """
     records = _read_log(log)
     figure = _figure(10.5, 6.6)
     loss, perplexity, bleu, rate = (figure.add_subplot(2, 2, place) for place in range(1, 5))
@@ -140,6 +144,7 @@ def draw_curves(log: Path, png: Path) -> None:
 
     steps, values = _series(records, "valid_perplexity")
     _line(perplexity, steps, values, ORANGE, "validation", marker="o")
+    _sets(perplexity, records, "perplexity")
     if len(values) and values.min() > 0 and values.max() / values.min() > 20:
         perplexity.set_yscale("log")
     best = _best(perplexity, steps, values, int(values.argmin()) if len(values) else 0, "{:.2f}")
@@ -147,6 +152,7 @@ def draw_curves(log: Path, png: Path) -> None:
 
     steps, values = _series(records, "valid_bleu")
     _line(bleu, steps, values, ORANGE, "validation", marker="o")
+    _sets(bleu, records, "bleu")
     best = _best(bleu, steps, values, int(values.argmax()) if len(values) else 0, "{:.1f}")
     _finish(bleu, f"Validation BLEU{best}", "points")
 
@@ -258,6 +264,20 @@ def _line(
             marker=marker,
             markersize=3.5,
         )
+
+
+def _sets(axes: Axes, records: Sequence[dict[str, Any]], key: str) -> None:
+    """A line for each validation set, where there are several."""
+    judged = [record for record in records if isinstance(record.get("valid_sets"), dict)]
+    names = list(dict.fromkeys(name for record in judged for name in record["valid_sets"]))
+    for name, style in zip(names, cycle(("--", ":", "-.")), strict=False):
+        points = [(each["step"], each["valid_sets"][name][key]) for each in judged if name in each["valid_sets"]]
+        # a label that begins with _ would be left out of the legend
+        axes.plot(*zip(*points, strict=True), color=QUIET, linewidth=1, linestyle=style, label=name.lstrip("_"))
+    if names:
+        axes.get_lines()[0].set_label("mean")
+        for text in axes.legend(frameon=False, fontsize=8, labelcolor=INK).get_texts():
+            text.set_parse_math(False)
 
 
 def _best(axes: Axes, steps: np.ndarray, values: np.ndarray, place: int, form: str) -> str:
