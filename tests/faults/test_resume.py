@@ -60,7 +60,7 @@ def command(folder: Path) -> list[str]:
 
 
 def test_what_the_clock_decided_is_repeated(server: Server, tmp_path: Path) -> None:
-    """A cosine is fitted to the minutes at step 20, and they decide the last step; killed later, both stay."""
+    """A cosine is fitted to the minutes again and again, and they decide the last step; killed later, all stays."""
     never = ["train.checkpoint_every=100000", "train.validate_every=100000"]
     clock = ["train.max_steps=null", "train.max_minutes=0.05", "train.schedule.kind=cosine"]
     command = ["train", *write_corpus(tmp_path), *SETTINGS, *never, *clock, EVERY]

@@ -1,5 +1,9 @@
 """How much of a run is done at a step: fitted to the clock, journalled, and joined after new limits."""
 
+import json
+import math
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +12,7 @@ import pytest
 from dragoman.train.config import LoopConfig
 from dragoman.train.decisions import Decisions
 from dragoman.train.horizon import Horizon
+from dragoman.train.schedule import CosineConfig
 
 
 def config(**limits: Any) -> LoopConfig:
@@ -50,12 +55,13 @@ def test_minutes_become_steps_by_the_speed_so_far(tmp_path: Path) -> None:
     decisions = Decisions(tmp_path / "journal")
     limits = config(max_minutes=1)
     first = Horizon.first(limits, 17)
-    assert first.fitted(limits, 17, 19, 2.0, decisions) == first
+    assert first.fitted(limits, 17, 4, 2.0, decisions) == first
     fitted = first.fitted(limits, 17, 20, 2.0, decisions)  # ten steps a second, 58 seconds left
     assert fitted.end == 600
     assert fitted.progress_at(600) == 1
-    slower = fitted.fitted(limits, 17, 200, 40.0, decisions)  # five a second, 20 left
-    assert slower.end == 300
+    assert fitted.fitted(limits, 17, 48, 9.0, decisions) == fitted, "a twentieth of the rest is not over"
+    slower = fitted.fitted(limits, 17, 200, 38.0, decisions)  # five a second of late, 22 left: (0.1 + 0.2) / 2 a step
+    assert slower.end == 200 + 146
     assert slower.progress_at(200) == pytest.approx(fitted.progress_at(200))
 
 
@@ -71,14 +77,47 @@ def test_progress_rises_steadily_over_all_fits_to_the_end(tmp_path: Path) -> Non
         seen.append(horizon.progress_at(step))
         horizon = horizon.fitted(limits, 17, step, seconds, decisions)
     assert seen == sorted(seen)
-    assert seen[-1] > 0.98
+    assert seen[-1] == 1
     assert 1040 < step <= 1051
+
+
+SPEEDS: dict[str, tuple[float, Callable[[int, float], float], float]] = {
+    "even": (30, lambda step, share: 0.3, 0),
+    "with validations": (30, lambda step, share: 0.3, 20),
+    "slower from the middle": (30, lambda step, share: 0.3 if share < 0.5 else 0.6, 0),
+    "slower near the end": (30, lambda step, share: 0.3 if share < 0.9 else 0.6, 0),
+    "faster from the middle": (30, lambda step, share: 0.6 if share < 0.5 else 0.3, 0),
+    "faster near the end": (30, lambda step, share: 0.6 if share < 0.9 else 0.3, 0),
+    "slow to begin with": (10, lambda step, share: 6.0 if step <= 20 else 1.0, 0),
+    "long steps, longer from the middle": (10, lambda step, share: 3.0 if share < 0.5 else 4.5, 0),
+    "ten steps": (0.5, lambda step, share: 3.0, 0),
+    "up and down": (30, lambda step, share: 0.3 * (1.5 + math.sin(40 * share)), 10),
+}
+
+
+@pytest.mark.parametrize("name", SPEEDS)
+def test_a_run_of_changing_speed_ends_in_time_with_its_schedule_done(tmp_path: Path, name: str) -> None:
+    """minutes, seconds of a step, and of a validation each 500 steps; the loop's rules of when a run is over."""
+    minutes, seconds_of, pause = SPEEDS[name]
+    limits, decisions = config(max_minutes=minutes), Decisions(tmp_path / "journal", owned=False)
+    horizon = Horizon.first(limits, 17)
+    step, seconds = 0, 0.0
+    while seconds < 60 * minutes and (step == 0 or step < (horizon.end or 0)):
+        step += 1
+        done = horizon.progress_at(step)
+        seconds += seconds_of(step, seconds / 60 / minutes)
+        horizon = horizon.fitted(limits, 17, step, seconds, decisions)
+        seconds += pause if step % 500 == 0 else 0
+    assert 0.97 < seconds / 60 / minutes < 1.03
+    cosine = CosineConfig(peak=1.0, warmup=0)
+    assert cosine.rate(step, done, 256) < 0.01
 
 
 def test_a_fit_is_repeated_and_not_made_again(tmp_path: Path) -> None:
     limits = config(max_minutes=1)
     first = Horizon.first(limits, 17)
     fitted = first.fitted(limits, 17, 20, 2.0, Decisions(tmp_path / "journal"))
+    assert Horizon(**json.loads(json.dumps(asdict(fitted)))) == fitted, "a snapshot holds it"
     again = first.fitted(limits, 17, 20, 50.0, Decisions(tmp_path / "journal"))
     assert again == fitted
     elsewhere = first.fitted(limits, 17, 20, 50.0, Decisions(tmp_path / "other"))

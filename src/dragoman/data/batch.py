@@ -42,7 +42,8 @@ class Batch:
 
     def _mapped(self, function: Callable[[Tensor], Tensor]) -> "Batch":
         names = ("source", "source_keep", "inputs", "labels", "target_keep")
-        return replace(self, **{name: function(getattr(self, name)) for name in names})
+        tensors: dict[str, Any] = {name: function(getattr(self, name)) for name in names}
+        return replace(self, **tensors)
 
     def split(self) -> tuple["Batch", "Batch"]:
         """Two halves of the batch, for when the whole does not fit the memory. Needs B ≥ 2."""

@@ -8,20 +8,25 @@ from dragoman.train.decisions import Decisions
 _GUESS = 10_000
 """Steps that a run limited only by the clock is taken to have until its speed is known."""
 
-_FIRST_FIT = 20
+_FIRST_FIT = 5
 _FIT_EVERY = 200
+_FITS = 20
+"""A run is fitted to the clock so many times while its rest shrinks by a factor of e, but no less often than above."""
 
 
 @dataclass(frozen=True)
 class Horizon:
     """At `step` the share `progress` of the run was done; the rest is spread evenly up to the step `end`.
 
-    end is None for a run that only `patience` ends.
+    end is None for a run that only `patience` ends. Once it was fitted to the clock: pace, the seconds an update, those
+    of validations and checkpoints with it; seconds, of the run at `step`.
     """
 
     step: int
     progress: float
     end: int | None
+    pace: float | None = None
+    seconds: float = 0.0
 
     @staticmethod
     def first(config: LoopConfig, steps_per_epoch: int) -> "Horizon":
@@ -49,16 +54,30 @@ class Horizon:
     def fitted(
         self, config: LoopConfig, steps_per_epoch: int, step: int, seconds: float, decisions: Decisions
     ) -> "Horizon":
-        """The horizon after `step` updates in `seconds`: fitted to `max_minutes` now and then, by the speed so far.
+        """The horizon after `step` updates in `seconds`: fitted to `max_minutes` now and then, by the speed of late.
 
-        The decision is journalled, because it came from the clock.
+        The closer the end, the more often, so that a run whose speed changes still ends in time and with its schedule
+        done. The decision is journalled, because it came from the clock.
         """
-        if config.max_minutes is None or not (step == _FIRST_FIT or step % _FIT_EVERY == 0):
+        if config.max_minutes is None or not self._is_due(step):
             return self
-        left = max(0.0, config.max_minutes * 60 - seconds)
-        end = decisions.make("end", step, lambda: step + int(left * step / seconds))
+        most = config.max_minutes * 60
+
+        def fit() -> list[float]:
+            if self.pace is None:
+                pace = seconds / step
+            else:
+                pace = (self.pace + (seconds - self.seconds) / (step - self.step)) / 2
+            return [step + int(max(0.0, most - seconds) / pace), pace, seconds]
+
+        end, pace, at = decisions.make("fit", step, fit)
         limit = _limit(config, steps_per_epoch)
-        return Horizon(step, self.progress_at(step), end if limit is None else min(end, limit))
+        return Horizon(step, self.progress_at(step), end if limit is None else min(end, limit), pace, at)
+
+    def _is_due(self, step: int) -> bool:
+        if self.pace is None or self.end is None:
+            return step >= self.step + _FIRST_FIT
+        return step >= self.step + max(1, min(_FIT_EVERY, (self.end - self.step) // _FITS))
 
 
 def _limit(config: LoopConfig, steps_per_epoch: int) -> int | None:
