@@ -8,9 +8,12 @@ from numpy.testing import assert_allclose
 
 from dragoman.base.errors import ConfigError
 from dragoman.data import prepare as module
+from dragoman.data import vocabulary
+from dragoman.data.cleaned import clean
 from dragoman.data.cleaning import CleaningConfig
 from dragoman.data.corpus import CorpusConfig
 from dragoman.data.prepare import Prepared, prepare
+from dragoman.data.readers import read_pairs
 from dragoman.data.union import epoch_weights
 from dragoman.text.bpe import BPEConfig
 from dragoman.text.tokenizers import TextConfig, Tokenizers
@@ -166,3 +169,28 @@ def test_a_large_corpus_gives_a_fixed_part_of_its_text_to_the_vocabulary(tmp_pat
     assert words(whole // 10, corpora) == part
     alone = words(whole // 10, corpora[:1])
     assert 400 < len(alone) < 900
+
+
+def test_a_corpus_of_many_words_gives_only_so_many_to_the_vocabulary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vocabulary, "_SMALL", 10)
+    letters = str.maketrans("0123456789", "abcdefghij")
+    for name, first in (("one", 10_000), ("two", 20_000)):
+        words = [f"{number}".translate(letters) for number in range(first, first + 3000)]
+        (tmp_path / name).write_text("".join(f"{word} x the\tx {word[::-1]} the\n" for word in words))
+    text = TextConfig.model_validate({"subword": {"kind": "word", "min_frequency": 1}})
+    corpora = [CorpusConfig(tsv=tmp_path / "one"), CorpusConfig(tsv=tmp_path / "two", weight=3)]
+    cleaned = []
+    for corpus, folder in zip(corpora, (tmp_path / "cleaned-one", tmp_path / "cleaned-two"), strict=True):
+        folder.mkdir()
+        cleaned.append(clean(read_pairs(corpus), CleaningConfig(), folder))
+    # 1,000 words of the 12,000 that there are; the second corpus gives three times as many as the first
+    tokenizers, share = vocabulary.Learning(text, 1000 * vocabulary.BYTES_A_WORD)(
+        ([vocabulary.Sample(each.folder, each.starts) for each in cleaned], [1.0, 3.0])
+    )
+    found = [word for word in tokenizers.source.whole_words() if word]
+    assert 900 < len(found) < 1100
+    assert 0.05 < share < 0.15
+    second = sum(word[0] == "c" or word[-1] == "c" for word in found)
+    assert second > 0.6 * len(found)

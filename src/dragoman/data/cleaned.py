@@ -25,7 +25,14 @@ from dragoman.data.workers import apply
 _READ = "read.json"
 _VERDICTS = "verdicts.bin"
 _TELL_EVERY = 30.0
+
+
 WRONG_SCRIPT, DUPLICATES = 1 + RULES.index("wrong_script"), 1 + RULES.index("duplicates")
+
+
+def open_verdicts(folder: Path) -> NDArray[np.uint8]:
+    """What became of each pair of the corpus whose blocks lie in a folder, memory-mapped."""
+    return np.memmap(folder / _VERDICTS, dtype=np.uint8, mode="r")
 
 
 @dataclass(frozen=True)

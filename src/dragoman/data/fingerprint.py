@@ -14,8 +14,12 @@ from dragoman.data.readers import check_regular
 from dragoman.data.vocabulary import SAMPLE
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 
-_FORMAT = "1"
-"""Of what the ids are, not of how they are stored: runs of earlier versions go on."""
+_FORMAT = {False: "1", True: "2"}
+"""Of what the ids are, not of how they are stored. Large corpora may have a vocabulary that is learned from a part of
+them since format 2; runs of earlier versions on others go on."""
+
+_SMALL = 8_000_000
+"""Bytes of files, compressed or not."""
 
 
 class Contents:
@@ -25,6 +29,7 @@ class Contents:
         """Reads all files. Raises DataError where one is missing or no regular file."""
         self.corpus = corpus
         self._digests = [_digest(path) for path in corpus.files]
+        self._large = sum(path.stat().st_size for path in corpus.files) > _SMALL
 
     def cleaned(self, cleaning: CleaningConfig, vectors: bool) -> str:
         """Of the cleaned text."""
@@ -35,7 +40,12 @@ class Contents:
     def tokenised(self, cleaning: CleaningConfig, text: TextConfig | Tokenizers, sample: int) -> str:
         """Of the token ids."""
         tags = repr(self.corpus.all_tags) if self.corpus.all_tags else ""
-        parts = [_FORMAT, repr(self.corpus.selection), cleaning.model_dump_json(), _subwords(text, sample) + tags]
+        parts = [
+            _FORMAT[self._large and isinstance(text, TextConfig)],
+            repr(self.corpus.selection),
+            cleaning.model_dump_json(),
+            _subwords(text, sample) + tags,
+        ]
         parts += self._digests
         if isinstance(text, TextConfig):
             parts += [_digest(path) for path in text.subword.files]

@@ -2,7 +2,7 @@
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -70,7 +70,7 @@ class Loader:
         except BaseException as error:  # the consumer raises it
             put(error)
 
-    def _batches(self) -> Iterator[Stored]:
+    def _batches(self) -> Generator[Stored, None, None]:
         stored = map(self._stored, range(self.start, len(self.plan.batches)))
         yield from stored if self.resampler is None else self.resampler.map(self.epoch, stored)
 

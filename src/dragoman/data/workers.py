@@ -26,7 +26,7 @@ ALONE = 2
 """So few tasks are done here instead of starting processes."""
 
 _PLAIN = (ConfigError, DataError, ModelError, ResourceError)
-_SECONDS_TO_END = 10
+_SECONDS_TO_END = 2
 
 
 def cores() -> int:
@@ -47,9 +47,15 @@ def apply(function: Callable[[Task], Result], tasks: Iterable[Task], count: int 
 
 
 class Workers(Generic[Task, Result]):
-    """Close it, or use `with`. function: is sent to the processes once; it, tasks and results can be pickled."""
+    """Close it, or use `with`. function: is sent to the processes once; it, tasks and results can be pickled.
 
-    def __init__(self, function: Callable[[Task], Result], count: int) -> None:
+    threads: whether each process may use threads of its own.
+    """
+
+    def __init__(self, function: Callable[[Task], Result], count: int, threads: bool = False) -> None:
+        self._environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        if not threads:
+            self._environment |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
         self._processes: dict[Connection, subprocess.Popen[bytes]] = {}
         try:
             for _ in range(count):
@@ -96,12 +102,14 @@ class Workers(Generic[Task, Result]):
                         assert isinstance(ready, Connection)
                         done[busy.pop(ready)] = self._receive(ready)
                         idle.append(ready)
-        finally:
+        except GeneratorExit:
             for connection in busy:  # or the next iteration would take their results for its own
-                try:
-                    connection.recv()
-                except (EOFError, OSError):
-                    self._processes.pop(connection).kill()
+                self._receive(connection)
+            raise
+        except BaseException:
+            for connection in busy:
+                self._processes.pop(connection).kill()
+            raise
 
     def close(self) -> None:
         """End the processes; what they still work on is lost."""
@@ -124,12 +132,7 @@ class Workers(Generic[Task, Result]):
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 process_group=0,  # Ctrl-C in the terminal is for the parent to handle
-                env={
-                    **os.environ,
-                    "PYTHONPATH": os.pathsep.join(sys.path),
-                    "OMP_NUM_THREADS": "1",
-                    "TOKENIZERS_PARALLELISM": "false",
-                },
+                env=self._environment,
             )
         self._processes[ours] = process
         self._send(ours, function)
