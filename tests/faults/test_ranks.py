@@ -27,10 +27,10 @@ PLAIN = [
 ]
 
 
-def run(server: Server, folder: Path, ranks: int, *settings: str) -> Path:
+def run(server: Server, folder: Path, ranks: int, *settings: str, base: list[str] = SETTINGS) -> Path:
     """A finished run."""
     folder.mkdir()
-    command = ["train", *write_corpus(folder), *SETTINGS, *PLAIN, *settings]
+    command = ["train", *write_corpus(folder), *base, *PLAIN, *settings]
     processes = server.start_ranks(ranks, folder, *command) if ranks > 1 else [server.start(folder, *command)]
     finish(processes)
     return folder
@@ -73,6 +73,42 @@ def test_ranks_train_what_one_process_trains(
     one = run(server, tmp_path / "one", 1, *settings)
     several = run(server, tmp_path / "several", ranks, f"train.parallel={parallel}", *settings)
     assert_equal_runs(one, several)
+
+
+VARIANTS = {
+    "experts": ["model.encoder.experts.count=3", "model.decoder.experts.count=3", "train.accumulate=4"],
+    "recurrent": ["model.encoder.kind=recurrent", "model.decoder.kind=recurrent"],
+    "convolutional": ["model.encoder.kind=convolutional", "model.decoder.kind=bytenet"],
+    "apart": ["model.tie_projection=false", "train.objective.prior=unigram", "train.clip=null"],
+}
+
+
+@pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
+@pytest.mark.parametrize("variant", list(VARIANTS))
+def test_variants_train_alike(server: Server, tmp_path: Path, variant: str, parallel: str) -> None:
+    changed = {setting.partition("=")[0].rpartition(".")[0] for setting in VARIANTS[variant] if ".kind=" in setting}
+    own = [each for each in SETTINGS if not any(each.startswith(f"{side}.") for side in changed)]
+    one = run(server, tmp_path / "one", 1, *VARIANTS[variant], base=own)
+    several = run(server, tmp_path / "several", 2, f"train.parallel={parallel}", *VARIANTS[variant], base=own)
+    assert_equal_runs(one, several)
+
+
+RANDOM = {
+    "hard": ["model.decoder.cross_attention.kind=hard"],
+    "sampled": ["train.teacher_forcing.kind=constant", "train.teacher_forcing.value=0.5"],
+    "reward": ["train.objective.reward.kind=chrf", "train.objective.reward.samples=2"],
+    "r_drop": ["train.objective.r_drop.alpha=1"],
+    "resampled": ["text.subword.dropout=0.1"],
+}
+
+
+@pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
+def test_what_draws_at_random_trains_too(server: Server, tmp_path: Path, parallel: str) -> None:
+    """Draws differ between ranks and one process, so only that they end, and with the same parameters on all ranks."""
+    for name, settings in RANDOM.items():
+        found = run(server, tmp_path / name, 2, *settings, "train.max_steps=3", f"train.parallel={parallel}")
+        losses = [line["loss"] for line in log_lines(found) if "loss" in line]
+        assert len(losses) == 3, name
 
 
 LONG = ["train.max_steps=40", "train.validate_every=20", "train.checkpoint_every=4", "train.log_every=1"]
