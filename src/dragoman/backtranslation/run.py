@@ -16,6 +16,7 @@ from dragoman.backtranslation.filters import FilterConfig, Judged, broken_rule, 
 from dragoman.backtranslation.journal import Journal, work_folder
 from dragoman.backtranslation.members import member_writer
 from dragoman.base.errors import ConfigError, DataError
+from dragoman.base.log import info
 from dragoman.data.lines import has_broken_utf8, open_lines
 from dragoman.decode.search import SearchConfig
 from dragoman.translation.method import Drawing
@@ -83,6 +84,8 @@ def backtranslate(
     with Journal(task.output, task.settings()) as journal:
         if task.output.exists() and not journal.finished:
             raise _exists(task.output)
+        if journal.lines:
+            info(f"Going on after line {journal.lines:,} of {task.text}.")
         lines = islice(open_lines(task.text), journal.lines, None)
         while not journal.finished:
             window = list(islice(lines, task.window))

@@ -1,6 +1,7 @@
 """`dragoman backtranslate`: text of the target language in, synthetic pairs for training out."""
 
 import json
+import time
 from collections import Counter
 from enum import StrEnum
 from pathlib import Path
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 BEAM_MIN_SCORE = -1.5
 """Nats a token: the lowest score of beam search's translations unless told otherwise."""
+
+SECONDS_BETWEEN_LINES = 30
+"""Of progress, where stderr is no terminal."""
 
 COPIED_SHARE = 0.2
 """Of the lines. Where more translations repeat their line, the model may well be one of the other direction."""
@@ -113,7 +117,7 @@ def backtranslate(
 
     from dragoman.backtranslation.filters import FilterConfig
     from dragoman.backtranslation.run import Task, backtranslate, check
-    from dragoman.base.log import console
+    from dragoman.base.log import console, info
     from dragoman.base.settings import parse_settings
     from dragoman.translator import Translator
 
@@ -147,9 +151,14 @@ def backtranslate(
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=console, transient=True) as progress:
         bar = progress.add_task("back-translating", total=None)
+        told = time.monotonic()
 
         def tell(counts: Counter[str]) -> None:
+            nonlocal told
             progress.update(bar, description=_kept(counts))
+            if not console.is_terminal and time.monotonic() - told > SECONDS_BETWEEN_LINES:
+                info(_kept(counts))
+                told = time.monotonic()
 
         counts = backtranslate(task, translator, tell)
     _tell(counts, output, language or translator.meta.source_language)
