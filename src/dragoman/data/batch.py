@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -45,10 +46,10 @@ class Batch:
         tensors: dict[str, Any] = {name: function(getattr(self, name)) for name in names}
         return replace(self, **tensors)
 
-    def split(self) -> tuple["Batch", "Batch"]:
-        """Two halves of the batch, for when the whole does not fit the memory. Needs B ≥ 2."""
-        middle = len(self.rows) // 2
-        return self._part(slice(None, middle)), self._part(slice(middle, None))
+    def cut(self, count: int) -> list["Batch"]:
+        """`count` parts with about equally many pairs each, or as many parts as there are pairs."""
+        ends = [len(self.rows) * part // count for part in range(count + 1)]
+        return [self._part(slice(*rows)) for rows in pairwise(ends) if rows[0] < rows[1]]
 
     def _part(self, rows: slice) -> "Batch":
         source_width = int(self.source_keep[rows].sum(1).max())

@@ -15,6 +15,7 @@ from dragoman.base.memory import is_out_of_memory
 from dragoman.data.batch import Batch
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.auxiliary import Auxiliary
+from dragoman.nn.randomness import drawing_from
 from dragoman.train.decisions import Decisions
 from dragoman.train.objective import Loss, Objective
 from dragoman.train.parallel import Alone, full
@@ -22,6 +23,7 @@ from dragoman.train.profile import NoProfile
 from dragoman.train.r_drop import RDrop
 from dragoman.train.ranks import Ranks
 from dragoman.train.shares import Part
+from dragoman.train.threads import Threads
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,10 @@ class StepResult:
     counts: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
+_Told = tuple[Loss, int, bool]
+"""The loss of a part of an update, its target tokens, and whether it counts."""
+
+
 class Engine:
     """Runs forward, backward and update.
 
@@ -46,7 +52,8 @@ class Engine:
     and its parts give the same gradient. The random generators are seeded from (seed, step, part): a resumed run needs
     no stored random state.
 
-    parallel: how several ranks hold the model; None for one.
+    parallel: how several ranks hold the model; None for one. threads: what divides every batch among cores; None
+    where all cores work at one operation after another.
     """
 
     def __init__(
@@ -61,7 +68,9 @@ class Engine:
         seed: int,
         ranks: Ranks | None = None,
         parallel: Alone | None = None,
+        threads: Threads | None = None,
     ) -> None:
+        self.threads = threads
         self.parallel = parallel or Alone(model, objective)
         self.model, self.optimiser, self.decisions = self.parallel.model, optimiser, decisions
         self.device, self.precision, self.clip, self.seed = device, precision, clip, seed
@@ -127,7 +136,7 @@ class Engine:
         known = self.decisions.made("halvings", step) or self.halvings
         halvings = known
         while True:
-            cut = [part for batch in batches for part in _halved(batch, halvings)]
+            cut = [part for batch in batches for part in batch.cut(2**halvings)]
             try:
                 read = self._gradients(step, cut, teacher_ratio)
                 break
@@ -159,7 +168,19 @@ class Engine:
         self.optimiser.zero_grad(set_to_none=True)
         self.parallel.trained.train()
         tokens = tokens or sum(batch.target_tokens for batch in batches)
-        told: list[tuple[Loss, int, bool]] = []
+        if self.threads is not None:
+            told = self._by_threads(self.threads, step, batches, teacher_ratio, tokens)
+        else:
+            told = self._one_by_one(step, batches, teacher_ratio, parts, tokens)
+        with self.profile.phase("clipping"):
+            norm = full(nn.utils.clip_grad_norm_(self.parallel.trained.parameters(), self.clip or float("inf")))
+        return lambda: self._result(told, norm, tokens, parts is not None)
+
+    def _one_by_one(
+        self, step: int, batches: Sequence[Batch], teacher_ratio: float, parts: Sequence[Part] | None, tokens: int
+    ) -> list[_Told]:
+        """Gradients are added up where the optimiser looks for them."""
+        told = []
         for index, batch in enumerate(batches):
             key, counts = ((index,), True) if parts is None else (parts[index].key, parts[index].counts)
             torch.manual_seed(_mix(self.seed, step, *key))
@@ -173,12 +194,41 @@ class Engine:
                 with self.profile.phase("backward"):
                     scaled.backward()  # type: ignore[no-untyped-call]
             told.append((replace(loss, total=loss.total.detach()), batch.target_tokens, counts))
-        with self.profile.phase("clipping"):
-            norm = full(nn.utils.clip_grad_norm_(self.parallel.trained.parameters(), self.clip or float("inf")))
-        return lambda: self._result(told, norm, tokens, parts is not None)
+        return told
 
-    def _result(self, told: list[tuple[Loss, int, bool]], norm: Tensor, tokens: int, shared: bool) -> StepResult:
-        """told: the loss of each part, its target tokens, and whether it counts; shared: among ranks."""
+    def _by_threads(
+        self, threads: Threads, step: int, batches: Sequence[Batch], teacher_ratio: float, tokens: int
+    ) -> list[_Told]:
+        """The same, every thread taking its share of each batch. Shares are added in the same order every time."""
+        learned = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        shares: list[list[tuple[tuple[int, int], Batch]]] = [[] for _ in range(threads.count)]
+        for index, batch in enumerate(batches):
+            for number, piece in enumerate(batch.cut(threads.count)):
+                shares[number].append(((index, number), piece))
+
+        def compute(share: Sequence[tuple[tuple[int, int], Batch]]) -> tuple[list[Tensor | None], list[_Told]]:
+            gradients: list[Tensor | None] = [None] * len(learned)
+            told = []
+            for key, piece in share:
+                draws = torch.Generator().manual_seed(_mix(self.seed, step, *key))
+                with drawing_from(draws), self.profile.phase("forward"), self.autocast():
+                    loss = self.parallel.loss(piece, teacher_ratio)
+                with self.profile.phase("backward"):
+                    found = torch.autograd.grad(loss.total / tokens, learned, allow_unused=True)
+                gradients = [
+                    new if before is None else before if new is None else before + new
+                    for before, new in zip(gradients, found, strict=True)
+                ]
+                told.append((replace(loss, total=loss.total.detach()), piece.target_tokens, True))
+            return gradients, told
+
+        results = threads.map(compute, shares, together=not self.profile.active)
+        for parameter, *gradients in zip(learned, *(gradients for gradients, _ in results), strict=True):
+            parameter.grad = _total([each for each in gradients if each is not None])
+        return [each for _, told in results for each in told]
+
+    def _result(self, told: list[_Told], norm: Tensor, tokens: int, shared: bool) -> StepResult:
+        """shared: among ranks."""
         total = cross_entropy = 0.0
         means: dict[str, float] = {}
         counted = Auxiliary()
@@ -229,11 +279,14 @@ def _product_seconds(kind: torch.dtype) -> float:
     return min(times[1:])
 
 
-def _halved(batch: Batch, times: int) -> list[Batch]:
-    parts = [batch]
-    for _ in range(times):
-        parts = [half for part in parts for half in (part.split() if len(part.rows) > 1 else (part,))]
-    return parts
+def _total(gradients: Sequence[Tensor]) -> Tensor | None:
+    """The sum as a tensor of its own: what autograd gives for one parameter may lie where another's lies too."""
+    if len(gradients) < 2:
+        return gradients[0].clone() if gradients else None
+    total = gradients[0] + gradients[1]
+    for gradient in gradients[2:]:
+        total += gradient
+    return total
 
 
 def _mix(*numbers: int) -> int:

@@ -21,11 +21,17 @@ _LONGER_BY_DROPOUT = 1.3
 
 
 def check_memory(
-    config: RunConfig, model: Seq2Seq, lengths: NDArray[np.int32], decisions: Decisions, ranks: Ranks
+    config: RunConfig,
+    model: Seq2Seq,
+    lengths: NDArray[np.int32],
+    decisions: Decisions,
+    ranks: Ranks,
+    threads: int = 1,
 ) -> None:
     """Compare an upper estimate with what is free (bytes); cut batches that would not fit, and remember the cut.
 
-    Several ranks cut all alike. Raises ResourceError when the parameters and the optimiser alone do not fit.
+    Several ranks cut all alike. threads: how many each hold a gradient. Raises ResourceError when the parameters
+    and the optimiser alone do not fit.
     """
     ranks.wait()  # before one of them takes what another counts as free
     on_cpu = ranks.device.type == "cpu"
@@ -34,6 +40,7 @@ def check_memory(
     copies = 5.0 if config.train.ema is not None else 4.0  # parameters, gradients, two moments, their average
     if ranks.several and config.train.parallel == "fsdp":
         copies = 2 + copies / ranks.size  # parameters and gradients are whole during a pass
+    copies += threads - 1
     fixed = int(count_parameters(model) * _FLOAT * copies)
     if fixed > free:
         raise ResourceError(

@@ -70,8 +70,11 @@ class Objective:
     What modules sampled is rewarded with minus the very loss that is minimised, smoothing included: so the gradient is
     an unbiased estimate of that of the expected loss.
 
-    prior: (V,) probabilities u for the smoothing term; None means uniform.
+    prior: (V,) probabilities u for the smoothing term; None means uniform. divisible: whether threads may compute it on
+    parts of a batch at one time.
     """
+
+    divisible = True
 
     def __init__(self, config: ObjectiveConfig, prior: Tensor | None = None) -> None:
         self.smoothing = config.label_smoothing

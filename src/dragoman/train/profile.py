@@ -28,6 +28,9 @@ _EVERY = {"validation": "train.validate_every", "checkpoint": "train.checkpoint_
 class NoProfile:
     """Watches nothing and costs nothing: what a run has that was not asked for a profile."""
 
+    active = False
+    """Whether parts of an update are being timed or recorded, so that nothing else must run at the same time."""
+
     def phase(self, name: str) -> AbstractContextManager[object]:
         """Around a phase of an update, which the engine names."""
         return nullcontext()
@@ -50,9 +53,10 @@ class NoProfile:
 class Profile(NoProfile):
     """After 5 updates to warm up, 20 are timed part by part and 5 recorded by torch.profiler; then the run goes on.
 
-    What is computed stays the same. The profile is written to profile.txt and profile.json in the run's folder and
-    shown on stderr; it is written again when the first validation and the first checkpoint after that have been timed,
-    or when the run ends. On a GPU the timed updates wait for it at every part, so they are slower than others.
+    What is computed stays the same, but threads compute their shares one after another meanwhile. The profile is
+    written to profile.txt and profile.json in the run's folder and shown on stderr; it is written again when the first
+    validation and the first checkpoint after that have been timed, or when the run ends. On a GPU the timed updates
+    wait for it at every part, so they are slower than others.
     """
 
     def __init__(self, folder: Path, model: Seq2Seq, device: torch.device, precision: str) -> None:
@@ -66,6 +70,11 @@ class Profile(NoProfile):
         self._operators: Sequence[Operator] = ()
         self._beside: dict[str, float] = {}
         self._shown = self._complete = False
+
+    @property
+    def active(self) -> bool:  # type: ignore[override]
+        """While updates are timed or recorded."""
+        return self.watch.running or self._tracer is not None
 
     def phase(self, name: str) -> AbstractContextManager[object]:
         """Time of a phase of an update."""

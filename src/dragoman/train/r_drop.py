@@ -44,6 +44,7 @@ class RDrop:
 
     def __init__(self, objective: "Objective", config: RDropConfig) -> None:
         self.objective, self.alpha = objective, config.alpha
+        self.divisible = objective.divisible
 
     def __call__(self, model: Seq2Seq, batch: Batch, teacher_ratio: float = 1.0) -> "Loss":
         """One batch; teacher_ratio as for the objective."""

@@ -27,6 +27,8 @@ class SequenceObjective(Objective):
     hard decisions taken as in translation. So the estimate of the expected reward's gradient has no bias.
     """
 
+    divisible = False  # it switches the model's mode
+
     def __init__(
         self,
         config: ObjectiveConfig,

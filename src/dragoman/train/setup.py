@@ -39,6 +39,7 @@ from dragoman.train.schedule import default_schedule
 from dragoman.train.sequence import SequenceObjective
 from dragoman.train.start import copy_parameters, load_start
 from dragoman.train.teacher import ConstantRatioConfig
+from dragoman.train.threads import build_threads
 from dragoman.train.utilisation import Utilisation, flops_per_target_token, measure_rate
 from dragoman.train.validate import Validation
 from dragoman.train.validation_sets import ValidationSets
@@ -205,13 +206,20 @@ def assemble(config: RunConfig, resume: bool) -> Iterator[Parts]:
         if ranks.first:
             store.discard_after(snapshot.step if snapshot is not None else 0)
             atomic_write(config.out / CONFIG_FILE, dump_settings(config))
-        check_memory(config, model, prepared.dataset.lengths, decisions, ranks)
+        objective = _objective(config, prepared, ranks.device)
+        threads = None
+        if not ranks.several:
+            tokens = config.data.batch.tokens
+            threads = build_threads(model, objective, ranks.device, torch.get_num_threads(), tokens)
+        if threads is not None:
+            stack.callback(threads.close)
+        count = 1 if threads is None else threads.count
+        check_memory(config, model, prepared.dataset.lengths, decisions, ranks, count)
         info(
             f"Model: {config.model.preset or 'own'} · {count_parameters(model):,} parameters · vocabulary "
             f"{prepared.tokenizers.target.size:,} · {len(prepared.dataset):,} pairs · {_places(config, ranks)} · "
             f"{config.train.precision}"
         )
-        objective = _objective(config, prepared, ranks.device)
         always = config.train.teacher_forcing == ConstantRatioConfig()
         parallel = build_parallel(config.train, model, objective, ranks, 1.0 if always else 0.0)
         engine = Engine(
@@ -225,6 +233,7 @@ def assemble(config: RunConfig, resume: bool) -> Iterator[Parts]:
             config.train.seed,
             ranks,
             parallel,
+            threads,
         )
         average = ParameterAverage(model, config.train.ema) if config.train.ema is not None else None
         loaded = LoadedModel(parallel.model, prepared.tokenizers, Meta(step=0), config.model_dump(mode="json"))

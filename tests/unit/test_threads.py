@@ -1,0 +1,144 @@
+"""Threads that divide an update: the gradient of one thread, the same every time, and only where that is possible."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_model import SOURCES, TARGETS, tiny_config, tiny_model, tiny_tokenizers
+from torch import nn
+
+from dragoman.base.errors import ResourceError
+from dragoman.data.batch import Batch, collate
+from dragoman.models.build import Seq2Seq
+from dragoman.models.interface import Output
+from dragoman.nn.mixture import MixtureConfig
+from dragoman.nn.normalisation import BatchNormConfig
+from dragoman.train.decisions import Decisions
+from dragoman.train.engine import Engine, StepResult
+from dragoman.train.objective import Objective, ObjectiveConfig
+from dragoman.train.r_drop import RDrop, RDropConfig
+from dragoman.train.reward import RewardConfig
+from dragoman.train.sequence import SequenceObjective
+from dragoman.train.threads import Threads, build_threads
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def two() -> Iterator[Threads]:
+    threads = Threads(2, 2)
+    yield threads
+    threads.close()
+
+
+def batch(rows: int) -> Batch:
+    tokenizers = tiny_tokenizers()
+    chosen = [row % len(SOURCES) for row in range(rows)]
+    sources = [tokenizers.source.encode(SOURCES[row]) for row in chosen]
+    targets = [tokenizers.target.encode(TARGETS[row]) * (1 + row) for row in chosen]
+    return collate(sources, targets, list(range(rows)))
+
+
+def engine(folder: Path, threads: Threads | None, dropout: float = 0.0, model: Seq2Seq | None = None) -> Engine:
+    """Plain gradient descent, so that the parameters' change is the gradient."""
+    model = model or tiny_model(tiny_config(dropout=dropout), tiny_tokenizers())
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.0)
+    decisions = Decisions(folder / "decisions.jsonl")
+    objective = Objective(ObjectiveConfig())
+    return Engine(model, objective, optimiser, decisions, CPU, torch.float32, 0.5, 1, threads=threads)
+
+
+def after(engine: Engine, steps: int, *sizes: int) -> tuple[torch.Tensor, list[StepResult]]:
+    results = [engine.step(step, [batch(rows) for rows in sizes], 0.5) for step in range(1, steps + 1)]
+    return torch.cat([parameter.detach().flatten() for parameter in engine.model.parameters()]), results
+
+
+@pytest.mark.parametrize("sizes", [(7,), (6, 5), (1,), (1, 4)])
+def test_shares_add_up_to_the_whole(tmp_path: Path, two: Threads, sizes: tuple[int, ...]) -> None:
+    start = torch.cat([p.detach().flatten() for p in engine(tmp_path / "0", None).model.parameters()])
+    expected, (told,) = after(engine(tmp_path / "a", None), 1, *sizes)
+    found, (shared,) = after(engine(tmp_path / "b", two), 1, *sizes)
+    assert float((expected - start).norm()) > 0.01
+    torch.testing.assert_close(found - start, expected - start, rtol=1e-3, atol=1e-6)
+    assert shared.loss == pytest.approx(told.loss, rel=1e-5)
+    assert shared.gradient_norm == pytest.approx(told.gradient_norm, rel=1e-4)
+    assert shared.target_tokens == told.target_tokens
+
+
+def test_draws_do_not_depend_on_which_thread_is_first(tmp_path: Path, two: Threads) -> None:
+    runs = [after(engine(tmp_path / str(run), two, dropout=0.3), 4, 7, 6)[0] for run in range(3)]
+    assert torch.equal(runs[0], runs[1])
+    assert torch.equal(runs[0], runs[2])
+    without, _ = after(engine(tmp_path / "without", two), 4, 7, 6)
+    assert not torch.allclose(runs[0], without), "nothing was dropped"
+
+
+def test_one_after_another_is_the_same(tmp_path: Path, two: Threads) -> None:
+    """As a profile computes them."""
+    expected, _ = after(engine(tmp_path / "a", two, dropout=0.3), 3, 7)
+    watched = engine(tmp_path / "b", two, dropout=0.3)
+    watched.profile.active = True
+    found, _ = after(watched, 3, 7)
+    assert torch.equal(found, expected)
+
+
+class Short(Seq2Seq):
+    """A model on a machine whose memory holds two sentence pairs at a time."""
+
+    def forward(self, source: torch.Tensor, source_keep: torch.Tensor, inputs: torch.Tensor) -> Output:
+        if len(source) > 2:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8589934592 bytes.")
+        return super().forward(source, source_keep, inputs)
+
+
+def test_threads_without_memory_get_smaller_shares(tmp_path: Path, two: Threads) -> None:
+    expected, _ = after(engine(tmp_path / "a", None), 1, 7)
+    model = tiny_model(tiny_config(dropout=0.0), tiny_tokenizers())
+    model.__class__ = Short
+    found, _ = after(engine(tmp_path / "b", two, model=model), 1, 7)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_a_pair_that_never_fits_is_an_error(tmp_path: Path, two: Threads) -> None:
+    class Empty(Short):
+        def forward(self, source: torch.Tensor, source_keep: torch.Tensor, inputs: torch.Tensor) -> Output:
+            raise MemoryError
+
+    model = tiny_model(tiny_config(dropout=0.0), tiny_tokenizers())
+    model.__class__ = Empty
+    with pytest.raises(ResourceError, match="single pair at step 1"):
+        after(engine(tmp_path, two, model=model), 1, 7)
+
+
+def count(model: nn.Module, objective: Objective | RDrop, device: str, cores: int, tokens: int) -> int:
+    threads = build_threads(model, objective, torch.device(device), cores, tokens)
+    if threads is None:
+        return 1
+    threads.close()
+    return threads.count
+
+
+def test_how_many_there_are() -> None:
+    model, plain = tiny_model(tiny_config(), tiny_tokenizers()), Objective(ObjectiveConfig())
+    for threads, tokens, expected in [
+        (1, 4096, 1),
+        (2, 4096, 2),
+        (2, 1024, 1),
+        (6, 4096, 3),
+        (8, 4096, 4),
+        (3, 2048, 1),
+    ]:
+        assert count(model, plain, "cpu", threads, tokens) == expected, (threads, tokens)
+    assert count(model, plain, "cuda", 2, 4096) == 1
+    assert count(model, RDrop(plain, RDropConfig()), "cpu", 2, 4096) == 2
+
+
+def test_what_cannot_be_divided_is_not() -> None:
+    tokenizers, plain = tiny_tokenizers(), Objective(ObjectiveConfig())
+    normed = tiny_model(tiny_config(encoder={"normalisation": BatchNormConfig().model_dump()}), tokenizers)
+    assert count(normed, plain, "cpu", 2, 4096) == 1
+    mixed = tiny_model(tiny_config(encoder={"experts": MixtureConfig().model_dump()}), tokenizers)
+    assert count(mixed, plain, "cpu", 2, 4096) == 1
+    rewarded = SequenceObjective(ObjectiveConfig(), RewardConfig(), tokenizers.target)
+    assert count(tiny_model(tiny_config(), tokenizers), rewarded, "cpu", 2, 4096) == 1
