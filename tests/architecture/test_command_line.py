@@ -21,9 +21,10 @@ RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
 # What users and their scripts rely on. Adding is free; removing or renaming breaks them.
 FROZEN = {
     "train": "--source --target --valid-source --valid-target --out --resume",
-    "translate": "--beam --batch-size --nbest --length-penalty --coverage-penalty --prefix --scores",
-    "score": "--source --target",
-    "evaluate": "--reference --hypothesis --source",
+    "translate": "--beam --batch-size --nbest --length-penalty --coverage-penalty --prefix --scores --to --tags",
+    "score": "--source --target --to --tags",
+    "evaluate": "--reference --hypothesis --source --to --tags",
+    "backtranslate": "--input --output --out --language --method",
     "average": "--out -o",
     "data check": "--source --target",
     "settings": "--markdown",
@@ -106,8 +107,12 @@ def test_links_lead_somewhere(document: Path) -> None:
 def test_recipes_are_valid(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAGOMAN_DATA", "somewhere")
     config = load_settings(recipe, [], RunConfig)
-    assert config.data.train.files
-    assert set(config.data.train.files).isdisjoint(config.data.valid.files)
+    files = [
+        {file for corpus in corpora for file in corpus.files}
+        for corpora in (config.data.corpora, config.data.valid_sets)
+    ]
+    assert all(files)
+    assert files[0].isdisjoint(files[1])
 
 
 def test_help_answers_without_torch() -> None:
