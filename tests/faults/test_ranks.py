@@ -159,3 +159,69 @@ def test_a_signal_to_one_rank_stops_all_at_the_same_step(server: Server, whole: 
     assert processes[1].said == ""
     finish(server.start_ranks(2, tmp_path, *command(tmp_path, parallel), "--resume"))
     assert differences(outcome(tmp_path), outcome(whole)) == []
+
+
+CHANGES = {
+    "fewer, sharded to whole": (2, "fsdp", 1, "ddp"),
+    "more, whole to sharded": (1, "ddp", 3, "fsdp"),
+    "fewer, sharded": (3, "fsdp", 2, "fsdp"),
+    "whole, sharded so far": (2, "fsdp", 2, "ddp"),
+}
+
+
+@pytest.mark.parametrize("change", list(CHANGES))
+def test_other_ranks_go_on_to_the_same_parameters(server: Server, tmp_path: Path, change: str) -> None:
+    """To rounding, and they say so."""
+    ranks, parallel, others, later = CHANGES[change]
+    one = run(server, tmp_path / "one", 1, "train.ema=0.9")
+    halfway = run(server, tmp_path / "two", ranks, "train.ema=0.9", "train.max_steps=3", f"train.parallel={parallel}")
+    again = ["train", "--resume", "--out", RUN, "train.max_steps=6", f"train.parallel={later}"]
+    processes = server.start_ranks(others, halfway, *again) if others > 1 else [server.start(halfway, *again)]
+    finish(processes)
+    assert (f"{ranks} processes trained this far, now {others} go on" in processes[0].said) == (ranks != others)
+    assert_equal_runs(one, halfway)
+
+
+def files_below(folder: Path) -> set[str]:
+    return {path.suffix for path in folder.rglob("*") if path.is_file() and path.name != ".lock"}
+
+
+def test_nothing_is_pickled(server: Server, whole: Path) -> None:
+    shards = sorted((whole / RUN / "training").rglob("*shard*"))
+    assert bool(shards) == whole.name.startswith("fsdp")
+    assert files_below(whole / RUN) == {".safetensors", ".json", ".jsonl", ".yaml", ".md", ".png"}
+    for path in (whole / RUN).rglob("*.safetensors"):
+        load_tensors(path)
+
+
+REFUSED = {
+    "gpus": (["train.device=cuda"], "--nproc-per-node 1, or set train.device=cpu"),
+    "one gpu for all": (["train.device=cuda:0"], "Set auto, cuda or cpu"),
+    "running statistics": (["model.encoder.normalisation.kind=batch"], "running statistics of whole batches"),
+    "fewer batches than ranks": (["model.encoder.experts.count=3"], "set train.accumulate=2 or more"),
+    "another folder": (["train.seed=2", "out=thirty"], "thirty holds a training run already"),
+    "pairs": (["data.train.source=one", "data.train.target=one", "text.subword.size=270"], "only 1 sentence pairs"),
+}
+
+
+@pytest.mark.parametrize("reason", list(REFUSED))
+def test_what_ranks_cannot_do_is_refused_by_one_message(server: Server, tmp_path: Path, reason: str) -> None:
+    settings, message = REFUSED[reason]
+    (tmp_path / "one").write_text("ein Haus\n")
+    (tmp_path / "thirty").mkdir()
+    (tmp_path / "thirty" / "config.yaml").write_text("out: thirty\ndata: {train: {tsv: a}, valid: {tsv: b}}\n")
+    processes = server.start_ranks(2, tmp_path, "train", *write_corpus(tmp_path), *SETTINGS, *settings)
+    assert [process.wait() for process in processes] == [2, 2]
+    said = "".join(process.said for process in processes)
+    assert message in said
+    assert "Traceback" not in said
+
+
+def test_a_rank_killed_while_the_run_begins_is_noticed(server: Server, tmp_path: Path) -> None:
+    """Before the first step, while one waits for the other."""
+    processes = server.start_ranks(2, tmp_path, "train", *write_corpus(tmp_path), *SETTINGS)
+    time.sleep(0.3)
+    processes[0].kill(signal.SIGKILL)
+    assert processes[0].wait() == -signal.SIGKILL
+    assert processes[1].wait() == 1
+    assert "another process of this run has ended" in processes[1].said
