@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman.data.batch import Batch, collate
+from dragoman.data.batch import Batch, _places, collate
 from dragoman.data.loader import Loader
 from dragoman.data.plan import BatchPlan, PaddingWaste
 from dragoman.data.sentences import Sentences
@@ -71,3 +71,12 @@ def test_the_loss_is_read_after_the_update(tmp_path: Path, monkeypatch: pytest.M
     pairs: Batch = collate([[5, 6], [7]], [[8], [9, 10]], range(2))
     assert engine.step(1, [pairs, pairs], 0.1).target_tokens == 10
     assert events == ["update", "read"]
+
+
+def test_places_of_target_tokens_are_found_without_counting_them() -> None:
+    torch.manual_seed(1)
+    for share in (0.0, 0.3, 1.0):
+        keep = torch.rand(7, 9) < share
+        assert torch.equal(_places(keep, int(keep.sum())), keep.flatten().nonzero()[:, 0])
+    pairs = collate([[5, 6], [7]], [[8], [9, 10]], range(2))
+    assert pairs.at_targets(pairs.labels).tolist() == [8, 2, 9, 10, 2]

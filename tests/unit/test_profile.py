@@ -85,9 +85,10 @@ def test_a_stopwatch_counts_parts_inside_parts_and_only_while_it_runs() -> None:
         ("aten::_fused_adamw_", "optimiser and clipping"),
         ("aten::_foreach_norm", "optimiser and clipping"),
         ("aten::_scaled_dot_product_flash_attention", "fused attention"),
-        ("autograd::engine::evaluate_function: MulBackward0", "views and bookkeeping"),
-        ("aten::view", "views and bookkeeping"),
-        ("aten::transpose", "views and bookkeeping"),
+        ("autograd::engine::evaluate_function: MulBackward0", "views, bookkeeping, others"),
+        ("c10d::allreduce_", "communication between processes"),
+        ("aten::view", "views, bookkeeping, others"),
+        ("aten::transpose", "views, bookkeeping, others"),
     ],
 )
 def test_operators_are_grouped_by_name(name: str, group: str) -> None:

@@ -46,10 +46,24 @@ class Batch:
         tensors: dict[str, Any] = {name: function(getattr(self, name)) for name in names}
         return replace(self, **tensors)
 
+<<<<<<< src/dragoman/data/batch.py
+    def at_targets(self, values: Tensor) -> Tensor:
+        """(B, T, …) → (target_tokens, …): the values where a target token stands, row by row."""
+        if values.device.type == "cpu":
+            return values[self.target_keep]
+        # a mask would make the CPU wait until the device has counted what is True in it
+        return values.flatten(0, 1).index_select(0, _places(self.target_keep, self.target_tokens))
+
+    def split(self) -> tuple["Batch", "Batch"]:
+        """Two halves of the batch, for when the whole does not fit the memory. Needs B ≥ 2."""
+        middle = len(self.rows) // 2
+        return self._part(slice(None, middle)), self._part(slice(middle, None))
+=======
     def cut(self, count: int) -> list["Batch"]:
         """`count` parts with about equally many pairs each, or as many parts as there are pairs."""
         ends = [len(self.rows) * part // count for part in range(count + 1)]
         return [self._part(slice(*rows)) for rows in pairwise(ends) if rows[0] < rows[1]]
+>>>>>>> /tmp/mo
 
     def _part(self, rows: slice) -> "Batch":
         source_width = int(self.source_keep[rows].sum(1).max())
@@ -63,6 +77,11 @@ class Batch:
             target_tokens=int(self.target_keep[rows].sum()),
             rows=self.rows[rows],
         )
+
+
+def _places(keep: Tensor, count: int) -> Tensor:
+    """(count,) int64: where `keep`, flattened, is True, which is so often."""
+    return torch.argsort(~keep.flatten(), stable=True)[:count]
 
 
 def pad(

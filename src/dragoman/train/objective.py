@@ -54,11 +54,12 @@ class ObjectiveConfig(Config):
 class Loss:
     """Sums over a batch: total (scalar, differentiable), its cross-entropy part (nats), and the tokens to divide by.
 
+    cross_entropy: a tensor on a GPU, so that nobody waits for it before it is needed.
     auxiliary: means of what modules add to the loss, by name, without their weights. counts: what modules count.
     """
 
     total: Tensor
-    cross_entropy: float
+    cross_entropy: float | Tensor
     tokens: int
     auxiliary: Mapping[str, float] = field(default_factory=dict)
     counts: Mapping[str, Tensor] = field(default_factory=dict)
@@ -88,8 +89,7 @@ class Objective:
 
     def judge(self, output: Output, batch: Batch, auxiliary: Auxiliary) -> Loss:
         """The loss of what a model has put out for `batch` and of what its modules have told."""
-        hidden = output.hidden[batch.target_keep]
-        labels = batch.labels[batch.target_keep]
+        hidden, labels = batch.at_targets(output.hidden), batch.at_targets(batch.labels)
         assert isinstance(output.project, Projection)
         total, cross_entropy, losses = _ProjectedCrossEntropy.apply(  # type: ignore[no-untyped-call]
             hidden, output.project.weight, labels, self.smoothing, self.prior, bool(auxiliary.decisions), None
@@ -100,7 +100,8 @@ class Objective:
             rewards[batch.target_keep] = -losses
             credited = credit(auxiliary.decisions, rewards, batch.target_keep)
             penalty, means = penalty + credited.total, {**means, **credited.means}
-        return Loss(total + penalty, float(cross_entropy), batch.target_tokens, means, auxiliary.counts)
+        told = float(cross_entropy) if cross_entropy.device.type == "cpu" else cross_entropy
+        return Loss(total + penalty, told, batch.target_tokens, means, auxiliary.counts)
 
 
 def projected_cross_entropy(

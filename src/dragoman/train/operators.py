@@ -9,10 +9,11 @@ from torch._C._autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 _GROUPS: tuple[tuple[str, str], ...] = (
+    ("communication between processes", r"^c10d::|gloo|nccl|^_?all_?(reduce|gather)|reduce_scatter"),
     ("optimiser and clipping", r"_fused_adam|_foreach|Optimizer|linalg_vector_norm|clip_grad"),
     ("fused attention", r"scaled_dot_product|flash_attention|efficient_attention"),
     ("matrix products", r"(^|_)(mm|bmm|mv|dot|addr)$|addmm|baddbmm|matmul|linear|conv|einsum"),
-    ("softmax and loss", r"softmax|cross_entropy|nll_loss|logsumexp"),
+    ("softmax and loss", r"softmax|cross_?entropy|nll_loss|logsumexp|CrossEntropy|Divergence"),
     ("dropout and random numbers", r"dropout|bernoulli|random_|rand|uniform_|normal_"),
     ("norms", r"(layer|rms|batch|group)_norm"),
     ("embedding and look-up", r"embedding|gather|scatter|index"),
@@ -24,10 +25,9 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         r"^(add|sub|mul|div|neg|exp|log|pow|sqrt|rsqrt|where|clamp|threshold|relu|gelu|silu|sigmoid|tanh|ge|gt|le|lt|eq|ne"
         r"|bitwise|logical|addcmul|addcdiv|lerp|abs|reciprocal|tril|triu|masked)",
     ),
-    ("communication between processes", r"^c10d|gloo|nccl|all_reduce|all_gather|reduce_scatter|broadcast_$"),
 )
-_BOOKKEEPING = "views and bookkeeping"
-"""Operators that compute nothing, and autograd around them."""
+_BOOKKEEPING = "views, bookkeeping, others"
+"""Operators that compute nothing, autograd around them, and what no group knows."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Operator:
 
 def group_of(name: str) -> str:
     """The kind of an operator, by its name as torch's profiler gives it."""
-    plain = name.removeprefix("aten::").removeprefix("c10d::").removeprefix("mkldnn::")
+    plain = name.removeprefix("aten::").removeprefix("mkldnn::")
     if name.startswith(("autograd::", "torch::autograd")) or re.search(r"Backward\d*$", name):
         return _BOOKKEEPING
     return next((group for group, pattern in _GROUPS if re.search(pattern, plain)), _BOOKKEEPING)

@@ -194,7 +194,7 @@ def _with_rest(seconds: dict[PartPath, float], total: float) -> Iterator[tuple[P
 
 
 _ORDER = (
-    *("waiting for data", "transfer", "forward", "backward", "gradients between processes", "clipping", "optimiser"),
+    *("waiting for data", "transfer", "forward", "backward", "clipping", "optimiser"),
     *("encoder", "decoder", "embedding", "self-attention", "attention over the source", "feed-forward"),
 )
 _REST = {("forward", "the rest"): "projection and loss"}

@@ -52,7 +52,7 @@ class RDrop:
         with collecting() as auxiliary:
             output = forward(model, both, teacher_ratio)
         loss = self.objective.judge(output, both, auxiliary)
-        hidden = output.hidden[both.target_keep]
+        hidden = both.at_targets(output.hidden)
         assert isinstance(output.project, Projection)
         one, other = hidden.chunk(2)
         divergence = symmetric_divergence(one, other, output.project.weight)

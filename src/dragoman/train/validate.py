@@ -125,7 +125,7 @@ class Validator:
             )
             with engine.autocast():
                 loss = plain(engine.model, batch.to(engine.device))
-            total += loss.cross_entropy
+            total += float(loss.cross_entropy)
             tokens += loss.tokens
         total, tokens = engine.ranks.sum([total, tokens])
         return total / tokens
