@@ -46,7 +46,6 @@ class Batch:
         tensors: dict[str, Any] = {name: function(getattr(self, name)) for name in names}
         return replace(self, **tensors)
 
-<<<<<<< src/dragoman/data/batch.py
     def at_targets(self, values: Tensor) -> Tensor:
         """(B, T, …) → (target_tokens, …): the values where a target token stands, row by row."""
         if values.device.type == "cpu":
@@ -54,16 +53,10 @@ class Batch:
         # a mask would make the CPU wait until the device has counted what is True in it
         return values.flatten(0, 1).index_select(0, _places(self.target_keep, self.target_tokens))
 
-    def split(self) -> tuple["Batch", "Batch"]:
-        """Two halves of the batch, for when the whole does not fit the memory. Needs B ≥ 2."""
-        middle = len(self.rows) // 2
-        return self._part(slice(None, middle)), self._part(slice(middle, None))
-=======
     def cut(self, count: int) -> list["Batch"]:
         """`count` parts with about equally many pairs each, or as many parts as there are pairs."""
         ends = [len(self.rows) * part // count for part in range(count + 1)]
         return [self._part(slice(*rows)) for rows in pairwise(ends) if rows[0] < rows[1]]
->>>>>>> /tmp/mo
 
     def _part(self, rows: slice) -> "Batch":
         source_width = int(self.source_keep[rows].sum(1).max())
