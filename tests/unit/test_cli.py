@@ -32,7 +32,8 @@ FROZEN = {
     "describe": "model --vocabulary --pairs --length --depth --json",
     "positions": "overrides --out -o --width --heads --length --layers --threads",
     "settings": "path --markdown",
-    "data check": "--source --target --tsv --lines --all-lines --json --empty --no-empty --max-words --max-characters "
+    "data check": "--source --target --tsv --jsonl --tmx --source-field --target-field --source-code --target-code "
+    "--lines --all-lines --json --empty --no-empty --max-words --max-characters "
     "--max-ratio --duplicates --no-duplicates --control-characters --no-control-characters --wrong-script "
     "--no-wrong-script --source-script --target-script --copied-words --broken-utf8",
 }

@@ -11,6 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from dragoman.base.errors import DataError
+from dragoman.cli.main import main
 from dragoman.data.corpus import CorpusConfig
 from dragoman.data.pair import Pair
 from dragoman.data.readers import read_pairs, read_sides
@@ -133,3 +134,17 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 def test_both_languages_must_be_named() -> None:
     with pytest.raises(ValidationError, match="needs `source_code` and `target_code`"):
         CorpusConfig(tmx=Path("a"), source_code="en")
+
+
+def test_the_command_checks_a_memory_and_tells_what_lacks_a_language(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = corpus(tmp_path, unit(en="a dog", de="ein Hund"), unit(en="c", fr="d"), unit(en="a dog", de="ein Hund"))
+    arguments = ["data", "check", "--tmx", str(found.tmx), "--source-code", "en"]
+    assert main([*arguments, "--target-code", "de"]) == 0
+    said = capsys.readouterr().out
+    assert "3 pairs read, 1 kept" in said
+    assert "a language missing" in said and "lines 5" in said
+    assert "duplicate pair" in said and "lines 6" in said
+    assert main(arguments) == 2
+    assert "--target-code" in capsys.readouterr().err

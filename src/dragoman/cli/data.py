@@ -22,6 +22,16 @@ def check(
     tsv: Annotated[
         Path | None, typer.Option("--tsv", help="The corpus as source TAB target, instead of two files.")
     ] = None,
+    jsonl: Annotated[Path | None, typer.Option("--jsonl", help="The corpus as a JSON object a line.")] = None,
+    tmx: Annotated[Path | None, typer.Option("--tmx", help="The corpus as a translation memory.")] = None,
+    source_field: Annotated[
+        str | None, typer.Option("--source-field", help="Key of the source in --jsonl, such as translation.en.")
+    ] = None,
+    target_field: Annotated[str | None, typer.Option("--target-field", help="Key of the target in --jsonl.")] = None,
+    source_code: Annotated[
+        str | None, typer.Option("--source-code", help="Language of the source in --tmx, such as en.")
+    ] = None,
+    target_code: Annotated[str | None, typer.Option("--target-code", help="Language of the target in --tmx.")] = None,
     lines: Annotated[int | None, typer.Option("--lines", min=0, help="Line numbers shown a rule.")] = 10,
     all_lines: Annotated[bool, typer.Option("--all-lines", help="Show every line number.")] = False,
     as_json: Annotated[
@@ -90,12 +100,25 @@ def check(
         "copied_words": copied_words,
     }
     rules |= {name: value or None for name, value in limits.items() if value is not None}
-    if (source is None or target is None) == (tsv is None) or (tsv and (source or target)):
-        raise ConfigError("give the corpus as --source FILE and --target FILE, or as --tsv FILE alone")
+    files = {"source": source, "target": target, "tsv": tsv, "jsonl": jsonl, "tmx": tmx}
+    forms = [name for name, path in files.items() if path is not None]
+    if forms != ["source", "target"] and (len(forms) != 1 or forms[0] in ("source", "target")):
+        raise ConfigError(
+            "give the corpus as --source FILE and --target FILE, or alone as --tsv FILE, --jsonl FILE or --tmx FILE"
+        )
+    if tmx is not None and (source_code is None or target_code is None):
+        raise ConfigError("--tmx needs --source-code and --target-code, such as en and de")
     cleaning = parse_settings(rules, CleaningConfig, "from the command line")
-    files = {"source": source, "target": target, "tsv": tsv}
+    chosen = {
+        "source_field": source_field,
+        "target_field": target_field,
+        "source_code": source_code,
+        "target_code": target_code,
+    }
     corpus = parse_settings(
-        {name: path for name, path in files.items() if path is not None}, CorpusConfig, "from the command line"
+        {name: value for name, value in {**files, **chosen}.items() if value is not None},
+        CorpusConfig,
+        "from the command line",
     )
     report = Cleaner(cleaning, str(corpus)).run(read_pairs(corpus))
     if as_json:

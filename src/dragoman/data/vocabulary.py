@@ -87,7 +87,7 @@ class Learning:
     most: int
 
     def __call__(self, task: tuple[list[Sample], list[float]]) -> tuple[Tokenizers, float]:
-        """task: the whole corpora, and how often an epoch reads each. Gives also the share that was read of the text."""
+        """task: the whole corpora, and how often an epoch reads each. Gives the share of the text that was read too."""
         samples, weights = task
         sides = ["target"] if self.text.vectors is not None else ["source", "target"]
         sizes = [sum(map(sample.bytes, sides)) for sample in samples]
