@@ -1,0 +1,80 @@
+"""Several validation sets: their means, and a run with tagged corpora and sets in two sittings equals one in a go."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from training_runs import RUN, SETTINGS, outcome, write_corpus
+
+from dragoman.base.errors import ConfigError
+from dragoman.base.settings import load_settings
+from dragoman.evaluate.translation import Score
+from dragoman.train.config import RunConfig
+from dragoman.train.loop import run
+from dragoman.train.validate import Validation
+from dragoman.train.validation_sets import mean_of
+
+CORPORA = """
+data:
+  train:
+  - {source: train.a, target: train.b, target_language: b, name: forward}
+  - {source: train.b, target: train.a, target_language: a, tags: [bt], name: backward}
+  valid:
+  - {source: valid.a, target: valid.b, target_language: b, name: forward}
+  - {source: valid.b, target: valid.a, target_language: a, name: backward}
+out: run
+"""
+SHORT = [*SETTINGS, "train.validate_every=4", "train.checkpoint_every=4", "train.log_every=1", "train.average.count=2"]
+
+
+def test_each_set_counts_as_much() -> None:
+    one = Validation(2.0, Score("BLEU", 10.0, "nrefs:1"), 3.0)
+    other = Validation(4.0, Score("BLEU", 30.0, "nrefs:1"), 4.0)
+    mean = mean_of({"a": one, "b": other})
+    assert (mean.loss, mean.bleu.value, mean.seconds) == (3.0, 20.0, 7.0)
+    assert mean.bleu.signature == "mean of 2 sets, nrefs:1"
+    assert mean.measure("loss") == -3.0
+    assert mean.log_line()["valid_sets"]["b"] == {"loss": 4.0, "perplexity": other.perplexity, "bleu": 30.0}
+    assert "valid_sets" not in one.log_line()
+
+
+@pytest.fixture
+def corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder of a run."""
+    write_corpus(tmp_path, 60)
+    (tmp_path / "recipe.yaml").write_text(CORPORA)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def config(*settings: str) -> RunConfig:
+    return load_settings(Path("recipe.yaml"), [*SHORT, *settings], RunConfig)
+
+
+def test_two_sittings_equal_one(corpora: Path) -> None:
+    threads = torch.get_num_threads()
+    try:
+        run(config("train.max_steps=8"))
+        whole = outcome(corpora)
+        (corpora / RUN).rename(corpora / "whole")
+        run(config("train.max_steps=4"))
+        run(config("train.max_steps=8"), resume=True)
+    finally:
+        torch.set_num_threads(threads)
+    again = outcome(corpora)
+    assert again["model.safetensors"] == whole["model.safetensors"]
+    assert again["tokenizer.json"] == whole["tokenizer.json"]
+    assert [line for line in again["log"] if line["step"] == 8] == [line for line in whole["log"] if line["step"] == 8]
+    assert b'"tags"' in whole["tokenizer.json"]
+
+
+def test_a_changed_second_set_is_noticed(corpora: Path) -> None:
+    threads = torch.get_num_threads()
+    try:
+        run(config("train.max_steps=4"))
+        lines = (corpora / "valid.b").read_text().splitlines()
+        (corpora / "valid.b").write_text("".join(f"{line}\n" for line in [*lines[:-1], "another line"]))
+        with pytest.raises(ConfigError, match="forward, backward has changed since the run began"):
+            run(config("train.max_steps=8"), resume=True)
+    finally:
+        torch.set_num_threads(threads)
