@@ -84,7 +84,7 @@ class PretrainedConfig(Config):
                     "another language? Vectors of words need a vocabulary of words: text.subword.kind=word."
                 )
             taken |= rows
-            ordinary = tokenizer.size - len(SPECIAL_SYMBOLS)
+            ordinary = tokenizer.size - len(SPECIAL_SYMBOLS) - len(tokenizer.tags)
             shares[side] = round(len(rows) / ordinary, 4)
             info(
                 f"Embeddings: {len(rows):,} of {ordinary:,} entries of the {side}'s vocabulary ({shares[side]:.1%}) "
