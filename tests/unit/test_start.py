@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 import torch
+from tiny_model import tiny_config, tiny_model, tiny_tokenizers
 from training_runs import RUN, SETTINGS, outcome, write_corpus
 
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.settings import load_settings
-from dragoman.checkpoint.folder import load_model_folder, model_parameters
+from dragoman.checkpoint.folder import LoadedModel, load_model_folder, model_parameters
+from dragoman.checkpoint.meta import Meta
 from dragoman.train.config import RunConfig
 from dragoman.train.loop import run
+from dragoman.train.start import copy_parameters
 
 BASE = [*SETTINGS, "train.validate_every=4", "train.checkpoint_every=4", "train.log_every=1", "train.average.count=0"]
 REWARD = ["train.start=start", "train.objective.reward.samples=3", "train.objective.reward.kind=chrf"]
@@ -136,6 +139,17 @@ def test_new_tags_get_rows_of_their_own(started: Path) -> None:
     more = load_settings(None, [*data, *SHORT, *frozen, "train.start=tagged", f"out={RUN}"], RunConfig)
     run(more)
     assert load_model_folder(started / RUN, torch.device("cpu")).tokenizers.tags == ("bt", "law")
+
+
+def test_a_frozen_table_takes_no_new_tags() -> None:
+    """All their rows would stay the same mean, so the model could not tell one from the other."""
+    tokenizers = tiny_tokenizers()
+    start = LoadedModel(tiny_model(tiny_config(), tokenizers), tokenizers, Meta(step=1), {})
+    model = tiny_model(tiny_config(), tokenizers.with_tags(["bt"]), seed=2)
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_("embedding" not in name)
+    with pytest.raises(ConfigError, match=r"new tags need an embedding that learns, but .* is frozen"):
+        copy_parameters(start, model)
 
 
 def test_reward_runs_resume_bit_by_bit(started: Path) -> None:
