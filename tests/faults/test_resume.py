@@ -178,6 +178,16 @@ def test_another_corpus_is_refused(server: Server, folder: Path, command: list[s
     assert differences(outcome(folder), before) == []
 
 
+def test_another_validation_set_is_refused(server: Server, folder: Path, command: list[str]) -> None:
+    """What was best so far was so on the old one."""
+    before = outcome(folder)
+    (folder / "valid.b").write_text((folder / "valid.a").read_text())
+    process = server.start(folder, *command, "--resume")
+    assert process.wait() == 2
+    assert "valid.a + valid.b has changed since the run began" in process.said
+    assert differences(outcome(folder), before) == []
+
+
 def test_a_second_process_is_refused(server: Server, thirty: Path) -> None:
     before = outcome(thirty)
     with CheckpointStore(thirty / RUN):

@@ -1,4 +1,4 @@
-"""What one translation costs before it begins: nothing that takes a second is imported for it."""
+"""What a command costs before it begins: nothing that takes a second is imported without need."""
 
 import subprocess
 import sys
@@ -22,3 +22,19 @@ def test_translating_imports_no_compiler() -> None:
     """torch imports it for what is drawn or made by torch.arange on the meta device, and for dispatch modes."""
     result = subprocess.run([sys.executable, "-c", PROGRAM, str(MODEL)], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr or "torch._dynamo is imported, which takes a second"
+
+
+TRAINING = """
+import sys
+import dragoman.train.loop
+from dragoman.train.ranks import open_ranks
+with open_ranks("cpu") as ranks:
+    ranks.wait()
+several = ("dragoman.train.group", "torch.distributed.fsdp", "torch.distributed.checkpoint", "torch.distributed.tensor")
+sys.exit(" ".join(name for name in several if name in sys.modules))
+"""
+
+
+def test_one_process_imports_nothing_for_several() -> None:
+    result = subprocess.run([sys.executable, "-c", TRAINING], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr

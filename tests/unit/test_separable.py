@@ -1,0 +1,53 @@
+"""What FSDP shards apart: what is called once a pass and owns all that it reads."""
+
+import pytest
+import torch
+
+from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.train import separable as module
+from dragoman.train.objective import Objective, ObjectiveConfig
+
+LAYERS = {"layers": 2, "heads": 2, "feedforward": 8}
+
+
+def names(model: Seq2Seq, ratio: float = 1.0) -> list[str]:
+    named = {part: name for name, part in model.named_modules()}
+    found = module.separable(model, Objective(ObjectiveConfig()), torch.device("cpu"), ratio)
+    return sorted(named[part] for part in found)
+
+
+def built(**settings: object) -> Seq2Seq:
+    return build_model(ModelConfig.model_validate({"preset": None, "width": 8, **settings}), 12, 12)
+
+
+@pytest.fixture(autouse=True)
+def _small_parts_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_LEAST", 100)
+
+
+def test_encoder_layers_and_what_no_memory_is_projected_by() -> None:
+    """A decoder layer's attention reads the memory before the layer runs, so the layer cannot be apart as a whole."""
+    model = built(encoder={"kind": "transformer", **LAYERS}, decoder={"kind": "transformer", **LAYERS})
+    assert names(model) == [
+        *("decoder.layers.0.feedforward", "decoder.layers.1.feedforward"),
+        *("encoder.layers.0", "encoder.layers.1"),
+    ]
+
+
+def test_what_is_called_once_a_token_stays_together() -> None:
+    model = built(encoder={"kind": "transformer", **LAYERS}, decoder={"kind": "transformer", **LAYERS})
+    assert names(model, 0.0) == ["encoder.layers.0", "encoder.layers.1"]
+    assert names(built(encoder={"kind": "recurrent"}, decoder={"kind": "recurrent"})) == []
+
+
+def test_watching_leaves_no_trace() -> None:
+    model = built(encoder={"kind": "transformer", **LAYERS}, decoder={"kind": "transformer", **LAYERS})
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    state = torch.get_rng_state()
+    model.eval()
+    names(model)
+    assert not model.training
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert not any(hooks for part in model.modules() for hooks in (part._forward_hooks, part._forward_pre_hooks))
+    assert all(parameter.grad is None for parameter in model.parameters())
