@@ -85,6 +85,8 @@ def train(
     print(f"{result.folder}: the model of step {result.step}; on the validation set")
     print(f"  {result.validation.bleu}")
     print(f"  perplexity = {result.validation.perplexity:.3f} a token")
+    for name, one in result.validation.sets.items():
+        print(f"  {name}: {one.bleu.name} = {one.bleu.value:.2f}, perplexity = {one.perplexity:.3f} a token")
 
 
 def _own_config(out: Path | None, arguments: list[str]) -> Path:
