@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -18,25 +19,30 @@ class Interrupted(DragomanError):
 
 
 class Interruption:
-    """received: the signal that asked for the end, or None."""
+    """received: the signal that asked for the end, or None.
 
-    def __init__(self) -> None:
+    grace: seconds in which a second signal is taken for the first: a launcher may pass on what the process got itself.
+    """
+
+    def __init__(self, grace: float = 0.0) -> None:
         self.received: int | None = None
+        self._grace, self._since = grace, 0.0
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """The handler. A second signal is not waited for: it interrupts at once."""
-        if self.received is not None:
+        if self.received is None:
+            self.received, self._since = number, time.monotonic()
+        elif time.monotonic() - self._since >= self._grace:
             raise KeyboardInterrupt
-        self.received = number
 
 
 @contextmanager
-def interruption() -> Iterator[Interruption]:
-    """Catch SIGINT and SIGTERM while open; outside the main thread there is nothing to catch.
+def interruption(grace: float = 0.0) -> Iterator[Interruption]:
+    """Catch SIGINT and SIGTERM while open; outside the main thread there is nothing to catch. grace: see `Interruption`.
 
     One that the process was started to ignore, as shells do for background jobs, stays ignored.
     """
-    request = Interruption()
+    request = Interruption(grace)
     if threading.current_thread() is not threading.main_thread():
         yield request
         return

@@ -28,6 +28,9 @@ from dragoman.train.updates import Updates
 from dragoman.train.validate import Validation
 
 
+_GRACE = 5.0
+"""Seconds in which a rank may get the same signal from a user or a cluster and from torchrun."""
+
 @dataclass(frozen=True)
 class TrainingResult:
     """folder: the model folder; step: updates made; validation: of the parameters in it; reason: why the run ended.
@@ -89,7 +92,7 @@ class _Loop:
         """Train until something ends it, then choose the final parameters."""
         progress = self.progress
         with (
-            interruption() as request,
+            interruption(_GRACE if self.ranks.several else 0.0) as request,
             closing(self.profile),
             closing(self.resampler),
             self._report() as report,

@@ -137,6 +137,8 @@ class Sharded(_Ranked):
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import FSDPModule, fully_shard
 
+        # An in-place operation on such a view would lose gradients; a test that compares parameters would see it.
+        warnings.filterwarnings("ignore", message=".*returned a view tensor")
         self.model = deepcopy(model)
         self.hide()
         self._mesh = init_device_mesh(ranks.device.type, (ranks.size,))
