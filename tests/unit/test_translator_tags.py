@@ -122,21 +122,6 @@ def test_a_model_without_languages_takes_none() -> None:
         translator(Meta(step=1), tokenizers(tags=("bt",))).translate(SOURCES, to="fr")
 
 
-def test_an_unknown_word_is_copied_from_its_own_place_behind_the_tags() -> None:
-    """With tags before the source, the columns of attention are shifted: the copied word must not be."""
-    made = tokenizers("word")
-    words = translator(made=made)
-    texts = ["dog Xaver runs .", "Xaver sees a dog ."]
-    config = words.search_config(beam=1).model_copy(
-        update={"forbid": tuple(n for n in range(made.target.size) if n != 3)}
-    )
-    before = made.source.tag_ids(["to:de", "bt"])
-    config = config.model_copy(update={"forbid": tuple(n for n in config.forbid if n not in (2, *before))})
-    for text, best in zip(texts, words.stream_nbest(texts, config, before=before), strict=True):
-        copied = [word for word in best[0].text.split() if word]
-        assert set(copied) <= set(text.split())
-
-
 def texts(found: Iterable[list[Translation]]) -> list[list[str]]:
     return [[each.text for each in every] for every in found]
 

@@ -114,6 +114,19 @@ def test_the_end_of_the_source_and_less_attended_words_do_not_count() -> None:
     assert replaced(tokenizers, "Xaver Yvonne", [UNK], weights) == "Yvonne"
 
 
+def test_tags_before_the_source_are_no_words() -> None:
+    """With two tags the source's words stand two columns further; what a tag is attended does not count."""
+    tokenizers = vocabularies().with_tags(["to:de", "bt"])
+    ids = [*tokenizers.source.tag_ids(["to:de", "bt"]), *tokenizers.source.encode("Xaver Yvonne"), EOS]
+    memory = Memory(torch.zeros(1, len(ids), 2), torch.ones(1, len(ids), dtype=torch.bool))
+    weights = [[0.6, 0.1, 0.1, 0.2, 0.0], [0.5, 0.1, 0.3, 0.1, 0.0]]
+    decoder = Script(tokenizers.target.size, [UNK, UNK], weights)
+    config = SearchConfig(beam=1, length_margin=20)
+    search = UnknownWords(tokenizers).search
+    ((best, *_),) = search(decoder, memory, config, [()], ["Xaver Yvonne"], [()], [2])
+    assert best.unknown == (" Yvonne", " Xaver")
+
+
 def test_attention_is_summed_over_the_pieces_of_a_word() -> None:
     tokenizers = vocabularies("wordpiece")
     places, words = tokenizers.source.words("the tosdocat")
