@@ -10,9 +10,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
+
+from dragoman.data.batch import collate
+from dragoman.models.build import ModelConfig, build_model
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "training"
-MODULES = ("contender", "gate", "sizes", "worker", "programs", "programs.plain")
+MODULES = ("contender", "gate", "sizes", "worker", "programs", "programs.plain", "programs.reference")
 PAIRS = [(list(range(4, 4 + 1 + row % 7)), list(range(20, 22 + row % 5))) for row in range(60)]
 
 
@@ -90,3 +94,19 @@ def test_the_rate_rises_and_falls(benchmark: SimpleNamespace) -> None:
     rate, warmup = benchmark.sizes.rate, benchmark.sizes.WARMUP
     assert rate(warmup) == max(rate(step) for step in range(1, 3 * warmup))
     assert rate(4 * warmup) == pytest.approx(rate(warmup) / 2)
+
+
+def test_the_reference_computes_what_dragoman_computes(benchmark: SimpleNamespace) -> None:
+    torch.manual_seed(1)
+    stack = {"layers": 2, "heads": 4, "feedforward": 24}
+    settings = {"preset": None, "width": 16, "encoder": stack, "decoder": stack}
+    ours = build_model(ModelConfig.model_validate(settings), 30, 30).eval()
+    with torch.no_grad():
+        for parameter in ours.parameters():
+            parameter.copy_(torch.randn(parameter.shape) * 0.3)
+    theirs = benchmark.plain.PlainTransformer(benchmark.sizes.Sizes(16, 2, 4, 24), 30, 0).eval()
+    benchmark.reference.copy_parameters(ours, theirs)
+    pairs = collate([[5, 9, 4], [7]], [[8, 9], [20, 21, 22, 5]], range(2))
+    expected = ours(pairs.source, pairs.source_keep, pairs.inputs).logits
+    found = theirs(pairs.source, pairs.inputs)
+    torch.testing.assert_close(found[pairs.target_keep], expected[pairs.target_keep], rtol=1e-4, atol=1e-4)
