@@ -1,6 +1,9 @@
 """Several processes train one model: the same parameters as one, whatever the model; a lost one is no hang."""
 
+import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -14,6 +17,8 @@ from training_runs import (
     differences,
     log_lines,
     outcome,
+    process_environment,
+    reached,
     wait_until_reached,
     write_corpus,
 )
@@ -231,3 +236,42 @@ def test_a_rank_killed_while_the_run_begins_is_noticed(server: Server, tmp_path:
     assert processes[0].wait() == -signal.SIGKILL
     assert processes[1].wait() == 1
     assert "another process of this run has ended" in processes[1].said
+
+
+def test_the_first_rank_killed_while_it_writes_loses_nothing(server: Server, whole: Path, tmp_path: Path) -> None:
+    """In the middle of ever later snapshots and checkpoints, each time restarted."""
+    parallel = whole.name.rstrip("0")
+    for restarts, fatal in enumerate((30, 55, 60)):
+        processes = server.start_ranks(2, tmp_path, *command(tmp_path, parallel), restarts=restarts, fatal=fatal)
+        assert [process.wait() for process in processes] == [-signal.SIGKILL, 1]
+    finish(server.start_ranks(2, tmp_path, *command(tmp_path, parallel), restarts=4))
+    assert differences(outcome(tmp_path), outcome(whole)) == []
+
+
+def test_the_first_ranks_clock_ends_the_run_for_all(server: Server, tmp_path: Path) -> None:
+    """A cosine is fitted to the minutes, and they decide the last step, though another rank's clock goes faster."""
+    clock = ["train.max_steps=null", "train.max_minutes=0.05", "train.schedule.kind=cosine", "train.log_every=1"]
+    never = ["train.checkpoint_every=100000", "train.validate_every=100000"]
+    given = ["train", *write_corpus(tmp_path), *SETTINGS, *clock, *never]
+    finish(server.start_ranks(2, tmp_path, *given, ticks=(0.05, 1.0)))
+    steps = [line["step"] for line in log_lines(tmp_path) if "loss" in line]
+    assert 22 < steps[-1] < 60
+
+
+@pytest.mark.parametrize("whole", ["fsdp"], indirect=True)
+def test_torchrun_restarts_what_was_killed(whole: Path, tmp_path: Path) -> None:
+    """The real torchrun: a rank is killed, all are restarted, and the result is that of a run never killed."""
+    parallel = whole.name.rstrip("0")
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--max-restarts=1"]
+    given = [*torchrun, "-m", "dragoman", *command(tmp_path, parallel)]
+    with subprocess.Popen(given, cwd=tmp_path, env=process_environment(), stderr=subprocess.PIPE, text=True) as process:
+        end = time.monotonic() + 120
+        while reached(tmp_path) < 10 and process.poll() is None and time.monotonic() < end:
+            time.sleep(0.01)
+        ranks = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(ranks[1]), signal.SIGKILL)
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    assert "Resuming at step" in said
+    assert "Traceback" not in said
+    assert differences(outcome(tmp_path), outcome(whole)) == []

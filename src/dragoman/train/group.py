@@ -174,7 +174,7 @@ def _is_lost(error: RuntimeError) -> bool:
 
 def _brief(error: RuntimeError) -> str:
     line = str(error).strip().splitlines()[0]
-    return line.rpartition("] ")[2] or line
+    return (line.rpartition("] ")[2] or line).partition(". ")[0]
 
 
 def _bytes(value: Any) -> Tensor:

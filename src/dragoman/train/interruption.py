@@ -38,7 +38,9 @@ class Interruption:
 
 @contextmanager
 def interruption(grace: float = 0.0) -> Iterator[Interruption]:
-    """Catch SIGINT and SIGTERM while open; outside the main thread there is nothing to catch. grace: see `Interruption`.
+    """Catch SIGINT and SIGTERM while open; outside the main thread there is nothing to catch.
+
+    grace: as for `Interruption`.
 
     One that the process was started to ignore, as shells do for background jobs, stays ignored.
     """

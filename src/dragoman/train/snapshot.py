@@ -44,8 +44,10 @@ def restore_snapshot(parts: Parts, snapshot: TrainingSnapshot) -> None:
     if snapshot.shards:
         for stem, targets in {"model": {n: p.detach() for n, p in parameters.items()}, **averages}.items():
             read_shards(snapshot.shards[stem], targets)
-        state = _like_state(parameters, shard_shapes(snapshot.shards["optimiser"]))
-        read_shards(snapshot.shards["optimiser"], state)
+        state = {}
+        if (folder := snapshot.shards.get("optimiser")) is not None:  # before the first step it has none
+            state = _like_state(parameters, shard_shapes(folder))
+            read_shards(folder, state)
         restore_optimiser(optimiser, model, state)
         return
     for stem, targets in {"model": parameters, **averages}.items():
