@@ -1,6 +1,7 @@
 """`Cleaned`: a corpus judged and stored block by block in a folder, on all cores; what was done is not done again."""
 
 import json
+import os
 import time
 import zipfile
 from collections import Counter
@@ -33,6 +34,15 @@ WRONG_SCRIPT, DUPLICATES = 1 + RULES.index("wrong_script"), 1 + RULES.index("dup
 def open_verdicts(folder: Path) -> NDArray[np.uint8]:
     """What became of each pair of the corpus whose blocks lie in a folder, memory-mapped."""
     return np.memmap(folder / _VERDICTS, dtype=np.uint8, mode="r")
+
+
+def _empty_verdicts(path: Path, count: int) -> NDArray[np.uint8]:
+    with path.open("wb") as file:
+        if hasattr(os, "posix_fallocate"):  # a disk that fills up later would end the process with SIGBUS
+            os.posix_fallocate(file.fileno(), 0, count)
+        else:
+            file.truncate(count)
+    return np.memmap(path, dtype=np.uint8, mode="r+")
 
 
 @dataclass(frozen=True)
@@ -89,7 +99,7 @@ class Cleaned:
         """Judges by what only the whole corpus tells: scripts first, then duplicates."""
         self.folder, self.starts = folder, starts
         self._scripts = config.enabled and config.wrong_script
-        self._verdicts = np.memmap(folder / _VERDICTS, dtype=np.uint8, mode="w+", shape=(max(1, starts[-1]),))
+        self._verdicts = _empty_verdicts(folder / _VERDICTS, max(1, int(starts[-1])))
         for number in range(len(self)):
             (verdicts,) = read_block(block_file(folder, number), "verdicts")
             self._verdicts[starts[number] : starts[number + 1]] = verdicts

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.base.errors import ConfigError, DataError, DragomanError, ModelError, ResourceError
-from dragoman.base.files import atomic_folder, remove_folder, remove_stale_temporaries
+from dragoman.base.files import atomic_folder, remove_folder, remove_stale_temporaries, unwritable
 from dragoman.base.log import info, warn
 from dragoman.data.cleaned import Cleaned, clean
 from dragoman.data.cleaning import CleaningConfig
@@ -104,7 +104,8 @@ class _Preparation:
                 remove_stale_temporaries(self.folder)
                 try:
                     prepared = self._made(make=True)
-                except ResourceError:  # what was done is of use when there is more room
+                except ResourceError:
+                    info(f"Data: what is done stays in {self.folder}, and the same command goes on from there.")
                     raise
                 except DragomanError:
                     self._remove_unfinished()
@@ -219,10 +220,13 @@ class _Preparation:
     def _cleaned(self, index: int) -> Cleaned:
         if index not in self.cleaned:
             corpus, place = self.corpora[index], self._unfinished(index)
-            place.mkdir(exist_ok=True)
-            self.cleaned[index] = clean(
-                read_pairs(corpus), self.cleaning, place, str(corpus), self.vectors, workers=self.workers
-            )
+            try:
+                place.mkdir(exist_ok=True)
+                self.cleaned[index] = clean(
+                    read_pairs(corpus), self.cleaning, place, str(corpus), self.vectors, workers=self.workers
+                )
+            except OSError as error:  # those of the corpus' own files are DataErrors
+                raise unwritable(place, error) from error
             _demand_pairs(self.cleaned[index].report, corpus)
         return self.cleaned[index]
 
