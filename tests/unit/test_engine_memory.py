@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from tiny_model import SOURCES, TARGETS, tiny_config, tiny_model, tiny_tokenizers
@@ -13,6 +14,7 @@ from dragoman.models.interface import Output
 from dragoman.train.decisions import Decisions
 from dragoman.train.engine import Engine, StepResult
 from dragoman.train.objective import Objective, ObjectiveConfig
+from dragoman.train.shares import Part
 
 RATE = 0.5
 
@@ -113,6 +115,15 @@ def test_a_single_pair_that_does_not_fit_ends_the_run(tmp_path: Path, capsys: py
     assert all(torch.equal(one, other) for one, other in zip(before, parameters(model), strict=True))
     assert not (tmp_path / "journal").exists()
     assert "step 5 does not fit the memory" in capsys.readouterr().err
+
+
+def test_one_of_several_ranks_does_not_cut_by_itself(tmp_path: Path) -> None:
+    """The others would wait for the parts that it computes apart."""
+    short, model = engine(tmp_path / "journal", rows=2)
+    parts = [Part(np.arange(3), (0,))]
+    with pytest.raises(ResourceError, match=r"step 5, which one of several processes cannot cut.*train.accumulate"):
+        short.step(5, [batch(3)], RATE, parts=parts, tokens=50)
+    assert model.seen == [3]
 
 
 def test_the_allocators_own_error_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,8 +28,8 @@ def shares(
     """The parts of every rank for the update made of `batches`, equally many a rank; all sentences are in one of them.
 
     Each rank gets as many whole batches as every other, with about the same number of tokens. What is left is cut
-    between sentences where the tokens' sum reaches a multiple of one rank's share. A whole batch keeps the key that it
-    has in a run of one process.
+    between sentences, where the tokens' sum reaches what a rank lacks. A whole batch keeps the key that it has in a run
+    of one process.
 
     lengths: (N, 2) tokens of source and target of the corpus' rows. whole: batches are never cut, so some ranks may get
     one less. halvings: how often each part is halved, for what the memory holds.
@@ -39,12 +39,13 @@ def shares(
     found = _whole([int(cost.sum()) for cost in costs[: each * ranks]], ranks)
     parts = [[Part(batches[index], (index,)) for index in own] for own in found]
     rest = range(each * ranks, len(batches))
+    sums = np.array([sum(int(costs[index].sum()) for index in own) for own in found])
     if whole:
-        sums = [sum(int(costs[index].sum()) for index in own) for own in found]
         for rank, index in zip(np.argsort(sums, kind="stable").tolist(), rest, strict=False):
             parts[rank].append(Part(batches[index], (index,)))
     else:
-        for index, ranks_of_rows in zip(rest, _cut([costs[index] for index in rest], ranks), strict=True):
+        lacking = np.maximum(sum(int(cost.sum()) for cost in costs) / ranks - sums, 0.0)
+        for index, ranks_of_rows in zip(rest, _cut([costs[index] for index in rest], lacking), strict=True):
             for rank in np.unique(ranks_of_rows).tolist():
                 parts[rank].append(Part(batches[index][ranks_of_rows == rank], (index, rank)))
     parts = [[half for part in own for half in _halved(part, halvings)] for own in parts]
@@ -65,23 +66,27 @@ def _whole(costs: Sequence[int], ranks: int) -> list[list[int]]:
     return [sorted(indices) for indices in own]
 
 
-def _cut(costs: Sequence[NDArray[np.int64]], ranks: int) -> list[NDArray[np.int64]]:
-    """For each batch the rank of each of its sentences: laid in a row, every rank has an equal length of it.
+def _cut(costs: Sequence[NDArray[np.int64]], lacking: NDArray[np.float64]) -> list[NDArray[np.int64]]:
+    """For each batch the rank of each of its sentences: laid in a row, each rank has as much of it as it lacks.
 
     Where each batch can be divided among ranks of its own, it is, so that no rank has pieces of two.
     """
     if not costs:
         return []
+    ranks = len(lacking)
     if ranks % len(costs) == 0:
         own = ranks // len(costs)
-        return [index * own + _places(cost, own) for index, cost in enumerate(costs)]
-    places = _places(np.concatenate(costs), ranks)
+        return [i * own + _places(cost, lacking[i * own : (i + 1) * own]) for i, cost in enumerate(costs)]
+    places = _places(np.concatenate(costs), lacking)
     return np.split(places, np.cumsum([len(cost) for cost in costs])[:-1])
 
 
-def _places(costs: NDArray[np.int64], ranks: int) -> NDArray[np.int64]:
-    middles = np.cumsum(costs) - costs / 2
-    places: NDArray[np.int64] = np.minimum((middles * ranks / costs.sum()).astype(np.int64), ranks - 1)
+def _places(costs: NDArray[np.int64], lacking: NDArray[np.float64]) -> NDArray[np.int64]:
+    if not lacking.any():
+        lacking = np.ones_like(lacking)
+    middles = (np.cumsum(costs) - costs / 2) / costs.sum()
+    ends = np.cumsum(lacking) / lacking.sum()
+    places: NDArray[np.int64] = np.minimum(np.searchsorted(ends, middles, side="right"), len(lacking) - 1)
     return places
 
 
