@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dragoman.train.objective import Loss, Objective
 
 # Tokens whose two rows of logits exist at one time, in float32.
-_CHUNK_ROWS = 256
+_CHUNK_ROWS = 512
 
 
 class RDropConfig(Config):
@@ -28,7 +28,7 @@ class RDropConfig(Config):
 
     −log p₁(y) − log p₂(y) + α · ½ (KL(p₁‖p₂) + KL(p₂‖p₁)) a token, p₁ and p₂ from two passes with dropout masks of
     their own, smoothed where label_smoothing says so. What is minimised is half of it, so that α = 0 gives the loss
-    of a single pass, over twice the batch. An update of the small model takes 2.7 times as long on a CPU.
+    of a single pass, over twice the batch. An update of the small model takes 2.6 times as long on a CPU.
     YAML: `train: {objective: {r_drop: {alpha: 5}}}`.
     """
 
@@ -99,19 +99,23 @@ class _SymmetricDivergence(torch.autograd.Function):
         with torch.autocast(device, enabled=False):
             for start in range(0, len(one), _CHUNK_ROWS):
                 rows = slice(start, start + _CHUNK_ROWS)
-                states = [each[rows].to(kind) for each in (one, other)]
-                logits = [(each @ table.t()).to(exact) for each in states]
-                difference = logits[0] - logits[1]
-                p, q = (functional.softmax(each, -1) for each in logits)
-                apart = p - q
-                total += (apart * difference).sum() / 2
+                states = torch.cat((one[rows], other[rows])).to(kind)
+                logits = (states @ table.t()).to(exact)
+                p, q = functional.softmax(logits, -1).chunk(2)
+                difference = torch.sub(*logits.chunk(2))
+                by_p, by_q = p * difference, q * difference
+                mean_p, mean_q = by_p.sum(1, keepdim=True), by_q.sum(1, keepdim=True)
+                total += (mean_p - mean_q).sum() / 2
                 if not differentiate:
                     continue
-                for place, (own, sign) in enumerate(((p, 0.5), (q, -0.5))):
-                    centred = difference - (own * difference).sum(1, keepdim=True)
-                    gradient = (sign * (apart + own * centred)).to(kind)
-                    gradients[place][rows] = (gradient @ table).to(one.dtype)
-                    gradients[2] += gradient.t() @ states[place]
+                by_p.addcmul_(p, 1 - mean_p).sub_(q)
+                by_q.neg_().addcmul_(q, 1 + mean_q).sub_(p)
+                gradient = torch.cat((by_p, by_q)).to(kind)
+                for place, part in enumerate((gradient @ table).chunk(2)):
+                    gradients[place][rows] = part.to(one.dtype) / 2
+                gradients[2] += gradient.t() @ states
+            if differentiate:
+                gradients[2] /= 2
         context.save_for_backward(*gradients)
         return total
 
