@@ -16,6 +16,7 @@ FORMAT = 2
 HEADER = "dataset.json"
 SIDES = ("source", "target")
 _AT_ONCE = 1 << 22
+_BYTES_AT_ONCE = 1 << 20
 
 
 class PairDataset:
@@ -32,7 +33,7 @@ class PairDataset:
         try:
             header = json.loads((folder / HEADER).read_text(encoding="utf-8"))
             if header["format"] != FORMAT:
-                raise ValueError(f"its format is {header['format']}, and this version reads format {FORMAT}")
+                raise DataError(f"The tokenised corpus in {folder} was written by another version of dragoman.")
             for name, (size, checksum) in header["files"].items():
                 _check_file(folder / name, size, checksum)
             self.fingerprint: str = header["fingerprint"]
@@ -155,6 +156,6 @@ def _check_file(path: Path, size: int, checksum: int) -> None:
 def _checksum(path: Path) -> int:
     value = 0
     with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
+        while chunk := file.read(_BYTES_AT_ONCE):
             value = zlib.crc32(chunk, value)
     return value

@@ -1,0 +1,56 @@
+"""What grows with a corpus lies on disk: preparing and planning four times the pairs takes no more memory."""
+
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from dragoman.data import blocks, duplicates, epoch, fingerprint, lines, permutation, shards
+from dragoman.data.cleaning import CleaningConfig
+from dragoman.data.corpus import CorpusConfig
+from dragoman.data.loader import Loader
+from dragoman.data.plan import BatchConfig, plan_epoch
+from dragoman.data.prepare import prepare
+from dragoman.text.character import CharacterConfig
+from dragoman.text.tokenizers import Tokenizers
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name, value in (
+        (blocks, "PAIRS", 256),
+        (duplicates, "BUCKET", 512),
+        (fingerprint, "_digest", str),  # its buffer would be most of the peak
+        (epoch, "BLOCK", 512),
+        (epoch, "SMALL", 1000),
+        (permutation, "TABLE", 16),
+        (shards, "_BYTES_AT_ONCE", 4096),
+        (lines, "CHUNK", 4096),
+    ):
+        monkeypatch.setattr(module, name, value)
+
+
+def peak(folder: Path, pairs: int) -> int:
+    """Bytes that Python and NumPy have asked for at most, between opening the corpus and the last batch of an epoch."""
+    folder.mkdir()
+    texts = [f"source {number} {number % 7}\ttarget {number * 7}" for number in range(100_000, 100_000 + pairs)]
+    texts[::5] = texts[: len(texts[::5])]  # duplicates, whose line numbers are kept
+    corpora = [CorpusConfig(tsv=folder / name) for name in ("a", "b")]
+    for corpus, part in zip(corpora, (texts[::2], texts[1::2]), strict=True):
+        corpus.files[0].write_text("".join(f"{line}\n" for line in part))
+    tokenizer = CharacterConfig(min_frequency=1).learn(["source target 0123456789"])
+    del texts
+    tracemalloc.start()
+    try:
+        prepared = prepare(corpora, CleaningConfig(), Tokenizers(tokenizer, tokenizer), folder / "cache", workers=0)
+        plan = plan_epoch(prepared.dataset.lengths, BatchConfig(tokens=200), 1, 0, prepared.parts)
+        assert sum(len(batch.rows) for batch in Loader(prepared.dataset, plan)) == len(prepared.dataset)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_stays_while_the_corpus_grows(tmp_path: Path) -> None:
+    peak(tmp_path / "first", 300)  # what is imported and cached once
+    small, large = peak(tmp_path / "small", 1_000), peak(tmp_path / "large", 6_000)
+    assert large < 1.5 * small  # a list of the pairs' texts, or of anything else a pair, would more than double it

@@ -1,0 +1,25 @@
+"""Every kind of vocabulary can be sent to a worker process, tags and all."""
+
+import pickle
+from typing import Any
+
+import pytest
+
+from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
+from dragoman.text.union import Kinds
+
+TEXTS = ["A dog runs in the park.", "Two dogs sleep, one cat runs.", "Grüße aus dem Park 😀"] * 3
+
+
+@pytest.mark.parametrize("kind", [config.model_fields["kind"].default for config in Kinds.__args__])
+@pytest.mark.parametrize("shared", [True, False])
+def test_what_arrives_is_what_was_sent(kind: str, shared: bool) -> None:
+    settings: dict[str, Any] = {"subword": {"kind": kind}, "shared": shared, "tags": ["bt", "to:de"]}
+    sent = train_tokenizers(TextConfig.model_validate(settings), TEXTS, TEXTS[1:])
+    arrived = pickle.loads(pickle.dumps(sent))
+    assert isinstance(arrived, Tokenizers)
+    assert arrived.fingerprint == sent.fingerprint
+    assert arrived.shared == sent.shared == shared
+    assert arrived.source.tag_ids(["bt"]) == sent.source.tag_ids(["bt"])
+    for side in ("source", "target"):
+        assert getattr(arrived, side).encode_batch(TEXTS) == getattr(sent, side).encode_batch(TEXTS)
