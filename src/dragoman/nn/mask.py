@@ -9,11 +9,12 @@ from torch import Tensor
 class Mask:
     """keep: bool, broadcastable to (B, heads, T, S), True where attention is allowed.
 
-    A query with no key left attends nothing: its weights and its result are zero, never NaN.
+    A query with no key left attends nothing: its weights and its result are zero, never NaN. triangular: keep is square,
+    and every query attends its own key and all before, so that kernels that know this need not be told.
     """
 
-    def __init__(self, keep: Tensor) -> None:
-        self.keep = keep
+    def __init__(self, keep: Tensor, triangular: bool = False) -> None:
+        self.keep, self.triangular = keep, triangular
 
     @staticmethod
     def padding(keep: Tensor) -> "Mask":
@@ -25,7 +26,8 @@ class Mask:
         """The last `new` of `total` positions attend themselves and all before; None where that hides nothing."""
         if new == 1:
             return None
-        return Mask(torch.ones(new, total, dtype=torch.bool, device=device).tril(total - new)[None, None])
+        keep = torch.ones(new, total, dtype=torch.bool, device=device).tril(total - new)
+        return Mask(keep[None, None], triangular=new == total)
 
     @cached_property
     def bias(self) -> Tensor:

@@ -217,7 +217,8 @@ class SoftAttention(Attention):
         )
         if not (wanted and possible):
             return None
-        keep = None if mask is None else mask.keep
+        triangular = mask is not None and mask.triangular and offsets is None
+        keep = None if mask is None or triangular else mask.keep
         if offsets is not None and self.relation is not None:
             if mask is not None and mask.has_empty_rows:
                 return None
@@ -225,7 +226,7 @@ class SoftAttention(Attention):
             keep = keep if mask is None else keep + mask.bias.to(queries.dtype)
         rate = self.dropout.rate if self.training else 0.0
         return functional.scaled_dot_product_attention(
-            self.scorer.fold(queries), keys, values, attn_mask=keep, dropout_p=rate, scale=1.0
+            self.scorer.fold(queries), keys, values, attn_mask=keep, dropout_p=rate, is_causal=triangular, scale=1.0
         )
 
 

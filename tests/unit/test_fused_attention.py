@@ -1,0 +1,62 @@
+"""The fused kernel computes what the explicit path computes, values and gradients, for every mask that models have."""
+
+import pytest
+import torch
+
+from dragoman.nn.attention.interface import AttentionSizes
+from dragoman.nn.attention.recording import recording
+from dragoman.nn.attention.soft import SoftAttention, SoftAttentionConfig
+from dragoman.nn.mask import Causal, Mask
+
+LONG = 300
+"""Keys from which on the fused kernel is taken on a CPU too."""
+
+
+@pytest.fixture
+def attention() -> SoftAttention:
+    torch.manual_seed(1)
+    built = SoftAttentionConfig().build(AttentionSizes(16, 16, 16, 2, 0.0))
+    assert isinstance(built, SoftAttention)
+    return built
+
+
+def states(rows: int, length: int) -> torch.Tensor:
+    return torch.randn(rows, length, 16, generator=torch.Generator().manual_seed(length)).requires_grad_()
+
+
+def both(compute) -> None:  # type: ignore[no-untyped-def]
+    """compute() → (result, what it depends on), on the usual path and on the explicit one."""
+    results = []
+    for explicit in (False, True):
+        if explicit:
+            with recording() as seen:
+                result, sources = compute()
+            assert seen, "the explicit path was not taken"
+        else:
+            result, sources = compute()
+        results.append((result, *torch.autograd.grad(result.square().sum(), sources)))
+    for fused, explicit_one in zip(*results, strict=True):
+        torch.testing.assert_close(fused, explicit_one, rtol=1e-4, atol=1e-4)
+
+
+def test_with_padding(attention: SoftAttention) -> None:
+    keep = torch.arange(LONG)[None, :] < torch.tensor([[LONG], [40]])
+
+    def compute():  # type: ignore[no-untyped-def]
+        read = states(2, LONG)
+        return attention.encode(read, Mask.padding(keep))[keep], (read, attention.query.weight)
+
+    both(compute)
+
+
+@pytest.mark.parametrize("before", [0, 1, 120])
+def test_causal(attention: SoftAttention, before: int) -> None:
+    def compute():  # type: ignore[no-untyped-def]
+        read = states(2, LONG)
+        cache = None
+        if before:
+            _, cache = attention.extend(read[:, :before], None, Causal(0, before, read.device))
+        result, _ = attention.extend(read[:, before:], cache, Causal(before, LONG - before, read.device))
+        return result, (read, attention.key.weight)
+
+    both(compute)
