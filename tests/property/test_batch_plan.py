@@ -40,6 +40,33 @@ def test_every_row_once_and_within_the_budget(
     assert [batch.tolist() for batch in again.batches] == [batch.tolist() for batch in plan.batches]
 
 
+@settings(max_examples=100, deadline=None)
+@given(
+    lengths=LENGTHS.filter(len),
+    tokens=st.integers(1, 400),
+    sentences=st.none() | st.integers(1, 20),
+    seed=st.integers(0, 2**63),
+    epoch=st.integers(0, 1000),
+)
+def test_a_corpus_of_one_block_is_planned_as_runs_of_earlier_versions_were(
+    lengths: NDArray[np.int32], tokens: int, sentences: int | None, seed: int, epoch: int
+) -> None:
+    """Or they could not be resumed. The plan as version 0.1 made it, a sentence at a time."""
+    rng = np.random.default_rng((seed, epoch))
+    ties = rng.permutation(len(lengths))
+    keys = [(int(t), int(s) if t % 2 else -int(s), int(ties[row])) for row, (s, t) in enumerate(lengths.tolist())]
+    batches: list[list[int]] = [[]]
+    for row in sorted(range(len(lengths)), key=keys.__getitem__):
+        widest = max(int(lengths[each].max()) + 1 for each in [*batches[-1], row])
+        count = len(batches[-1]) + 1
+        if count > 1 and (widest * count > tokens or count > (sentences or count)):
+            batches.append([])
+        batches[-1].append(row)
+    expected = [batches[place] for place in rng.permutation(len(batches))]
+    plan = plan_epoch(lengths, BatchConfig(tokens=tokens, sentences=sentences), seed, epoch)
+    assert [batch.tolist() for batch in plan.batches] == expected
+
+
 def corpus() -> NDArray[np.int32]:
     rng = np.random.default_rng(0)
     source = rng.integers(3, 40, 3000)

@@ -52,11 +52,17 @@ class Contents:
         return _joined(*parts)
 
     @staticmethod
-    def vocabulary(contents: Sequence["Contents"], cleaning: CleaningConfig, text: TextConfig, sample: int) -> str:
+    def vocabulary(
+        contents: Sequence["Contents"],
+        cleaning: CleaningConfig,
+        text: TextConfig,
+        sample: int,
+        temperature: float | None,
+    ) -> str:
         """Of a vocabulary that is learned from several corpora."""
         parts = [f"{each.cleaned(cleaning, text.vectors is not None)} {each.corpus.weight}" for each in contents]
         parts += [_digest(path) for path in text.subword.files]
-        return _joined("vocabulary", _subwords(text, sample), *parts)
+        return _joined("vocabulary", _subwords(text, sample), repr(temperature), *parts)
 
 
 def _subwords(text: TextConfig | Tokenizers, sample: int) -> str:

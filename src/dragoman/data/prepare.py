@@ -71,8 +71,7 @@ def prepare(
     """
     corpora = (corpora,) if isinstance(corpora, CorpusConfig) else tuple(corpora)
     epoch_weights(corpora, [1] * len(corpora), temperature)  # a contradiction is better found before the work
-    preparation = _Preparation(corpora, cleaning, text, Path(folder), sample, workers)
-    return preparation.run(temperature)
+    return _Preparation(corpora, cleaning, text, Path(folder), temperature, sample, workers).run()
 
 
 class _Preparation:
@@ -82,6 +81,7 @@ class _Preparation:
         cleaning: CleaningConfig,
         text: TextConfig | Tokenizers,
         folder: Path,
+        temperature: float | None,
         sample: int,
         workers: int | None,
     ) -> None:
@@ -91,13 +91,13 @@ class _Preparation:
                 raise ConfigError("a source of feature vectors takes no tags: leave out tags and target_language")
             text = text.model_copy(update={"tags": tuple(tags)})
         self.corpora, self.cleaning, self.text, self.folder = corpora, cleaning, text, folder
-        self.sample, self.workers = sample, workers
+        self.temperature, self.sample, self.workers = temperature, sample, workers
         self.contents = [Contents(corpus) for corpus in corpora]
         self.vectors = text.reads_vectors if isinstance(text, Tokenizers) else text.vectors is not None
         self.cleaned: dict[int, Cleaned] = {}
         self.reused: dict[str, tuple[PairDataset, Tokenizers, CleaningReport]] = {}
 
-    def run(self, temperature: float | None) -> Prepared:
+    def run(self) -> Prepared:
         prepared = self._made(make=False)
         if prepared is None:
             with _alone(self.folder):
@@ -114,7 +114,7 @@ class _Preparation:
         assert prepared is not None
         datasets, tokenizers, reports = prepared
         sizes = [len(dataset) for dataset in datasets]
-        weights = epoch_weights(self.corpora, sizes, temperature)
+        weights = epoch_weights(self.corpora, sizes, self.temperature)
         dataset = datasets[0] if len(datasets) == 1 else PairUnion(datasets, weights, self.folder)
         return Prepared(dataset, tokenizers, tuple(reports), tuple(map(Part, sizes, weights)))
 
@@ -135,11 +135,15 @@ class _Preparation:
 
     def _vocabulary(self, text: TextConfig, make: bool) -> Tokenizers | None:
         """What all corpora together give, in a folder of its own."""
-        place = self.folder / Contents.vocabulary(self.contents, self.cleaning, text, self.sample)[:16]
+        settings = text, self.sample, self.temperature
+        place = self.folder / Contents.vocabulary(self.contents, self.cleaning, *settings)[:16]
         if place.exists():
-            with contextlib.suppress(ModelError):
+            try:
                 return Tokenizers.load(place).with_dropout(text.subword.resampling)
-            remove_folder(place)
+            except ModelError as error:
+                if make:
+                    warn(f"{error} Learning the vocabulary again.")
+                    remove_folder(place)
         if not make:
             return None
         tokenizers = self._learned(text, range(len(self.corpora)))
@@ -149,7 +153,8 @@ class _Preparation:
 
     def _learned(self, text: TextConfig, indices: Sequence[int]) -> Tokenizers:
         cleaned = [self._cleaned(index) for index in indices]
-        weights = [self.corpora[index].weight for index in indices]
+        sizes = [each.report.kept for each in cleaned]
+        weights = epoch_weights([self.corpora[index] for index in indices], sizes, self.temperature)
         return learn_vocabulary(cleaned, weights, text, self.sample)
 
     def _part(
@@ -274,8 +279,11 @@ def _demand_pairs(report: CleaningReport, corpus: CorpusConfig) -> None:
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Hold the kernel's lock on the folder, which dies with the process; waits while another process holds it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise unwritable(folder, error) from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
