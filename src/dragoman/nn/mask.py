@@ -9,8 +9,8 @@ from torch import Tensor
 class Mask:
     """keep: bool, broadcastable to (B, heads, T, S), True where attention is allowed.
 
-    A query with no key left attends nothing: its weights and its result are zero, never NaN. triangular: keep is square,
-    and every query attends its own key and all before, so that kernels that know this need not be told.
+    A query with no key left attends nothing: its weights and its result are zero, never NaN. triangular: keep is
+    square, and every query attends its own key and all before it, which a kernel can know without reading it.
     """
 
     def __init__(self, keep: Tensor, triangular: bool = False) -> None:
