@@ -2,9 +2,9 @@
 
 import json
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
 from typing import Any, TypeVar
 
 import torch
@@ -23,7 +23,8 @@ Value = TypeVar("Value")
 _AGREED = (Interrupted, DivergenceError)
 """Errors that every rank raises at the same step: one of them says so."""
 
-_POLL = timedelta(seconds=5)
+_POLL, _POLLS = 0.05, 100
+"""Seconds, and how often the first rank looks before it ends."""
 _DONE = "done"
 
 
@@ -101,19 +102,24 @@ class Group(Ranks):
             yield
         except BaseException as error:
             self._store.set(key, str(getattr(error, "exit_code", 1)))
+            self._let_others_see(key)
             raise
         self._store.set(key, _DONE)
 
     def _await(self, key: str) -> None:
-        while True:
-            try:
-                self._store.wait([key], _POLL)
-                break
-            except dist.DistStoreError:  # not yet
-                continue
+        while not self._store.check([key]):
+            time.sleep(_POLL)
         outcome = self._store.get(key).decode()
         if outcome != _DONE:
+            self._store.add(f"{key}/seen", 1)
             raise SystemExit(int(outcome))
+
+    def _let_others_see(self, key: str) -> None:
+        """The store may live in this process, which is about to end."""
+        for _ in range(_POLLS):
+            if self._store.add(f"{key}/seen", 0) == self.size - 1:
+                return
+            time.sleep(_POLL)
 
 
 @contextmanager
