@@ -137,6 +137,17 @@ def test_damaged_shards_are_made_again(corpus: CorpusConfig, messages: list[str]
     assert any("reused" in message for message in messages)
 
 
+def test_shards_of_another_version_are_made_again(corpus: CorpusConfig, messages: list[str]) -> None:
+    first = run(corpus)
+    assert corpus.source is not None
+    (path,) = (corpus.source.parent / "cache").glob("*/dataset.json")
+    path.write_text(path.read_text().replace('"format": 2', '"format": 1'))
+    messages.clear()
+    again = run(corpus)
+    assert any("another version" in message for message in messages)
+    assert (pairs(again), again.dataset.fingerprint) == (pairs(first), first.dataset.fingerprint)
+
+
 def test_a_failed_preparation_leaves_nothing_behind(corpus: CorpusConfig) -> None:
     assert corpus.source is not None
     with pytest.raises(DataError, match="Cleaning left nothing"):
