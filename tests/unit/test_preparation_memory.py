@@ -20,7 +20,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, value in (
         (blocks, "PAIRS", 256),
         (duplicates, "BUCKET", 512),
-        (fingerprint, "_digest", str),  # its buffer would be most of the peak
+        (fingerprint, "file_digest", lambda path, _: str(path)),  # its buffer would be most of the peak
         (epoch, "BLOCK", 512),
         (epoch, "SMALL", 1000),
         (permutation, "TABLE", 16),

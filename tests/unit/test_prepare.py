@@ -1,5 +1,6 @@
 """Preparing a corpus: what ends up in the shards, when they are reused, and when they are made again."""
 
+import hashlib
 import os
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from dragoman.base.errors import DataError
+from dragoman.data import digests
 from dragoman.data import prepare as module
 from dragoman.data.cleaning import CleaningConfig
 from dragoman.data.corpus import CorpusConfig
@@ -100,6 +102,35 @@ def test_changed_contents_of_the_same_size_and_time_are_noticed(corpus: CorpusCo
     second = run(corpus)
     assert pairs(second)[1][0] == "Ten dogs sleep."
     assert second.dataset.fingerprint != first.dataset.fingerprint
+
+
+def test_large_files_are_read_again_only_when_they_have_changed(
+    corpus: CorpusConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def noting(file: Any, kind: str) -> Any:
+        read.append(Path(file.name).name)
+        return file_digest(file, kind)
+
+    file_digest = hashlib.file_digest
+    monkeypatch.setattr(hashlib, "file_digest", noting)
+    assert corpus.source is not None
+    monkeypatch.setattr(digests, "LARGE", corpus.source.stat().st_size)
+    first = run(corpus).dataset.fingerprint
+    assert read.count("source") == 1
+    run(corpus)
+    assert read.count("source") == 2  # it is too new to be trusted
+    monkeypatch.setattr(digests, "SETTLED", -1.0)
+    run(corpus)
+    run(corpus)
+    assert (read.count("source"), read.count("target")) == (3, 3)
+    before = corpus.source.stat()
+    corpus.source.write_bytes(corpus.source.read_bytes().replace(b"Two", b"Ten"))
+    os.utime(corpus.source, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert run(corpus).dataset.fingerprint != first
+    (corpus.source.parent / "cache" / "digests.json").write_text("{")
+    assert run(corpus).dataset.fingerprint != first
 
 
 def test_other_rules_or_subwords_are_other_shards(corpus: CorpusConfig) -> None:

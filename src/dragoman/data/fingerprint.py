@@ -9,8 +9,7 @@ import tokenizers as library
 
 from dragoman.data.cleaning import CleaningConfig
 from dragoman.data.corpus import CorpusConfig
-from dragoman.data.lines import open_lines
-from dragoman.data.readers import check_regular
+from dragoman.data.digests import file_digest
 from dragoman.data.vocabulary import SAMPLE
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 
@@ -25,10 +24,10 @@ _SMALL = 8_000_000
 class Contents:
     """A corpus and the digests of its files, which count by their contents and not by their names."""
 
-    def __init__(self, corpus: CorpusConfig) -> None:
-        """Reads all files. Raises DataError where one is missing or no regular file."""
-        self.corpus = corpus
-        self._digests = [_digest(path) for path in corpus.files]
+    def __init__(self, corpus: CorpusConfig, folder: Path) -> None:
+        """Reads all files; folder: see `file_digest`. Raises DataError where one is missing or no regular file."""
+        self.corpus, self._folder = corpus, folder
+        self._digests = [file_digest(path, folder) for path in corpus.files]
         self._large = sum(path.stat().st_size for path in corpus.files) > _SMALL
 
     def cleaned(self, cleaning: CleaningConfig, vectors: bool) -> str:
@@ -48,7 +47,7 @@ class Contents:
         ]
         parts += self._digests
         if isinstance(text, TextConfig):
-            parts += [_digest(path) for path in text.subword.files]
+            parts += [file_digest(path, self._folder) for path in text.subword.files]
         return _joined(*parts)
 
     @staticmethod
@@ -61,7 +60,7 @@ class Contents:
     ) -> str:
         """Of a vocabulary that is learned from several corpora."""
         parts = [f"{each.cleaned(cleaning, text.vectors is not None)} {each.corpus.weight}" for each in contents]
-        parts += [_digest(path) for path in text.subword.files]
+        parts += [file_digest(path, contents[0]._folder) for path in text.subword.files]
         return _joined("vocabulary", _subwords(text, sample), repr(temperature), *parts)
 
 
@@ -79,13 +78,3 @@ def _subwords(text: TextConfig | Tokenizers, sample: int) -> str:
 
 def _joined(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
-
-
-def _digest(path: Path) -> str:
-    check_regular(path)
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        next(open_lines(path), None)  # raises the error that tells the user what is wrong with the file
-        raise

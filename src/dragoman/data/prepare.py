@@ -92,7 +92,7 @@ class _Preparation:
             text = text.model_copy(update={"tags": tuple(tags)})
         self.corpora, self.cleaning, self.text, self.folder = corpora, cleaning, text, folder
         self.temperature, self.sample, self.workers = temperature, sample, workers
-        self.contents = [Contents(corpus) for corpus in corpora]
+        self.contents = [Contents(corpus, folder) for corpus in corpora]
         self.vectors = text.reads_vectors if isinstance(text, Tokenizers) else text.vectors is not None
         self.cleaned: dict[int, Cleaned] = {}
         self.reused: dict[str, tuple[PairDataset, Tokenizers, CleaningReport]] = {}
