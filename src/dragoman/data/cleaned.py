@@ -96,7 +96,7 @@ class Cleaned:
     """
 
     def __init__(self, folder: Path, starts: NDArray[np.int64], config: CleaningConfig) -> None:
-        """Judges by what only the whole corpus tells: scripts first, then duplicates."""
+        """Judges by what only the whole corpus tells: duplicates, and before them scripts."""
         self.folder, self.starts = folder, starts
         self._scripts = config.enabled and config.wrong_script
         self._verdicts = _empty_verdicts(folder / _VERDICTS, max(1, int(starts[-1])))
