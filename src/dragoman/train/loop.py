@@ -27,9 +27,9 @@ from dragoman.train.snapshot import restore_snapshot, save_snapshot
 from dragoman.train.updates import Updates
 from dragoman.train.validate import Validation
 
-
 _GRACE = 5.0
 """Seconds in which a rank may get the same signal from a user or a cluster and from torchrun."""
+
 
 @dataclass(frozen=True)
 class TrainingResult:
