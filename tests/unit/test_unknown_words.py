@@ -115,15 +115,12 @@ def test_the_end_of_the_source_and_less_attended_words_do_not_count() -> None:
 
 
 def test_tags_before_the_source_are_no_words() -> None:
-    """With two tags the source's words stand two columns further; what a tag is attended does not count."""
-    tokenizers = vocabularies().with_tags(["to:de", "bt"])
-    ids = [*tokenizers.source.tag_ids(["to:de", "bt"]), *tokenizers.source.encode("Xaver Yvonne"), EOS]
-    memory = Memory(torch.zeros(1, len(ids), 2), torch.ones(1, len(ids), dtype=torch.bool))
+    tokenizers = vocabularies()
+    memory = Memory(torch.zeros(1, 5, 2), torch.ones(1, 5, dtype=torch.bool))  # two tags, two words, the end
     weights = [[0.6, 0.1, 0.1, 0.2, 0.0], [0.5, 0.1, 0.3, 0.1, 0.0]]
-    decoder = Script(tokenizers.target.size, [UNK, UNK], weights)
+    searching, decoder = UnknownWords(tokenizers), Script(tokenizers.target.size, [UNK, UNK], weights)
     config = SearchConfig(beam=1, length_margin=20)
-    search = UnknownWords(tokenizers).search
-    ((best, *_),) = search(decoder, memory, config, [()], ["Xaver Yvonne"], [()], [2])
+    ((best, *_),) = searching.search(decoder, memory, config, [()], ["Xaver Yvonne"], [()], [2])
     assert best.unknown == (" Yvonne", " Xaver")
 
 
