@@ -119,8 +119,7 @@ def test_tags_before_the_source_are_no_words() -> None:
     memory = Memory(torch.zeros(1, 5, 2), torch.ones(1, 5, dtype=torch.bool))  # two tags, two words, the end
     weights = [[0.6, 0.1, 0.1, 0.2, 0.0], [0.5, 0.1, 0.3, 0.1, 0.0]]
     searching, decoder = UnknownWords(tokenizers), Script(tokenizers.target.size, [UNK, UNK], weights)
-    config = SearchConfig(beam=1, length_margin=20)
-    ((best, *_),) = searching.search(decoder, memory, config, [()], ["Xaver Yvonne"], [()], [2])
+    ((best, *_),) = searching.search(decoder, memory, SearchConfig(), [()], ["Xaver Yvonne"], [()], [2])
     assert best.unknown == (" Yvonne", " Xaver")
 
 
