@@ -1,6 +1,6 @@
 """Peak anonymous memory of preparing a corpus and training on it, for corpora of several sizes.
 
-    python benchmarks/corpus_memory.py --megabytes 50 200     # 2000 takes about two hours on two cores
+    python benchmarks/corpus_memory.py --megabytes 50 200     # 2000 took 40 minutes on two busy cores
 
 Each corpus is made of synthetic words whose number grows as real text's does (Heaps' law: about k · n^0.6 types among n
 words), so that no larger corpus repeats a smaller one. It is written to a temporary folder, cleaned, split into
