@@ -14,8 +14,8 @@ import torch
 from dragoman.base.settings import parse_settings
 from dragoman.checkpoint.folder import load_model_folder
 from dragoman.data.batch import Batch, collate
-from dragoman.data.plan import plan_epoch
 from dragoman.data.lines import open_lines
+from dragoman.data.plan import plan_epoch
 from dragoman.train.config import RunConfig
 from dragoman.train.decisions import Decisions
 from dragoman.train.engine import Engine

@@ -2,11 +2,15 @@
 
 from typing import TYPE_CHECKING, Any
 
+from dragoman.base.waiting import wait_briefly
+
 if TYPE_CHECKING:
     from dragoman.translator import Translator
 
 __version__ = "0.1.0"
 __all__ = ["Translator", "__version__"]
+
+wait_briefly()
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from annotated_types import Len
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from dragoman.base.config import Config
@@ -98,7 +97,8 @@ def _form(value: Any) -> str:
 
 
 Corpora = Annotated[
-    Annotated[CorpusConfig, Tag(CorpusConfig.__name__)] | Annotated[tuple[CorpusConfig, ...], Len(1), Tag(LIST)],
+    Annotated[CorpusConfig, Tag(CorpusConfig.__name__)]
+    | Annotated[tuple[CorpusConfig, ...], Field(min_length=1), Tag(LIST)],
     Discriminator(_form),
 ]
 """One corpus or several in settings. Told apart by their form, so that an error speaks of the form that was meant."""
