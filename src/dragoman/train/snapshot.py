@@ -37,7 +37,7 @@ def save_snapshot(parts: Parts, progress: Progress) -> None:
 
 
 def restore_snapshot(parts: Parts, snapshot: TrainingSnapshot) -> None:
-    """Put back the tensors of a snapshot."""
+    """Put back the tensors of a snapshot. Returns when all ranks have: the first may then write another in its place."""
     parallel, model, optimiser = parts.parallel, parts.model, parts.engine.optimiser
     parameters = model_parameters(model)
     averages = {} if parts.average is None else {"average": parts.average.shadow}
@@ -49,6 +49,7 @@ def restore_snapshot(parts: Parts, snapshot: TrainingSnapshot) -> None:
             state = _like_state(parameters, shard_shapes(folder))
             read_shards(folder, state)
         restore_optimiser(optimiser, model, state)
+        parts.ranks.wait()
         return
     for stem, targets in {"model": parameters, **averages}.items():
         load(targets, {name: parallel.like(snapshot.tensors[stem][name], each) for name, each in targets.items()})
@@ -57,6 +58,7 @@ def restore_snapshot(parts: Parts, snapshot: TrainingSnapshot) -> None:
         for name, value in snapshot.tensors["optimiser"].items()
     }
     restore_optimiser(optimiser, model, state)
+    parts.ranks.wait()
 
 
 def _write(folder: Path, tensors: Mapping[str, Mapping[str, Tensor]], parts: Parts) -> None:
