@@ -37,7 +37,7 @@ def save_snapshot(parts: Parts, progress: Progress) -> None:
 
 
 def restore_snapshot(parts: Parts, snapshot: TrainingSnapshot) -> None:
-    """Put back the tensors of a snapshot. Returns when all ranks have: the first may then write another in its place."""
+    """Put back the tensors of a snapshot. Returns when all ranks have: the first may then write another there."""
     parallel, model, optimiser = parts.parallel, parts.model, parts.engine.optimiser
     parameters = model_parameters(model)
     averages = {} if parts.average is None else {"average": parts.average.shadow}
