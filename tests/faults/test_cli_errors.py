@@ -159,6 +159,12 @@ def test_evaluate_needs_something_to_evaluate(failure, model: Path, text: Path) 
     assert "--source" in failure("evaluate", model, "--reference", text)[1]
 
 
+@pytest.mark.parametrize("option", ["--to", "--tags", "--beam", "--length-penalty", "--coverage-penalty", "--unknown"])
+def test_how_to_translate_is_nothing_for_translations_that_are_given(failure, text: Path, option: str) -> None:
+    told = failure("evaluate", "--reference", text, "--hypothesis", text, option, "1")[1]
+    assert f"{option} goes with a model to translate with only" in told
+
+
 def test_unknown_options_and_verbs_exit_with_2(capfd: pytest.CaptureFixture) -> None:
     assert main(["translate", "model", "--bean", "5"]) == 2
     assert main(["trnslate"]) == 2

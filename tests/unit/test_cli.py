@@ -5,7 +5,9 @@ import math
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -13,6 +15,7 @@ from tiny_model import write_tiny_model
 
 from dragoman import Translator, __version__
 from dragoman.cli.main import app, main
+from dragoman.decode.search import SearchConfig
 
 SOURCES = ["A dog runs .", "", "Two men sleep over the grass .", "  ", "A child"]
 
@@ -23,7 +26,7 @@ FROZEN = {
     "--scores --to --tags --sample --temperature --top-k --top-p --seed --batch-size --device --threads",
     "score": "model --source --target --to --tags --batch-size --device --threads",
     "evaluate": "model --reference --hypothesis --source --metric --tokenized --json --to --tags --beam "
-    "--length-penalty --unknown --batch-size --device --threads",
+    "--length-penalty --coverage-penalty --unknown --batch-size --device --threads",
     "average": "checkpoints --out -o",
     "backtranslate": "model --input -i --output -o --out --language --to --tags --method --beam --length-penalty "
     "--temperature --top-k --top-p --seed --empty --no-empty --duplicates --no-duplicates --unfinished --no-unfinished "
@@ -243,6 +246,29 @@ def test_evaluate_translates_with_a_model(
     system = json.loads(capsys.readouterr().out)["systems"][0]
     assert system["system"] == str(tiny_model_folder)
     assert 0 <= system["scores"][0]["value"] < 50
+
+
+OF_SEARCH = ("beam", "length_penalty", "coverage_penalty", "unknown")
+
+
+def test_evaluate_translates_as_translate_does(
+    tiny_model_folder: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configs: list[SearchConfig] = []
+    stream = Translator.stream_nbest
+
+    def spy(self: Translator, texts: Sequence[str], config: SearchConfig, *given: Any) -> Iterator[Any]:
+        configs.append(config)
+        return stream(self, texts, config, *given)
+
+    monkeypatch.setattr(Translator, "stream_nbest", spy)
+    model, output = str(tiny_model_folder), str(tmp_path / "output")
+    options = ["--beam", "2", "--coverage-penalty", "0.5", "--length-penalty", "none", "--unknown", "forbid"]
+    assert main(["translate", model, "-i", str(source), "-o", output, *options]) == 0
+    assert main(["evaluate", model, "--reference", output, "--source", str(source), "--metric", "chrf", *options]) == 0
+    default = Translator.load(tiny_model_folder).search_config()
+    assert configs[0] == configs[1]
+    assert all(getattr(configs[0], name) != getattr(default, name) for name in OF_SEARCH)
 
 
 def test_the_average_of_one_model_is_that_model(tiny_model_folder: Path, tmp_path: Path, source: Path) -> None:

@@ -10,12 +10,14 @@ import typer
 from dragoman.cli.options import (
     BatchSize,
     Beam,
+    CoveragePenalty,
     Device,
     LengthPenalty,
     Tags,
     Threads,
     To,
     Unknown,
+    refuse,
     split_tags,
     use_threads,
 )
@@ -60,6 +62,7 @@ def evaluate(
     tags: Tags = None,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
+    coverage_penalty: CoveragePenalty = None,
     unknown: Unknown = None,
     batch_size: BatchSize = 64,
     device: Device = None,
@@ -75,8 +78,16 @@ def evaluate(
         raise ConfigError("nothing to evaluate: give --hypothesis FILE, or a model folder and --source FILE")
     if model is not None and source is None:
         raise ConfigError(f"to evaluate the model {model}, give the sentences that it shall translate: --source FILE")
-    if model is None and (to or tags):
-        raise ConfigError("--to and --tags go with a model to translate with: give its folder, or leave them out")
+    if model is None:
+        of_translation = {
+            "--to": to,
+            "--tags": tags,
+            "--beam": beam,
+            "--length-penalty": length_penalty,
+            "--coverage-penalty": coverage_penalty,
+            "--unknown": unknown,
+        }
+        refuse(of_translation, "with a model to translate with")
     together = [*reference, *given, *([source] if source is not None else [])]
     texts = read_together(*together)
     references, outputs = texts[: len(reference)], texts[len(reference) : len(reference) + len(given)]
@@ -89,7 +100,7 @@ def evaluate(
         translator = Translator.load(model, device)
         with in_files(source):
             translations = translator.translate(
-                sources, beam, batch_size, length_penalty, unknown=unknown, to=to, tags=split_tags(tags)
+                sources, beam, batch_size, length_penalty, coverage_penalty, None, unknown, to, split_tags(tags)
             )
         systems.insert(0, (str(model), translations))
 
