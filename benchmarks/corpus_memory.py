@@ -175,7 +175,7 @@ def _disk(folder: Path) -> int:
 def _train(folder: Path, dropout: float) -> None:
     """Prepare, say so, and train: `train` finds the corpus prepared."""
     from dragoman.base.settings import parse_settings
-    from dragoman.data.prepare import prepare
+    from dragoman.data.preparation.prepare import prepare
     from dragoman.train.config import RunConfig
     from dragoman.train.loop import run
 

@@ -33,12 +33,12 @@ from training.corpus import corpus, make_batches, tokenise, windows
 from training.sizes import CLIP, DROPOUT, PIECES, SMOOTHING
 
 from dragoman.base.memory import keep_large_tensors_on_heap
-from dragoman.data.batch import Batch
+from dragoman.data.batches.batch import Batch
 from dragoman.models.build import ModelConfig, build_model, count_parameters
 from dragoman.text.special import BOS, EOS, PAD, UNK
 from dragoman.train.decisions import Decisions
 from dragoman.train.engine import Engine
-from dragoman.train.objective import Objective, ObjectiveConfig
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
 from dragoman.train.optimiser import AdamConfig, build_optimiser
 
 WIDTH, TOKENS, LEARNING_RATE = 256, 4096, 1e-4

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.data.batch import Batch, collate
-from dragoman.data.cleaning import CleaningConfig
-from dragoman.data.corpus import CorpusConfig
-from dragoman.data.lines import open_lines
-from dragoman.data.plan import BatchConfig, plan_epoch
-from dragoman.data.prepare import prepare
+from dragoman.data.batches.batch import Batch, collate
+from dragoman.data.batches.plan import BatchConfig, plan_epoch
+from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.data.corpora.lines import open_lines
+from dragoman.data.preparation.cleaning import CleaningConfig
+from dragoman.data.preparation.prepare import prepare
 from dragoman.text.bpe import BPEConfig
 from dragoman.text.special import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizers import TextConfig, train_tokenizers

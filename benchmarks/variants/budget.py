@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dragoman.data.lines import open_lines
+from dragoman.data.corpora.lines import open_lines
 from dragoman.grammar.corpus import generate
 
 VALID, TEST = 100, 500

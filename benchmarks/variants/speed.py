@@ -13,13 +13,13 @@ import torch
 
 from dragoman.base.settings import parse_settings
 from dragoman.checkpoint.folder import load_model_folder
-from dragoman.data.batch import Batch, collate
-from dragoman.data.lines import open_lines
-from dragoman.data.plan import plan_epoch
+from dragoman.data.batches.batch import Batch, collate
+from dragoman.data.batches.plan import plan_epoch
+from dragoman.data.corpora.lines import open_lines
 from dragoman.train.config import RunConfig
 from dragoman.train.decisions import Decisions
 from dragoman.train.engine import Engine
-from dragoman.train.objective import Objective
+from dragoman.train.objectives.objective import Objective
 from dragoman.train.optimiser import build_optimiser
 from dragoman.translator import Translator
 

@@ -10,12 +10,12 @@ from training_runs import RUN, SETTINGS, Server, differences, outcome, wait_unti
 
 from dragoman.checkpoint.folder import load_model_folder, model_parameters
 from dragoman.checkpoint.tensors import load_tensors
-from dragoman.data.batch import collate
+from dragoman.data.batches.batch import collate
 from dragoman.models.build import Seq2Seq
 from dragoman.models.interface import Output
 from dragoman.train.decisions import Decisions
 from dragoman.train.engine import Engine
-from dragoman.train.objective import Objective, ObjectiveConfig
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
 
 BATCH = ["model.encoder.normalisation.kind=batch", "model.decoder.normalisation.kind=batch", "train.log_every=1"]
 

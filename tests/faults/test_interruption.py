@@ -24,7 +24,7 @@ from training_runs import (
 
 from dragoman.cli.main import main
 from dragoman.train.interruption import Interruption, interruption
-from dragoman.train.validate import Validation, Validator
+from dragoman.train.validation.validator import Validation, Validator
 
 EVERY = "train.log_every=1"
 

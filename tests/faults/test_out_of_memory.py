@@ -10,9 +10,10 @@ from dragoman.base.errors import ResourceError
 from dragoman.base.settings import load_settings
 from dragoman.checkpoint.store import CheckpointStore
 from dragoman.evaluate import translation
-from dragoman.train import report, validate
+from dragoman.train import report
 from dragoman.train.config import RunConfig
 from dragoman.train.loop import run
+from dragoman.train.validation import validator
 
 FULL = (
     "[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate "
@@ -46,7 +47,7 @@ def test_validation(config: RunConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> translation.Score:
         raise MemoryError
 
-    monkeypatch.setattr(validate, "bleu", fail)
+    monkeypatch.setattr(validator, "bleu", fail)
     with pytest.raises(ResourceError, match="not enough memory to validate at step 4: leave the longest pairs out of"):
         run(config)
     with CheckpointStore(Path(RUN)) as store:

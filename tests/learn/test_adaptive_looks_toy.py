@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import nn
 
-from dragoman.data.batch import Batch, collate
+from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.nn.attention.hard import HardAttention
 from dragoman.nn.attention.recording import recording
-from dragoman.train.objective import Objective, ObjectiveConfig
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
 
 # A source of three pairs of symbols; the target names each pair, whichever of the two comes first. What was written
 # before says nothing about the next pair, so who sees one symbol of it must guess the other one.

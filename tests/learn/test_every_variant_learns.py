@@ -8,9 +8,9 @@ import pytest
 import torch
 from variant_settings import NUMBERS, Settings, factors, holding, refusal, singles
 
-from dragoman.data.batch import Batch, collate
+from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import ModelConfig, build_model
-from dragoman.train.objective import Objective, ObjectiveConfig
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
 
 SYMBOLS = range(4, 10)
 STEPS, ROWS, WARMUP, PEAK = 200, 48, 20, 8e-3

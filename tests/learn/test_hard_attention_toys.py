@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from dragoman.data.batch import Batch, collate
+from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.nn.attention.hard import HardAttention
 from dragoman.nn.attention.recording import recording
-from dragoman.train import reinforce
-from dragoman.train.objective import Objective, ObjectiveConfig
+from dragoman.train.objectives import reinforce
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
 
 SYMBOLS = range(4, 12)
 STEPS, ROWS, WARMUP, PEAK = 300, 64, 20, 5e-3

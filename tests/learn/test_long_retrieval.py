@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman.data.batch import Batch, collate, pad
+from dragoman.data.batches.batch import Batch, collate, pad
 from dragoman.decode.search import SearchConfig, search
 from dragoman.models.build import ModelConfig, build_model
 from dragoman.text.special import EOS
-from dragoman.train.objective import Objective, ObjectiveConfig
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
 
 LETTERS, LONGEST = 8, 8192
 MARK = 4 + LETTERS

@@ -2,10 +2,10 @@
 
 import torch
 
-from dragoman.data.batch import Batch, collate
+from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
-from dragoman.train.objective import Objective, ObjectiveConfig
-from dragoman.train.r_drop import RDrop, RDropConfig
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.train.objectives.r_drop import RDrop, RDropConfig
 
 SIZE = 14
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 from recurrent_models import WIRINGS
 
-from dragoman.data.batch import Batch, collate
+from dragoman.data.batches.batch import Batch, collate
 from dragoman.decode.search import SearchConfig, search
 from dragoman.models.build import ModelConfig, build_model
-from dragoman.train.objective import Objective, ObjectiveConfig
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
 
 SYMBOLS = range(4, 12)
 

@@ -5,13 +5,13 @@ from collections.abc import Iterable
 import pytest
 import torch
 
-from dragoman.data.batch import Batch, collate
+from dragoman.data.batches.batch import Batch, collate
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig, search
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
-from dragoman.train.objective import Objective, ObjectiveConfig
-from dragoman.train.reward import RewardConfig
-from dragoman.train.sequence import SequenceObjective
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.train.objectives.reward import RewardConfig
+from dragoman.train.objectives.sequence import SequenceObjective
 
 LETTERS = "abcdef"
 SIZE = 4 + len(LETTERS)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dragoman.data.batch import pad
+from dragoman.data.batches.batch import pad
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.nn.convolution import Convolution
 

@@ -8,14 +8,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from dragoman.data.batch import Batch, collate
+from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.nn.attention import hard
 from dragoman.nn.attention.hard import HardAttention
 from dragoman.nn.auxiliary import collecting
-from dragoman.train import objective as objectives
-from dragoman.train import reinforce
-from dragoman.train.objective import Objective, ObjectiveConfig
+from dragoman.train.objectives import cross_entropy, reinforce
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
 
 SOURCE, TARGET, SIZE, SMOOTHING = 3, 2, 9, 0.1
 
@@ -230,7 +229,7 @@ def exact_and_estimated(
     whole = rows(longest)
     parts = [whole, None] if how != "parts" else whole.cut(2)
     if how == "chunks":
-        monkeypatch.setattr(objectives, "_CHUNK_ROWS", 2)
+        monkeypatch.setattr(cross_entropy, "_CHUNK_ROWS", 2)
     policy = [parameter for name, parameter in built.named_parameters() if "baseline" not in name]
     objective = Objective(ObjectiveConfig(label_smoothing=SMOOTHING))
 

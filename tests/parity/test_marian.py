@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dragoman.data.batch import pad
+from dragoman.data.batches.batch import pad
 from dragoman.decode.penalties import MeanLogProbability
 from dragoman.decode.search import SearchConfig, search
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model

@@ -6,8 +6,8 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from dragoman.train import objective
-from dragoman.train.objective import projected_cross_entropy
+from dragoman.train.objectives import cross_entropy
+from dragoman.train.objectives.cross_entropy import projected_cross_entropy
 
 ROWS, WIDTH, SIZE = 53, 12, 37
 
@@ -30,7 +30,7 @@ def check(found: Tensor, expected: Tensor, leaves: tuple[Tensor, Tensor], other:
 @pytest.mark.parametrize("chunk", [1, 10, 53, 1024])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.6])
 def test_equals_torch(monkeypatch: pytest.MonkeyPatch, chunk: int, smoothing: float) -> None:
-    monkeypatch.setattr(objective, "_CHUNK_ROWS", chunk)
+    monkeypatch.setattr(cross_entropy, "_CHUNK_ROWS", chunk)
     hidden, weight, labels = inputs()
     total, plain = projected_cross_entropy(hidden, weight, labels, smoothing)
     logits = hidden @ weight.t()
@@ -42,7 +42,7 @@ def test_equals_torch(monkeypatch: pytest.MonkeyPatch, chunk: int, smoothing: fl
 
 @pytest.mark.parametrize("chunk", [10, 1024])
 def test_a_unigram_prior_equals_its_formula(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
-    monkeypatch.setattr(objective, "_CHUNK_ROWS", chunk)
+    monkeypatch.setattr(cross_entropy, "_CHUNK_ROWS", chunk)
     hidden, weight, labels = inputs()
     prior = torch.rand(SIZE).softmax(0)
     prior[3:9] = 0
@@ -103,7 +103,7 @@ class Largest(TorchDispatchMode):
 
 
 def test_logits_never_exist_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(objective, "_CHUNK_ROWS", 20)
+    monkeypatch.setattr(cross_entropy, "_CHUNK_ROWS", 20)
     hidden, weight, labels = inputs(200)
     with Largest() as largest:
         projected_cross_entropy(hidden, weight, labels, 0.1)[0].backward()

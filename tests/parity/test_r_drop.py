@@ -10,11 +10,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings import parse_settings
-from dragoman.data.batch import Batch, collate
+from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
-from dragoman.train import r_drop
-from dragoman.train.objective import Objective, ObjectiveConfig
-from dragoman.train.r_drop import RDrop, RDropConfig, symmetric_divergence, twice
+from dragoman.train.objectives import cross_entropy
+from dragoman.train.objectives.cross_entropy import ProjectedLosses, projected_losses
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.train.objectives.r_drop import RDrop, RDropConfig, twice
 
 ROWS, WIDTH, SIZE = 53, 12, 37
 SOURCES = [[5 + row, *range(6, 7 + row)] for row in range(8)]
@@ -37,39 +38,61 @@ def leaves(dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor, Tensor]:
     return one, other, weight
 
 
+def judged(one: Tensor, other: Tensor, weight: Tensor, alpha: float | None, smoothing: float = 0.1) -> ProjectedLosses:
+    """Of rows that stand twice, with the same labels."""
+    labels = torch.arange(len(one)) % len(weight)
+    return projected_losses(torch.cat((one, other)), weight, labels.repeat(2), smoothing, None, alpha=alpha)
+
+
 @pytest.mark.parametrize("chunk", [1, 10, 53, 1024])
-def test_the_divergence_and_its_gradient_equal_torch(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
-    monkeypatch.setattr(r_drop, "_CHUNK_ROWS", chunk)
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_loss_and_its_gradient_equal_torch(monkeypatch: pytest.MonkeyPatch, chunk: int, smoothing: float) -> None:
+    monkeypatch.setattr(cross_entropy, "_CHUNK_ROWS", chunk)
     one, other, weight = leaves()
-    found, expected = symmetric_divergence(one, other, weight), formula(one @ weight.t(), other @ weight.t())
-    assert float(expected.detach()) > 100
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-4)
-    ours = torch.autograd.grad(found * 0.3, (one, other, weight))
+    found = judged(one, other, weight, 3.0, smoothing)
+    logits, labels = [each @ weight.t() for each in (one, other)], torch.arange(ROWS) % SIZE
+    plain = [functional.cross_entropy(each, labels, reduction="sum", label_smoothing=smoothing) for each in logits]
+    divergence = formula(*logits)
+    expected = sum(plain) + 3 * divergence
+    assert float(divergence.detach()) > 100
+    torch.testing.assert_close(found.total, expected, rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(found.divergence, divergence.detach(), rtol=1e-5, atol=1e-4)
+    ours = torch.autograd.grad(found.total * 0.3, (one, other, weight))
     theirs = torch.autograd.grad(expected * 0.3, (one, other, weight))
     for mine, reference in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(mine, reference, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(mine, reference, rtol=1e-4, atol=1e-4)
 
 
 def test_numerical_gradients_agree() -> None:
     inputs = tuple(leaf.detach()[:4].requires_grad_() for leaf in leaves(torch.float64))
-    assert torch.autograd.gradcheck(symmetric_divergence, inputs)
+    assert torch.autograd.gradcheck(lambda *given: judged(*given, 2.0).total, inputs)
 
 
 def test_bfloat16_is_close_to_float32() -> None:
     one, other, weight = (leaf.detach() / 2 for leaf in leaves())
     other = one + 0.2 * other
-    exact = symmetric_divergence(one, other, weight)
+    exact = judged(one, other, weight, 1.0).divergence
     with torch.autocast("cpu", torch.bfloat16):
-        rounded = symmetric_divergence(one, other, weight)
-    assert rounded.dtype == torch.float32
+        rounded = judged(one, other, weight, 1.0).divergence
+    assert exact is not None and rounded is not None and rounded.dtype == torch.float32
     assert float(rounded) == pytest.approx(float(exact), rel=0.02)
 
 
-def test_equal_passes_have_no_divergence_and_no_gradient() -> None:
+def test_equal_passes_have_no_divergence_and_no_gradient_of_it() -> None:
     one, _, weight = leaves()
-    found = symmetric_divergence(one, one.detach(), weight)
-    assert float(found.detach()) == 0
-    assert all(float(each.abs().max()) == 0 for each in torch.autograd.grad(found, (one, weight)))
+    found, plain = (judged(one, one.detach(), weight, alpha) for alpha in (5.0, None))
+    assert float(found.divergence) == 0
+    torch.testing.assert_close(found.total, plain.total)
+    pairs = zip(*(torch.autograd.grad(each.total, (one, weight)) for each in (found, plain)), strict=True)
+    for ours, theirs in pairs:
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_the_loss_of_each_row_is_that_of_a_single_pass() -> None:
+    one, other, weight = leaves()
+    labels = (torch.arange(ROWS) % SIZE).repeat(2)
+    given = torch.cat((one, other)), weight, labels, 0.1, None, True
+    torch.testing.assert_close(projected_losses(*given, 5.0).each, projected_losses(*given).each)
 
 
 class _Largest(TorchDispatchMode):
@@ -88,12 +111,12 @@ class _Largest(TorchDispatchMode):
 
 
 def test_no_more_logits_exist_than_those_of_a_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(r_drop, "_CHUNK_ROWS", 16)
+    monkeypatch.setattr(cross_entropy, "_CHUNK_ROWS", 16)
     torch.manual_seed(1)
     one, other, weight = torch.randn(500, 4), torch.randn(500, 4), torch.randn(211, 4)
     with _Largest(211) as seen:
-        symmetric_divergence(one.requires_grad_(), other.requires_grad_(), weight.requires_grad_()).backward()
-    assert 0 < seen.largest <= 2 * 16 * 211
+        judged(one.requires_grad_(), other.requires_grad_(), weight.requires_grad_(), 5.0).total.backward()
+    assert 0 < seen.largest <= 16 * 211
 
 
 def model(dropout: float) -> Seq2Seq:

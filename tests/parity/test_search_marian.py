@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from dragoman.data.batch import pad
+from dragoman.data.batches.batch import pad
 from dragoman.decode.penalties import MeanLogProbability, NoPenalty
 from dragoman.decode.search import SearchConfig, search
 from dragoman.models.interface import Memory, Output, State

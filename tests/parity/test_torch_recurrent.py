@@ -9,7 +9,7 @@ from recurrent_models import BRIDGES, CELLS, WIRINGS, small_model
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from dragoman.data.batch import pad
+from dragoman.data.batches.batch import pad
 from dragoman.nn.recurrent.cell import Cell
 from dragoman.nn.recurrent.cells import CELLS as CLASSES
 from dragoman.nn.recurrent.stack import Reader, Stack

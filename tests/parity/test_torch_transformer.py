@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from dragoman.data.batch import pad
+from dragoman.data.batches.batch import pad
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.recording import recording

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dragoman.data.plan import BatchConfig, plan_epoch
+from dragoman.data.batches.plan import BatchConfig, plan_epoch
 
 LENGTHS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=200).map(
     lambda rows: np.array(rows, dtype=np.int32).reshape(-1, 2)

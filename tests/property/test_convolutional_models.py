@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from plain_search import brute_force, plain_search
 from torch import Tensor
 
-from dragoman.data.batch import pad
+from dragoman.data.batches.batch import pad
 from dragoman.decode.forced import force
 from dragoman.decode.search import SearchConfig, search
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model

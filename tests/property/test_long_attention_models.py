@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from dragoman.data.batch import pad
+from dragoman.data.batches.batch import pad
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import State, tree_map
 from dragoman.nn.attention.window import WindowAttention

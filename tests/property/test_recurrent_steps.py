@@ -9,7 +9,7 @@ import torch
 from recurrent_models import BRIDGES, CELLS, SIZE, WIRINGS, small_model
 from torch import Tensor
 
-from dragoman.data.batch import pad
+from dragoman.data.batches.batch import pad
 from dragoman.inspect.attention import capture
 from dragoman.models.build import ModelConfig, build_model
 from dragoman.models.interface import Memory, State

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from plain_search import brute_force, coverage_penalty, plain_search
 from toy_decoders import AttendingToy, MarkovToy, RecurrentToy, toy_memory
 
-from dragoman.data.batch import pad
+from dragoman.data.batches.batch import pad
 from dragoman.decode.forced import force
 from dragoman.decode.penalties import GNMTPenalty, LengthPenalty, MeanLogProbability, NoPenalty
 from dragoman.decode.search import Hypothesis, SearchConfig, search

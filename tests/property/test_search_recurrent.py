@@ -7,7 +7,7 @@ import torch
 from plain_search import brute_force, plain_search
 from recurrent_models import BRIDGES, CELLS, SIZE, WIRINGS, small_model
 
-from dragoman.data.batch import pad
+from dragoman.data.batches.batch import pad
 from dragoman.decode.forced import force
 from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.models.interface import Memory

@@ -4,7 +4,7 @@ import pytest
 import torch
 from plain_search import plain_search
 
-from dragoman.data.batch import pad
+from dragoman.data.batches.batch import pad
 from dragoman.decode.forced import force
 from dragoman.decode.penalties import GNMTPenalty, LengthPenalty, MeanLogProbability, NoPenalty
 from dragoman.decode.search import Hypothesis, SearchConfig, search

@@ -11,16 +11,16 @@ from torch import Tensor
 from torch.nn import functional
 from variant_settings import SIZE
 
-from dragoman.data.batch import collate, pad
+from dragoman.data.batches.batch import collate, pad
 from dragoman.decode.forced import force
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig, search
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import State
 from dragoman.text.special import BOS, EOS
-from dragoman.train.objective import Objective, ObjectiveConfig
-from dragoman.train.reward import RewardConfig
-from dragoman.train.sequence import SequenceObjective
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.train.objectives.reward import RewardConfig
+from dragoman.train.objectives.sequence import SequenceObjective
 
 CLOSE: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-6}
 SOURCES = [[5, 9, 4, 7, 10], [6], [11, 4, 8]]

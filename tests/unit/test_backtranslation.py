@@ -19,7 +19,7 @@ from dragoman.backtranslation.run import Task, backtranslate
 from dragoman.base.errors import ConfigError, ResourceError
 from dragoman.base.yaml import parse_yaml
 from dragoman.cli.main import main
-from dragoman.data.lines import open_lines
+from dragoman.data.corpora.lines import open_lines
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.translation.method import Drawing
 from dragoman.translator import Translator

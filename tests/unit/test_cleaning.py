@@ -6,10 +6,10 @@ import pytest
 from pydantic import ValidationError
 
 from dragoman.base.errors import DataError
-from dragoman.data.cleaned import Cleaner
-from dragoman.data.cleaning import CleaningConfig
-from dragoman.data.pair import Pair
-from dragoman.data.report import CleaningReport
+from dragoman.data.corpora.pair import Pair
+from dragoman.data.preparation.cleaned import Cleaner
+from dragoman.data.preparation.cleaning import CleaningConfig
+from dragoman.data.preparation.report import CleaningReport
 
 GOOD = [(f"The dog number {number} runs.", f"Der Hund Nummer {number} läuft.") for number in range(20)]
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from tiny_model import SOURCES, tiny_config, write_tiny_model
 
 from dragoman.base.errors import ConfigError
-from dragoman.data.batch import pad
+from dragoman.data.batches.batch import pad
 from dragoman.decode.search import SearchConfig, search
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.footprint import evaluate, measure

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings import dump_settings, load_settings
-from dragoman.data.corpus import CorpusConfig
+from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.train.config import RunConfig
 
 LIST = """

@@ -8,11 +8,11 @@ from torch import nn
 
 from dragoman.base.device import choose_device
 from dragoman.base.errors import ConfigError
-from dragoman.data.batch import Batch, collate
+from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.train.decisions import Decisions
 from dragoman.train.engine import Engine, choose_precision
-from dragoman.train.objective import Objective, ObjectiveConfig
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
 
 SIZE, CPU = 30, torch.device("cpu")
 SOURCES = [[5 + row, *range(6, 7 + row)] for row in range(8)]

@@ -8,13 +8,13 @@ import torch
 from tiny_model import SOURCES, TARGETS, tiny_config, tiny_model, tiny_tokenizers
 
 from dragoman.base.errors import ResourceError
-from dragoman.data.batch import Batch, collate
+from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import Seq2Seq
 from dragoman.models.interface import Output
 from dragoman.train.decisions import Decisions
 from dragoman.train.engine import Engine, StepResult
-from dragoman.train.objective import Objective, ObjectiveConfig
-from dragoman.train.shares import Part
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.train.ranks.shares import Part
 
 RATE = 0.5
 

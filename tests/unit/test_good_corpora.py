@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.data.cleaned import Cleaner
-from dragoman.data.cleaning import CleaningConfig
-from dragoman.data.corpus import CorpusConfig
-from dragoman.data.readers import read_pairs
+from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.data.corpora.readers import read_pairs
+from dragoman.data.preparation.cleaned import Cleaner
+from dragoman.data.preparation.cleaning import CleaningConfig
 
 ROOT = os.environ.get("DRAGOMAN_DATA")
 pytestmark = pytest.mark.skipif(ROOT is None, reason="DRAGOMAN_DATA does not say where the corpora are")

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from dragoman.base.errors import ConfigError
-from dragoman.data.batch import collate
+from dragoman.data.batches.batch import collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.nn.attention.hard import HardAttention, HardAttentionConfig, sampled
 from dragoman.nn.attention.interface import AttentionSizes
@@ -16,7 +16,7 @@ from dragoman.nn.attention.soft import SoftAttention, SoftAttentionConfig
 from dragoman.nn.auxiliary import Decisions, collecting
 from dragoman.nn.mask import Mask
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig
-from dragoman.train.objective import Objective, ObjectiveConfig
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
 
 WIDTH, HEADS = 8, 2
 KEEP = torch.tensor([[True] * 6, [True, True, True, False, False, False], [True] + [False] * 5])

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from dragoman.data.batch import Batch, collate
+from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.nn.attention.recording import recording
 from dragoman.nn.attention.soft import SoftAttention, head_diversity
-from dragoman.train.objective import Objective, ObjectiveConfig
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
 
 SIZE = 12
 

@@ -9,10 +9,10 @@ import pytest
 from pydantic import ValidationError
 
 from dragoman.base.errors import DataError
-from dragoman.data.corpus import CorpusConfig
-from dragoman.data.lines import has_broken_utf8
-from dragoman.data.pair import Pair
-from dragoman.data.readers import check_readable, read_pairs
+from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.data.corpora.lines import has_broken_utf8
+from dragoman.data.corpora.pair import Pair
+from dragoman.data.corpora.readers import check_readable, read_pairs
 
 
 def corpus(folder: Path, *lines: str, **settings: Any) -> CorpusConfig:

@@ -12,12 +12,12 @@ import pytest
 import torch
 
 from dragoman.base.errors import ResourceError
-from dragoman.data.cleaning import CleaningConfig
-from dragoman.data.corpus import CorpusConfig
-from dragoman.data.loader import Loader
-from dragoman.data.plan import BatchConfig, plan_epoch
-from dragoman.data.prepare import Prepared, prepare
-from dragoman.data.resampling import Resampler
+from dragoman.data.batches.loader import Loader
+from dragoman.data.batches.plan import BatchConfig, plan_epoch
+from dragoman.data.batches.resampling import Resampler
+from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.data.preparation.cleaning import CleaningConfig
+from dragoman.data.preparation.prepare import Prepared, prepare
 from dragoman.text.bpe import BPEConfig
 from dragoman.text.special import BOS, EOS
 from dragoman.text.tokenizers import TextConfig

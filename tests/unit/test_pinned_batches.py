@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman.data.batch import Batch, _places, collate
-from dragoman.data.loader import Loader
-from dragoman.data.plan import BatchPlan, PaddingWaste
+from dragoman.data.batches.batch import Batch, _places, collate
+from dragoman.data.batches.loader import Loader
+from dragoman.data.batches.plan import BatchPlan, PaddingWaste
 from dragoman.data.sentences import Sentences
 from dragoman.models.build import ModelConfig, build_model
 from dragoman.train.decisions import Decisions
 from dragoman.train.engine import Engine
-from dragoman.train.objective import Objective, ObjectiveConfig
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
 
 CPU = torch.device("cpu")
 

@@ -13,12 +13,12 @@ from dragoman.base.schema import kinds, union_members
 from dragoman.base.settings import load_settings
 from dragoman.base.yaml import dump_yaml
 from dragoman.cli.main import main
-from dragoman.data.cleaning import CleaningConfig
-from dragoman.data.corpus import CorpusConfig
-from dragoman.data.loader import Loader
-from dragoman.data.plan import BatchConfig, plan_epoch
-from dragoman.data.prepare import prepare
-from dragoman.data.resampling import Resampler
+from dragoman.data.batches.loader import Loader
+from dragoman.data.batches.plan import BatchConfig, plan_epoch
+from dragoman.data.batches.resampling import Resampler
+from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.data.preparation.cleaning import CleaningConfig
+from dragoman.data.preparation.prepare import prepare
 from dragoman.decode.search import SearchConfig, search
 from dragoman.models.limits import LengthLimit, first_exceeded
 from dragoman.nn.positions.absolute import AbsoluteScheme

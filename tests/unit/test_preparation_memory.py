@@ -5,12 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.data import blocks, duplicates, epoch, fingerprint, lines, permutation, shards
-from dragoman.data.cleaning import CleaningConfig
-from dragoman.data.corpus import CorpusConfig
-from dragoman.data.loader import Loader
-from dragoman.data.plan import BatchConfig, plan_epoch
-from dragoman.data.prepare import prepare
+from dragoman.data import permutation, shards
+from dragoman.data.batches import epoch
+from dragoman.data.batches.loader import Loader
+from dragoman.data.batches.plan import BatchConfig, plan_epoch
+from dragoman.data.corpora import lines
+from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.data.preparation import blocks, duplicates, fingerprint
+from dragoman.data.preparation.cleaning import CleaningConfig
+from dragoman.data.preparation.prepare import prepare
 from dragoman.text.character import CharacterConfig
 from dragoman.text.tokenizers import Tokenizers
 

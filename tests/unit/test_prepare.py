@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from dragoman.base.errors import DataError
-from dragoman.data import digests
-from dragoman.data import prepare as module
-from dragoman.data.cleaning import CleaningConfig
-from dragoman.data.corpus import CorpusConfig
-from dragoman.data.prepare import Prepared, prepare
+from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.data.preparation import digests
+from dragoman.data.preparation import prepare as module
+from dragoman.data.preparation.cleaning import CleaningConfig
+from dragoman.data.preparation.prepare import Prepared, prepare
 from dragoman.data.sentences import Sentences
 from dragoman.data.shards import DatasetWriter, PairDataset, id_types
 from dragoman.text.bpe import BPEConfig
@@ -117,6 +117,7 @@ def test_large_files_are_read_again_only_when_they_have_changed(
     monkeypatch.setattr(hashlib, "file_digest", noting)
     assert corpus.source is not None
     monkeypatch.setattr(digests, "LARGE", corpus.source.stat().st_size)
+    monkeypatch.setattr(digests, "SETTLED", float("inf"))
     first = run(corpus).dataset.fingerprint
     assert read.count("source") == 1
     run(corpus)

@@ -10,7 +10,7 @@ import torch
 from pydantic import ValidationError
 
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.data.batch import collate
+from dragoman.data.batches.batch import collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model, resolve_preset
 from dragoman.text.special import EOS, UNK
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers

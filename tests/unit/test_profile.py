@@ -10,9 +10,9 @@ import torch
 from training_runs import RUN, SETTINGS, differences, outcome, write_corpus
 
 from dragoman.cli.main import main
-from dragoman.train.operators import group_of
-from dragoman.train.profile import JSON_FILE, TEXT_FILE
-from dragoman.train.stopwatch import Stopwatch
+from dragoman.train.profiling.operators import group_of
+from dragoman.train.profiling.profile import JSON_FILE, TEXT_FILE
+from dragoman.train.profiling.stopwatch import Stopwatch
 
 SHORT = ["train.max_steps=34", "train.validate_every=32", "train.checkpoint_every=33"]
 

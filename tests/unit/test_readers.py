@@ -11,10 +11,10 @@ import zstandard
 from pydantic import ValidationError
 
 from dragoman.base.errors import DataError
-from dragoman.data.corpus import CorpusConfig
-from dragoman.data.lines import open_lines
-from dragoman.data.pair import Pair
-from dragoman.data.readers import read_pairs, read_sides
+from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.data.corpora.lines import open_lines
+from dragoman.data.corpora.pair import Pair
+from dragoman.data.corpora.readers import read_pairs, read_sides
 
 LINES = ["Ein Hund.", "", "a\u2028b\x0bc\x85d", " blanks\t ", "e\u0301 😀"]
 CONTENT = "\n".join(LINES).encode()

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
-from dragoman.train import separable as module
-from dragoman.train.objective import Objective, ObjectiveConfig
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.train.ranks import separable as module
 
 LAYERS = {"layers": 2, "heads": 2, "feedforward": 8}
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.train.shares import Part, shares
+from dragoman.train.ranks.shares import Part, shares
 
 
 def corpus(sizes: list[int]) -> tuple[list[np.ndarray], np.ndarray]:

@@ -27,10 +27,11 @@ def test_translating_imports_no_compiler() -> None:
 TRAINING = """
 import sys
 import dragoman.train.loop
-from dragoman.train.ranks import open_ranks
+from dragoman.train.ranks.launch import open_ranks
 with open_ranks("cpu") as ranks:
     ranks.wait()
-several = ("dragoman.train.group", "torch.distributed.fsdp", "torch.distributed.checkpoint", "torch.distributed.tensor")
+several = ["dragoman.train.ranks.group"]
+several += [f"torch.distributed.{name}" for name in ("fsdp", "checkpoint", "tensor")]
 sys.exit(" ".join(name for name in several if name in sys.modules) or 0)
 """
 

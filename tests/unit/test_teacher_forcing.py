@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings import parse_settings
-from dragoman.data.batch import Batch, collate
+from dragoman.data.batches.batch import Batch, collate
 from dragoman.decode.search import SearchConfig, search
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import Memory, Output, State
@@ -16,8 +16,8 @@ from dragoman.nn.auxiliary import Decisions, collecting, collector
 from dragoman.nn.embedding import Projection
 from dragoman.text.special import BOS, EOS, PAD
 from dragoman.train.config import LoopConfig
-from dragoman.train.objective import Objective, ObjectiveConfig
-from dragoman.train.teacher import (
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.train.objectives.teacher import (
     ConstantRatioConfig,
     ExponentialRatioConfig,
     InverseSigmoidRatioConfig,

@@ -9,17 +9,17 @@ from tiny_model import SOURCES, TARGETS, tiny_config, tiny_model, tiny_tokenizer
 from torch import nn
 
 from dragoman.base.errors import ResourceError
-from dragoman.data.batch import Batch, collate
+from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import Seq2Seq
 from dragoman.models.interface import Output
 from dragoman.nn.mixture import MixtureConfig
 from dragoman.nn.normalisation import BatchNormConfig
 from dragoman.train.decisions import Decisions
 from dragoman.train.engine import Engine, StepResult
-from dragoman.train.objective import Objective, ObjectiveConfig
-from dragoman.train.r_drop import RDrop, RDropConfig
-from dragoman.train.reward import RewardConfig
-from dragoman.train.sequence import SequenceObjective
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.train.objectives.r_drop import RDrop, RDropConfig
+from dragoman.train.objectives.reward import RewardConfig
+from dragoman.train.objectives.sequence import SequenceObjective
 from dragoman.train.threads import Threads, build_threads
 
 CPU = torch.device("cpu")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from dragoman.data.batch import collate
+from dragoman.data.batches.batch import collate
 from dragoman.models.build import ModelConfig, build_model
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "training"

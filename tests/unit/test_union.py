@@ -7,13 +7,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 from dragoman.base.errors import ConfigError
-from dragoman.data import prepare as module
-from dragoman.data import vocabulary
-from dragoman.data.cleaned import clean
-from dragoman.data.cleaning import CleaningConfig
-from dragoman.data.corpus import CorpusConfig
-from dragoman.data.prepare import Prepared, prepare
-from dragoman.data.readers import read_pairs
+from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.data.corpora.readers import read_pairs
+from dragoman.data.preparation import prepare as module
+from dragoman.data.preparation import vocabulary
+from dragoman.data.preparation.cleaned import clean
+from dragoman.data.preparation.cleaning import CleaningConfig
+from dragoman.data.preparation.prepare import Prepared, prepare
 from dragoman.data.union import epoch_weights
 from dragoman.text.bpe import BPEConfig
 from dragoman.text.tokenizers import TextConfig, Tokenizers

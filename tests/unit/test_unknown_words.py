@@ -14,7 +14,7 @@ from dragoman.base.errors import ConfigError, DataError
 from dragoman.checkpoint.folder import LoadedModel, model_parameters, write_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.cli.main import main
-from dragoman.data.batch import pad
+from dragoman.data.batches.batch import pad
 from dragoman.decode.replacement import UnknownWords
 from dragoman.decode.search import SearchConfig
 from dragoman.decode.unknown import read_dictionary

@@ -10,9 +10,9 @@ import torch
 from dragoman.models.build import ModelConfig
 from dragoman.train.engine import StepResult
 from dragoman.train.horizon import Horizon
+from dragoman.train.profiling.utilisation import Utilisation, flops_per_target_token, measure_rate
 from dragoman.train.progress import Unlogged
 from dragoman.train.report import LOG_FILE, Report
-from dragoman.train.utilisation import Utilisation, flops_per_target_token, measure_rate
 
 WIDTH, INNER, SIZE, LAYERS = 16, 40, 50, 2
 

@@ -9,14 +9,14 @@ from tiny_model import SOURCES, TARGETS, tiny_config, tiny_model, tiny_tokenizer
 
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.checkpoint.meta import Meta
-from dragoman.data.batch import collate
-from dragoman.data.plan import BatchConfig
+from dragoman.data.batches.batch import collate
+from dragoman.data.batches.plan import BatchConfig
 from dragoman.decode.forced import force
-from dragoman.train import validate
 from dragoman.train.decisions import Decisions
 from dragoman.train.engine import Engine
-from dragoman.train.objective import Objective, ObjectiveConfig
-from dragoman.train.validate import Validation, Validator
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.train.validation import validator
+from dragoman.train.validation.validator import Validation, Validator
 from dragoman.translator import Translator
 
 CPU = torch.device("cpu")
@@ -46,7 +46,7 @@ def judged(folder: Path) -> tuple[Validation, float]:
 
 @pytest.mark.parametrize("budget", [1, 60, 4096])
 def test_the_loss_equals_forced_decoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: int) -> None:
-    monkeypatch.setattr(validate, "_BATCH", BatchConfig(tokens=budget))
+    monkeypatch.setattr(validator, "_BATCH", BatchConfig(tokens=budget))
     found, expected = judged(tmp_path)
     assert found.loss == pytest.approx(expected, rel=1e-5)
     assert found.perplexity == pytest.approx(exp(expected), rel=1e-4)

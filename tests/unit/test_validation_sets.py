@@ -11,8 +11,8 @@ from dragoman.base.settings import load_settings
 from dragoman.evaluate.translation import Score
 from dragoman.train.config import RunConfig
 from dragoman.train.loop import run
-from dragoman.train.validate import Validation
-from dragoman.train.validation_sets import mean_of
+from dragoman.train.validation.sets import mean_of
+from dragoman.train.validation.validator import Validation
 
 CORPORA = """
 data:

@@ -12,10 +12,10 @@ from torch import Tensor
 from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.base.settings import parse_settings
 from dragoman.cli.main import main
-from dragoman.data.batch import collate, pad
-from dragoman.data.cleaning import CleaningConfig
-from dragoman.data.corpus import CorpusConfig
-from dragoman.data.prepare import prepare
+from dragoman.data.batches.batch import collate, pad
+from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.data.preparation.cleaning import CleaningConfig
+from dragoman.data.preparation.prepare import prepare
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.families import EncoderConfig
 from dragoman.models.footprint import measure

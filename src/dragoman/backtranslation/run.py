@@ -17,7 +17,7 @@ from dragoman.backtranslation.journal import Journal, work_folder
 from dragoman.backtranslation.members import member_writer
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import info
-from dragoman.data.lines import has_broken_utf8, open_lines
+from dragoman.data.corpora.lines import has_broken_utf8, open_lines
 from dragoman.decode.search import SearchConfig
 from dragoman.translation.method import Drawing
 from dragoman.translator import WINDOW_BATCHES, Translator

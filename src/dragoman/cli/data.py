@@ -78,10 +78,10 @@ def check(
     """
     from dragoman.base.errors import ConfigError
     from dragoman.base.settings import parse_settings
-    from dragoman.data.cleaned import Cleaner
-    from dragoman.data.cleaning import CleaningConfig
-    from dragoman.data.corpus import CorpusConfig
-    from dragoman.data.readers import read_pairs
+    from dragoman.data.corpora.corpus import CorpusConfig
+    from dragoman.data.corpora.readers import read_pairs
+    from dragoman.data.preparation.cleaned import Cleaner
+    from dragoman.data.preparation.cleaning import CleaningConfig
 
     given: dict[str, Any] = {
         "empty": empty,

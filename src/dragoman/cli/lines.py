@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from dragoman.base.errors import DataError
 from dragoman.base.files import atomic_file
-from dragoman.data.lines import LONGEST_LINE, decode_line, has_broken_utf8, open_lines
+from dragoman.data.corpora.lines import LONGEST_LINE, decode_line, has_broken_utf8, open_lines
 
 PATIENCE = 0.05
 """Seconds to wait for one more line of a pipe before translating what has come."""

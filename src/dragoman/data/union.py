@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.files import unwritable
-from dragoman.data.corpus import CorpusConfig
+from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.sentences import Sentences
 from dragoman.data.shards import PairDataset
 

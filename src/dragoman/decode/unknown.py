@@ -8,7 +8,7 @@ from pydantic import Field
 
 from dragoman.base.config import Config
 from dragoman.base.errors import DataError
-from dragoman.data.lines import has_broken_utf8, open_lines
+from dragoman.data.corpora.lines import has_broken_utf8, open_lines
 
 Translate = Callable[[str], str]
 """From a source word, without blanks, to what a translation shows in the place of an unknown that attended it."""

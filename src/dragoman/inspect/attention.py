@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from dragoman.data.batch import pad
+from dragoman.data.batches.batch import pad
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.attention.recording import recording
 from dragoman.text.special import BOS, EOS

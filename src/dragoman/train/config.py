@@ -7,17 +7,17 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from dragoman.base.config import Config
-from dragoman.data.cleaning import CleaningConfig
-from dragoman.data.corpus import Corpora, CorpusConfig
-from dragoman.data.plan import BatchConfig
-from dragoman.data.vocabulary import SAMPLE
+from dragoman.data.batches.plan import BatchConfig
+from dragoman.data.corpora.corpus import Corpora, CorpusConfig
+from dragoman.data.preparation.cleaning import CleaningConfig
+from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.decode.search import SearchConfig
 from dragoman.models.build import ModelConfig
 from dragoman.text.tokenizers import TextConfig
-from dragoman.train.objective import ObjectiveConfig
+from dragoman.train.objectives.objective import ObjectiveConfig
+from dragoman.train.objectives.teacher import ConstantRatioConfig, TeacherRatioConfig
 from dragoman.train.optimiser import AdamConfig
 from dragoman.train.schedule import ScheduleConfig
-from dragoman.train.teacher import ConstantRatioConfig, TeacherRatioConfig
 
 Metric = Literal["bleu", "loss"]
 
@@ -125,7 +125,9 @@ class LoopConfig(Config):
     validate_every: int = Field(500, ge=1, description="updates between validations")
     checkpoint_every: int = Field(500, ge=1, description="updates between checkpoints")
     log_every: int = Field(50, ge=1, description="updates between lines of log.jsonl")
-    metric: Metric = Field("bleu", description="what 'better' means on `valid`: bleu (higher) or loss (lower)")
+    metric: Metric = Field(
+        "bleu", description="what 'better' means on `valid`: bleu (higher) or loss (lower); where equal, the other"
+    )
     validation_beam: int = Field(1, ge=1, description="beam width of the translations that validation scores")
     average: AverageConfig = Field(AverageConfig(), description="checkpoint averaging at the end")
     ema: float | None = Field(

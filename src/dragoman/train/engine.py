@@ -12,17 +12,18 @@ from torch import Tensor, nn
 from dragoman.base.errors import ResourceError
 from dragoman.base.log import warn
 from dragoman.base.memory import is_out_of_memory
-from dragoman.data.batch import Batch
+from dragoman.data.batches.batch import Batch
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.auxiliary import Auxiliary
 from dragoman.nn.randomness import drawing_from
 from dragoman.train.decisions import Decisions
-from dragoman.train.objective import Loss, Objective
-from dragoman.train.parallel import Alone, full
-from dragoman.train.profile import NoProfile
-from dragoman.train.r_drop import RDrop
-from dragoman.train.ranks import Ranks
-from dragoman.train.shares import Part
+from dragoman.train.objectives.loss import Loss
+from dragoman.train.objectives.objective import Objective
+from dragoman.train.objectives.r_drop import RDrop
+from dragoman.train.profiling.profile import NoProfile
+from dragoman.train.ranks.interface import Ranks
+from dragoman.train.ranks.parallel import Alone, full
+from dragoman.train.ranks.shares import Part
 from dragoman.train.threads import Threads
 
 

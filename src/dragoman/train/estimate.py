@@ -11,7 +11,7 @@ from dragoman.models.build import Seq2Seq, count_parameters
 from dragoman.models.footprint import SHORT_TRIAL, Footprint, evaluate, measure, refined
 from dragoman.train.config import RunConfig
 from dragoman.train.decisions import Decisions
-from dragoman.train.ranks import Ranks
+from dragoman.train.ranks.interface import Ranks
 
 _FLOAT = 4
 _ROWS_OF_LOGITS = 1024

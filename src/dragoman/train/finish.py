@@ -10,7 +10,7 @@ from dragoman.checkpoint.average import average_parameters
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.train.progress import Progress
 from dragoman.train.setup import Parts
-from dragoman.train.validate import Validation
+from dragoman.train.validation.validator import Validation
 
 
 def choose_final(parts: Parts, progress: Progress) -> Validation:

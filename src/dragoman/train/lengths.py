@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.errors import ConfigError
-from dragoman.data.prepare import Prepared
+from dragoman.data.preparation.prepare import Prepared
 from dragoman.models.limits import LengthLimit, first_exceeded
 from dragoman.train.config import DataConfig
-from dragoman.train.held_out import HeldOut
+from dragoman.train.validation.held_out import HeldOut
 
 _AT_ONCE = 1 << 20
 """Pairs."""

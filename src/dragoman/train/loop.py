@@ -10,22 +10,22 @@ from torch import Tensor
 
 from dragoman.base.log import info, warn
 from dragoman.checkpoint.folder import model_parameters
-from dragoman.data.loader import Loader
-from dragoman.data.plan import BatchPlan, plan_epoch
-from dragoman.data.resampling import Resampler
+from dragoman.data.batches.loader import Loader
+from dragoman.data.batches.plan import BatchPlan, plan_epoch
+from dragoman.data.batches.resampling import Resampler
 from dragoman.train.config import RunConfig
 from dragoman.train.finish import choose_final
 from dragoman.train.horizon import Horizon
 from dragoman.train.interruption import Interrupted, Interruption, interruption
-from dragoman.train.profile import NoProfile, Profile
+from dragoman.train.profiling.profile import NoProfile, Profile
 from dragoman.train.progress import Progress
+from dragoman.train.ranks.updates import Updates
 from dragoman.train.report import Report
 from dragoman.train.schedule import default_schedule
 from dragoman.train.setup import Parts, assemble
 from dragoman.train.silence import Silence
 from dragoman.train.snapshot import restore_snapshot, save_snapshot
-from dragoman.train.updates import Updates
-from dragoman.train.validate import Validation
+from dragoman.train.validation.validator import Validation
 
 _GRACE = 5.0
 """Seconds in which a rank may get the same signal from a user or a cluster and from torchrun."""
@@ -50,7 +50,7 @@ def run(config: RunConfig, resume: bool = False, profile: bool = False) -> Train
 
     Under torchrun this is one of several processes; one that torchrun has restarted resumes.
 
-    profile: say where the time of the first updates goes, see `train.profile`.
+    profile: say where the time of the first updates goes, see `train.profiling.profile`.
 
     Raises ConfigError for a folder that holds another run, Interrupted after a signal, and the errors of the parts.
     """

@@ -30,7 +30,7 @@ class Unlogged:
 class Progress:
     """step: updates made; epoch, batch: the next batch to read; seconds and target_tokens: of the whole run so far.
 
-    scores: what 'better' compares, by checkpoint or validation step; best_step: where it was highest; waited:
+    scores: what 'better' compares, by validation step; best_step: where it was highest; waited:
     validations since then; finished: why the run ended, once it has. limits: those that horizon was made for; data,
     valid: fingerprints of the corpus and of the validation set. ranks: how many processes trained last.
     """
@@ -41,7 +41,7 @@ class Progress:
     batch: int = 0
     seconds: float = 0.0
     target_tokens: int = 0
-    scores: dict[int, float] = field(default_factory=dict)
+    scores: dict[int, tuple[float, float]] = field(default_factory=dict)
     best_step: int | None = None
     waited: int = 0
     watch: DivergenceWatch = field(default_factory=DivergenceWatch)
@@ -52,7 +52,7 @@ class Progress:
     ranks: int = 1
     unlogged: Unlogged = field(default_factory=Unlogged)
 
-    def validated(self, score: float) -> bool:
+    def validated(self, score: tuple[float, float]) -> bool:
         """Take in the score of the current step; whether it is the best so far."""
         self.scores[self.step] = score
         better = self.best_step is None or score > self.scores[self.best_step]
@@ -61,7 +61,7 @@ class Progress:
 
     def ranked(self) -> list[int]:
         """The validated steps, best first; among equals the earlier, as `best_step` takes it."""
-        return sorted(self.scores, key=lambda step: (-self.scores[step], step))
+        return sorted(self.scores, key=lambda step: (self.scores[step], -step), reverse=True)
 
     def to_json(self) -> dict[str, Any]:
         """Values that JSON keeps exactly."""
@@ -74,7 +74,7 @@ class Progress:
         values["horizon"] = Horizon(**values["horizon"])
         values["watch"] = DivergenceWatch(**values["watch"])
         values["unlogged"] = Unlogged(**values.get("unlogged", {}))
-        values["scores"] = {int(step): score for step, score in values["scores"].items()}
+        values["scores"] = {int(step): tuple(score) for step, score in values["scores"].items()}
         return cls(**values)
 
 

@@ -15,8 +15,8 @@ from dragoman.base.log import console, info
 from dragoman.inspect.pictures import draw_curves
 from dragoman.train.engine import StepResult
 from dragoman.train.horizon import Horizon
+from dragoman.train.profiling.utilisation import Utilisation
 from dragoman.train.progress import Unlogged, added
-from dragoman.train.utilisation import Utilisation
 
 LOG_FILE, CURVES_FILE = "log.jsonl", "curves.png"
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.store import TrainingSnapshot
-from dragoman.data.prepare import Prepared
+from dragoman.data.preparation.prepare import Prepared
 from dragoman.train.config import RunConfig
-from dragoman.train.held_out import HeldOut, digest
+from dragoman.train.validation.held_out import HeldOut, digest
 
 # A resumed run may be given new limits and rhythms; anything else would make it another run.
 MAY_CHANGE = frozenset({"max_steps", "max_epochs", "max_minutes", "patience", "log_every", "parallel"})

@@ -17,8 +17,8 @@ from dragoman.base.settings import dump_settings, load_settings
 from dragoman.checkpoint.folder import LoadedModel, write_model_folder
 from dragoman.checkpoint.meta import Meta, Score
 from dragoman.checkpoint.store import CheckpointStore, TrainingSnapshot
-from dragoman.data.prepare import Prepared, prepare
-from dragoman.data.readers import check_readable
+from dragoman.data.corpora.readers import check_readable
+from dragoman.data.preparation.prepare import Prepared, prepare
 from dragoman.models.build import Seq2Seq, build_model, count_parameters, resolve_preset
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 from dragoman.train.average import ParameterAverage
@@ -26,23 +26,24 @@ from dragoman.train.config import RunConfig
 from dragoman.train.decisions import Decisions
 from dragoman.train.engine import Engine, choose_precision
 from dragoman.train.estimate import check_memory
-from dragoman.train.held_out import check_tags, digest, read_held_out
 from dragoman.train.lengths import check_lengths
-from dragoman.train.objective import Objective
+from dragoman.train.objectives.objective import Objective
+from dragoman.train.objectives.r_drop import RDrop
+from dragoman.train.objectives.sequence import SequenceObjective
+from dragoman.train.objectives.teacher import ConstantRatioConfig
 from dragoman.train.optimiser import build_optimiser
-from dragoman.train.parallel import Alone, build_parallel
+from dragoman.train.profiling.utilisation import Utilisation, flops_per_target_token, measure_rate
 from dragoman.train.progress import Progress
-from dragoman.train.r_drop import RDrop
-from dragoman.train.ranks import Ranks, open_ranks, restarted
+from dragoman.train.ranks.interface import Ranks
+from dragoman.train.ranks.launch import open_ranks, restarted
+from dragoman.train.ranks.parallel import Alone, build_parallel
 from dragoman.train.resumption import check_same_data, check_same_run, with_choices_of
 from dragoman.train.schedule import default_schedule
-from dragoman.train.sequence import SequenceObjective
 from dragoman.train.start import copy_parameters, load_start
-from dragoman.train.teacher import ConstantRatioConfig
 from dragoman.train.threads import build_threads
-from dragoman.train.utilisation import Utilisation, flops_per_target_token, measure_rate
-from dragoman.train.validate import Validation
-from dragoman.train.validation_sets import ValidationSets
+from dragoman.train.validation.held_out import check_tags, digest, read_held_out
+from dragoman.train.validation.sets import ValidationSets
+from dragoman.train.validation.validator import Validation
 from dragoman.translator import Translator
 
 CONFIG_FILE = "config.yaml"

@@ -7,7 +7,7 @@ import torch
 
 from dragoman.base.errors import ResourceError
 from dragoman.base.memory import available_memory, is_out_of_memory
-from dragoman.data.batch import collate, pad
+from dragoman.data.batches.batch import collate, pad
 from dragoman.decode.forced import CHUNK, force
 from dragoman.decode.search import Hypothesis
 from dragoman.models.build import Seq2Seq

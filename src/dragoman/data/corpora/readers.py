@@ -1,0 +1,113 @@
+"""Reading the pairs of a corpus, whatever its form."""
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+
+from dragoman.base.errors import DataError
+from dragoman.base.log import warn
+from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.data.corpora.jsonl import read_jsonl
+from dragoman.data.corpora.lines import has_broken_utf8, open_lines
+from dragoman.data.corpora.pair import Pair
+from dragoman.data.corpora.tmx import read_tmx
+
+
+def read_pairs(corpus: CorpusConfig) -> Iterator[Pair]:
+    """The pairs of a corpus in file order, nothing dropped.
+
+    Raises DataError when the two sides differ in length (naming both counts), when a line cannot be read as a pair,
+    and when there is no pair at all.
+    """
+    number = 0
+    for pair in _pairs(corpus):
+        number = pair.line
+        yield pair
+    if number == 0:
+        raise DataError(f"The corpus {corpus} is empty; give files with at least one sentence pair.")
+
+
+def read_sides(corpus: CorpusConfig) -> tuple[list[str], list[str]]:
+    """All source sentences and all target sentences, for evaluation; units without both languages are left out.
+
+    Raises DataError at broken UTF-8, and where a whole side is blank: there would be nothing to measure.
+    """
+    sources: list[str] = []
+    targets: list[str] = []
+    incomplete = 0
+    for pair in read_pairs(corpus):
+        if not pair.complete:
+            incomplete += 1
+            continue
+        if has_broken_utf8(pair.source) or has_broken_utf8(pair.target):
+            raise DataError(f"{corpus}, line {pair.line}: broken UTF-8; convert the file (for example with iconv).")
+        sources.append(pair.source)
+        targets.append(pair.target)
+    if incomplete:
+        warn(f"{corpus}: {incomplete:,} units are not in both languages and are left out.")
+    for name, side in (("source", sources), ("target", targets)):
+        if not any(map(str.strip, side)):
+            raise DataError(f"{corpus}: every line of the {name} side is blank; give files with sentences in them.")
+    return sources, targets
+
+
+def check_readable(*corpora: CorpusConfig) -> None:
+    """Look at the beginning of each file. Raises DataError for one that is missing, empty or unreadable."""
+    for corpus in corpora:
+        _check_readable(corpus)
+
+
+def _check_readable(corpus: CorpusConfig) -> None:
+    for path in corpus.files:
+        check_regular(path)
+        if next(open_lines(path), None) is None:
+            raise DataError(f"{path} is empty; give a file with at least one line.")
+    if not (corpus.source or corpus.tsv):
+        next(_pairs(corpus), None)  # a wrong field or a wrong kind of file is seen here at once
+
+
+def check_regular(path: Path) -> None:
+    """Raises DataError for a path that is there but no file that can be read again."""
+    if path.exists() and not path.is_file():
+        raise DataError(f"{path} is no regular file; a corpus is read several times, so store it in a file first.")
+
+
+def _pairs(corpus: CorpusConfig) -> Iterator[Pair]:
+    if corpus.jsonl is not None:
+        return read_jsonl(corpus.jsonl, corpus.source_field, corpus.target_field)
+    if corpus.tmx is not None:
+        return read_tmx(corpus.tmx, corpus.source_code or "", corpus.target_code or "")
+    if corpus.tsv is not None:
+        return _tsv_pairs(corpus, corpus.tsv)
+    assert corpus.source is not None
+    assert corpus.target is not None
+    return _aligned_pairs(corpus.source, corpus.target)
+
+
+def _aligned_pairs(source_file: Path, target_file: Path) -> Iterator[Pair]:
+    counts = [0, 0]
+    for source, target in zip_longest(open_lines(source_file), open_lines(target_file)):
+        counts[0] += source is not None
+        counts[1] += target is not None
+        if source is not None and target is not None:
+            yield Pair(counts[0], source, target)
+    if counts[0] != counts[1]:
+        raise DataError(
+            f"The two sides differ in length: {source_file} has {counts[0]} lines, "
+            f"{target_file} has {counts[1]} lines. Line n of one must translate line n of the other."
+        )
+
+
+def _tsv_pairs(corpus: CorpusConfig, path: Path) -> Iterator[Pair]:
+    needed = max(corpus.source_column, corpus.target_column)
+    for number, line in enumerate(open_lines(path), start=1):
+        columns = line.split("\t")
+        if line and len(columns) < needed:
+            raise DataError(
+                f"{path}, line {number}: {len(columns)} tab-separated columns, but column {needed} is asked for. "
+                "Mend the line or choose other columns."
+            )
+        if line:
+            yield Pair(number, columns[corpus.source_column - 1], columns[corpus.target_column - 1])
+        else:
+            yield Pair(number, "", "")

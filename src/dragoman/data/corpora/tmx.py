@@ -1,0 +1,132 @@
+"""Corpora of TMX, the exchange format of translation memories (LISA/OSCAR, TMX 1.4b)."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+
+from dragoman.base.errors import DataError
+from dragoman.data.corpora.lines import LONGEST_LINE, read_chunks
+from dragoman.data.corpora.pair import Pair
+
+_CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})
+"""Inline elements that hold codes of the program that wrote the file, not text; `hi` marks text and holds it."""
+
+_LONGEST_TAG = 1 << 22
+"""Bytes of an element's own tag with its attributes, or of a comment."""
+
+_BLANKS = re.compile(r"[ \t\r\n]+")
+
+
+def read_tmx(path: Path, source_code: str, target_code: str) -> Iterator[Pair]:
+    """The units (`tu`) of a file as pairs; a pair's line is where its unit begins.
+
+    Of each unit the first variant (`tuv`) in each language is taken: `xml:lang` or `lang`, capitals the same as small
+    letters; en matches en-US, but en-US not en. A unit without one of them comes as a pair that is not `complete`.
+    Text of `hi` is kept, that of the inline codes `bpt`, `ept`, `it`, `ph` and `ut` is not; line ends and blanks beside
+    one another become one blank. Memory does not grow with the file. An external DTD may be named and is never read.
+    Raises DataError naming file and line for XML that is broken, declares entities, or is no TMX.
+    """
+    units = _Units(path, source_code.lower(), target_code.lower())
+    for chunk in read_chunks(path):
+        units.feed(chunk)
+        yield from units.taken()
+    units.feed(b"", final=True)
+    yield from units.taken()
+
+
+class _Units:
+    """A push parser. The standard library's iterparse would not tell lines, and builds a tree to be thrown away."""
+
+    def __init__(self, path: Path, *codes: str) -> None:
+        self._path, self._codes = path, codes
+        self._pairs: list[Pair] = []
+        self._fed = 0
+        self._depth = self._muted = 0
+        self._line = self._size = 0
+        self._sides: list[str | None] = []
+        self._code = ""
+        self._text: list[str] | None = None
+        self._parser = expat.ParserCreate()
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._characters
+        self._parser.StartDoctypeDeclHandler = self._doctype
+        self._parser.EntityDeclHandler = self._entity
+        self._parser.SkippedEntityHandler = self._unknown_entity
+
+    def feed(self, chunk: bytes, final: bool = False) -> None:
+        """Raises DataError."""
+        self._fed += len(chunk)
+        try:
+            self._parser.Parse(chunk, final)
+        except expat.ExpatError as error:
+            reason = expat.ErrorString(error.code)
+            raise DataError(f"{self._path}, line {error.lineno}: broken XML ({reason}). Export it again.") from None
+        except ValueError as error:  # an encoding that Python does not know
+            raise DataError(f"{self._path}: {error}. Convert the file to UTF-8.") from None
+        if not final and self._fed - max(self._parser.CurrentByteIndex, 0) > _LONGEST_TAG:
+            raise self._error(f"a tag of more than {_LONGEST_TAG} bytes; is this a TMX file?")
+
+    def taken(self) -> list[Pair]:
+        """The pairs that were completed since the last call."""
+        pairs, self._pairs = self._pairs, []
+        return pairs
+
+    def _error(self, reason: str) -> DataError:
+        return DataError(f"{self._path}, line {self._parser.CurrentLineNumber}: {reason}")
+
+    def _doctype(self, name: str, system: str | None, public: str | None, internal: int) -> None:
+        if internal:
+            raise self._error("a DTD inside the file is refused; take the [ … ] out of <!DOCTYPE …>.")
+
+    def _entity(self, *declaration: Any) -> None:
+        raise self._error("entities declared in the file are refused; export it without a DTD.")
+
+    def _unknown_entity(self, name: str, parameter: bool) -> None:
+        if not parameter:
+            raise self._error(f"the entity &{name}; is not known; write the character itself.")
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        name = tag.rpartition(":")[2]
+        self._depth += 1
+        if self._depth == 1 and name != "tmx":
+            raise self._error(f"this is no TMX file: its outermost element is <{tag}>, not <tmx>.")
+        if name == "tu":
+            self._line, self._size, self._sides = self._parser.CurrentLineNumber, 0, [None, None]
+        elif name == "tuv":
+            self._code = attributes.get("xml:lang", attributes.get("lang", "")).lower()
+        elif name == "seg":
+            self._text, self._muted = [], 0
+        elif self._text is not None and (self._muted or name in _CODES):
+            self._muted += 1
+
+    def _end(self, tag: str) -> None:
+        name = tag.rpartition(":")[2]
+        self._depth -= 1
+        if name == "seg" and self._text is not None:
+            text = _BLANKS.sub(" ", "".join(self._text)).strip(" ")
+            self._text = None
+            for side, code in enumerate(self._codes):
+                if self._sides and self._sides[side] is None and _matches(self._code, code):
+                    self._sides[side] = text
+        elif name == "tu" and self._sides:
+            source, target = self._sides
+            complete = source is not None and target is not None
+            self._pairs.append(Pair(self._line, source or "", target or "", complete))
+            self._sides = []
+        elif self._muted:
+            self._muted -= 1
+
+    def _characters(self, text: str) -> None:
+        if self._text is not None and not self._muted:
+            self._size += len(text)
+            if self._size > LONGEST_LINE:
+                raise self._error(f"a unit of more than {LONGEST_LINE} characters; is this a translation memory?")
+            self._text.append(text)
+
+
+def _matches(code: str, wanted: str) -> bool:
+    """Whether a variant's language is the one that is wanted, or one of its regions."""
+    return code == wanted or re.split("[-_]", code, maxsplit=1)[0] == wanted

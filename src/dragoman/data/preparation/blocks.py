@@ -1,0 +1,63 @@
+"""Blocks: a corpus in pieces that are worked on, stored and lost one by one, and fit the memory whatever its size."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from io import BytesIO
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.base.files import atomic_write
+from dragoman.data.corpora.pair import Pair
+
+PAIRS = 1 << 15
+CHARACTERS = 1 << 22
+"""Most pairs of a block, and most characters, one pair more or less."""
+
+
+def in_blocks(pairs: Iterator[Pair]) -> Iterator[list[Pair]]:
+    """All pairs, in order; where a block ends depends on the pairs alone."""
+    while block := list(islice(pairs, 1)):
+        size = len(block[0].source) + len(block[0].target)
+        for pair in islice(pairs, PAIRS - 1):
+            block.append(pair)
+            size += len(pair.source) + len(pair.target)
+            if size >= CHARACTERS:
+                break
+        yield block
+
+
+def block_file(folder: Path, number: int) -> Path:
+    """Where the block of that number lies."""
+    return folder / f"{number:06}.npz"
+
+
+def write_block(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Store arrays under their names, whole or not at all."""
+    stream = BytesIO()
+    np.savez(stream, **arrays)  # type: ignore[arg-type]
+    atomic_write(path, stream.getvalue())
+
+
+def read_block(path: Path, *names: str) -> list[NDArray[Any]]:
+    """Some of the arrays that `write_block` stored. Raises OSError, ValueError or zipfile.BadZipFile for damage."""
+    with np.load(path, allow_pickle=False) as arrays:
+        return [arrays[name] for name in names]
+
+
+def joined_texts(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """UTF-8 of all texts one after another, and where each ends."""
+    encoded = [text.encode() for text in texts]
+    ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)))
+    return np.frombuffer(b"".join(encoded), dtype=np.uint8), ends
+
+
+def split_texts(joined: NDArray[np.uint8], ends: NDArray[np.int64], chosen: NDArray[np.intp]) -> list[str]:
+    """The texts at the places `chosen` of what `joined_texts` made."""
+    content = joined.tobytes()
+    starts = ends - np.diff(ends, prepend=0)
+    return [
+        content[start:end].decode() for start, end in zip(starts[chosen].tolist(), ends[chosen].tolist(), strict=True)
+    ]

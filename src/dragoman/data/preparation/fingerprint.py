@@ -1,0 +1,80 @@
+"""Fingerprints of prepared corpora: digests of all that decides what is in them, and of nothing else."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import tokenizers as library
+
+from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.data.preparation.cleaning import CleaningConfig
+from dragoman.data.preparation.digests import file_digest
+from dragoman.data.preparation.vocabulary import SAMPLE
+from dragoman.text.tokenizers import TextConfig, Tokenizers
+
+_FORMAT = {False: "1", True: "2"}
+"""Of what the ids are, not of how they are stored. Large corpora may have a vocabulary that is learned from a part of
+them since format 2; runs of earlier versions on others go on."""
+
+_SMALL = 8_000_000
+"""Bytes of files, compressed or not."""
+
+
+class Contents:
+    """A corpus and the digests of its files, which count by their contents and not by their names."""
+
+    def __init__(self, corpus: CorpusConfig, folder: Path) -> None:
+        """Reads all files; folder: see `file_digest`. Raises DataError where one is missing or no regular file."""
+        self.corpus, self._folder = corpus, folder
+        self._digests = [file_digest(path, folder) for path in corpus.files]
+        self._large = sum(path.stat().st_size for path in corpus.files) > _SMALL
+
+    def cleaned(self, cleaning: CleaningConfig, vectors: bool) -> str:
+        """Of the cleaned text."""
+        return _joined(
+            "cleaned", repr(self.corpus.selection), cleaning.model_dump_json(), repr(vectors), *self._digests
+        )
+
+    def tokenised(self, cleaning: CleaningConfig, text: TextConfig | Tokenizers, sample: int) -> str:
+        """Of the token ids."""
+        tags = repr(self.corpus.all_tags) if self.corpus.all_tags else ""
+        parts = [
+            _FORMAT[self._large and isinstance(text, TextConfig)],
+            repr(self.corpus.selection),
+            cleaning.model_dump_json(),
+            _subwords(text, sample) + tags,
+        ]
+        parts += self._digests
+        if isinstance(text, TextConfig):
+            parts += [file_digest(path, self._folder) for path in text.subword.files]
+        return _joined(*parts)
+
+    @staticmethod
+    def vocabulary(
+        contents: Sequence["Contents"],
+        cleaning: CleaningConfig,
+        text: TextConfig,
+        sample: int,
+        temperature: float | None,
+    ) -> str:
+        """Of a vocabulary that is learned from several corpora."""
+        parts = [f"{each.cleaned(cleaning, text.vectors is not None)} {each.corpus.weight}" for each in contents]
+        parts += [file_digest(path, contents[0]._folder) for path in text.subword.files]
+        return _joined("vocabulary", _subwords(text, sample), repr(temperature), *parts)
+
+
+def _subwords(text: TextConfig | Tokenizers, sample: int) -> str:
+    if isinstance(text, Tokenizers):
+        return text.fingerprint
+    # what is not used leaves the fingerprint as it was before there were vectors and tags
+    settings = text.model_dump(mode="json", exclude={"subword": {"dropout"}})
+    for name in ("vectors", "tags"):
+        if not settings[name]:
+            del settings[name]
+    described = json.dumps(settings, separators=(",", ":"), ensure_ascii=False) + library.__version__
+    return described if sample == SAMPLE else f"{described} {sample}"
+
+
+def _joined(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -1,0 +1,144 @@
+"""What a vocabulary is learned from: all the text of small corpora, and a fixed part of large ones."""
+
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.base.log import info
+from dragoman.data.permutation import mixed
+from dragoman.data.preparation.blocks import block_file, read_block, split_texts
+from dragoman.data.preparation.cleaned import Cleaned, open_verdicts
+from dragoman.data.workers import Workers
+from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
+
+SAMPLE = 40_000_000
+"""Bytes of text; some 300,000 sentence pairs."""
+
+BYTES_A_WORD = 128
+"""A sample has at most one word of its own for so many bytes: memory for learning grows with words, not with text."""
+
+_SMALL = 4_000_000
+_SLOTS = 1 << 22
+_NEVER = np.uint32(2**32 - 1)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A part of a cleaned corpus: each pair with probability `rate`, which depends on its place alone.
+
+    folder, starts: as of `Cleaned`.
+    """
+
+    folder: Path
+    starts: NDArray[np.int64]
+    rate: float = 1.0
+
+    def texts(self, side: str) -> Iterator[str]:
+        """The texts of a side (source or target), in the order of the corpus."""
+        for _, texts in self._blocks(side):
+            yield from texts
+
+    def bytes(self, side: str) -> int:
+        """UTF-8 of all that stays of a side, whatever the rate."""
+        verdicts, total = open_verdicts(self.folder), 0
+        for number in range(len(self.starts) - 1):
+            before, ends = read_block(block_file(self.folder, number), "verdicts", f"{side}_ends")
+            kept = verdicts[self.starts[number] : self.starts[number + 1]][before == 0] == 0
+            total += int(np.diff(ends, prepend=0)[kept].sum())
+        return total
+
+    def first_draws(self, side: str, slots: NDArray[np.uint32]) -> None:
+        """Lower each word's slot to the least that its sentences draw, as a part of the rate (1 is 2^32).
+
+        Were the rate lowered to less than that part of itself, the word would not be in the sample.
+        """
+        for draws, texts in self._blocks(side):
+            parts = ((draws >> np.uint64(32)) / self.rate).astype(np.int64).tolist()
+            for part, text in zip(parts, texts, strict=True):
+                for word in text.split():
+                    place = zlib.crc32(word.encode()) % _SLOTS
+                    if part < slots[place]:
+                        slots[place] = part
+
+    def _blocks(self, side: str) -> Iterator[tuple[NDArray[np.uint64], list[str]]]:
+        """For each block the texts that are in the sample, and what they have drawn: a number below rate · 2^64."""
+        verdicts = open_verdicts(self.folder)
+        for number in range(len(self.starts) - 1):
+            path = block_file(self.folder, number)
+            before, joined, ends = read_block(path, "verdicts", side, f"{side}_ends")
+            places = self.starts[number] + np.flatnonzero(before == 0)
+            draws = mixed(places.astype(np.uint64), 0)
+            chosen = verdicts[places] == 0
+            if self.rate < 1:
+                chosen &= draws < np.uint64(self.rate * 2**64)
+            yield draws[chosen], split_texts(joined, ends, np.flatnonzero(chosen))
+
+
+@dataclass(frozen=True)
+class Learning:
+    """Learns a vocabulary from samples; `most`: see `learn_vocabulary`."""
+
+    text: TextConfig
+    most: int
+
+    def __call__(self, task: tuple[list[Sample], list[float]]) -> tuple[Tokenizers, float]:
+        """task: the whole corpora, and how often an epoch reads each. Gives the share of the text that was read too."""
+        samples, weights = task
+        sides = ["target"] if self.text.vectors is not None else ["source", "target"]
+        sizes = [sum(map(sample.bytes, sides)) for sample in samples]
+        if sum(sizes) > self.most:
+            whole = sum(size * weight for size, weight in zip(sizes, weights, strict=True))
+            samples = [
+                replace(sample, rate=min(1.0, self.most * weight / whole))
+                for sample, weight in zip(samples, weights, strict=True)
+            ]
+        if sum(sizes) > _SMALL:
+            factor = _factor(samples, sides, max(1, self.most // BYTES_A_WORD))
+            samples = [replace(sample, rate=sample.rate * factor) for sample in samples]
+        sources, targets = (
+            chain.from_iterable([sample.texts(side) for sample in samples]) for side in ("source", "target")
+        )
+        read = sum(size * sample.rate for size, sample in zip(sizes, samples, strict=True))
+        return train_tokenizers(self.text, sources, targets), read / max(1, sum(sizes))
+
+
+def learn_vocabulary(
+    corpora: Sequence[Cleaned], weights: Sequence[float], text: TextConfig, most: int = SAMPLE
+) -> Tokenizers:
+    """Learn subwords from corpora that an epoch reads `weights` times each.
+
+    most: bytes of text, both sides together; of more, pairs are left out at random, so that the corpora stand in the
+    sample as in an epoch, and so they are where there are more words (parted by blanks) than one for BYTES_A_WORD of
+    `most`. A process of its own does it, unless the corpora are small: memory for learning is not needed afterwards.
+    """
+    pairs = sum(cleaned.report.kept for cleaned in corpora)
+    learning = Learning(text.model_copy(update={"subword": text.subword.sized(pairs)}), most)
+    task = [Sample(cleaned.folder, cleaned.starts) for cleaned in corpora], list(weights)
+    if sum(sample.bytes("target") for sample in task[0]) < _SMALL // 4:
+        return learning(task)[0]
+    with Workers(learning, 1, threads=True) as workers:
+        ((tokenizers, share),) = workers.map([task])
+    if share < 1:
+        info(f"Data: subwords were learned from {share:.1%} of the text (data.vocabulary_sample={most})")
+    return tokenizers
+
+
+def _factor(samples: Sequence[Sample], sides: Sequence[str], most: int) -> float:
+    """By how much to lower all rates so that the samples have about `most` different words, at most 1.
+
+    Words are counted by linear counting (Whang et al. 1990): of m slots that n words are dealt into, m · exp(-n / m)
+    stay empty.
+    """
+    slots = np.full(_SLOTS, _NEVER, dtype=np.uint32)
+    for sample in samples:
+        for side in sides:
+            sample.first_draws(side, slots)
+    filled = int(_SLOTS * -np.expm1(-most / _SLOTS))
+    if np.count_nonzero(slots != _NEVER) <= filled:
+        return 1.0
+    return float(np.partition(slots, filled)[filled]) / 2**32
