@@ -1,0 +1,42 @@
+"""benchmarks/quality.py: its variations are settings of the recipe, and its table."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from dragoman.base.settings import dump_settings, load_settings
+from dragoman.train.config import RunConfig
+
+ROOT = Path(__file__).resolve().parents[2]
+RECIPE = ROOT / "recipes" / "multi30k-en-de.yaml"
+
+
+@pytest.fixture(scope="module")
+def quality() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("quality", ROOT / "benchmarks" / "quality.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_variation_changes_the_recipe_in_a_way_of_its_own(
+    quality: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DRAGOMAN_DATA", str(tmp_path))
+    settings = [[], *quality.VARIATIONS.values()]
+    dumped = {dump_settings(load_settings(RECIPE, each, RunConfig)) for each in settings}
+    assert len(dumped) == len(settings)
+
+
+def test_the_table_has_the_centre_first_and_then_the_lowest_loss(quality: ModuleType) -> None:
+    scores = {"greedy": 30.0, "beam": 31.25, "tokenised": 32.0, "steps": 1200}
+    lines = [
+        {"recipe": "r", "minutes": 20.0, "seed": 1, "variation": name, "loss": loss, **scores}
+        for name, loss in (("a", 1.5), ("centre", 2.0), ("b", 1.25))
+    ]
+    rows = quality.table(lines).splitlines()[2:]
+    assert [row.split(" | ")[3] for row in rows] == ["centre", "b", "a"]
+    assert rows[1] == "| r | 20.0 | 1 | b | 1,200 | 1.2500 | 30.00 | 31.25 | 32.00 |"
