@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import combinations, product
 from random import Random
 
-from factors import NEEDED, Levels, build, refusal
+from factors import DEAR, NEEDED, Levels, build, cost, refusal
 
 Level = tuple[str, str]
 """A factor and its level."""
@@ -16,7 +16,7 @@ TRIALS = 60
 """Draws of other levels before a pair that goes with no pair of families as they are is refused."""
 FEW = 1000
 """From so few pairs on they are packed into runs whole, since a level alone seldom brings one."""
-CANDIDATES = 12
+CANDIDATES = 40
 
 
 @dataclass
@@ -39,8 +39,8 @@ def cover(known: dict[str, list[str]], seed: int = 1) -> Design:
     First a run is looked for that holds each pair: with the levels of the centre beside it, under each pair of
     families, then with others drawn at random. What is found for no pair is refused. Then runs are made greedily
     (Cohen et al. 1997, "The AETG system", section 3): a pair that is left over is taken, and factor by factor the
-    level that brings most new pairs beside those chosen before, without any refused pair; of several such
-    candidates the best one that the settings accept. Last, runs that bring nothing alone are dropped.
+    level that brings most new pairs beside those chosen before for the time that it costs, without any refused pair;
+    of several such candidates the best one that the settings accept. Last, runs that bring nothing alone are dropped.
     """
     maker = _Maker(known, Random(seed))
     design = Design(refused=maker.refused)
@@ -48,7 +48,7 @@ def cover(known: dict[str, list[str]], seed: int = 1) -> Design:
     while left:
         seed_pair = maker.random.choice(sorted(left, key=sorted))
         made = [maker.candidate(seed_pair, left) for _ in range(CANDIDATES)]
-        made.sort(key=lambda levels: -len(pairs_of(build(levels)[1], known) & left))
+        made.sort(key=lambda levels: -_worth(levels, known, left))
         accepted = (maker.mended(levels, seed_pair) for levels in made)
         levels = next((levels for levels in accepted if levels), None) or maker.grown(maker.holders[seed_pair], left)
         held = pairs_of(build(levels)[1], known)
@@ -112,7 +112,8 @@ class _Maker:
             options = []
             for level in self.known[factor]:
                 brought = {frozenset(((factor, level), other)) for other in levels.items()}
-                options.append((len(brought & left), self.random.random(), (factor, level)))
+                dear = DEAR.get(factor, {}).get(level, 1.0)
+                options.append((len(brought & left) / dear, -dear, self.random.random(), (factor, level)))
             for *_, option in sorted(options, reverse=True):
                 if self._add(levels, option):
                     break
@@ -193,6 +194,12 @@ class _Maker:
                 for factor in self.random.sample(inside, min(count, len(inside)))
             }
             yield {**drawn, **dict(zip(SIDES, host, strict=True)), **needed, **dict(pair)}
+
+
+def _worth(levels: Levels, known: dict[str, list[str]], left: set[Pair]) -> float:
+    """Pairs that are left and in a run, by what the run costs."""
+    effective = build(levels)[1]
+    return len(pairs_of(effective, known) & left) / cost(effective)
 
 
 def _inside(host: Levels) -> set[str]:

@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 from covering import cover
-from factors import NEEDED, SAME, Levels, build, factors
+from factors import IN_PAIRS, NEEDED, SAME, Levels, build, factors
 
 CENTRES: dict[str, Levels] = {
     family: {} if family == "transformer" else {"encoder": family, "decoder": family}
@@ -93,7 +93,11 @@ def _singles() -> Iterator[Plan]:
 def paired(only: set[str]) -> dict[str, list[str]]:
     """The levels whose pairs are wanted; what null stands for is there by its own name."""
     return {
-        factor: [level for level in levels if not (factor in SAME and level == "null")]
+        factor: [
+            level
+            for level in levels
+            if not (factor in SAME and level == "null") and level in IN_PAIRS.get(factor, levels)
+        ]
         for factor, levels in factors().items()
         if not only or factor in only
     }

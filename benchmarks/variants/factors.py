@@ -1,5 +1,6 @@
 """What is varied: factors and their levels, read off the settings, and the settings in which given levels hold."""
 
+from math import prod
 from typing import Any
 
 from dragoman.base.choices import Choice, assemble, choices
@@ -44,8 +45,24 @@ NEEDED = {
 """What else is set to vary a factor that the centres do not have, or not with all its levels."""
 SAME = {"positions": "sinusoidal", "combine": "project"}
 """What null means at the Transformer's centre."""
+DEAR: dict[str, dict[str, float]] = {
+    "subword": {"character": 2.7},
+    "teacher_forcing": {"linear": 2.7, "exponential": 2.7, "inverse_sigmoid": 2.7},
+    "encoder": {"recurrent": 1.3},
+    "decoder": {"recurrent": 1.7},
+    "scorer": {"additive": 1.4},
+    "experts": {"set": 1.4},
+}
+"""How many times as long a run takes with a level, as measured around the centres: it must bring as many times more."""
+IN_PAIRS = {"teacher_forcing": ("constant", "linear")}
+"""The levels of a factor that are paired with others, where not all are: the schedules differ in their pace alone."""
 Levels = dict[str, str]
 """Levels by factor; a factor that is not named has its usual one."""
+
+
+def cost(levels: Levels) -> float:
+    """How many times as long as with none of the dear levels a run takes, about."""
+    return prod(DEAR.get(factor, {}).get(level, 1.0) for factor, level in levels.items())
 
 
 def name(choice: Choice) -> str | None:

@@ -228,10 +228,21 @@ def test_what_ranks_cannot_do_is_refused_by_one_message(server: Server, tmp_path
     assert "Traceback" not in said
 
 
+def connections(port: int) -> int:
+    """How many are open to what listens there, by the kernel's table."""
+    table = [
+        line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]
+    ]
+    return sum(entry[1].endswith(f":{port:04X}") and entry[3] == "01" for entry in table)
+
+
 def test_a_rank_killed_while_the_run_begins_is_noticed(server: Server, tmp_path: Path) -> None:
-    """Before the first step, while one waits for the other."""
+    """Before the first step, once they have met."""
     processes = server.start_ranks(2, tmp_path, "train", *write_corpus(tmp_path), *SETTINGS)
-    time.sleep(0.3)
+    until = time.monotonic() + 120
+    while connections(server.port) < 2:
+        assert time.monotonic() < until, "they have never met"
+        time.sleep(0.01)
     processes[0].kill(signal.SIGKILL)
     assert processes[0].wait() == -signal.SIGKILL
     assert processes[1].wait() == 1

@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import torch
@@ -22,6 +23,9 @@ Value = TypeVar("Value")
 
 _AGREED = (Interrupted, DivergenceError)
 """Errors that every rank raises at the same step: one of them says so."""
+
+JOINING = timedelta(minutes=10)
+"""How long processes wait for one another at the start; a first one that was killed before it listened never comes."""
 
 _POLL, _POLLS = 0.05, 100
 """Seconds, and how often the first rank looks before it ends."""
@@ -44,7 +48,7 @@ class Group(Ranks):
                 f"WORLD_SIZE={self.size} asks for several processes, but MASTER_ADDR and MASTER_PORT do not say where "
                 "they meet: start the run with torchrun, or unset RANK and WORLD_SIZE"
             )
-        store, _, _ = next(rendezvous("env://"))
+        store, _, _ = next(rendezvous("env://", timeout=JOINING))
         # torchrun keeps its store when it restarts processes, and with it where the killed ones could be reached
         self._store = PrefixStore(f"restart {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)
         backend = "gloo" if self.device.type == "cpu" else "cpu:gloo,cuda:nccl"
