@@ -23,7 +23,7 @@ DOZEN: tuple[Levels, ...] = (
     {"normalisation": "rms", "activation": "swiglu"},
     {"experts": "set"},
     {"encoder": "recurrent", "decoder": "recurrent"},
-    {"encoder": "recurrent", "decoder": "recurrent", "scorer": "additive"},
+    {"encoder": "recurrent", "decoder": "recurrent", "recurrent.wiring": "luong"},
     {"decoder": "recurrent"},
     {"encoder": "convolutional", "decoder": "convolutional"},
     {"encoder": "mean"},

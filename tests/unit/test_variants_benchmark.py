@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from dragoman.models.build import ModelConfig
+
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "variants"
 MODULES = ("factors", "covering", "design", "budget", "runs", "interactions", "picture", "report")
 
@@ -155,3 +157,24 @@ def test_interactions_find_what_was_put_in_and_nothing_else(benchmark: SimpleNam
     assert first[0] == "| b=y, c=z" and float(first[2].split(" ")[0]) > 4
     assert float(first[3].rstrip(" |")) < 0.01
     assert all(float(row[3].rstrip(" |")) > 0.01 for row in others if "b=" not in row[0] and "c=" not in row[0])
+
+
+def test_the_dozen_is_twelve_models(benchmark: SimpleNamespace) -> None:
+    models = {ModelConfig.model_validate(plan.settings["model"]).model_dump_json() for plan in benchmark.design.dozen()}
+    assert len(models) == 12
+
+
+def test_dear_levels_exist_and_count_together(benchmark: SimpleNamespace) -> None:
+    known = benchmark.factors.factors()
+    for factor, costs in benchmark.factors.DEAR.items():
+        assert set(costs) <= set(known[factor])
+    dear = {"subword": "character", "decoder": "recurrent", "norm": "pre"}
+    assert benchmark.factors.cost(dear) == pytest.approx(2.7 * 1.7)
+
+
+def test_of_runs_with_as_many_new_pairs_the_cheaper_is_worth_more(benchmark: SimpleNamespace) -> None:
+    known = {"subword": ["bpe", "character"], "norm": ["pre", "post"]}
+    plain, dear = ({"subword": subword, "norm": "pre"} for subword in known["subword"])
+    left = benchmark.covering.pairs_of(plain, known) | benchmark.covering.pairs_of(dear, known)
+    worth = [benchmark.covering._worth(levels, known, left) for levels in (plain, dear)]
+    assert worth[0] == pytest.approx(2.7 * worth[1])
