@@ -228,19 +228,11 @@ def test_what_ranks_cannot_do_is_refused_by_one_message(server: Server, tmp_path
     assert "Traceback" not in said
 
 
-def connections(port: int) -> int:
-    """How many are open to what listens there, by the kernel's table."""
-    table = [
-        line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]
-    ]
-    return sum(entry[1].endswith(f":{port:04X}") and entry[3] == "01" for entry in table)
-
-
 def test_a_rank_killed_while_the_run_begins_is_noticed(server: Server, tmp_path: Path) -> None:
-    """Before the first step, once they have met."""
+    """Once they have met, when the first one prepares what the other waits for."""
     processes = server.start_ranks(2, tmp_path, "train", *write_corpus(tmp_path), *SETTINGS)
     until = time.monotonic() + 120
-    while connections(server.port) < 2:
+    while not (tmp_path / RUN).exists():
         assert time.monotonic() < until, "they have never met"
         time.sleep(0.01)
     processes[0].kill(signal.SIGKILL)

@@ -24,7 +24,7 @@ Value = TypeVar("Value")
 _AGREED = (Interrupted, DivergenceError)
 """Errors that every rank raises at the same step: one of them says so."""
 
-JOINING = timedelta(minutes=10)
+JOINING = timedelta(minutes=5)
 """How long processes wait for one another at the start; a first one that was killed before it listened never comes."""
 
 _POLL, _POLLS = 0.05, 100
