@@ -20,7 +20,7 @@ class RDropConfig(Config):
 
     −log p₁(y) − log p₂(y) + α · ½ (KL(p₁‖p₂) + KL(p₂‖p₁)) a token, p₁ and p₂ from two passes with dropout masks of
     their own, smoothed where label_smoothing says so. What is minimised is half of it, so that α = 0 gives the loss
-    of a single pass, over twice the batch. An update of the small model takes 2.6 times as long on a CPU.
+    of a single pass, over twice the batch. An update takes 2.3 to 2.4 times as long on a CPU.
     YAML: `train: {objective: {r_drop: {alpha: 5}}}`.
     """
 
