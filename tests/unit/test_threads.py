@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_model import SOURCES, TARGETS, tiny_config, tiny_model, tiny_tokenizers
+from tiny_model import tiny_batch, tiny_config, tiny_model, tiny_tokenizers
 from torch import nn
 
 from dragoman.base.errors import ResourceError
-from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import Seq2Seq
 from dragoman.models.interface import Output
 from dragoman.nn.mixture import MixtureConfig
@@ -32,14 +31,6 @@ def two() -> Iterator[Threads]:
     threads.close()
 
 
-def batch(rows: int) -> Batch:
-    tokenizers = tiny_tokenizers()
-    chosen = [row % len(SOURCES) for row in range(rows)]
-    sources = [tokenizers.source.encode(SOURCES[row]) for row in chosen]
-    targets = [tokenizers.target.encode(TARGETS[row]) * (1 + row) for row in chosen]
-    return collate(sources, targets, list(range(rows)))
-
-
 def engine(folder: Path, threads: Threads | None, dropout: float = 0.0, model: Seq2Seq | None = None) -> Engine:
     """Plain gradient descent, so that the parameters' change is the gradient."""
     model = model or tiny_model(tiny_config(dropout=dropout), tiny_tokenizers())
@@ -50,7 +41,7 @@ def engine(folder: Path, threads: Threads | None, dropout: float = 0.0, model: S
 
 
 def after(engine: Engine, steps: int, *sizes: int) -> tuple[torch.Tensor, list[StepResult]]:
-    results = [engine.step(step, [batch(rows) for rows in sizes], 0.5) for step in range(1, steps + 1)]
+    results = [engine.step(step, [tiny_batch(rows) for rows in sizes], 0.5) for step in range(1, steps + 1)]
     return torch.cat([parameter.detach().flatten() for parameter in engine.model.parameters()]), results
 
 
