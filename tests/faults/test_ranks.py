@@ -86,6 +86,9 @@ VARIANTS = {
     "convolutional": ["model.encoder.kind=convolutional", "model.decoder.kind=bytenet"],
     # large enough for FSDP to hold the decoder's feed-forward networks apart, whose outputs are views
     "wide": ["model.encoder.feedforward=2048", "model.decoder.feedforward=2048"],
+    "validation sets": [
+        "data.valid=[{source: valid.a, target: valid.b}, {name: other, source: valid.b, target: valid.a}]"
+    ],
     "apart": ["model.tie_projection=false", "train.objective.prior=unigram", "train.clip=null"],
 }
 
