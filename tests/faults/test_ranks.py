@@ -60,6 +60,9 @@ def assert_equal_runs(one: Path, other: Path) -> None:
         for key in ("step", "epoch", "target_tokens", "loss", "gradient_norm", "valid_loss", "valid_bleu", "experts"):
             if key in line:
                 assert same[key] == pytest.approx(line[key], rel=1e-3), (line, same)
+        assert same.get("valid_sets", {}).keys() == line.get("valid_sets", {}).keys()
+        for name, judged in line.get("valid_sets", {}).items():
+            assert same["valid_sets"][name] == pytest.approx(judged, rel=1e-3)
 
 
 @pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
@@ -103,6 +106,7 @@ def test_variants_train_alike(server: Server, tmp_path: Path, variant: str, para
     one = run(server, tmp_path / "one", 1, *VARIANTS[variant], base=own)
     several = run(server, tmp_path / "several", 2, f"train.parallel={parallel}", *VARIANTS[variant], base=own)
     assert_equal_runs(one, several)
+    assert ("valid_sets" in str(log_lines(one))) == (variant == "validation sets")
     assert "Warning" not in (several / "stderr0").read_text() + (several / "stderr1").read_text()
 
 
