@@ -1,6 +1,6 @@
 """Every variant under one budget: one factor at a time around four centres, then all pairs of factors.
 
-    python benchmarks/variants                     # the singles, then a design in which all pairs of levels occur
+    python benchmarks/variants                     # the singles, then a design for the pairs that they do not hold
     python benchmarks/variants --singles           # without the pairs
     python benchmarks/variants --only scorer norm  # of these factors; --list shows all factors and runs
     python benchmarks/variants --full              # the full product of the factors (of --only); see --list first
@@ -26,7 +26,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from budget import EMBEDDED, MULTI30K, Budget, Corpus, corpus, recipe
+from budget import EMBEDDED, MULTI30K, Budget, Corpus, as_text, corpus, recipe
 from design import Plan, dozen, full, pairs, singles
 from factors import factors
 from report import write_report
@@ -56,7 +56,7 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     made = corpus(budget, arguments.out)
     if not arguments.report:
-        plans, refused = choose(arguments, only)
+        plans, refused = choose(arguments, only, budget)
         if arguments.list:
             show(plans, refused, known)
             return
@@ -70,8 +70,8 @@ def main() -> None:
     write_report(arguments.out, made.test[1])
 
 
-def choose(arguments: argparse.Namespace, only: set[str]) -> tuple[list[Plan], dict[str, str]]:
-    """The runs that the options ask for, and the pairs that there cannot be."""
+def choose(arguments: argparse.Namespace, only: set[str], budget: Budget) -> tuple[list[Plan], dict[str, str]]:
+    """The runs that the options ask for, and the pairs that there cannot be. A run that is over needs no other."""
     if arguments.multi30k:
         return dozen(), {}
     if arguments.full:
@@ -79,7 +79,9 @@ def choose(arguments: argparse.Namespace, only: set[str]) -> tuple[list[Plan], d
     plans = singles(only)
     if arguments.singles or len(only) == 1:
         return plans, {}
-    more, refused = pairs(only)
+    lines = Results(arguments.out / "results.jsonl").read().values()
+    over = [line["effective"] for line in lines if line["status"] == "done" and line["budget"] == as_text(budget)]
+    more, refused = pairs(only, [*over, *(plan.effective for plan in plans)])
     return plans + more, refused
 
 

@@ -1,7 +1,7 @@
 """Covering designs with constraints: few runs in which every pair of levels of two factors occurs that can occur."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations, product
 from random import Random
@@ -33,8 +33,8 @@ def pairs_of(levels: Levels, known: dict[str, list[str]]) -> set[Pair]:
     return {frozenset(pair) for pair in combinations(there, 2)}
 
 
-def cover(known: dict[str, list[str]], seed: int = 1) -> Design:
-    """A design for all pairs of the levels of two factors.
+def cover(known: dict[str, list[str]], seed: int = 1, held: Collection[Pair] = ()) -> Design:
+    """A design for all pairs of the levels of two factors but those that other runs hold already.
 
     First a run is looked for that holds each pair: with the levels of the centre beside it, under each pair of
     families, then with others drawn at random. What is found for no pair is refused. Then runs are made greedily
@@ -44,17 +44,16 @@ def cover(known: dict[str, list[str]], seed: int = 1) -> Design:
     """
     maker = _Maker(known, Random(seed))
     design = Design(refused=maker.refused)
-    left = set(maker.holders)
+    left = set(maker.holders) - set(held)
     while left:
         seed_pair = maker.random.choice(sorted(left, key=sorted))
         made = [maker.candidate(seed_pair, left) for _ in range(CANDIDATES)]
         made.sort(key=lambda levels: -_worth(levels, known, left))
         accepted = (maker.mended(levels, seed_pair) for levels in made)
         levels = next((levels for levels in accepted if levels), None) or maker.grown(maker.holders[seed_pair], left)
-        held = pairs_of(build(levels)[1], known)
         design.runs.append(levels)
-        left -= held
-    design.runs = _without_idle(design.runs, known)
+        left -= pairs_of(build(levels)[1], known)
+    design.runs = _without_idle(design.runs, known, held)
     return design
 
 
@@ -208,17 +207,18 @@ def _inside(host: Levels) -> set[str]:
     return found | {factor for factor, needed in NEEDED.items() if factor in build({**host, **needed})[1]}
 
 
-def _without_idle(runs: list[Levels], known: dict[str, list[str]]) -> list[Levels]:
-    """Without runs each of whose pairs is in another run too, the poorest first."""
-    held = [pairs_of(build(levels)[1], known) for levels in runs]
-    counts: dict[Pair, int] = {}
-    for pairs in held:
+def _without_idle(runs: list[Levels], known: dict[str, list[str]], held: Collection[Pair]) -> list[Levels]:
+    """Without runs each of whose pairs is in another run too, the poorest for their cost first."""
+    effective = [build(levels)[1] for levels in runs]
+    holds = [pairs_of(levels, known) for levels in effective]
+    counts: dict[Pair, int] = dict.fromkeys(held, 1)
+    for pairs in holds:
         for pair in pairs:
             counts[pair] = counts.get(pair, 0) + 1
     kept = set(range(len(runs)))
-    for place in sorted(kept, key=lambda place: len(held[place])):
-        if all(counts[pair] > 1 for pair in held[place]):
+    for place in sorted(kept, key=lambda place: len(holds[place]) / cost(effective[place])):
+        if all(counts[pair] > 1 for pair in holds[place]):
             kept.remove(place)
-            for pair in held[place]:
+            for pair in holds[place]:
                 counts[pair] -= 1
     return [runs[place] for place in sorted(kept)]

@@ -1,12 +1,12 @@
 """Which runs are made: one factor at a time around four centres, all pairs, the full product, a dozen for Multi30k."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from covering import cover
-from factors import IN_PAIRS, NEEDED, SAME, Levels, build, factors
+from covering import cover, pairs_of
+from factors import IN_PAIRS, NEEDED, SAME, Levels, build, factors, meant
 
 CENTRES: dict[str, Levels] = {
     family: {} if family == "transformer" else {"encoder": family, "decoder": family}
@@ -103,12 +103,15 @@ def paired(only: set[str]) -> dict[str, list[str]]:
     }
 
 
-def pairs(only: set[str]) -> tuple[list[Plan], dict[str, str]]:
+def pairs(only: set[str], made: Iterable[Levels]) -> tuple[list[Plan], dict[str, str]]:
     """Runs in which all pairs of levels of two factors occur, and the refused pairs with their reason.
 
+    made: the effective levels of other runs, whose pairs need no run any more. The singles hold each level beside the
+    centre's levels of all other factors; so what is left are pairs of two levels that are not the centre's.
     Those on characters come last: they read about five times as many tokens, and so take half of the time of all.
     """
-    design = cover(paired(only))
+    known = paired(only)
+    design = cover(known, held=set().union(*(pairs_of(meant(levels), known) for levels in made)))
     plans = []
     for levels in sorted(design.runs, key=lambda levels: levels.get("subword") == "character"):
         effective = build(levels)[1]

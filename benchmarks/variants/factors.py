@@ -63,8 +63,19 @@ DEAR: dict[str, dict[str, float]] = {
 is how long a run takes, in runs of the centre. The others leave little to compare whatever stands beside them
 (BLEU of 0 to 30 around the centres), so that a design full of them would say nothing of the rest.
 """
-IN_PAIRS = {"teacher_forcing": ("constant", "linear")}
-"""The levels of a factor that are paired with others, where not all are: the schedules differ in their pace alone."""
+IN_PAIRS = {
+    "teacher_forcing": ("constant", "linear"),
+    "subword": ("bpe", "unigram", "word"),
+    "encoder": ("transformer", "recurrent", "convolutional", "bytenet", "mean"),
+    "positions": ("sinusoidal", "learned", "relative", "rotary", "alibi", "none"),
+    "activation": ("relu", "swiglu"),
+    "recurrent.cell": ("gru", "lstm"),
+    "recurrent.bridge": ("initial", "concatenate", "none"),
+}
+"""The levels that stand for a factor in pairs with others, where not all do. What is left out is another pace of a
+schedule, reads five times as many tokens, is there for a lecture's argument, or is near another level; the singles have
+them all.
+"""
 Levels = dict[str, str]
 """Levels by factor; a factor that is not named has its usual one."""
 
@@ -130,6 +141,11 @@ def build(levels: Levels) -> tuple[dict[str, Any], Levels]:
     settings, _ = assemble(RunConfig, pick, {"layers": LAYERS, "heads": HEADS, "feedforward": FEEDFORWARD})
     settings.setdefault("model", {}).update(preset=None, width=WIDTH, dropout=0.0)
     return settings, effective
+
+
+def meant(levels: Levels) -> Levels:
+    """With what null stands for at the Transformer's centre in its place."""
+    return {factor: SAME[factor] if level == "null" and factor in SAME else level for factor, level in levels.items()}
 
 
 def refusal(settings: dict[str, Any]) -> str | None:

@@ -1,8 +1,9 @@
-"""What the design of pairs says: main effects, and what pairs of levels bring beyond the sum of them."""
+"""What singles and pairs say together: main effects, and what pairs of levels bring beyond the sum of them."""
 
 from itertools import combinations
 
 import numpy as np
+from factors import meant
 from runs import Line
 
 SAMPLES, STRONGEST, FEWEST = 500, 20, 3
@@ -12,9 +13,10 @@ SAMPLES, STRONGEST, FEWEST = 500, 20, 3
 def pairs_report(lines: list[Line], refused: dict[str, str]) -> str:
     """In Markdown: families, main effects, interactions, refused pairs. lines: all runs that are done."""
     text = ["# Encoder × decoder families\n", families(lines)]
-    runs = [line for line in lines if line["group"] == "pairs"]
-    if len(runs) > 2 * FEWEST:
-        text += [f"# Main effects and interactions over the {len(runs)} runs of the design of pairs\n", effects(runs)]
+    runs = [line for line in lines if line["group"] != "Multi30k"]
+    own = sum(line["group"] == "pairs" for line in runs)
+    if own > 2 * FEWEST:
+        text += [f"# Main effects and interactions over {len(runs)} runs, {own} of them of pairs\n", effects(runs)]
     if refused:
         reasons: dict[str, list[str]] = {}
         for pair, why in refused.items():
@@ -115,8 +117,9 @@ def _interactions(
 
 def _holds(runs: list[Line]) -> tuple[list[tuple[str, str]], np.ndarray]:
     """The levels that occur, and whether each run has them; (runs, levels) of 0 and 1. null counts as what it means."""
-    levels = sorted({each for line in runs for each in line["effective"].items()})
-    rows = [[float(line["effective"].get(factor) == level) for factor, level in levels] for line in runs]
+    held = [meant(line["effective"]) for line in runs]
+    levels = sorted({each for own in held for each in own.items()})
+    rows = [[float(own.get(factor) == level) for factor, level in levels] for own in held]
     return levels, np.array(rows)
 
 

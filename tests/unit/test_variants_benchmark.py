@@ -64,6 +64,23 @@ def test_design_holds_every_pair_that_the_full_product_can_hold(benchmark: Simpl
     assert len(design.runs) <= 14
 
 
+def test_pairs_that_other_runs_hold_are_left_to_them(benchmark: SimpleNamespace) -> None:
+    covering, build = benchmark.covering, benchmark.factors.build
+    known = {"norm": ["pre", "post"], "activation": ["relu", "gelu"], "normalisation": ["layer", "rms"]}
+    whole = covering.cover(known)
+    first = covering.pairs_of(build(whole.runs[0])[1], known)
+    rest = covering.cover(known, held=first)
+    assert len(rest.runs) < len(whole.runs)
+    held = set().union(*(covering.pairs_of(build(levels)[1], known) for levels in (whole.runs[0], *rest.runs)))
+    assert len(held) == 12
+    singles = [plan.effective for plan in benchmark.design.singles(set(known))]
+    plans, refused = benchmark.design.pairs(set(known), singles)
+    assert not refused
+    usual = {"norm": "pre", "activation": "relu", "normalisation": "layer"}
+    for plan in plans:
+        assert sum(plan.effective[factor] != level for factor, level in usual.items()) >= 2
+
+
 def test_singles_differ_from_their_centre_in_what_they_say(benchmark: SimpleNamespace) -> None:
     plans = benchmark.design.singles(set())
     centres = {plan.group: plan for plan in plans if plan.factor == "centre"}
