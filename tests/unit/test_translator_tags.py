@@ -187,7 +187,7 @@ def test_the_verbs_take_languages_and_tags(
         assert "knows de, fr" in capfd.readouterr().err
     assert main(["evaluate", str(folder), "--source", text, "--reference", target, "--to", "xx"]) == 2
     assert main(["evaluate", "--hypothesis", target, "--reference", target, "--to", "de"]) == 2
-    assert "go with a model" in capfd.readouterr().err
+    assert "--to goes with a model" in capfd.readouterr().err
 
 
 def test_drawing_from_the_command_line(folder: Path, several: Translator, capfd: pytest.CaptureFixture[str]) -> None:

@@ -54,5 +54,5 @@ def test_the_loss_equals_forced_decoding(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_better_is_higher(tmp_path: Path) -> None:
     found, _ = judged(tmp_path)
-    assert found.measure("loss") == -found.loss
-    assert found.measure("bleu") == found.bleu.value
+    assert found.measure("loss") == (-found.loss, found.bleu.value)
+    assert found.measure("bleu") == (found.bleu.value, -found.loss)

@@ -33,7 +33,8 @@ def test_each_set_counts_as_much() -> None:
     mean = mean_of({"a": one, "b": other})
     assert (mean.loss, mean.bleu.value, mean.seconds) == (3.0, 20.0, 7.0)
     assert mean.bleu.signature == "mean of 2 sets, nrefs:1"
-    assert mean.measure("loss") == -3.0
+    assert mean.measure("loss") == (-3.0, 20.0)
+    assert mean.measure("bleu") == (20.0, -3.0)
     assert mean.log_line()["valid_sets"]["b"] == {"loss": 4.0, "perplexity": other.perplexity, "bleu": 30.0}
     assert "valid_sets" not in one.log_line()
 
