@@ -5,7 +5,7 @@
     python benchmarks/variants --only scorer norm  # of these factors; --list shows all factors and runs
     python benchmarks/variants --full              # the full product of the factors (of --only); see --list first
     python benchmarks/variants --multi30k --out runs/multi30k   # a chosen dozen on Multi30k under $DRAGOMAN_DATA
-    python benchmarks/variants --speed --singles   # speed of the models that the first commands kept; nothing beside it
+    python benchmarks/variants --speed             # speed of the models that these commands kept; nothing beside it
     python benchmarks/variants --report            # table.md, table.csv, pairs.md and picture.png again
 
 The factors are read off the settings themselves (`dragoman.base.choices`), so a new variant is a new run. Both sides of
@@ -26,11 +26,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from budget import EMBEDDED, MULTI30K, Budget, Corpus, as_text, corpus, recipe
+from budget import EMBEDDED, MULTI30K, Budget, Corpus, corpus, recipe
 from design import Plan, dozen, full, pairs, singles
 from factors import factors
 from report import write_report
-from runs import Results, identity, make
+from runs import Results, finished, identity, make
 
 
 def main() -> None:
@@ -79,9 +79,10 @@ def choose(arguments: argparse.Namespace, only: set[str], budget: Budget) -> tup
     plans = singles(only)
     if arguments.singles or len(only) == 1:
         return plans, {}
-    lines = Results(arguments.out / "results.jsonl").read().values()
-    over = [line["effective"] for line in lines if line["status"] == "done" and line["budget"] == as_text(budget)]
-    more, refused = pairs(only, [*over, *(plan.effective for plan in plans)])
+    over = finished(Results(arguments.out / "results.jsonl"), budget)
+    if arguments.speed and not only:
+        return over, {}
+    more, refused = pairs(only, [plan.effective for plan in over + plans])
     return plans + more, refused
 
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -55,6 +55,12 @@ class Results:
                 broken = file.read(1) != b"\n"
                 file.write(b"\n" if broken else b"")
             file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+
+
+def finished(results: Results, budget: Budget) -> list[Plan]:
+    """The plans of the runs that are done under this budget."""
+    lines = [line for line in results.read().values() if line["status"] == "done" and line["budget"] == as_text(budget)]
+    return [Plan(**{field.name: line[field.name] for field in fields(Plan)}) for line in lines]
 
 
 def make(plans: Iterable[Plan], budget: Budget, corpus: Corpus, out: Path, workers: int) -> None:

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import import_module
 from itertools import product
 from pathlib import Path
@@ -123,6 +123,8 @@ def test_runs_that_are_over_are_not_made_again(
     benchmark.runs.make(plans, budget, corpus, tmp_path, workers=1)
     assert len(made) == 3 and made[2] == made[1] != made[0]
     assert [line["status"] for line in results.read().values()] == ["done", "done", "refused"]
+    assert benchmark.runs.finished(results, budget) == plans[:2]
+    assert benchmark.runs.finished(results, replace(budget, seed=2)) == []
     before = results.path.read_bytes()
     benchmark.runs.make(plans, budget, corpus, tmp_path, workers=1)
     assert results.path.read_bytes() == before
