@@ -17,7 +17,7 @@ from dragoman.base.files import atomic_write
 from dragoman.base.log import info
 from dragoman.data.corpora.pair import Pair
 from dragoman.data.preparation.blocks import block_file, in_blocks, joined_texts, read_block, write_block
-from dragoman.data.preparation.cleaning import CleaningConfig, Judge, digest
+from dragoman.data.preparation.cleaning import CleaningConfig, PairRules, digest
 from dragoman.data.preparation.duplicates import mark_duplicates
 from dragoman.data.preparation.report import RULES, CleaningReport
 from dragoman.data.preparation.scripts import dominant_script
@@ -54,27 +54,27 @@ class CleanBlock:
     numbers, and the UTF-8 and ends of `source` and `target`.
     """
 
-    judge: Judge
+    rules: PairRules
     folder: Path
     texts: bool
 
     def __call__(self, task: tuple[int, list[Pair]]) -> None:
         """task: the block's number and its pairs."""
         number, pairs = task
-        rules = [self.judge.rule(pair) for pair in pairs]
-        staying = [pair for pair, rule in zip(pairs, rules, strict=True) if rule is None]
-        verdicts = np.array([0 if rule is None else 1 + RULES.index(rule) for rule in rules], np.uint8)
+        broken = [self.rules.broken_by(pair) for pair in pairs]
+        staying = [pair for pair, rule in zip(pairs, broken, strict=True) if rule is None]
+        verdicts = np.array([0 if rule is None else 1 + RULES.index(rule) for rule in broken], np.uint8)
         arrays: dict[str, NDArray[np.generic]] = {
             "verdicts": verdicts,
             "lines": np.array([pair.line for pair in pairs], np.int64),
         }
-        config = self.judge.config
+        config = self.rules.config
         if config.enabled and config.wrong_script:
             names: dict[str | None, int] = {None: 0}
             scripts = [
                 [min(names.setdefault(dominant_script(text), len(names)), 255) for text in texts]
                 for texts in (
-                    [""] * len(staying) if self.judge.vectors else [pair.source for pair in staying],
+                    [""] * len(staying) if self.rules.vectors else [pair.source for pair in staying],
                     [pair.target for pair in staying],
                 )
             ]
@@ -180,7 +180,7 @@ def clean(
         sizes = []
         tasks = _missing(pairs, folder, sizes)
         told = time.monotonic()
-        for _ in apply(CleanBlock(Judge(config, origin, vectors), folder, texts), tasks, workers):
+        for _ in apply(CleanBlock(PairRules(config, origin, vectors), folder, texts), tasks, workers):
             if time.monotonic() - told > _TELL_EVERY:
                 told = time.monotonic()
                 info(f"Data: {sum(sizes):,} pairs of {origin} read")
@@ -208,7 +208,7 @@ class Cleaner:
     """Judges a corpus that is not to be stored; only a temporary folder grows with it."""
 
     def __init__(self, config: CleaningConfig, origin: str = "the corpus", vectors: bool = False) -> None:
-        """See `Judge`."""
+        """See `PairRules`."""
         self._config, self._origin, self._vectors = config, origin, vectors
 
     def run(self, pairs: Iterable[Pair], workers: int | None = None) -> CleaningReport:

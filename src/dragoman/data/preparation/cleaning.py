@@ -83,8 +83,8 @@ class CleaningConfig(Config):
         return names
 
 
-class Judge:
-    """Judges pairs one by one; what takes the whole corpus, scripts and duplicates, is `Cleaned`'s."""
+class PairRules:
+    """What a pair can break on its own; rules that take the whole corpus, scripts and duplicates, are `Cleaned`'s."""
 
     def __init__(self, config: CleaningConfig, origin: str, vectors: bool) -> None:
         """origin: the corpus's name in error messages. vectors: the source is no text, so only the target's is judged.
@@ -93,7 +93,7 @@ class Judge:
         """
         self.config, self._origin, self.vectors = config, origin, vectors
 
-    def rule(self, pair: Pair) -> str | None:
+    def broken_by(self, pair: Pair) -> str | None:
         """The first rule that a pair breaks on its own. Raises DataError at broken UTF-8 where that is an error."""
         config = self.config
         source, target = pair.source, pair.target

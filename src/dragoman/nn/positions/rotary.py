@@ -40,7 +40,7 @@ class RotaryConfig(PositionScheme):
 
 
 class Rotary(Relation):
-    """(x_2i, x_2i+1) → (x_2i cos − x_2i+1 sin, x_2i sin + x_2i+1 cos)."""
+    """(x_2i, x_2i+1) → (x_2i cos − x_2i+1 sin, x_2i sin + x_2i+1 cos), that is x_2i + i·x_2i+1 times e^(i·angle)."""
 
     def __init__(self, base: float) -> None:
         super().__init__()
@@ -49,17 +49,17 @@ class Rotary(Relation):
     def rotate(self, vectors: Tensor, start: int) -> Tensor:
         """(B, h, T, d_k) → the same shape; angles are float32 whatever the vectors are."""
         end = start + vectors.size(-2)
-        length = max(_FIRST_LENGTH, 1 << (end - 1).bit_length())
-        cosines, sines = (table[start:end] for table in _table(length, vectors.size(-1), self.base, vectors.device))
-        even, odd = vectors[..., 0::2], vectors[..., 1::2]
-        turned = torch.stack((even * cosines - odd * sines, even * sines + odd * cosines), -1)
-        return turned.flatten(-2).to(vectors.dtype)
+        turns = _turns(max(_FIRST_LENGTH, 1 << (end - 1).bit_length()), vectors.size(-1), self.base, vectors.device)
+        # a turn of the plane is a product of complex numbers, which torch has in one operation, forward and backward
+        wide = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
+        turned = torch.view_as_complex(wide.unflatten(-1, (-1, 2))) * turns[start:end]
+        return torch.view_as_real(turned).flatten(-2).to(vectors.dtype)
 
 
 @lru_cache(maxsize=16)
-def _table(length: int, width: int, base: float, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Cosines and sines (length, width/2) float32, computed in float64; all layers of all models share them."""
+def _turns(length: int, width: int, base: float, device: torch.device) -> Tensor:
+    """e^(i·angle), (length, width/2) complex64, computed in float64; all layers of all models share them."""
     with torch.inference_mode(False):  # a table made while translating must serve training too
         exponents = torch.arange(0, width, 2, dtype=torch.float64) / width
         angles = torch.arange(length, dtype=torch.float64)[:, None] / base**exponents
-        return angles.cos().float().to(device), angles.sin().float().to(device)
+        return torch.polar(torch.ones_like(angles), angles).to(torch.complex64).to(device)
