@@ -52,7 +52,7 @@ class Rotary(Relation):
         turns = _turns(max(_FIRST_LENGTH, 1 << (end - 1).bit_length()), vectors.size(-1), self.base, vectors.device)
         # a turn of the plane is a product of complex numbers, which torch has in one operation, forward and backward
         wide = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
-        turned = torch.view_as_complex(wide.unflatten(-1, (-1, 2))) * turns[start:end]
+        turned = torch.view_as_complex(wide.view(*wide.shape[:-1], wide.size(-1) // 2, 2)) * turns[start:end]
         return torch.view_as_real(turned).flatten(-2).to(vectors.dtype)
 
 
