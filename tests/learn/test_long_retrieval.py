@@ -50,7 +50,7 @@ def batch(rng: np.random.Generator, length: int, task: str) -> Batch:
     ],
 )
 def test_finds_one_token_among_8192(task: str, encoder: dict[str, Any], positions: dict[str, Any]) -> None:
-    torch.manual_seed(2)
+    torch.manual_seed(4)
     rng = np.random.default_rng(3)
     stack = {"layers": 1, "heads": 2, "feedforward": 32, "norm": "pre"}
     settings = {
@@ -87,7 +87,7 @@ def test_finds_one_token_among_8192(task: str, encoder: dict[str, Any], position
 )
 def test_a_decoder_remembers_a_token_among_8192(attention: dict[str, Any], positions: dict[str, Any]) -> None:
     """Asked at the end of 8192 tokens of its own text: for the letter three tokens before, or for the marked one."""
-    torch.manual_seed(2)
+    torch.manual_seed(4)
     rng = np.random.default_rng(3)
     windowed = attention["kind"] == "window"
     stack = {"layers": 1, "heads": 2, "feedforward": 32, "norm": "pre"}

@@ -266,18 +266,23 @@ def choose_precision(name: str, device: torch.device) -> torch.dtype:
         return torch.bfloat16 if name == "bfloat16" else torch.float32
     if device.type == "cuda":
         return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
-    return torch.bfloat16 if _product_seconds(torch.bfloat16) * 1.3 < _product_seconds(torch.float32) else torch.float32
+    narrow, wide = _product_seconds(torch.bfloat16, torch.float32)
+    return torch.bfloat16 if narrow * 1.3 < wide else torch.float32
 
 
-def _product_seconds(kind: torch.dtype) -> float:
-    """The least time of a few products of a feed-forward layer's size, after one to warm up."""
-    states, weight = torch.ones(1024, 512, dtype=kind), torch.ones(512, 1024, dtype=kind)
-    times = []
-    for _ in range(6):
-        begin = time.perf_counter()
-        states @ weight
-        times.append(time.perf_counter() - begin)
-    return min(times[1:])
+def _product_seconds(*kinds: torch.dtype) -> list[float]:
+    """The least time of several products of a feed-forward layer's size, of each type.
+
+    By turns, so that a moment in which the machine does something else strikes all types.
+    """
+    factors = [(torch.ones(1024, 512, dtype=kind), torch.ones(512, 1024, dtype=kind)) for kind in kinds]
+    seconds = [float("inf")] * len(kinds)
+    for _ in range(12):
+        for index, (states, weight) in enumerate(factors):
+            begin = time.perf_counter()
+            states @ weight
+            seconds[index] = min(seconds[index], time.perf_counter() - begin)
+    return seconds
 
 
 def _total(gradients: Sequence[Tensor]) -> Tensor | None:

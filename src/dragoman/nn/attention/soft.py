@@ -22,6 +22,9 @@ from dragoman.nn.scorers import ScaledDotConfig, ScorerConfig
 # weights cost more memory than it saves time. What was measured, and what it leaves open, is in docs/EXPERIMENTS.md.
 _FUSED_FROM_KEYS = 256
 
+# Numbers of float32 in the widest vector register of a CPU.
+_LANES = 16
+
 # Below this ln softplus(x) is x − eˣ/2 to twelve digits, and softplus itself would soon vanish.
 _FAR_BELOW = -15.0
 
@@ -236,12 +239,27 @@ def normalise(scores: Tensor, mask: Mask | None, normaliser: Normaliser = "softm
         near = functional.softplus(scores.clamp_min(_FAR_BELOW)).log()
         far = scores.clamp_max(_FAR_BELOW)
         scores = torch.where(scores < _FAR_BELOW, far - far.exp() / 2, near)
+    weights = _softmax(scores, None if mask is None else mask.bias)
     if mask is None:
-        return torch.softmax(scores, -1)
-    weights = torch.softmax(scores + mask.bias.to(scores.dtype), -1)
+        return weights
     if mask.has_empty_rows:
         weights = weights.masked_fill(~mask.keep.any(-1, keepdim=True), 0.0)
     return weights
+
+
+def _softmax(scores: Tensor, bias: Tensor | None) -> Tensor:
+    """Over the last axis, of scores plus bias; computed in float32 or wider and rounded once, to the scores' type.
+
+    torch's CPU kernels take rows that fill no vector register number by number, and those of bfloat16 up to four times
+    as long as those of float32; so short rows are filled up, with numbers whose softmax is 0.
+    """
+    logits = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    logits = logits if bias is None else logits + bias
+    keys = scores.size(-1)
+    if scores.device.type != "cpu" or keys >= _LANES:
+        return torch.softmax(logits, -1).to(scores.dtype)
+    filled = functional.pad(logits, (0, _LANES - keys), value=float("-inf"))
+    return torch.softmax(filled, -1)[..., :keys].to(scores.dtype)
 
 
 def head_diversity(weights: Tensor, keep: Tensor | None) -> tuple[Tensor, Tensor | float]:
