@@ -8,8 +8,8 @@ from torch import Tensor
 from dragoman.base.log import info
 from dragoman.checkpoint.average import average_parameters
 from dragoman.checkpoint.tensors import load_tensors
+from dragoman.train.parts import Parts
 from dragoman.train.progress import Progress
-from dragoman.train.setup import Parts
 from dragoman.train.validation.validator import Validation
 
 

@@ -17,12 +17,13 @@ from dragoman.train.config import RunConfig
 from dragoman.train.finish import choose_final
 from dragoman.train.horizon import Horizon
 from dragoman.train.interruption import Interrupted, Interruption, interruption
+from dragoman.train.parts import Parts
 from dragoman.train.profiling.profile import NoProfile, Profile
 from dragoman.train.progress import Progress
 from dragoman.train.ranks.updates import Updates
 from dragoman.train.report import Report
 from dragoman.train.schedule import default_schedule
-from dragoman.train.setup import Parts, assemble
+from dragoman.train.setup import assemble
 from dragoman.train.silence import Silence
 from dragoman.train.snapshot import restore_snapshot, save_snapshot
 from dragoman.train.validation.validator import Validation

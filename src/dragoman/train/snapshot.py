@@ -11,8 +11,8 @@ from dragoman.checkpoint.shards import read_shards, shard_shapes, write_shards
 from dragoman.checkpoint.store import TrainingSnapshot
 from dragoman.train.average import load
 from dragoman.train.optimiser import optimiser_tensors, restore_optimiser
+from dragoman.train.parts import Parts
 from dragoman.train.progress import Progress
-from dragoman.train.setup import Parts
 
 
 def save_snapshot(parts: Parts, progress: Progress) -> None:
