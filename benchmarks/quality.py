@@ -32,9 +32,9 @@ VARIATIONS: dict[str, list[str]] = {
     "deep_encoder": ["model.encoder.layers=6", "model.decoder.layers=2"],
     "feedforward=512": [f"model.{side}.feedforward=512" for side in ("encoder", "decoder")],
     "swiglu": [f"model.{side}.activation=swiglu" for side in ("encoder", "decoder")],
-    **{f"positions={kind}": [f"model.positions.kind={kind}"] for kind in ("relative", "rotary")},
-    **{f"dropout={rate}": [f"model.dropout={rate}"] for rate in (0.1, 0.3)},
-    "dropout_inside=0.1": ["model.dropout={embedding: 0.2, residual: 0.2, attention: 0.1, feedforward: 0.1}"],
+    **{f"positions={kind}": [f"model.positions.kind={kind}"] for kind in ("sinusoidal", "relative")},
+    **{f"dropout={rate}": [f"model.dropout={rate}"] for rate in (0.1, 0.2, 0.4)},
+    "dropout_inside=0.1": ["model.dropout={embedding: 0.3, residual: 0.3, attention: 0.1, feedforward: 0.1}"],
     **{f"r_drop={alpha}": [f"train.objective.r_drop.alpha={alpha}"] for alpha in (1, 3, 5)},
     **{f"bpe_dropout={rate}": [f"text.subword.dropout={rate}"] for rate in (0.05, 0.1)},
     **{f"vocabulary={size}": [f"text.subword.size={size}"] for size in (3000, 4000, 8000, 10000)},
@@ -110,7 +110,7 @@ def train(line: dict[str, Any], recipe: Path, out: Path) -> Path:
         f"out={folder}",
     ]
     command = [sys.executable, "-m", "dragoman", "train", str(recipe), *settings]
-    with folder.with_suffix(".log").open("w", encoding="utf-8") as log:
+    with (out / f"{folder.name}.log").open("w", encoding="utf-8") as log:
         subprocess.run(command, check=True, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"})
     return folder
 
