@@ -34,7 +34,7 @@ VARIATIONS: dict[str, list[str]] = {
     **{f"norm={norm}": [f"model.{side}.norm={norm}" for side in ("encoder", "decoder")] for norm in ("pre", "post")},
     "swiglu": [f"model.{side}.activation=swiglu" for side in ("encoder", "decoder")],
     **{f"positions={kind}": [f"model.positions.kind={kind}"] for kind in ("sinusoidal", "relative")},
-    **{f"dropout={rate}": [f"model.dropout={rate}"] for rate in (0.1, 0.2, 0.4)},
+    **{f"dropout={rate}": [f"model.dropout={rate}"] for rate in (0.1, 0.2, 0.3, 0.4)},
     "dropout_inside=0.1": ["model.dropout={embedding: 0.3, residual: 0.3, attention: 0.1, feedforward: 0.1}"],
     **{f"r_drop={alpha}": [f"train.objective.r_drop.alpha={alpha}"] for alpha in (1, 3, 5)},
     **{f"bpe_dropout={rate}": [f"text.subword.dropout={rate}"] for rate in (0.05, 0.1)},
@@ -42,7 +42,7 @@ VARIATIONS: dict[str, list[str]] = {
     **{f"batch={tokens}": [f"data.batch.tokens={tokens}"] for tokens in (1024, 4096)},
     **{f"peak={rate}": [f"train.schedule.peak={rate}"] for rate in (0.002, 0.005)},
     **{f"warmup={steps}": [f"train.schedule.warmup={steps}"] for steps in (1000, 2000)},
-    # no decay to an end: what `train.schedule` was by default
+    # no decay to an end: near what `train.schedule: null` is
     "inverse_sqrt": ["train.schedule={kind: inverse_sqrt, warmup: 500, peak: 0.002}"],
     "averages=0": ["train.average.count=0"],
     **{f"label_smoothing={mass}": [f"train.objective.label_smoothing={mass}"] for mass in (0.05, 0.2)},
