@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 VARIATIONS: dict[str, list[str]] = {
+    **{f"preset={preset}": [f"model.preset={preset}"] for preset in ("tiny", "small")},
     **{f"width={width}": [f"model.width={width}"] for width in (192, 256)},
     **{f"layers={layers}": [f"model.{side}.layers={layers}" for side in ("encoder", "decoder")] for layers in (3, 6)},
     "deep_encoder": ["model.encoder.layers=6", "model.decoder.layers=2"],

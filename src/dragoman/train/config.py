@@ -167,17 +167,21 @@ class LoopConfig(Config):
         """What the length of the run, and with it most schedules, depends on."""
         return {"max_steps": self.max_steps, "max_epochs": self.max_epochs, "max_minutes": self.max_minutes}
 
+    @property
+    def limited(self) -> bool:
+        """Whether the run has a length, so that a schedule can end with it."""
+        return any(self.limits.values())
+
     @model_validator(mode="after")
     def _ends(self) -> "LoopConfig":
-        limits = (self.max_steps, self.max_epochs, self.max_minutes)
-        if not any(limits) and self.patience is None:
+        if not self.limited and self.patience is None:
             raise ValueError("nothing ends this run: set max_steps, max_epochs, max_minutes or patience")
-        if self.teacher_forcing.needs_length and not any(limits):
+        if self.teacher_forcing.needs_length and not self.limited:
             raise ValueError(
                 "train.teacher_forcing of kind linear without steps must know how long the run is: set its steps, or "
                 "max_steps, max_epochs or max_minutes"
             )
-        if self.schedule is not None and self.schedule.needs_length and not any(limits):
+        if self.schedule is not None and self.schedule.needs_length and not self.limited:
             raise ValueError(
                 f"a {self.schedule.kind} schedule with warmup={self.schedule.warmup} must know how long the run is: "
                 "set max_steps, max_epochs or max_minutes"

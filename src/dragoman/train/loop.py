@@ -22,7 +22,6 @@ from dragoman.train.profiling.profile import NoProfile, Profile
 from dragoman.train.progress import Progress
 from dragoman.train.ranks.updates import Updates
 from dragoman.train.report import Report
-from dragoman.train.schedule import default_schedule
 from dragoman.train.setup import assemble
 from dragoman.train.silence import Silence
 from dragoman.train.snapshot import restore_snapshot, save_snapshot
@@ -68,7 +67,8 @@ class _Loop:
             self.profile = Profile(parts.config.out, parts.model, parts.engine.device, self.config.precision)
         parts.engine.profile = self.profile
         self.utilisation = parts.utilisation()
-        self.schedule = self.config.schedule or default_schedule(parts.config.model.width)
+        assert self.config.schedule is not None, "setup chooses one where none is set"
+        self.schedule = self.config.schedule
         self.dataset = parts.prepared.dataset
         longest = tuple(limit.tokens for limit in parts.model.limits)
         self.resampler = Resampler(parts.prepared.tokenizers, self.config.seed, longest)

@@ -14,7 +14,16 @@ MAY_CHANGE = frozenset({"max_steps", "max_epochs", "max_minutes", "patience", "l
 
 
 def with_choices_of(config: RunConfig, stored: RunConfig) -> RunConfig:
-    """The stored run with the limits that were given now."""
+    """The stored run with the limits that were given now.
+
+    Raises ConfigError where the run's schedule needs a limit and none was given.
+    """
+    schedule = stored.train.schedule
+    if schedule is not None and schedule.needs_length and not config.train.limited:
+        raise ConfigError(
+            f"cannot resume {config.out} without a limit: its {schedule.kind} schedule must know how long the run is. "
+            "Set train.max_steps, train.max_epochs or train.max_minutes"
+        )
     changes = {name: getattr(config.train, name) for name in MAY_CHANGE}
     return stored.model_copy(update={"train": stored.train.model_copy(update=changes), "out": config.out})
 
