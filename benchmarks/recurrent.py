@@ -39,7 +39,7 @@ from dragoman.text.special import BOS, EOS, PAD, UNK
 from dragoman.train.decisions import Decisions
 from dragoman.train.engine import Engine
 from dragoman.train.objectives.objective import Objective, ObjectiveConfig
-from dragoman.train.optimiser import AdamConfig, build_optimiser
+from dragoman.train.optimisers.adam import AdamConfig
 
 WIDTH, TOKENS, LEARNING_RATE = 256, 4096, 1e-4
 Step = Callable[[Batch], float]
@@ -207,7 +207,7 @@ def dragoman_step(vocabulary: int, wiring: str, bf16: bool, folder: Path) -> Ste
     engine = Engine(
         model,
         Objective(ObjectiveConfig(label_smoothing=SMOOTHING)),
-        build_optimiser(AdamConfig(), model),
+        AdamConfig().build(model, torch.float32),
         Decisions(folder / "decisions.jsonl"),
         torch.device("cpu"),
         torch.bfloat16 if bf16 else torch.float32,

@@ -20,7 +20,6 @@ from dragoman.train.config import RunConfig
 from dragoman.train.decisions import Decisions
 from dragoman.train.engine import Engine
 from dragoman.train.objectives.objective import Objective
-from dragoman.train.optimiser import build_optimiser
 from dragoman.translator import Translator
 
 PAIRS, SENTENCES, UPDATES, WINDOWS = 2000, 64, 3, 5
@@ -40,7 +39,7 @@ class Contender:
         self._engine = Engine(
             self._trained,
             Objective(train.objective),
-            build_optimiser(train.optimiser, self._trained),
+            train.optimiser.build(self._trained, torch.float32),
             Decisions(scratch / "decisions.jsonl"),
             torch.device("cpu"),
             torch.bfloat16 if train.precision == "bfloat16" else torch.float32,

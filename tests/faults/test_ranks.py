@@ -92,13 +92,14 @@ VARIANTS = {
     "validation sets": [
         "data.valid=[{source: valid.a, target: valid.b}, {name: other, source: valid.b, target: valid.a}]"
     ],
+    "muon": ["train.optimiser.kind=muon"],
     "apart": ["model.tie_projection=false", "train.objective.prior=unigram", "train.clip=null"],
 }
 
 
 @pytest.mark.parametrize(
     ("variant", "parallel"),
-    [*((variant, "fsdp") for variant in VARIANTS), ("experts", "ddp"), ("recurrent", "ddp")],
+    [*((variant, "fsdp") for variant in VARIANTS), ("experts", "ddp"), ("recurrent", "ddp"), ("muon", "ddp")],
 )
 def test_variants_train_alike(server: Server, tmp_path: Path, variant: str, parallel: str) -> None:
     changed = {setting.partition("=")[0].rpartition(".")[0] for setting in VARIANTS[variant] if ".kind=" in setting}

@@ -5,7 +5,8 @@ import torch
 from torch import nn
 
 from dragoman.train.average import ParameterAverage
-from dragoman.train.optimiser import AdamConfig, build_optimiser, optimiser_tensors, restore_optimiser
+from dragoman.train.optimisers.adam import AdamConfig
+from dragoman.train.optimisers.state import optimiser_tensors, restore_optimiser
 
 
 def problem() -> nn.Module:
@@ -30,7 +31,7 @@ def close(one: nn.Module, other: nn.Module) -> None:
 
 def test_equals_torchs_adam_with_the_papers_constants() -> None:
     ours, theirs, start = problem(), problem(), problem()
-    train(ours, build_optimiser(AdamConfig(), ours), 0, 20)
+    train(ours, AdamConfig().build(ours, torch.float32), 0, 20)
     train(theirs, torch.optim.Adam(theirs.parameters(), betas=(0.9, 0.98), eps=1e-9, fused=False), 0, 20)
     close(ours, theirs)
     assert any(not torch.equal(one, two) for one, two in zip(ours.parameters(), start.parameters(), strict=True))
@@ -39,7 +40,7 @@ def test_equals_torchs_adam_with_the_papers_constants() -> None:
 def test_weight_decay_is_decoupled() -> None:
     model = nn.Linear(3, 2)
     before = model.weight.detach().clone()
-    optimiser = build_optimiser(AdamConfig(weight_decay=0.1), model)
+    optimiser = AdamConfig(weight_decay=0.1).build(model, torch.float32)
     optimiser.param_groups[0]["lr"] = 0.5
     (model.weight.sum() * 0 + model.bias.sum() * 0).backward()
     optimiser.step()
@@ -48,12 +49,12 @@ def test_weight_decay_is_decoupled() -> None:
 
 def test_the_state_survives_a_round_trip() -> None:
     whole, first, second = problem(), problem(), problem()
-    train(whole, build_optimiser(AdamConfig(), whole), 0, 12)
-    optimiser = build_optimiser(AdamConfig(), first)
+    train(whole, AdamConfig().build(whole, torch.float32), 0, 12)
+    optimiser = AdamConfig().build(first, torch.float32)
     train(first, optimiser, 0, 5)
     stored = {name: value.clone() for name, value in optimiser_tensors(optimiser, first).items()}
     second.load_state_dict(first.state_dict())
-    restored = build_optimiser(AdamConfig(), second)
+    restored = AdamConfig().build(second, torch.float32)
     restore_optimiser(restored, second, stored)
     train(second, restored, 5, 12)
     assert all(torch.equal(one, two) for one, two in zip(whole.parameters(), second.parameters(), strict=True))
@@ -62,7 +63,7 @@ def test_the_state_survives_a_round_trip() -> None:
 def test_tied_parameters_have_one_state() -> None:
     model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
     model[1].weight = model[0].weight
-    optimiser = build_optimiser(AdamConfig(), model)
+    optimiser = AdamConfig().build(model, torch.float32)
     train_once = model(torch.randn(2, 4)).sum()
     train_once.backward()
     optimiser.step()

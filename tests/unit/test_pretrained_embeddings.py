@@ -15,7 +15,8 @@ from dragoman.models.build import ModelConfig, Seq2Seq, build_model, resolve_pre
 from dragoman.text.special import EOS, UNK
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.train.average import ParameterAverage
-from dragoman.train.optimiser import AdamConfig, build_optimiser, optimiser_tensors, restore_optimiser
+from dragoman.train.optimisers.adam import AdamConfig
+from dragoman.train.optimisers.state import optimiser_tensors, restore_optimiser
 
 SOURCES = ["The dog sees the cat .", "a cat sleeps ( on ) Monday ."] * 2
 TARGETS = ["Der Hund sieht die Katze .", "eine Katze schläft am Montag ."] * 2
@@ -179,7 +180,7 @@ def test_frozen_tables_stay_bit_for_bit_and_the_optimiser_has_nothing_for_them(t
     config = ModelConfig.model_validate(settings(source=tmp_path / "en", frozen=True))
     model = built(config, tokenizers)
     config.embeddings.fill(*tables(model), tokenizers)
-    optimiser = build_optimiser(AdamConfig(weight_decay=decay), model)
+    optimiser = AdamConfig(weight_decay=decay).build(model, torch.float32)
     average = ParameterAverage(model, 0.9)
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     batch = collate(tokenizers.source.encode_batch(SOURCES[:2]), tokenizers.target.encode_batch(TARGETS[:2]), [0, 1])
@@ -199,7 +200,7 @@ def test_frozen_tables_stay_bit_for_bit_and_the_optimiser_has_nothing_for_them(t
     assert torch.equal(average.shadow[frozen], before[frozen])
     tensors = optimiser_tensors(optimiser, model)
     assert {name.rpartition("/")[0] for name in tensors} == set(before) - {frozen}
-    fresh = build_optimiser(AdamConfig(weight_decay=decay), model)
+    fresh = AdamConfig(weight_decay=decay).build(model, torch.float32)
     restore_optimiser(fresh, model, tensors)
     assert all(torch.equal(value, tensors[name]) for name, value in optimiser_tensors(fresh, model).items())
 

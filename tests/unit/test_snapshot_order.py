@@ -10,7 +10,7 @@ import torch
 from tiny_model import tiny_config, tiny_model, tiny_tokenizers
 
 from dragoman.train import snapshot
-from dragoman.train.optimiser import AdamConfig, build_optimiser
+from dragoman.train.optimisers.adam import AdamConfig
 
 
 @pytest.mark.parametrize("sharded", [True, False])
@@ -28,7 +28,7 @@ def test_ranks_meet_when_all_have_read(monkeypatch: pytest.MonkeyPatch, sharded:
         parallel=SimpleNamespace(like=lambda tensor, trained: tensor),
         model=model,
         average=None,
-        engine=SimpleNamespace(optimiser=build_optimiser(AdamConfig(), model)),
+        engine=SimpleNamespace(optimiser=AdamConfig().build(model, torch.float32)),
         ranks=SimpleNamespace(wait=lambda: events.append("wait"), device=torch.device("cpu")),
     )
     tensors = {"model": {name: p.detach() for name, p in model.state_dict().items()}, "optimiser": {}}

@@ -16,7 +16,8 @@ from dragoman.models.build import ModelConfig
 from dragoman.text.tokenizers import TextConfig
 from dragoman.train.objectives.objective import ObjectiveConfig
 from dragoman.train.objectives.teacher import ConstantRatioConfig, TeacherRatioConfig
-from dragoman.train.optimiser import AdamConfig
+from dragoman.train.optimisers.adam import AdamConfig
+from dragoman.train.optimisers.union import OptimiserConfig
 from dragoman.train.schedule import ScheduleConfig
 
 Metric = Literal["bleu", "loss"]
@@ -147,7 +148,7 @@ class LoopConfig(Config):
         ConstantRatioConfig(),
         description="how often an input token is the reference instead of the model's own last output",
     )
-    optimiser: AdamConfig = Field(AdamConfig(), description="Adam's constants")
+    optimiser: OptimiserConfig = Field(AdamConfig(), description="how gradients move the parameters")
     schedule: ScheduleConfig | None = Field(
         None,
         description="the learning rate over time; null: inverse_sqrt, with peak and warm-up for the model's width",

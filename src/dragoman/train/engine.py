@@ -22,7 +22,8 @@ from dragoman.train.objectives.objective import Objective
 from dragoman.train.objectives.r_drop import RDrop
 from dragoman.train.profiling.profile import NoProfile
 from dragoman.train.ranks.interface import Ranks
-from dragoman.train.ranks.parallel import Alone, full
+from dragoman.train.ranks.parallel import Alone
+from dragoman.train.ranks.sharded import full
 from dragoman.train.ranks.shares import Part
 from dragoman.train.threads import Threads
 

@@ -30,7 +30,6 @@ from dragoman.train.objectives.objective import Objective
 from dragoman.train.objectives.r_drop import RDrop
 from dragoman.train.objectives.sequence import SequenceObjective
 from dragoman.train.objectives.teacher import ConstantRatioConfig
-from dragoman.train.optimiser import build_optimiser
 from dragoman.train.parts import EMBEDDED, Parts
 from dragoman.train.ranks.interface import Ranks
 from dragoman.train.ranks.launch import open_ranks, restarted
@@ -162,13 +161,14 @@ def _build_engine(ground: _Ground, ranks: Ranks, stack: ExitStack) -> Engine:
     always = config.train.teacher_forcing == ConstantRatioConfig()
     # Before the optimiser: FSDP replaces the parameters.
     parallel = build_parallel(config.train, model, objective, ranks, 1.0 if always else 0.0)
+    precision = choose_precision(config.train.precision, ranks.device)
     return Engine(
         model,
         objective,
-        build_optimiser(config.train.optimiser, model),
+        config.train.optimiser.build(model, precision),
         ground.decisions,
         ranks.device,
-        choose_precision(config.train.precision, ranks.device),
+        precision,
         config.train.clip,
         config.train.seed,
         ranks,

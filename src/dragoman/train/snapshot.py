@@ -10,7 +10,7 @@ from dragoman.checkpoint.folder import model_parameters
 from dragoman.checkpoint.shards import read_shards, shard_shapes, write_shards
 from dragoman.checkpoint.store import TrainingSnapshot
 from dragoman.train.average import load
-from dragoman.train.optimiser import optimiser_tensors, restore_optimiser
+from dragoman.train.optimisers.state import optimiser_tensors, restore_optimiser
 from dragoman.train.parts import Parts
 from dragoman.train.progress import Progress
 

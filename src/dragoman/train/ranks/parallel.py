@@ -18,6 +18,7 @@ from dragoman.train.config import LoopConfig
 from dragoman.train.objectives.loss import Loss, LossOf
 from dragoman.train.ranks.interface import Ranks
 from dragoman.train.ranks.separable import separable
+from dragoman.train.ranks.sharded import full, share
 
 
 class Alone:
@@ -178,17 +179,7 @@ class Sharded(_Ranked):
 
     def like(self, tensor: Tensor, trained: Tensor) -> Tensor:
         """This rank's share."""
-        from torch.distributed.tensor import DTensor, distribute_tensor
-
-        if not isinstance(trained, DTensor) or tensor.shape != trained.shape:
-            return tensor
-        tensor = tensor.to(self.ranks.device)
-        return distribute_tensor(tensor, trained.device_mesh, trained.placements, src_data_rank=None)
-
-
-def full(tensor: Tensor) -> Tensor:
-    """A sharded tensor gathered from all ranks; another one as it is."""
-    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+        return share(tensor.to(self.ranks.device), trained)
 
 
 def build_parallel(config: LoopConfig, model: Seq2Seq, objective: LossOf, ranks: Ranks, teacher_ratio: float) -> Alone:

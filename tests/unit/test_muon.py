@@ -1,0 +1,137 @@
+"""Muon against torch's own, its orthogonal updates against singular value decompositions."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from dragoman.train.optimisers.muon import Muon, MuonConfig, orthogonal
+from dragoman.train.optimisers.state import optimiser_tensors, restore_optimiser
+
+
+class Problem(nn.Module):
+    """A table, two linear layers of one shape and one of another, biases and a norm."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(2)
+        self.table = nn.Embedding(7, 8)
+        self.layers = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 8), nn.LayerNorm(8), nn.Linear(8, 20))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.layers(self.table(tokens))  # type: ignore[no-any-return]
+
+    @property
+    def matrices(self) -> list[nn.Parameter]:
+        return [module.weight for module in self.modules() if isinstance(module, nn.Linear)]
+
+    @property
+    def others(self) -> list[nn.Parameter]:
+        return [each for each in self.parameters() if not any(each is matrix for matrix in self.matrices)]
+
+
+def train(model: nn.Module, optimisers: list[torch.optim.Optimizer], first: int, last: int) -> None:
+    """Steps first … last−1, whose rates and data depend on the step alone."""
+    for step in range(first, last):
+        tokens = torch.randint(7, (4, 5), generator=torch.Generator().manual_seed(step))
+        for optimiser in optimisers:
+            optimiser.param_groups[0]["lr"] = 0.01 * (step + 1)
+            optimiser.zero_grad()
+        model(tokens).square().sum().backward()
+        for optimiser in optimisers:
+            optimiser.step()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 3), st.integers(1, 12), st.integers(1, 12), st.integers(0, 2**31), st.floats(1e-6, 1e6))
+def test_singular_vectors_stay_and_singular_values_become_those_of_five_quintics(
+    count: int, rows: int, columns: int, seed: int, scale: float
+) -> None:
+    matrices = torch.randn(count, rows, columns, generator=torch.Generator().manual_seed(seed)) * scale
+    u, values, v = torch.linalg.svd(matrices.double(), full_matrices=False)
+    values = values / torch.linalg.vector_norm(values, dim=-1, keepdim=True)
+    for _ in range(5):
+        values = 3.4445 * values - 4.7750 * values**3 + 2.0315 * values**5
+    expected = u @ torch.diag_embed(values) @ v
+    torch.testing.assert_close(orthogonal(matrices).double(), expected, rtol=1e-3, atol=1e-3)
+
+
+def test_a_well_conditioned_matrix_becomes_nearly_orthogonal_at_either_precision() -> None:
+    matrices = torch.randn(4, 16, 64, generator=torch.Generator().manual_seed(1))
+    for precision in (torch.float32, torch.bfloat16):
+        values = torch.linalg.svdvals(orthogonal(matrices, precision).float())
+        assert values.min() > 0.65
+        assert values.max() < 1.25
+
+
+def test_nothing_to_learn_moves_nothing() -> None:
+    assert torch.equal(orthogonal(torch.zeros(1, 3, 4)), torch.zeros(1, 3, 4))
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_equals_torchs_muon_and_adam(decay: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch's rounds to bfloat16 of its own accord; here it keeps float32, so that the two can be compared."""
+    monkeypatch.setattr(torch.Tensor, "bfloat16", torch.Tensor.float)
+    ours, theirs, start = Problem(), Problem(), Problem()
+    train(ours, [MuonConfig(weight_decay=decay).build(ours, torch.float32)], 0, 5)
+    muon = torch.optim.Muon(theirs.matrices, weight_decay=decay, adjust_lr_fn="match_rms_adamw")
+    adam = torch.optim.AdamW(theirs.others, betas=(0.9, 0.98), eps=1e-9, weight_decay=decay)
+    train(theirs, [muon, adam], 0, 5)
+    for mine, other, first in zip(ours.parameters(), theirs.parameters(), start.parameters(), strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-3, atol=1e-4)
+        assert (mine - first).abs().max() > 0.01
+
+
+def test_only_linear_layers_have_a_momentum_and_all_others_have_adams_state() -> None:
+    model = Problem()
+    optimiser = MuonConfig().build(model, torch.float32)
+    train(model, [optimiser], 0, 1)
+    states: dict[str, set[str]] = {}
+    for name in optimiser_tensors(optimiser, model):
+        parameter, _, state = name.rpartition("/")
+        states.setdefault(parameter, set()).add(state)
+    linear = {f"layers.{index}.weight" for index in (0, 2, 4)}
+    assert {name for name, kept in states.items() if kept == {"momentum"}} == linear
+    assert {name for name, kept in states.items() if kept == {"step", "exp_avg", "exp_avg_sq"}} == {
+        name for name, _ in model.named_parameters()
+    } - linear
+
+
+def test_goes_on_from_its_stored_state() -> None:
+    whole, first, second = Problem(), Problem(), Problem()
+    train(whole, [MuonConfig().build(whole, torch.float32)], 0, 6)
+    optimiser = MuonConfig().build(first, torch.float32)
+    train(first, [optimiser], 0, 3)
+    stored = {name: value.clone() for name, value in optimiser_tensors(optimiser, first).items()}
+    second.load_state_dict(first.state_dict())
+    restored = MuonConfig().build(second, torch.float32)
+    restore_optimiser(restored, second, stored)
+    train(second, [restored], 3, 6)
+    assert all(torch.equal(one, two) for one, two in zip(whole.parameters(), second.parameters(), strict=True))
+
+
+def test_frozen_tied_and_unused_matrices() -> None:
+    model = Problem()
+    model.layers[2].weight = model.layers[0].weight
+    model.layers[4].weight.requires_grad_(False)
+    optimiser = MuonConfig().build(model, torch.float32)
+    assert isinstance(optimiser, Muon)
+    assert [id(matrix) for matrix in optimiser.matrices] == [id(model.layers[0].weight)]
+    before = model.layers[0].weight.detach().clone()
+    optimiser.param_groups[0]["lr"] = 0.1
+    model.table(torch.tensor([1])).sum().backward()
+    optimiser.step()
+    assert torch.equal(model.layers[0].weight, before)
+    train(model, [optimiser], 0, 1)
+    assert not torch.equal(model.layers[0].weight, before)
+    optimiser.zero_grad()
+    assert all(parameter.grad is None for parameter in model.parameters() if parameter.requires_grad)
+
+
+def test_updates_are_as_large_as_adams() -> None:
+    """So that a rate found for Adam fits: root mean squares of about 0.2 to 0.4 of the rate (Liu et al. 2025)."""
+    model, start = Problem(), Problem()
+    train(model, [MuonConfig().build(model, torch.float32)], 0, 1)
+    for moved, before in zip(model.matrices, start.matrices, strict=True):
+        assert 0.1 < (moved - before).square().mean().sqrt() / 0.01 < 0.4
