@@ -58,6 +58,15 @@ def dump_settings(config: BaseModel) -> str:
     return dump_yaml(escaped)
 
 
+def flat(tree: Any, path: str = "") -> dict[str, Any]:
+    """Nested settings by their dotted keys."""
+    if not isinstance(tree, dict):
+        return {path: tree}
+    return {
+        key: value for name, inner in tree.items() for key, value in flat(inner, f"{path}.{name}".strip(".")).items()
+    }
+
+
 def _check(settings: Any, config: type[C], origin: Callable[[Key], str]) -> C:
     expanded = _map_text(settings, lambda text, key: _expand(text, key, origin))
     try:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dragoman.base.errors import ConfigError
+from dragoman.base.settings import flat
 from dragoman.checkpoint.store import TrainingSnapshot
 from dragoman.data.preparation.prepare import Prepared
 from dragoman.train.config import RunConfig
@@ -53,14 +54,14 @@ def check_same_run(config: RunConfig, stored: RunConfig) -> None:
             given["train"][name] = before["train"][name]
     different = [
         key
-        for key in sorted(set(_flat(given)) | set(_flat(before)))
-        if _flat(given).get(key) != _flat(before).get(key)
+        for key in sorted(set(flat(given)) | set(flat(before)))
+        if flat(given).get(key) != flat(before).get(key)
         and key != "out"
         and not any(key == f"train.{name}" for name in MAY_CHANGE)
     ]
     if different:
         shown = ", ".join(
-            f"{key} (was {_flat(before).get(key)!r}, now {_flat(given).get(key)!r})" for key in different[:5]
+            f"{key} (was {flat(before).get(key)!r}, now {flat(given).get(key)!r})" for key in different[:5]
         )
         raise ConfigError(
             f"cannot resume {config.out} with other settings: {shown}. Use the run's own, or another --out"
@@ -73,11 +74,3 @@ def _model_as_stored(config: RunConfig, stored: RunConfig) -> dict[str, Any]:
     if model.preset == "auto":
         model = type(model).model_validate({**model.model_dump(exclude_unset=True), "preset": stored.model.preset})
     return model.model_dump(mode="json")
-
-
-def _flat(tree: Any, path: str = "") -> dict[str, Any]:
-    if not isinstance(tree, dict):
-        return {path: tree}
-    return {
-        key: value for name, inner in tree.items() for key, value in _flat(inner, f"{path}.{name}".strip(".")).items()
-    }

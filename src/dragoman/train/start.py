@@ -4,14 +4,14 @@ Its vocabulary is kept. Only tags can be new: each takes an id after all others,
 """
 
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 
 from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import info
-from dragoman.base.settings import parse_settings
+from dragoman.base.settings import flat, parse_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder, model_parameters
 from dragoman.models.build import ModelConfig, Seq2Seq
 from dragoman.text.tokenizers import TextConfig
@@ -80,7 +80,7 @@ def _agreed(config: RunConfig, name: str, given: C, kind: type[C], start: Loaded
         return stored
     if isinstance(given, ModelConfig) and given.preset == "auto":
         given = type(given).model_validate({**given.model_dump(exclude_unset=True), "preset": stored.preset})  # type: ignore[attr-defined]
-    before, now = _flat(stored.model_dump(mode="json")), _flat(given.model_dump(mode="json"))
+    before, now = flat(stored.model_dump(mode="json")), flat(given.model_dump(mode="json"))
     different = [
         key
         for key in sorted({*before, *now})
@@ -95,11 +95,3 @@ def _agreed(config: RunConfig, name: str, given: C, kind: type[C], start: Loaded
             "they are taken from the folder"
         )
     return given
-
-
-def _flat(tree: Any, path: str = "") -> dict[str, Any]:
-    if not isinstance(tree, dict):
-        return {path: tree}
-    return {
-        key: value for name, inner in tree.items() for key, value in _flat(inner, f"{path}.{name}".strip(".")).items()
-    }
