@@ -165,7 +165,7 @@ def _build_engine(ground: _Ground, ranks: Ranks, stack: ExitStack) -> Engine:
     return Engine(
         model,
         objective,
-        config.train.optimiser.build(model, precision),
+        config.train.optimiser.build(model, precision, threads),
         ground.decisions,
         ranks.device,
         precision,

@@ -7,6 +7,7 @@ from pydantic import Field
 from torch import nn
 
 from dragoman.base.config import Config
+from dragoman.train.threads import Threads
 
 
 class AdamConstants(Config):
@@ -29,8 +30,11 @@ class AdamConfig(AdamConstants):
 
     kind: Literal["adam"] = "adam"
 
-    def build(self, model: nn.Module, precision: torch.dtype) -> torch.optim.Optimizer:
-        """Over what learns; tied parameters count once. precision: of an optimiser's own matrix products; none here."""
+    def build(self, model: nn.Module, precision: torch.dtype, threads: Threads | None = None) -> torch.optim.Optimizer:
+        """Over what learns; tied parameters count once.
+
+        precision, threads: of an optimiser's own matrix products; none here.
+        """
         return torch.optim.AdamW(learning(model), **self.settings)
 
 

@@ -11,9 +11,12 @@ from torch import Tensor, nn
 
 from dragoman.train.optimisers.adam import AdamConstants, learning
 from dragoman.train.ranks.sharded import full, share
+from dragoman.train.threads import Threads
 
-# The quintic p(σ) = aσ + bσ³ + cσ⁵ of Jordan's: five times over it brings singular values of 0.003 to 1 to 0.7 to 1.2.
-_QUINTIC = (3.4445, -4.7750, 2.0315)
+# a, b, c of three polynomials p(σ) = aσ + bσ³ + cσ⁵, one after another. Of all such they bring 0.01 … 1 closest to 1
+# (Amsel et al. 2025, theorem 3.1: each is the best on the range that the one before it leaves, by Remez's algorithm).
+_QUINTICS = ((8.0934, -23.6204, 17.4462), (3.6366, -2.7219, 0.5365), (2.6613, -1.9772, 0.4526))
+_MARGIN = 1.01  # for what bfloat16 rounds up; above 1 the first polynomial rises fast
 _RMS_OF_ADAM = 0.2
 
 
@@ -29,12 +32,15 @@ class MuonConfig(AdamConstants):
     kind: Literal["muon"] = "muon"
     momentum: float = Field(0.95, ge=0, lt=1, description="μ, decay of the gradient's mean for matrices (paper: 0.95)")
 
-    def build(self, model: nn.Module, precision: torch.dtype) -> torch.optim.Optimizer:
-        """Over what learns; tied parameters count once. precision: of the products that make updates orthogonal."""
+    def build(self, model: nn.Module, precision: torch.dtype, threads: Threads | None = None) -> torch.optim.Optimizer:
+        """Over what learns; tied parameters count once. precision: of the products that make updates orthogonal.
+
+        threads: among which the matrices are divided; None where all cores work at one operation after another.
+        """
         linear = {module.weight for module in model.modules() if isinstance(module, nn.Linear)}
         parameters = learning(model)
         matrices = [parameter for parameter in parameters if parameter in linear]
-        return Muon(self, matrices, [each for each in parameters if each not in linear], precision)
+        return Muon(self, matrices, [each for each in parameters if each not in linear], precision, threads)
 
 
 class Muon(torch.optim.AdamW):
@@ -49,10 +55,12 @@ class Muon(torch.optim.AdamW):
         matrices: Sequence[nn.Parameter],
         others: Sequence[nn.Parameter],
         precision: torch.dtype,
+        threads: Threads | None = None,
     ) -> None:
         super().__init__(others, **config.settings)
         self.momentum, self.decay, self.precision = config.momentum, config.weight_decay, precision
         self.matrices = sorted(matrices, key=_shape)  # of one shape they are made orthogonal together
+        self.threads = threads
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Of all parameters. Gradients are always dropped, never filled with zeros."""
@@ -60,22 +68,31 @@ class Muon(torch.optim.AdamW):
         for matrix in self.matrices:
             matrix.grad = None
 
-    @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One update of all parameters that have a gradient. Under FSDP every rank makes each whole update."""
         result = super().step(closure)
-        rate = float(self.param_groups[0]["lr"])
         trained = [matrix for matrix in self.matrices if matrix.grad is not None]
-        for shape, alike in groupby(trained, _shape):
-            matrices = list(alike)
-            updates = orthogonal(torch.stack([full(self._moved(matrix)) for matrix in matrices]), self.precision)
-            scale = rate * _RMS_OF_ADAM * sqrt(max(shape))
-            for matrix, update in zip(matrices, updates, strict=True):
-                matrix.mul_(1 - rate * self.decay)
-                matrix.sub_(share(update.to(matrix.dtype), matrix), alpha=scale)
+        if self.threads is None:
+            self._move(trained)
+        else:
+            count = self.threads.count
+            self.threads.map(self._move, [trained[first::count] for first in range(count)])
         return result
 
-    def _moved(self, matrix: nn.Parameter) -> Tensor:
+    @torch.no_grad()
+    def _move(self, matrices: Sequence[nn.Parameter]) -> None:
+        """Give matrices, sorted by shape, their updates."""
+        rate = float(self.param_groups[0]["lr"])
+        for shape, group in groupby(matrices, _shape):
+            alike = list(group)
+            updates = orthogonal(torch.stack([full(self._direction(matrix)) for matrix in alike]), self.precision)
+            scale = rate * _RMS_OF_ADAM * sqrt(max(shape))
+            for matrix, update in zip(alike, updates, strict=True):
+                if self.decay:
+                    matrix.mul_(1 - rate * self.decay)
+                matrix.sub_(share(update.to(matrix.dtype), matrix), alpha=scale)
+
+    def _direction(self, matrix: nn.Parameter) -> Tensor:
         """The momentum after this gradient, looked ahead by one (Nesterov)."""
         gradient, state = matrix.grad, self.state[matrix]
         assert gradient is not None
@@ -86,20 +103,28 @@ class Muon(torch.optim.AdamW):
 
 
 def orthogonal(matrices: Tensor, precision: torch.dtype = torch.float32) -> Tensor:
-    """(N, rows, columns) → the same, with singular vectors kept and nearly all singular values within 0.7 to 1.2.
+    """(N, rows, columns) → the same, with singular vectors kept and nearly all singular values within 0.73 to 1.28.
 
-    Five Newton-Schulz steps X ← aX + (bA + cA²)X, A = XXᵀ, from X = M/‖M‖ (Bernstein & Newhouse 2024; Jordan's
-    constants). A matrix of zeros stays one.
+    Three steps X ← aX + (bA + cA²)X, A = XXᵀ (Newton and Schulz's iteration; Bernstein & Newhouse 2024), from
+    X = M/‖MMᵀ‖^½, whose divisor is at least the largest singular value. Those below a hundredth of that stay small,
+    and a matrix of zeros stays one.
     """
-    linear, cubic, quintic = _QUINTIC
     tall = matrices.shape[1] > matrices.shape[2]
-    lengths: Tensor = torch.linalg.matrix_norm(matrices, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny)
-    x = (matrices / lengths).to(precision)
-    x = x.mT if tall else x
-    for _ in range(5):
+    x = matrices / _lengths(matrices)
+    x = (x.mT if tall else x).to(precision)
+    for step, (linear, cubic, quintic) in enumerate(_QUINTICS):
         a = x @ x.mT
+        if step == 0:
+            bound = _lengths(a.to(matrices.dtype)) * _MARGIN
+            a, x = (a / bound).to(precision), (x / bound.sqrt()).to(precision)
         x = torch.baddbmm(x, torch.baddbmm(a, a, a, beta=cubic, alpha=quintic), x, beta=linear)
     return x.mT if tall else x
+
+
+def _lengths(matrices: Tensor) -> Tensor:
+    """Frobenius norms (N, 1, 1), never zero."""
+    lengths: Tensor = torch.linalg.matrix_norm(matrices, keepdim=True)
+    return lengths.clamp(min=torch.finfo(torch.float32).tiny)
 
 
 def _shape(matrix: Tensor) -> tuple[int, ...]:
