@@ -144,7 +144,7 @@ class Measurement:
 
         torch.set_num_threads(self.arguments.threads)
         size, device = self.facts["size"], torch.device(self.arguments.device)
-        model = ModelConfig.model_validate({"preset": self.arguments.model})
+        model = ModelConfig.model_validate(SIZES[self.arguments.model].settings())
         rates = {bf16: measure_rate(device, torch.bfloat16 if bf16 else torch.float32) for bf16 in (False, True)}
         return flops_per_target_token(model, size, size, lengths(self.folder)), rates
 

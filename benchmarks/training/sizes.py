@@ -1,6 +1,7 @@
 """The model that every program trains, and how."""
 
 from dataclasses import dataclass
+from typing import Any
 
 DROPOUT, SMOOTHING, PIECES = 0.1, 0.1, 10_000
 LEARNING_RATE, WARMUP, CLIP = 1e-3, 400, 1.0
@@ -14,6 +15,12 @@ class Sizes:
     layers: int
     heads: int
     feedforward: int
+
+    def settings(self) -> dict[str, Any]:
+        """The section `model` of a recipe of dragoman's."""
+        layers = {"layers": self.layers, "heads": self.heads, "feedforward": self.feedforward, "norm": "post"}
+        sides = {side: {"kind": "transformer", **layers} for side in ("encoder", "decoder")}
+        return {"preset": None, "width": self.width, **sides, "positions": {"kind": "sinusoidal"}, "dropout": DROPOUT}
 
 
 SIZES = {"small": Sizes(256, 3, 4, 1024), "base": Sizes(512, 6, 8, 2048)}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gate import Gate
-from sizes import CLIP, LEARNING_RATE, PIECES, SMOOTHING, WARMUP
+from sizes import CLIP, LEARNING_RATE, PIECES, SIZES, SMOOTHING, WARMUP
 from worker import Task
 
 NEVER = 10**6
@@ -21,7 +21,7 @@ def settings(task: Task) -> dict[str, Any]:
             "batch": {"tokens": task.tokens},
         },
         "text": {"subword": {"kind": "bpe", "size": PIECES}, "shared": True},
-        "model": {"preset": task.model},
+        "model": SIZES[task.model].settings(),
         "train": {
             "max_steps": NEVER,
             "validate_every": NEVER,
