@@ -32,7 +32,7 @@ VARIATIONS: dict[str, list[str]] = {
     **{f"layers={layers}": [f"model.{side}.layers={layers}" for side in ("encoder", "decoder")] for layers in (3, 6)},
     "deep_encoder": ["model.encoder.layers=6", "model.decoder.layers=2"],
     "feedforward=512": [f"model.{side}.feedforward=512" for side in ("encoder", "decoder")],
-    "norm=post": ["model.encoder.norm=post", "model.decoder.norm=post"],
+    **{f"norm={place}": [f"model.{side}.norm={place}" for side in ("encoder", "decoder")] for place in ("pre", "post")},
     "swiglu": [f"model.{side}.activation=swiglu" for side in ("encoder", "decoder")],
     **{f"positions={kind}": [f"model.positions.kind={kind}"] for kind in ("sinusoidal", "relative")},
     **{f"dropout={rate}": [f"model.dropout={rate}"] for rate in (0.1, 0.2, 0.3, 0.4)},
@@ -43,7 +43,8 @@ VARIATIONS: dict[str, list[str]] = {
     **{f"batch={tokens}": [f"data.batch.tokens={tokens}"] for tokens in (1024, 4096)},
     **{f"peak={rate}": [f"train.schedule.peak={rate}"] for rate in (0.002, 0.005)},
     **{f"warmup={steps}": [f"train.schedule.warmup={steps}"] for steps in (1000, 2000)},
-    # no decay to an end: near what `train.schedule: null` is
+    "schedule=null": ["train.schedule=null"],
+    # no decay to an end: near what a run without a limit has
     "inverse_sqrt": ["train.schedule={kind: inverse_sqrt, warmup: 500, peak: 0.002}"],
     "averages=0": ["train.average.count=0"],
     **{f"label_smoothing={mass}": [f"train.objective.label_smoothing={mass}"] for mass in (0.05, 0.2)},

@@ -16,6 +16,7 @@ from dragoman.train.schedule import (
     InverseSquareRootConfig,
     LinearConfig,
     ScheduleConfig,
+    default_schedule,
 )
 
 STEPS = 1000
@@ -144,3 +145,40 @@ def test_open_runs_take_schedules_without_an_end() -> None:
         assert not LoopConfig.model_validate({"schedule": schedule}).schedule.needs_length
     with pytest.raises(ValidationError, match="nothing ends this run"):
         LoopConfig(patience=None)
+
+
+@pytest.mark.parametrize("width", [64, 128, 256])
+def test_narrow_models_warm_up_sooner_than_the_papers(width: int) -> None:
+    schedule = default_schedule(width, limited=False)
+    assert isinstance(schedule, InverseSquareRootConfig)
+    assert (schedule.warmup, schedule.peak) == (500, pytest.approx((width * 2000) ** -0.5))
+
+
+@pytest.mark.parametrize("width", [512, 1024])
+def test_models_as_wide_as_the_papers_have_its_schedule_and_its_peak(width: int) -> None:
+    assert default_schedule(width, limited=False) == InverseSquareRootConfig()
+    limited = default_schedule(width, limited=True)
+    assert limited.peak == pytest.approx(InverseSquareRootConfig().rate(4000, 0.0, width))
+
+
+@pytest.mark.parametrize("width", [64, 128, 512, 1024])
+def test_a_run_with_a_limit_ends_with_its_rate_at_zero(width: int) -> None:
+    schedule = default_schedule(width, limited=True)
+    assert isinstance(schedule, CosineConfig)
+    assert schedule.rate(50, 0.05, width) == pytest.approx(schedule.peak)
+    assert schedule.rate(1000, 1.0, width) == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        ({"max_steps": 100}, "cosine"),
+        ({"max_epochs": 3}, "cosine"),
+        ({"max_minutes": 0.5}, "cosine"),
+        ({"patience": 3}, "inverse_sqrt"),
+        ({"max_steps": None}, "inverse_sqrt"),
+    ],
+)
+def test_a_schedule_without_a_kind_has_the_usual_one(given: dict[str, Any], kind: str) -> None:
+    loop = LoopConfig.model_validate({"schedule": {"peak": 0.001}, **given})
+    assert loop.schedule is not None and (loop.schedule.kind, loop.schedule.peak) == (kind, 0.001)

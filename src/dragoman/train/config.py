@@ -108,6 +108,9 @@ class AverageConfig(Config):
     of: Literal["last", "best"] = Field("last", description="the newest checkpoints, or those best on `valid`")
 
 
+_LIMITS = ("max_steps", "max_epochs", "max_minutes")
+
+
 class LoopConfig(Config):
     """The training loop: limits, rhythm, optimisation. At least one limit or `patience` ends the run."""
 
@@ -151,7 +154,8 @@ class LoopConfig(Config):
     optimiser: OptimiserConfig = Field(AdamConfig(), description="how gradients move the parameters")
     schedule: ScheduleConfig | None = Field(
         None,
-        description="the learning rate over time; null: inverse_sqrt, with peak and warm-up for the model's width",
+        description="the learning rate over time; null: chosen for the model's width, a cosine that ends with the run "
+        "where max_steps, max_epochs or max_minutes is set, else inverse_sqrt",
         json_schema_extra={"kind": "inverse_sqrt"},
     )
     precision: Literal["auto", "float32", "bfloat16"] = Field(
@@ -163,10 +167,15 @@ class LoopConfig(Config):
         None, ge=1, le=1024, description="CPU threads; null: one a core. Part of what makes runs equal"
     )
 
+    @classmethod
+    def usual_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
+        """A run with a limit has a schedule that ends with it."""
+        return {"schedule": "cosine"} if any(settings.get(limit) is not None for limit in _LIMITS) else {}
+
     @property
     def limits(self) -> dict[str, float | None]:
         """What the length of the run, and with it most schedules, depends on."""
-        return {"max_steps": self.max_steps, "max_epochs": self.max_epochs, "max_minutes": self.max_minutes}
+        return {limit: getattr(self, limit) for limit in _LIMITS}
 
     @property
     def limited(self) -> bool:

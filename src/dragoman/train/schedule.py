@@ -7,11 +7,11 @@ from pydantic import Field
 
 from dragoman.base.config import Config
 
+_WARMUP = "linear warm-up: steps when at least 1, a share of the run below 1 (paper: 4000 steps)"
+
 
 class _Schedule(Config):
-    warmup: float = Field(
-        4000, ge=0, description="linear warm-up: steps when at least 1, a share of the run below 1 (paper: 4000 steps)"
-    )
+    warmup: float = Field(4000, ge=0, description=_WARMUP)
 
     @property
     def needs_length(self) -> bool:
@@ -54,6 +54,7 @@ class InverseSquareRootConfig(_Schedule):
 
 
 class _Decaying(_Schedule):
+    warmup: float = Field(0.05, ge=0, description=_WARMUP)
     peak: float = Field(1e-3, gt=0, description="highest learning rate, reached at the end of the warm-up")
     floor: float = Field(0.0, ge=0, le=1, description="the rate that the decay ends at (share of peak)")
 
@@ -101,15 +102,23 @@ ScheduleConfig = Annotated[
 ]
 
 
-# The paper's formula for so many steps of warm-up gives 0.002 at width 128, which learned fast on 29,000 pairs
-# (docs/EXPERIMENTS.md); its own 4000 steps would be 30 epochs there.
+# Measured for narrow models on 29,000 pairs (docs/EXPERIMENTS.md): the paper's formula for 2000 steps of warm-up gives
+# 0.002 at width 128, which learned fast after a quarter of them; a rate that decays to nothing may begin higher.
+_PAPER_WIDTH = 512
 _NARROW_PEAK_STEPS = 2000
 _NARROW_WARMUP = 500
-_PAPER_WIDTH = 512
+_PAPER_WARMUP = 4000
+_DECAYING_OVER_OPEN = 1.5
 
 
-def default_schedule(width: int) -> InverseSquareRootConfig:
-    """The paper's schedule for models of its width and above; narrower ones, for small corpora, warm up sooner."""
-    if width >= _PAPER_WIDTH:
-        return InverseSquareRootConfig()
-    return InverseSquareRootConfig(warmup=_NARROW_WARMUP, peak=1 / sqrt(width * _NARROW_PEAK_STEPS))
+def default_schedule(width: int, limited: bool) -> InverseSquareRootConfig | CosineConfig:
+    """A cosine that ends with the run where it is `limited`, else the paper's, which can go on for ever.
+
+    Models narrower than the paper's, for small corpora, begin higher and sooner. width: d.
+    """
+    narrow = width < _PAPER_WIDTH
+    if not limited:
+        peak = 1 / sqrt(width * _NARROW_PEAK_STEPS)
+        return InverseSquareRootConfig(warmup=_NARROW_WARMUP, peak=peak) if narrow else InverseSquareRootConfig()
+    peak = _DECAYING_OVER_OPEN / sqrt(width * _NARROW_PEAK_STEPS) if narrow else 1 / sqrt(width * _PAPER_WARMUP)
+    return CosineConfig(peak=peak)

@@ -224,7 +224,7 @@ def _resolve(config: RunConfig, prepared: Prepared, ranks: Ranks) -> RunConfig:
             "precision": precision,
             "device": device.type if ranks.several else str(device),
             "threads": torch.get_num_threads(),
-            "schedule": config.train.schedule or default_schedule(model.width),
+            "schedule": config.train.schedule or default_schedule(model.width, config.train.limited),
         }
     )
     return config.model_copy(update={"train": train, "model": model})
