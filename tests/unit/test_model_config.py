@@ -9,6 +9,7 @@ from torch import nn
 
 from dragoman.base.errors import ConfigError
 from dragoman.models.build import PRESETS, ModelConfig, build_model, count_parameters, resolve_preset
+from dragoman.nn.positions.rotary import RotaryConfig
 
 
 @pytest.mark.parametrize(
@@ -49,14 +50,29 @@ def changes(config: ModelConfig) -> dict[str, Any]:
         ({"dropout": 0.4}, {"dropout.embedding": 0.4, "dropout.residual": 0.4}),
         ({"dropout": 0}, {"dropout.embedding": 0, "dropout.residual": 0}),
         ({"tie_projection": False}, {"tie_projection": False}),
-        (
-            {"positions": {"base": 500}},
-            {"positions.kind": "sinusoidal", "positions.base": 500, "positions.join": "add"},
-        ),
+        ({"positions": {"base": 500}}, {"positions.base": 500}),
+        ({"positions": None}, {"positions": None}),
     ],
 )
 def test_keys_override_a_preset_one_by_one(given: dict[str, Any], expected: dict[str, Any]) -> None:
     assert changes(ModelConfig.model_validate({"preset": "tiny", **given})) == expected
+
+
+@pytest.mark.parametrize("preset", ["tiny", "small"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"encoder": {"kind": "recurrent"}},
+        {"decoder": {"kind": "convolutional"}},
+        {"width": 100},  # 25 a head, and rotary positions turn pairs of numbers
+        {"decoder": {"attention": {"key_width": 15}}},
+    ],
+)
+def test_a_presets_positions_are_for_what_can_take_them(preset: str, given: dict[str, Any]) -> None:
+    assert ModelConfig(preset=preset).positions == RotaryConfig()
+    assert ModelConfig.model_validate({"preset": preset, **given}).positions is None
+    with pytest.raises(ValidationError, match="rotary"):
+        ModelConfig.model_validate({"preset": preset, "positions": {"kind": "rotary"}, **given})
 
 
 @pytest.mark.parametrize(

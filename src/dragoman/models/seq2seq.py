@@ -30,11 +30,12 @@ def _layers(layers: int, heads: int, feedforward: int, norm: str = "post") -> di
     return {"encoder": dict(stack), "decoder": dict(stack)}
 
 
+# A preset's positions are for encoders and decoders that can take them; others have their usual ones.
 PRESETS: dict[str, dict[str, Any]] = {
-    # The sizes of Transformer-Tiny (Wu et al. 2021, "Good for Misconceived Reasons"); norm and dropout by measurement:
-    # with its post-norm and dropout of 0.3 it takes far longer to learn (docs/EXPERIMENTS.md).
-    "tiny": {"width": 128, **_layers(4, 4, 256, "pre"), "dropout": 0.2},
-    "small": {"width": 256, **_layers(3, 4, 1024), "dropout": 0.1},
+    # The sizes of Transformer-Tiny (Wu et al. 2021, "Good for Misconceived Reasons"); all else by measurement: with its
+    # post-norm it takes far longer to learn, with sinusoids somewhat longer (docs/EXPERIMENTS.md).
+    "tiny": {"width": 128, **_layers(4, 4, 256, "pre"), "positions": {"kind": "rotary"}, "dropout": 0.2},
+    "small": {"width": 256, **_layers(3, 4, 1024, "pre"), "positions": {"kind": "rotary"}, "dropout": 0.1},
     # Vaswani et al. 2017, table 3
     "base": {"width": 512, **_layers(6, 8, 2048), "dropout": 0.1},
     "big": {"width": 1024, **_layers(6, 16, 4096), "dropout": 0.3},
@@ -59,7 +60,8 @@ class ModelConfig(Config):
     decoder: DecoderConfig = Field(TransformerDecoderConfig(), description="what writes the target")
     positions: PositionsConfig | None = Field(
         None,
-        description="the position scheme of both sides; null: sinusoidal for a Transformer, else none",
+        description="the position scheme of both sides; left out: the preset's; null: sinusoidal for a Transformer, "
+        "else none",
         json_schema_extra={"kind": "sinusoidal"},
     )
     target_positions: PositionsConfig | None = Field(
@@ -74,9 +76,9 @@ class ModelConfig(Config):
 
     @classmethod
     def usual_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
-        """A preset says of which kind encoder and decoder are."""
+        """A preset says of which kind encoder, decoder and positions are."""
         preset = PRESETS.get(str(settings.get("preset")), {})
-        return {side: preset[side]["kind"] for side in ("encoder", "decoder") if side in preset}
+        return {part: preset[part]["kind"] for part in ("encoder", "decoder", "positions") if part in preset}
 
     @model_validator(mode="before")
     @classmethod
@@ -96,6 +98,8 @@ class ModelConfig(Config):
         if isinstance(filled["dropout"], dict):
             rate = PRESETS[preset]["dropout"]
             filled["dropout"] = {"embedding": rate, "residual": rate, **filled["dropout"]}
+        if "positions" in PRESETS[preset] and "positions" not in values and not _makes_a_model(filled):
+            del filled["positions"]
         return filled
 
     @field_validator("dropout", mode="before")
@@ -128,6 +132,15 @@ class ModelConfig(Config):
     def of_preset(self, preset: str) -> "ModelConfig":
         """What is set, and that preset's values for the rest. Raises pydantic's ValidationError."""
         return ModelConfig.model_validate({**self.model_dump(exclude_unset=True), "preset": preset})
+
+
+def _makes_a_model(settings: dict[str, Any]) -> bool:
+    """Whether settings without a preset make a model."""
+    try:
+        ModelConfig.model_validate({**settings, "preset": None})
+    except ValueError:
+        return False
+    return True
 
 
 class _Undrawn(TorchFunctionMode):
