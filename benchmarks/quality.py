@@ -32,7 +32,7 @@ VARIATIONS: dict[str, list[str]] = {
     **{f"layers={layers}": [f"model.{side}.layers={layers}" for side in ("encoder", "decoder")] for layers in (3, 6)},
     "deep_encoder": ["model.encoder.layers=6", "model.decoder.layers=2"],
     "feedforward=512": [f"model.{side}.feedforward=512" for side in ("encoder", "decoder")],
-    **{f"norm={place}": [f"model.{side}.norm={place}" for side in ("encoder", "decoder")] for place in ("pre", "post")},
+    "norm=post": ["model.encoder.norm=post", "model.decoder.norm=post"],
     "swiglu": [f"model.{side}.activation=swiglu" for side in ("encoder", "decoder")],
     **{f"positions={kind}": [f"model.positions.kind={kind}"] for kind in ("sinusoidal", "relative")},
     **{f"dropout={rate}": [f"model.dropout={rate}"] for rate in (0.1, 0.2, 0.3, 0.4)},
