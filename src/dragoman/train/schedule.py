@@ -117,8 +117,7 @@ def default_schedule(width: int, limited: bool) -> InverseSquareRootConfig | Cos
     Models narrower than the paper's, for small corpora, begin higher and sooner. width: d.
     """
     narrow = width < _PAPER_WIDTH
-    if not limited:
-        peak = 1 / sqrt(width * _NARROW_PEAK_STEPS)
-        return InverseSquareRootConfig(warmup=_NARROW_WARMUP, peak=peak) if narrow else InverseSquareRootConfig()
-    peak = _DECAYING_OVER_OPEN / sqrt(width * _NARROW_PEAK_STEPS) if narrow else 1 / sqrt(width * _PAPER_WARMUP)
-    return CosineConfig(peak=peak)
+    peak = 1 / sqrt(width * (_NARROW_PEAK_STEPS if narrow else _PAPER_WARMUP))
+    if limited:
+        return CosineConfig(peak=_DECAYING_OVER_OPEN * peak if narrow else peak)
+    return InverseSquareRootConfig(warmup=_NARROW_WARMUP, peak=peak) if narrow else InverseSquareRootConfig()

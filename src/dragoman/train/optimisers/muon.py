@@ -14,7 +14,8 @@ from dragoman.train.ranks.sharded import full, share
 from dragoman.train.threads import Threads
 
 # a, b, c of three polynomials p(σ) = aσ + bσ³ + cσ⁵, one after another. Of all such they bring 0.01 … 1 closest to 1
-# (Amsel et al. 2025, theorem 3.1: each is the best on the range that the one before it leaves, by Remez's algorithm).
+# (Amsel et al. 2025, "The Polar Express": each is the best on the range that the one before it leaves; by Remez's
+# algorithm).
 _QUINTICS = ((8.0934, -23.6204, 17.4462), (3.6366, -2.7219, 0.5365), (2.6613, -1.9772, 0.4526))
 _MARGIN = 1.01  # for what bfloat16 rounds up; above 1 the first polynomial rises fast
 _RMS_OF_ADAM = 0.2
