@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 import torch
 
+from dragoman.base.allocator import keep_large_tensors_on_heap
 from dragoman.base.device import choose_device
 from dragoman.base.errors import ConfigError, DataError, LineError
 from dragoman.base.log import warn
-from dragoman.base.memory import keep_large_tensors_on_heap
 from dragoman.base.settings import parse_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.decode.replacement import UnknownWords, unknown_words

@@ -2,7 +2,6 @@
 
 import os
 import resource
-import subprocess
 import sys
 from pathlib import Path
 
@@ -40,29 +39,6 @@ def test_the_tightest_control_group_counts(tmp_path: Path, version: int) -> None
     groups = tmp_path / "cgroup"
     groups.write_text("0::/a/b\n" if version == 2 else "3:cpu:/\n5:memory:/a/b\n", encoding="utf-8")
     assert list(memory._group_memory(tmp_path, groups)) == [8300, 1300]
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only glibc has these settings")
-def test_large_blocks_stay_on_the_heap() -> None:
-    program = (
-        "import resource, numpy as np\n"
-        "from dragoman.base.memory import keep_large_tensors_on_heap\n"
-        "def faults():\n"
-        "    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
-        "    for _ in range(10): np.ones(5_000_000)\n"
-        "    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before\n"
-        "before = faults()\n"
-        "if keep_large_tensors_on_heap():\n"
-        "    faults()\n"
-        "    print(faults() < before / 5, before)\n"
-        "else:\n"
-        "    print('True: not glibc')\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True
-    )
-    assert result.stdout.startswith("True"), result.stdout
 
 
 def test_messages_go_to_stderr_unchanged(capsys: pytest.CaptureFixture[str]) -> None:

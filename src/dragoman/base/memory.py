@@ -1,34 +1,9 @@
-"""How much memory there is, and how glibc hands it out."""
+"""How much memory there is."""
 
-import ctypes
 import os
 import resource
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-
-_TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -2, -3, -4  # malloc.h
-_NEVER = 2**31 - 1  # mallopt takes an int
-_TOP_PAD_BYTES = 64 * 2**20
-
-
-def keep_large_tensors_on_heap() -> bool:
-    """Make glibc keep large freed blocks for the next tensor; returns whether it could. Call before the first tensor.
-
-    By default glibc asks the kernel for each large block and gives it back when freed, so every tensor of a training
-    step is paid for in page faults: 1.2 to 1.6 times the time of a step on a CPU. Elsewhere than on glibc: no effect.
-    """
-    if not sys.platform.startswith("linux"):
-        return False
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-        ctypes.CDLL(None).gnu_get_libc_version  # noqa: B018  (musl has mallopt's name only)
-    except (AttributeError, OSError):
-        return False
-    mallopt.argtypes, mallopt.restype = (ctypes.c_int, ctypes.c_int), ctypes.c_int
-    # Before 2.35, glibc refuses thresholds above 32 MiB; forbidding mapped blocks altogether comes to the same.
-    on_heap = mallopt(_MMAP_THRESHOLD, _NEVER) == 1 or mallopt(_MMAP_MAX, 0) == 1
-    return bool(on_heap and mallopt(_TRIM_THRESHOLD, _NEVER) == 1 and mallopt(_TOP_PAD, _TOP_PAD_BYTES) == 1)
 
 
 def available_memory() -> int:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import typer
 
 from dragoman import __version__
+from dragoman.base.allocator import restart_on_tcmalloc
 from dragoman.base.errors import DragomanError
 from dragoman.cli import (
     average,
@@ -64,6 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     DRAGOMAN_TRACEBACK=1 in the environment shows the traceback of every failure.
     """
+    if arguments is None and sys.argv[1:2] == ["train"]:
+        restart_on_tcmalloc()
     try:
         app(args=None if arguments is None else list(arguments))
     except SystemExit as stop:

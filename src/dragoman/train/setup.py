@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dragoman.base.allocator import keep_large_tensors_on_heap
 from dragoman.base.errors import ConfigError
 from dragoman.base.files import atomic_write
 from dragoman.base.log import info
-from dragoman.base.memory import keep_large_tensors_on_heap
 from dragoman.base.settings import dump_settings, load_settings
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.checkpoint.meta import Meta
