@@ -22,13 +22,14 @@ fairseq     fairseq (0.12.2, or fairseq-fixed 0.12.3.1 for Python 3.11), its own
 
 Whole programs make their batches as they do for everybody: Joey NMT's are not sorted by length and end with the
 sentence that fills them, Seq2SeqTrainer's have a fixed number of sentences. Each contender is a process of its own.
-"tuned" ones have the glibc settings that keep large tensors on the heap, which dragoman sets by itself. They take
-turns, window by window (A B C A B C …), `--together` of them beside dragoman at a time, so that a machine which slows
-down slows all; each holds its memory meanwhile (Seq2SeqTrainer 6 GiB at 4096 tokens). A window's time is that of whole
-updates, waiting for data counted. Losses are each program's own (Joey NMT's is a divergence, lower by the smoothed
-labels' entropy). Tokens are target tokens without padding, the end of each sentence counted. Printed: medians over
-windows, and ratios of neighbouring windows. A program that is not installed is skipped, and the reason printed. MFU is
-of a large matrix product measured here, in the contender's precision, and counts the same products a token for all.
+"tuned" ones have tcmalloc where it is installed, which `dragoman train` takes by itself, else the glibc settings that
+keep large tensors on the heap. They take turns, window by window (A B C A B C …), `--together` of them beside dragoman
+at a time, so that a machine which slows down slows all; each holds its memory meanwhile (Seq2SeqTrainer 6 GiB at 4096
+tokens). A window's time is that of whole updates, waiting for data counted. Losses are each program's own (Joey NMT's
+is a divergence, lower by the smoothed labels' entropy). Tokens are target tokens without padding, the end of each
+sentence counted. Printed: medians over windows, and ratios of neighbouring windows. A program that is not installed is
+skipped, and the reason printed. MFU is of a large matrix product measured here, in the contender's precision, and
+counts the same products a token for all.
 
 --curves: the mean loss of windows of 50 updates on the same batches in the same order at the same rates, dropout on:
 dragoman in bf16 and fp32, and torch's layers and loss in fp32, begun with dragoman's initial parameters, under two

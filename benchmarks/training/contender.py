@@ -6,12 +6,23 @@ import select
 import subprocess
 import sys
 from contextlib import suppress
+from ctypes.util import find_library
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-TUNED = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "17179869184", "MALLOC_TOP_PAD_": "67108864"}
-"""glibc keeps large tensors on the heap, for programs that do not say so themselves (mallopt(3))."""
+_ON_HEAP = {
+    "MALLOC_MMAP_THRESHOLD_": "4294967296",
+    "MALLOC_TRIM_THRESHOLD_": "17179869184",
+    "MALLOC_TOP_PAD_": "67108864",
+}
+"""glibc keeps large tensors on the heap (mallopt(3))."""
+
+
+def allocator() -> dict[str, str]:
+    """The environment of a tuned program: with tcmalloc where this machine has it, as `dragoman train` has it."""
+    library = find_library("tcmalloc_minimal") or find_library("tcmalloc")
+    return {"LD_PRELOAD": library} if library else _ON_HEAP
 
 
 class Skipped(Exception):
@@ -20,7 +31,7 @@ class Skipped(Exception):
 
 @dataclass
 class Contender:
-    """name: as results show it; program: the module of `programs`; tuned: whether its process gets `TUNED`.
+    """name: as results show it; program: the module of `programs`; tuned: whether its process gets `allocator()`.
 
     options: for the program; facts: what it said when it was ready.
     """
@@ -40,10 +51,11 @@ class Contender:
         reading, answers = os.pipe()
         threads = str(task["threads"])
         environment = {key: value for key, value in os.environ.items() if not key.startswith("MALLOC_")}
+        environment.pop("LD_PRELOAD", None)
         environment |= {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, "TOKENIZERS_PARALLELISM": "false"}
         paths = [os.path.abspath(each) for each in environment.get("PYTHONPATH", "").split(os.pathsep) if each]
         environment["PYTHONPATH"] = os.pathsep.join(paths)
-        environment |= TUNED if self.tuned else {}
+        environment |= allocator() if self.tuned or self.program == "dragoman" else {}
         asked = {
             **task,
             "program": self.program,
