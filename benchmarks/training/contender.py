@@ -6,10 +6,11 @@ import select
 import subprocess
 import sys
 from contextlib import suppress
-from ctypes.util import find_library
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from dragoman.base.allocator import find_tcmalloc
 
 _ON_HEAP = {
     "MALLOC_MMAP_THRESHOLD_": "4294967296",
@@ -21,7 +22,7 @@ _ON_HEAP = {
 
 def allocator() -> dict[str, str]:
     """The environment of a tuned program: with tcmalloc where this machine has it, as `dragoman train` has it."""
-    library = find_library("tcmalloc_minimal") or find_library("tcmalloc")
+    library = find_tcmalloc()
     return {"LD_PRELOAD": library} if library else _ON_HEAP
 
 

@@ -4,9 +4,10 @@ import json
 import os
 import subprocess
 import sys
-from ctypes.util import find_library
 
 import pytest
+
+from dragoman.base.allocator import find_tcmalloc
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems have other allocators")
 
@@ -66,7 +67,7 @@ def test_without_tcmalloc_or_where_something_is_preloaded_nothing_restarts() -> 
     assert _restarted("libm.so.6", LD_PRELOAD="")[0]["LD_PRELOAD"] == ""
 
 
-@pytest.mark.skipif(not any(map(find_library, ("tcmalloc_minimal", "tcmalloc"))), reason="tcmalloc is not installed")
+@pytest.mark.skipif(find_tcmalloc() is None, reason="tcmalloc is not installed")
 def test_the_command_line_trains_on_tcmalloc() -> None:
     environment = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
     program = (

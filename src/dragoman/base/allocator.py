@@ -33,16 +33,21 @@ def keep_large_tensors_on_heap() -> bool:
     return bool(on_heap and mallopt(_TRIM_THRESHOLD, _NEVER) == 1 and mallopt(_TOP_PAD, _TOP_PAD_BYTES) == 1)
 
 
+def find_tcmalloc() -> str | None:
+    """The name under which LD_PRELOAD finds tcmalloc; None where it is not installed."""
+    return next((found for name in _LIBRARIES if (found := find_library(name))), None)
+
+
 def restart_on_tcmalloc() -> None:
     """Begin this process anew with tcmalloc (gperftools) in the place of malloc, where the machine has it; else return.
 
-    glibc walks through lists of free blocks to find room for a tensor, which costs small models a tenth to a quarter of
-    an update (docs/EXPERIMENTS.md). A process can change its allocator only at its start. So call this first of all,
+    glibc walks through lists of free blocks to find room for a tensor, which costs small models a tenth to three tenths
+    of an update (docs/EXPERIMENTS.md). A process can change its allocator only at its start. So call this first of all,
     where nothing is lost by running the same command line again. LD_PRELOAD, if only empty, is left as it is.
     """
     if not sys.platform.startswith("linux") or "LD_PRELOAD" in os.environ or not sys.executable:
         return
-    library = next((found for name in _LIBRARIES if (found := find_library(name))), None)
+    library = find_tcmalloc()
     if library is None:
         return
     environment = {"TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD": _QUIET, **os.environ, "LD_PRELOAD": library}
