@@ -127,6 +127,13 @@ def test_wrong_values_name_key_value_and_origin() -> None:
     assert message("corpora=[{}]").startswith("the setting corpora.0.source is missing")
 
 
+def test_wrong_kind_on_the_command_line_is_not_blamed_on_the_file(tmp_path: Path) -> None:
+    path = write(tmp_path, "language: de\nvocabulary:\n  kind: words\n")
+    assert "(from the command line)" in message("vocabulary.kind=bytes", path=path)
+    path = write(tmp_path, "language: de\nvocabulary:\n  kind: bytes\n")
+    assert f"({path}, line 3)" in message("train.rate=1", path=path)
+
+
 @pytest.mark.parametrize(
     ("text", "part"),
     [

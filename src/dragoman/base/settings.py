@@ -92,7 +92,8 @@ def _describe(detail: Any, config: Any, origin: Callable[[Key], str]) -> str:
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         choices = context.get("expected_tags") or ", ".join(place.tags)
         tag = context.get("tag")
-        name = ".".join([*map(str, place.key), "kind"])
+        key = (*place.key, "kind")
+        name, where = ".".join(map(str, key)), origin(key)
         if tag is None:
             return f"the setting {name} is missing ({where}); choose one of {choices}"
         return f"{name}: there is no '{tag}' ({where}); choose one of {choices}"
