@@ -49,7 +49,7 @@ VARIATIONS: dict[str, list[str]] = {
     "averages=0": ["train.average.count=0"],
     **{f"label_smoothing={mass}": [f"train.objective.label_smoothing={mass}"] for mass in (0.05, 0.2)},
     "untied_projection": ["model.tie_projection=false"],
-    "muon": ["train.optimiser.kind=muon"],
+    "adam": ["train.optimiser.kind=adam"],
     "ema=0.999": ["train.ema=0.999"],
 }
 
