@@ -145,7 +145,6 @@ def test_more_patience_continues_a_run_that_patience_ended(server: Server, tmp_p
         ("model.width=32", "model.width (was 16, now 32)"),
         ("data.batch.tokens=300", "data.batch.tokens (was 200, now 300)"),
         ("train.schedule.peak=0.5", "train.schedule.peak"),
-        ("train.threads=2", "train.threads (was 1, now 2)"),
         ("train.ema=0.9", "train.ema (was None, now 0.9)"),
         ("train.schedule.kind=constant", "train.schedule.kind"),
     ],
@@ -157,6 +156,26 @@ def test_other_settings_are_refused(server: Server, thirty: Path, change: str, n
     assert named in process.said
     assert "cannot resume run with other settings" in process.said
     assert differences(outcome(thirty), before) == []
+
+
+def test_a_run_goes_on_with_what_another_machine_needs(server: Server, folder: Path) -> None:
+    on = ["train", "--resume", "--out", RUN, "train.max_steps=32"]
+    said = finish(server, folder, *on, "train.threads=2", "train.precision=bfloat16")
+    assert "train.precision was 'float32' and is now 'bfloat16', train.threads was 1 and is now 2: sums are" in said
+    stored = load_settings(folder / RUN / "config.yaml", [], RunConfig).train
+    assert (stored.precision, stored.threads, stored.device) == ("bfloat16", 2, "cpu")
+    assert outcome(folder)["state"]["step"] == 32
+
+
+def test_a_run_of_a_gpu_goes_on_without_one(server: Server, folder: Path) -> None:
+    settings = folder / RUN / "config.yaml"
+    settings.write_text(settings.read_text().replace("device: cpu", "device: cuda:9"))
+    on = ["train", "--resume", "--out", RUN, "train.max_steps=32"]
+    process = server.start(folder, *on)
+    assert process.wait() == 2
+    assert "the device 'cuda:9' cannot be used here" in process.said
+    assert "train.device was 'cuda:9' and is now 'cpu'" in finish(server, folder, *on, "train.device=cpu")
+    assert outcome(folder)["state"]["step"] == 32
 
 
 def test_a_folder_with_a_run_is_not_trained_into_without_being_asked(server: Server, thirty: Path) -> None:

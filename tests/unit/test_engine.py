@@ -11,7 +11,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.train.decisions import Decisions
-from dragoman.train.engine import Engine, choose_precision
+from dragoman.train.engine import Engine
 from dragoman.train.objectives.objective import Objective, ObjectiveConfig
 
 SIZE, CPU = 30, torch.device("cpu")
@@ -111,9 +111,3 @@ def test_devices_that_are_not_there_are_config_errors() -> None:
     for name in ("cuda:99", "nonsense", "meta"):
         with pytest.raises(ConfigError, match=f"device.*'{name}'.*use .*cpu"):
             choose_device(name)
-
-
-def test_a_named_precision_is_taken() -> None:
-    assert choose_precision("bfloat16", CPU) == torch.bfloat16
-    assert choose_precision("float32", CPU) == torch.float32
-    assert choose_precision("auto", CPU) in (torch.bfloat16, torch.float32)

@@ -1,7 +1,6 @@
 """`Engine`: device, precision and one optimiser step, however many parts its batches come in."""
 
 import hashlib
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -256,34 +255,6 @@ def _summed(
     total, cross_entropy = next(sums), next(sums)
     means = {name: next(sums) for name in means}
     return total, cross_entropy, means, {name: [next(sums) for _ in values] for name, values in counts.items()}
-
-
-def choose_precision(name: str, device: torch.device) -> torch.dtype:
-    """The type of matrix products; `auto` is bfloat16 where this machine multiplies it at least 1.3 times as fast.
-
-    The choice is stored with the run, because it comes from a measurement.
-    """
-    if name != "auto":
-        return torch.bfloat16 if name == "bfloat16" else torch.float32
-    if device.type == "cuda":
-        return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
-    narrow, wide = _product_seconds(torch.bfloat16, torch.float32)
-    return torch.bfloat16 if narrow * 1.3 < wide else torch.float32
-
-
-def _product_seconds(*kinds: torch.dtype) -> list[float]:
-    """The least time of several products of a feed-forward layer's size, of each type.
-
-    By turns, so that a moment in which the machine does something else strikes all types.
-    """
-    factors = [(torch.ones(1024, 512, dtype=kind), torch.ones(512, 1024, dtype=kind)) for kind in kinds]
-    seconds = [float("inf")] * len(kinds)
-    for _ in range(12):
-        for index, (states, weight) in enumerate(factors):
-            begin = time.perf_counter()
-            states @ weight
-            seconds[index] = min(seconds[index], time.perf_counter() - begin)
-    return seconds
 
 
 def _total(gradients: Sequence[Tensor]) -> Tensor | None:

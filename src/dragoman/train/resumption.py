@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dragoman.base.errors import ConfigError
+from dragoman.base.log import warn
 from dragoman.base.settings import flat
 from dragoman.checkpoint.store import TrainingSnapshot
 from dragoman.data.preparation.prepare import Prepared
@@ -12,10 +13,12 @@ from dragoman.train.validation.held_out import HeldOut, digest
 
 # A resumed run may be given new limits and rhythms; anything else would make it another run.
 MAY_CHANGE = frozenset({"max_steps", "max_epochs", "max_minutes", "patience", "log_every", "parallel"})
+# What was chosen for the machine that the run began on; another machine may want another, which rounds otherwise.
+OF_THE_MACHINE = ("device", "precision", "threads")
 
 
 def with_choices_of(config: RunConfig, stored: RunConfig) -> RunConfig:
-    """The stored run with the limits that were given now.
+    """The stored run with the limits that were given now, and with what was said of the machine.
 
     Raises ConfigError where the run's schedule needs a limit and none was given.
     """
@@ -25,8 +28,29 @@ def with_choices_of(config: RunConfig, stored: RunConfig) -> RunConfig:
             f"cannot resume {config.out} without a limit: its {schedule.kind} schedule must know how long the run is. "
             "Set train.max_steps, train.max_epochs or train.max_minutes"
         )
-    changes = {name: getattr(config.train, name) for name in MAY_CHANGE}
+    changes = {name: getattr(config.train, name) for name in MAY_CHANGE} | _of_the_machine(config)
     return stored.model_copy(update={"train": stored.train.model_copy(update=changes), "out": config.out})
+
+
+def warn_of_rounding(config: RunConfig, stored: RunConfig) -> None:
+    """Say so where the run goes on with another device, precision or number of threads than it had."""
+    before = {name: getattr(stored.train, name) for name in OF_THE_MACHINE}
+    changed = [
+        f"train.{name} was {before[name]!r} and is now {now!r}"
+        for name, now in _of_the_machine(config).items()
+        if now != before[name]
+    ]
+    if changed:
+        warn(
+            f"{', '.join(changed)}: sums are rounded otherwise, and dropout may differ, so the result is not that of "
+            "an uninterrupted run bit for bit"
+        )
+
+
+def _of_the_machine(config: RunConfig) -> dict[str, Any]:
+    """What was named of it, not left open."""
+    named = {name: getattr(config.train, name) for name in OF_THE_MACHINE}
+    return {name: value for name, value in named.items() if value not in ("auto", None)}
 
 
 def check_same_data(
@@ -49,15 +73,13 @@ def check_same_run(config: RunConfig, stored: RunConfig) -> None:
     """Raises ConfigError naming the settings that make this another run."""
     given, before = config.model_dump(mode="json"), stored.model_dump(mode="json")
     given["model"] = _model_as_stored(config, stored)
-    for name in ("precision", "device", "threads", "schedule"):
-        if given["train"][name] in ("auto", None):
-            given["train"][name] = before["train"][name]
+    if given["train"]["schedule"] is None:
+        given["train"]["schedule"] = before["train"]["schedule"]
+    free = {"out"} | {f"train.{name}" for name in MAY_CHANGE.union(OF_THE_MACHINE)}
     different = [
         key
         for key in sorted(set(flat(given)) | set(flat(before)))
-        if flat(given).get(key) != flat(before).get(key)
-        and key != "out"
-        and not any(key == f"train.{name}" for name in MAY_CHANGE)
+        if flat(given).get(key) != flat(before).get(key) and key not in free
     ]
     if different:
         shown = ", ".join(

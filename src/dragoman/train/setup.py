@@ -23,7 +23,7 @@ from dragoman.models.build import Seq2Seq, build_model, count_parameters, resolv
 from dragoman.train.average import ParameterAverage
 from dragoman.train.config import RunConfig
 from dragoman.train.decisions import Decisions
-from dragoman.train.engine import Engine, choose_precision
+from dragoman.train.engine import Engine
 from dragoman.train.estimate import check_memory
 from dragoman.train.lengths import check_lengths
 from dragoman.train.objectives.objective import Objective
@@ -31,10 +31,11 @@ from dragoman.train.objectives.r_drop import RDrop
 from dragoman.train.objectives.sequence import SequenceObjective
 from dragoman.train.objectives.teacher import ConstantRatioConfig
 from dragoman.train.parts import EMBEDDED, Parts
+from dragoman.train.precision import choose_precision, warn_of_slow_products
 from dragoman.train.ranks.interface import Ranks
 from dragoman.train.ranks.launch import open_ranks, restarted
 from dragoman.train.ranks.parallel import build_parallel
-from dragoman.train.resumption import check_same_data, check_same_run, with_choices_of
+from dragoman.train.resumption import check_same_data, check_same_run, warn_of_rounding, with_choices_of
 from dragoman.train.schedule import default_schedule
 from dragoman.train.start import copy_parameters, load_start
 from dragoman.train.threads import build_threads
@@ -55,7 +56,10 @@ def assemble(config: RunConfig, resume: bool) -> Iterator[Parts]:
     keep_large_tensors_on_heap()
     resume = resume or restarted()
     stored = _stored_config(config.out) if resume else None
-    with open_ranks(stored.train.device if stored is not None else config.train.device) as ranks, ExitStack() as stack:
+    device = config.train.device
+    if stored is not None and device == "auto":
+        device = stored.train.device
+    with open_ranks(device) as ranks, ExitStack() as stack:
         with ranks.in_turn():
             ground = _survey(config, resume, ranks, stack)
         ground = replace(ground, config=_as_on_first(ground.config, ranks))
@@ -98,11 +102,14 @@ def _survey(config: RunConfig, resume: bool, ranks: Ranks, stack: ExitStack) -> 
         )
     if stored is not None:
         check_same_run(config, stored)
+        warn_of_rounding(config, stored)
         config = with_choices_of(config, stored)
     elif start is None:
         chosen = config.model.preset != "auto" or "width" in config.model.model_fields_set
         config.model.embeddings.check(config.model.width if chosen else None)
     torch.set_num_threads(config.train.threads or torch.get_num_threads())
+    if ranks.first:
+        warn_of_slow_products(config.train.precision, ranks.device, stored is not None)
     prepared = _prepare(config, start)
     _check_enough(ranks, prepared)
     if stored is None:

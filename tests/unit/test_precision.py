@@ -1,0 +1,59 @@
+"""The type of products is the one that this machine multiplies faster, and a slow one is not taken without a word."""
+
+import pytest
+import torch
+
+from dragoman.train import precision
+from dragoman.train.precision import bfloat16_speed, choose_precision, warn_of_slow_products
+
+CPU = torch.device("cpu")
+
+
+def measure_as(monkeypatch: pytest.MonkeyPatch, small: float, large: float) -> list[int]:
+    """Let products in bfloat16 take so many times as long as in float32; the rows of what was measured."""
+    measured = []
+
+    def seconds(rows: int, rounds: int, *kinds: torch.dtype) -> list[float]:
+        measured.append(rows)
+        return [(small if rows < 1000 else large) if kind == torch.bfloat16 else 1.0 for kind in kinds]
+
+    monkeypatch.setattr(precision, "_product_seconds", seconds)
+    return measured
+
+
+def test_a_named_precision_is_taken() -> None:
+    assert choose_precision("bfloat16", CPU) == torch.bfloat16
+    assert choose_precision("float32", CPU) == torch.float32
+
+
+@pytest.mark.parametrize(("large", "chosen"), [(0.5, torch.bfloat16), (0.9, torch.float32), (1.5, torch.float32)])
+def test_auto_wants_bfloat16_to_be_clearly_faster(
+    monkeypatch: pytest.MonkeyPatch, large: float, chosen: torch.dtype
+) -> None:
+    measure_as(monkeypatch, small=1.1, large=large)
+    assert choose_precision("auto", CPU) == chosen
+
+
+def test_an_emulated_type_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large products in it took eleven seconds of the start of a run on a machine without AVX-512."""
+    measured = measure_as(monkeypatch, small=50, large=50)
+    assert choose_precision("auto", CPU) == torch.float32
+    assert measured == [128]
+
+
+def test_this_machine_multiplies_at_some_speed() -> None:
+    assert 0 < bfloat16_speed(CPU) < 1000
+
+
+def test_a_slow_precision_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    measure_as(monkeypatch, small=50, large=50)
+    warn_of_slow_products("bfloat16", CPU, resumed=True)
+    said = capsys.readouterr().err
+    assert (
+        "this machine multiplies bfloat16 more slowly than float32: train.precision=float32 would be faster; " in said
+    )
+    assert "sums are then rounded otherwise, which a run can go on with" in said
+    warn_of_slow_products("float32", CPU, resumed=True)
+    measure_as(monkeypatch, small=1.1, large=0.5)
+    warn_of_slow_products("bfloat16", CPU, resumed=False)
+    assert capsys.readouterr().err == ""
