@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
-# One pytest worker a core, one thread a worker: many small tensors gain nothing from more.
+# One pytest worker a core, one thread a worker: many small tensors gain nothing from more. Tests take from half a
+# millisecond to a minute, so a worker that has none left takes some of the other.
 WORKERS ?= 2
 
 .PHONY: help demo test lint types format wheel clean
@@ -21,7 +22,7 @@ demo: $(VENV)/.core
 	$(BIN)/dragoman demo
 
 test: $(VENV)/.dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
