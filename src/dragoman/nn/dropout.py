@@ -40,7 +40,7 @@ class Dropout(nn.Module):
         """Values of any shape; unchanged in evaluation."""
         if not self.training or self.rate == 0:
             return values
-        if values.device.type != "cpu":
+        if values.device.type != "cpu" or torch.compiler.is_compiling():
             return functional.dropout(values, self.rate)
         threshold = max(1, round(self.rate * _LEVELS))
         # A mask of numbers is multiplied four times as fast as a mask of bools selects, and comparing straight into

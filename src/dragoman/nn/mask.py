@@ -48,12 +48,20 @@ class Causal:
     """`new` tokens behind `start` others, each of which attends itself and all before it.
 
     The mask is made when it is first asked for: mechanisms that never compare all pairs must not pay for all pairs.
+    Compiled layers each make their own, of which the compiler leaves out what no kernel reads.
     """
 
     def __init__(self, start: int, new: int, device: torch.device) -> None:
         self.start, self.new, self.device = start, new, device
 
-    @cached_property
+    @property
     def mask(self) -> Mask | None:
         """Over all start + new keys; None where it hides nothing."""
+        return self._make() if torch.compiler.is_compiling() else self._made
+
+    @cached_property
+    def _made(self) -> Mask | None:
+        return self._make()
+
+    def _make(self) -> Mask | None:
         return Mask.causal(self.new, self.start + self.new, self.device)

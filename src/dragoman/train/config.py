@@ -163,6 +163,11 @@ class LoopConfig(Config):
         description="of matrix products; auto: bfloat16 where the hardware multiplies it faster. Sums are float32",
     )
     device: str = Field("auto", description="cpu, cuda, cuda:1 …; auto: a GPU if there is one")
+    compile: bool = Field(
+        False,
+        description="Transformer layers through torch.compile, for GPUs: the first updates then take a minute or more. "
+        "Part of what makes runs equal",
+    )
     threads: int | None = Field(
         None, ge=1, le=1024, description="CPU threads; null: one a core. Part of what makes runs equal"
     )
@@ -190,6 +195,11 @@ class LoopConfig(Config):
             raise ValueError(
                 "train.teacher_forcing of kind linear without steps must know how long the run is: set its steps, or "
                 "max_steps, max_epochs or max_minutes"
+            )
+        if self.compile and (self.objective.reward is not None or self.teacher_forcing != ConstantRatioConfig()):
+            raise ValueError(
+                "train.compile=true compiles layers that read whole references, but with train.objective.reward or "
+                "another train.teacher_forcing the model reads its own output, a token at a time: leave it out"
             )
         if self.schedule is not None and self.schedule.needs_length and not self.limited:
             raise ValueError(

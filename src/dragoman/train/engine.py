@@ -15,6 +15,7 @@ from dragoman.data.batches.batch import Batch
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.auxiliary import Auxiliary
 from dragoman.nn.randomness import drawing_from
+from dragoman.train.compilation import compilation_explained
 from dragoman.train.decisions import Decisions
 from dragoman.train.objectives.loss import Loss
 from dragoman.train.objectives.objective import Objective
@@ -102,20 +103,14 @@ class Engine:
 
         parts, tokens: with several ranks, what each of this rank's batches is, and the target tokens of all ranks.
         Raises ResourceError when even single pairs, or the optimiser's state, do not fit the memory; with several ranks
-        as soon as a batch does not, because the others have gone on.
+        as soon as a batch does not, because the others have gone on. Raises ConfigError where layers to be compiled
+        cannot be.
         """
-        if parts is None:
-            read = self._halving(step, batches, teacher_ratio)
-        else:
-            try:
-                read = self._gradients(step, batches, teacher_ratio, parts, tokens)
-            except (RuntimeError, MemoryError) as error:
-                if not is_out_of_memory(error):
-                    raise
-                raise ResourceError(
-                    f"not enough memory for a batch at step {step}, which one of several processes cannot cut by "
-                    "itself: lower data.batch.tokens, raise train.accumulate instead, and start anew"
-                ) from None
+        with compilation_explained():
+            if parts is None:
+                read = self._halving(step, batches, teacher_ratio)
+            else:
+                read = self._shared(step, batches, teacher_ratio, parts, tokens)
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate
         try:
@@ -130,6 +125,20 @@ class Engine:
             ) from None
         self.optimiser.zero_grad(set_to_none=True)
         return read()
+
+    def _shared(
+        self, step: int, batches: Sequence[Batch], teacher_ratio: float, parts: Sequence[Part], tokens: int | None
+    ) -> Callable[[], StepResult]:
+        """The gradients of this rank's batches, none of which it may cut."""
+        try:
+            return self._gradients(step, batches, teacher_ratio, parts, tokens)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            raise ResourceError(
+                f"not enough memory for a batch at step {step}, which one of several processes cannot cut by "
+                "itself: lower data.batch.tokens, raise train.accumulate instead, and start anew"
+            ) from None
 
     def _halving(self, step: int, batches: Sequence[Batch], teacher_ratio: float) -> Callable[[], StepResult]:
         """The gradients, from ever smaller parts until they fit the memory."""

@@ -14,6 +14,7 @@ from dragoman.checkpoint.store import CheckpointStore, TrainingSnapshot
 from dragoman.data.preparation.prepare import Prepared
 from dragoman.models.build import Seq2Seq
 from dragoman.train.average import ParameterAverage
+from dragoman.train.compilation import uncompiled
 from dragoman.train.config import RunConfig
 from dragoman.train.decisions import Decisions
 from dragoman.train.engine import Engine
@@ -54,7 +55,8 @@ class Parts:
     def validate(self, step: int) -> Validation:
         """Judge the model that `parallel` shows. Raises ResourceError where translating does not fit the memory."""
         try:
-            return self.validator.run(self.engine)
+            with uncompiled(self.config.train.compile):
+                return self.validator.run(self.engine)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise

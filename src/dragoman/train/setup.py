@@ -21,6 +21,7 @@ from dragoman.data.corpora.readers import check_readable
 from dragoman.data.preparation.prepare import Prepared, prepare
 from dragoman.models.build import Seq2Seq, build_model, count_parameters, resolve_preset
 from dragoman.train.average import ParameterAverage
+from dragoman.train.compilation import check_compilable, compile_layers
 from dragoman.train.config import RunConfig
 from dragoman.train.decisions import Decisions
 from dragoman.train.engine import Engine
@@ -94,6 +95,7 @@ def _survey(config: RunConfig, resume: bool, ranks: Ranks, stack: ExitStack) -> 
     held_out = read_held_out(config)
     config, start = load_start(config)
     check_tags(held_out, config, start)
+    check_compilable(config)
     store = stack.enter_context(CheckpointStore(config.out, owned=ranks.first))
     stored = _stored_config(config.out)
     if stored is not None and not resume:
@@ -154,7 +156,7 @@ def _build_engine(ground: _Ground, ranks: Ranks, stack: ExitStack) -> Engine:
     config, model, prepared = ground.config, ground.model, ground.prepared
     objective = _objective(config, prepared, ranks.device)
     threads = None
-    if not ranks.several:
+    if not ranks.several and not config.train.compile:
         threads = build_threads(model, objective, ranks.device, torch.get_num_threads(), config.data.batch.tokens)
     if threads is not None:
         stack.callback(threads.close)
@@ -168,6 +170,8 @@ def _build_engine(ground: _Ground, ranks: Ranks, stack: ExitStack) -> Engine:
     always = config.train.teacher_forcing == ConstantRatioConfig()
     # Before the optimiser: FSDP replaces the parameters.
     parallel = build_parallel(config.train, model, objective, ranks, 1.0 if always else 0.0)
+    if config.train.compile:
+        compile_layers(model, ranks.device)
     precision = choose_precision(config.train.precision, ranks.device)
     return Engine(
         model,

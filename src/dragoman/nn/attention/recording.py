@@ -27,8 +27,8 @@ def recording() -> Iterator[Recorded]:
 
 
 def recorder() -> Recorded | None:
-    """Where weights go, or None."""
-    return _recorder.get()
+    """Where weights go, or None. Compiled layers, which only training runs, are not recorded."""
+    return None if torch.compiler.is_compiling() else _recorder.get()
 
 
 def mean_over_heads(weights: Recorded, attention: nn.Module, rows: int) -> Tensor:

@@ -48,18 +48,30 @@ class Rotary(Relation):
 
     def rotate(self, vectors: Tensor, start: int) -> Tensor:
         """(B, h, T, d_k) → the same shape; angles are float32 whatever the vectors are."""
-        end = start + vectors.size(-2)
-        turns = _turns(max(_FIRST_LENGTH, 1 << (end - 1).bit_length()), vectors.size(-1), self.base, vectors.device)
-        # a turn of the plane is a product of complex numbers, which torch has in one operation, forward and backward
+        end, width = start + vectors.size(-2), vectors.size(-1)
         wide = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
-        turned = torch.view_as_complex(wide.view(*wide.shape[:-1], wide.size(-1) // 2, 2)) * turns[start:end]
-        return torch.view_as_real(turned).flatten(-2).to(vectors.dtype)
+        pairs = wide.view(*wide.shape[:-1], width // 2, 2)
+        if torch.compiler.is_compiling():  # the compiler fuses no complex numbers, and a table's length would be fixed
+            angles = _angles(end, width, self.base, vectors.device)[start:]
+            cosine, sine = angles.cos().to(wide.dtype), angles.sin().to(wide.dtype)
+            even, odd = pairs.unbind(-1)
+            turned = torch.stack((even * cosine - odd * sine, even * sine + odd * cosine), -1)
+        else:
+            # a turn of the plane is a product of complex numbers, which torch has in one operation, forward and back
+            turns = _turns(max(_FIRST_LENGTH, 1 << (end - 1).bit_length()), width, self.base, vectors.device)
+            turned = torch.view_as_real(torch.view_as_complex(pairs) * turns[start:end])
+        return turned.flatten(-2).to(vectors.dtype)
 
 
 @lru_cache(maxsize=16)
 def _turns(length: int, width: int, base: float, device: torch.device) -> Tensor:
     """e^(i·angle), (length, width/2) complex64, computed in float64; all layers of all models share them."""
     with torch.inference_mode(False):  # a table made while translating must serve training too
-        exponents = torch.arange(0, width, 2, dtype=torch.float64) / width
-        angles = torch.arange(length, dtype=torch.float64)[:, None] / base**exponents
+        angles = _angles(length, width, base, torch.device("cpu"))
         return torch.polar(torch.ones_like(angles), angles).to(torch.complex64).to(device)
+
+
+def _angles(length: int, width: int, base: float, device: torch.device) -> Tensor:
+    """pos·base^(−2i/d_k), (length, width/2) float64."""
+    exponents = torch.arange(0, width, 2, dtype=torch.float64, device=device) / width
+    return torch.arange(length, dtype=torch.float64, device=device)[:, None] / base**exponents

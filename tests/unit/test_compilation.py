@@ -1,0 +1,171 @@
+"""Compiled layers compute what the same layers compute uncompiled, in a few graphs whatever the shapes of batches."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from pydantic import ValidationError
+
+from dragoman.base.errors import ConfigError
+from dragoman.data.batches.batch import Batch, collate
+from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.train.compilation import check_compilable, compilation_explained, compile_layers, uncompiled
+from dragoman.train.config import LoopConfig, RunConfig
+from dragoman.train.decisions import Decisions
+from dragoman.train.engine import Engine
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+
+SIZE, CPU = 30, torch.device("cpu")
+LONG = 256
+"""Keys from which on a CPU takes the fused kernel, as a GPU always does."""
+SHAPES = ((4, 8, 9), (3, 11, 12), (5, 16, 16), (2, 24, 25), (7, 10, 10))
+"""Sentences, and tokens of the longest source and target."""
+
+
+@pytest.fixture(autouse=True)
+def nothing_compiled_yet() -> Iterator[None]:
+    """What torch has compiled counts for the whole process."""
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+class Counting:
+    """A backend that runs what it is given as it is, and counts how many graphs these are."""
+
+    def __init__(self) -> None:
+        self.graphs = 0
+
+    def __call__(self, graph: Any, inputs: Any) -> Any:
+        self.graphs += 1
+        return graph.forward
+
+
+def batch(rows: int, source: int, target: int) -> Batch:
+    """Sentences of falling lengths."""
+    words = torch.Generator().manual_seed(source)
+
+    def sentences(longest: int) -> list[list[int]]:
+        return [torch.randint(5, SIZE, (max(1, longest - row),), generator=words).tolist() for row in range(rows)]
+
+    return collate(sentences(source), sentences(target), range(rows))
+
+
+def model(dropout: float = 0.0, **changes: Any) -> Seq2Seq:
+    stack = {"layers": 2, "heads": 2, "feedforward": 24, **changes.get("stack", {})}
+    changes = {name: value for name, value in changes.items() if name != "stack"}
+    settings = {"preset": None, "width": 16, "encoder": stack, "decoder": stack, "dropout": dropout, **changes}
+    torch.manual_seed(4)
+    return build_model(ModelConfig.model_validate(settings), SIZE, SIZE)
+
+
+def gradient(model: Seq2Seq, read: Batch, seed: int = 1) -> torch.Tensor:
+    torch.manual_seed(seed)
+    loss = Objective(ObjectiveConfig())(model.train(), read, 1.0).total
+    gradients = torch.autograd.grad(loss, list(model.parameters()), allow_unused=True)
+    return torch.cat([each.flatten() for each in gradients if each is not None])
+
+
+@pytest.mark.parametrize(
+    ("changes", "longer"),
+    [
+        ({}, LONG),
+        ({"positions": {"kind": "rotary"}, "stack": {"norm": "pre", "activation": "swiglu"}}, LONG),
+        ({"stack": {"layers": 1, "experts": {"count": 3, "active": 2}}}, 0),
+    ],
+    ids=["sinusoidal", "rotary", "experts"],
+)
+def test_gradients_are_those_of_uncompiled_layers(changes: dict[str, Any], longer: int) -> None:
+    plain, compiled = model(**changes), model(**changes)
+    counting = Counting()
+    compile_layers(compiled, CPU, counting)
+    for rows, source, target in SHAPES[: 2 if longer else 1]:
+        read = batch(rows, source + longer, target + longer)
+        torch.testing.assert_close(gradient(compiled, read), gradient(plain, read), rtol=1e-4, atol=1e-4)
+    assert counting.graphs, "nothing was compiled"
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
+def test_one_graph_for_all_encoder_layers_and_one_for_all_decoder_layers(positions: str) -> None:
+    compiled, counting = model(dropout=0.1, positions={"kind": positions}), Counting()
+    compile_layers(compiled, CPU, counting)
+    for rows, source, target in SHAPES:
+        gradient(compiled, batch(rows, source + LONG, target + LONG))
+    # torch takes two sizes that happen to be equal in the first batch for one, and mends that once
+    assert 2 <= counting.graphs <= 4
+    before = counting.graphs
+    for rows, source, target in SHAPES:
+        gradient(compiled, batch(rows + 9, source + 2 * LONG, target + 3 * LONG))
+    assert counting.graphs == before
+
+
+def test_translating_is_not_compiled() -> None:
+    compiled, counting = model(stack={"layers": 1}), Counting()
+    compile_layers(compiled, CPU, counting)
+    read = batch(2, LONG, LONG)
+    with uncompiled(True):
+        plain = compiled(read.source, read.source_keep, read.inputs).hidden
+    assert counting.graphs == 0
+    torch.testing.assert_close(compiled(read.source, read.source_keep, read.inputs).hidden, plain)
+    assert counting.graphs > 0
+
+
+def test_parameters_keep_their_names() -> None:
+    compiled = model()
+    names = list(compiled.state_dict())
+    compile_layers(compiled, CPU)
+    assert list(compiled.state_dict()) == names
+
+
+def test_by_torchs_own_compiler() -> None:
+    """Dropout draws other masks than uncompiled, but the same ones from the same seed, which resuming relies on."""
+    if shutil.which("g++") is None:
+        pytest.skip("torch.compile needs a C++ compiler on a CPU")
+    other = {"stack": {"layers": 1}, "decoder": {"kind": "recurrent"}}
+    plain, compiled, dropping = model(**other), model(**other), model(dropout=0.3, **other)
+    compile_layers(compiled, CPU)
+    dropping.load_state_dict(compiled.state_dict())
+    read = batch(3, 8, 9)
+    torch.testing.assert_close(gradient(compiled, read), gradient(plain, read), rtol=1e-4, atol=1e-4)
+    compile_layers(dropping, CPU)
+    assert torch.equal(gradient(dropping, read, seed=2), gradient(dropping, read, seed=2))
+    assert not torch.equal(gradient(dropping, read, seed=2), gradient(dropping, read, seed=3))
+
+
+def test_a_compiler_that_fails_is_told(tmp_path: Path) -> None:
+    def failing(graph: Any, inputs: Any) -> Any:
+        raise RuntimeError("no compiler here\nwith a long story")
+
+    compiled = model()
+    compile_layers(compiled, CPU, failing)
+    optimiser = torch.optim.SGD(compiled.parameters(), lr=0.0)
+    decisions = Decisions(tmp_path / "decisions.jsonl")
+    engine = Engine(compiled, Objective(ObjectiveConfig()), optimiser, decisions, CPU, torch.float32, 1.0, 1)
+    with pytest.raises(ConfigError, match=r"could not be compiled \(.*no compiler here.*leave train.compile out"):
+        engine.step(1, [batch(*SHAPES[0])], 0.1)
+
+
+def test_other_errors_pass() -> None:
+    with pytest.raises(RuntimeError, match="of another kind"), compilation_explained():
+        raise RuntimeError("of another kind")
+
+
+def test_a_model_without_transformer_layers_is_refused() -> None:
+    corpus = {"source": "a", "target": "b"}
+    settings = {"data": {"train": corpus, "valid": corpus}, "train": {"compile": True}, "out": "run"}
+    check_compilable(RunConfig.model_validate(settings))
+    check_compilable(RunConfig.model_validate({**settings, "model": {"decoder": {"kind": "recurrent"}}}))
+    with pytest.raises(ConfigError, match="a recurrent model has none"):
+        check_compilable(RunConfig.model_validate({**settings, "model": {"preset": "rnn"}}))
+
+
+@pytest.mark.parametrize(
+    "settings", [{"objective": {"reward": {}}}, {"teacher_forcing": {"kind": "linear", "steps": 10}}]
+)
+def test_reading_its_own_output_is_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="reads its own output"):
+        LoopConfig.model_validate({"compile": True, **settings})
+    LoopConfig.model_validate(settings)
