@@ -1,8 +1,9 @@
-"""Small Transformers learn to copy, to reverse and to sort, through the whole of a training run."""
+"""Small models of every block learn to copy, to reverse or to sort, through the whole of a training run."""
 
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -17,6 +18,31 @@ TASKS: dict[str, Callable[[str], str]] = {
     "reverse": lambda word: word[::-1],
     "sort": lambda word: "".join(sorted(word)),
 }
+
+TRANSFORMER = {"kind": "transformer", "layers": 1, "heads": 4, "feedforward": 128}
+CONVOLUTIONAL = {"kind": "convolutional", "layers": 2}
+BYTENET = {"kind": "bytenet", "layers": 4, "dilations": [1, 2, 4, 8]}
+EXPERTS = {**TRANSFORMER, "feedforward": 64, "experts": {"count": 4}}
+
+MODELS: dict[str, tuple[str, dict[str, Any], dict[str, Any], int]] = {
+    "post-norm": ("copy", *2 * ({**TRANSFORMER, "norm": "post"},), 450),
+    "pre-norm": ("reverse", *2 * ({**TRANSFORMER, "norm": "pre"},), 450),
+    "post-norm that reverses": ("reverse", *2 * ({**TRANSFORMER, "norm": "post"},), 450),
+    "pre-norm that sorts": ("sort", *2 * ({**TRANSFORMER, "norm": "pre"},), 450),
+    "convolutional": ("reverse", CONVOLUTIONAL, CONVOLUTIONAL, 250),
+    "bytenet": ("copy", BYTENET, BYTENET, 250),
+    "bytenet that attends": ("reverse", BYTENET, {**BYTENET, "stacked": False, "cross_attention": {}}, 250),
+    "experts": ("reverse", EXPERTS, EXPERTS, 450),
+    "rms and swiglu": (
+        "reverse",
+        *2 * ({**TRANSFORMER, "normalisation": {"kind": "rms"}, "activation": "swiglu"},),
+        350,
+    ),
+    "batch norm": ("copy", *2 * ({**TRANSFORMER, "normalisation": {"kind": "batch"}, "norm": "pre"},), 450),
+    "mean": ("sort", {"kind": "mean"}, TRANSFORMER, 350),
+    "sum": ("sort", {"kind": "sum"}, TRANSFORMER, 300),
+}
+"""Task, encoder, decoder, updates."""
 
 
 def words(count: int, seed: int, without: set[str]) -> list[str]:
@@ -37,12 +63,12 @@ def write_part(folder: Path, part: str, chosen: list[str], task: Callable[[str],
     return {side: str(folder / f"{part}.{side}") for side in sides}
 
 
-@pytest.mark.parametrize(("task", "norm"), [("copy", "post"), ("reverse", "pre"), ("reverse", "post"), ("sort", "pre")])
-def test_learns(tmp_path: Path, task: str, norm: str) -> None:
+@pytest.mark.parametrize("name", MODELS)
+def test_learns(tmp_path: Path, name: str) -> None:
+    task, encoder, decoder, steps = MODELS[name]
     threads = torch.get_num_threads()
     train = words(3000, 1, set())
     held_out = words(200, 2, set(train))
-    stack = {"layers": 1, "heads": 4, "feedforward": 128, "norm": norm}
     config = RunConfig.model_validate(
         {
             "data": {
@@ -52,11 +78,11 @@ def test_learns(tmp_path: Path, task: str, norm: str) -> None:
                 "batch": {"tokens": 700},
             },
             "text": {"subword": {"size": 276}},
-            "model": {"preset": None, "width": 64, "encoder": stack, "decoder": stack, "dropout": 0.0},
+            "model": {"preset": None, "width": 64, "encoder": encoder, "decoder": decoder, "dropout": 0.0},
             "train": {
-                "max_steps": 450,
-                "validate_every": 450,
-                "checkpoint_every": 450,
+                "max_steps": steps,
+                "validate_every": steps,
+                "checkpoint_every": steps,
                 "average": {"count": 0},
                 "precision": "float32",
                 "device": "cpu",

@@ -5,7 +5,7 @@ import torch
 from numpy.typing import NDArray
 
 from dragoman.base.errors import ResourceError
-from dragoman.base.log import info
+from dragoman.base.log import info, warn
 from dragoman.base.memory import available_memory
 from dragoman.models.build import Seq2Seq, count_parameters
 from dragoman.models.footprint import SHORT_TRIAL, Footprint, evaluate, measure, refined
@@ -30,8 +30,8 @@ def check_memory(
 ) -> None:
     """Compare an upper estimate with what is free (bytes); cut batches that would not fit, and remember the cut.
 
-    Several ranks cut all alike. threads: how many each hold a gradient. Raises ResourceError when the parameters
-    and the optimiser alone do not fit.
+    A resumed run keeps its cut where that fits, though more would. Several ranks cut all alike. threads: how many each
+    hold a gradient. Raises ResourceError when the parameters and the optimiser alone do not fit.
     """
     ranks.wait()  # before one of them takes what another counts as free
     on_cpu = ranks.device.type == "cpu"
@@ -63,9 +63,17 @@ def check_memory(
     while fixed + need / 2**halvings > free and tokens / 2**halvings > longest:
         halvings += 1
     halvings = ranks.most(halvings)
-    if halvings:
+    known = decisions.made("halvings of all", 0)
+    if known is not None and halvings > known:
+        warn(
+            f"less memory is free than when the run began, so batches are computed in {2**halvings} parts, no longer "
+            f"in {2**known}: sums are rounded otherwise, and dropout may differ, so the result is not that of an "
+            "uninterrupted run bit for bit"
+        )
+    elif halvings:
         info(f"Batches are computed in {2**halvings} parts, because {free / 2**30:.1f} GiB are free.")
-    decisions.make("halvings of all", 0, lambda: halvings)
+    if known is None or halvings > known:
+        decisions.record("halvings of all", 0, halvings)
 
 
 def activation_bytes(footprint: Footprint, tokens: int, longest: int, vocabulary: int) -> int:

@@ -1,0 +1,62 @@
+"""Batches that will not fit the memory are cut before a run starts, and no less when it goes on."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_model import tiny_config
+
+from dragoman.base.errors import ResourceError
+from dragoman.models.build import build_model
+from dragoman.train.config import RunConfig
+from dragoman.train.decisions import Decisions
+from dragoman.train.estimate import check_memory
+from dragoman.train.ranks.interface import Ranks
+
+MEBIBYTE = 2**20
+CORPUS = {"source": "a", "target": "b"}
+
+
+def cut(folder: Path, monkeypatch: pytest.MonkeyPatch, mebibytes: float) -> int:
+    """How often batches are halved where so much is free."""
+    model = tiny_config()
+    config = RunConfig.model_validate(
+        {"data": {"train": CORPUS, "valid": CORPUS, "batch": {"tokens": 20_000}}, "model": model, "out": "run"}
+    )
+    monkeypatch.setattr("dragoman.train.estimate.available_memory", lambda: int(mebibytes * MEBIBYTE))
+    decisions = Decisions(folder / "journal")
+    lengths = np.full((2000, 2), 10, np.int32)
+    check_memory(config, build_model(model, 280, 280), lengths, decisions, Ranks("cpu"))
+    made = decisions.made("halvings of all", 0)
+    assert made == Decisions(folder / "journal").made("halvings of all", 0)
+    return int(made)
+
+
+def test_less_memory_makes_more_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [cut(tmp_path / str(size), monkeypatch, size) for size in (1000, 40, 20, 10)]
+    assert found[0] == 0
+    assert found == sorted(found)
+    assert found[-1] > found[1] > 0
+
+
+def test_a_run_that_goes_on_is_cut_further_where_less_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = cut(tmp_path, monkeypatch, 40)
+    assert "parts, because" in capsys.readouterr().err
+    now = cut(tmp_path, monkeypatch, 10)
+    assert now > before > 0
+    assert f"in {2**now} parts, no longer in {2**before}: sums are rounded otherwise" in capsys.readouterr().err
+
+
+def test_a_run_that_goes_on_keeps_its_parts_where_more_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = cut(tmp_path, monkeypatch, 40)
+    assert cut(tmp_path, monkeypatch, 1000) == before > 0
+    assert "bit for bit" not in capsys.readouterr().err
+
+
+def test_a_model_that_does_not_fit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ResourceError, match=r"the model needs about 0\.0 GiB.*choose a smaller model.preset"):
+        cut(tmp_path, monkeypatch, 0.01)
