@@ -25,20 +25,20 @@ BYTENET = {"kind": "bytenet", "layers": 4, "dilations": [1, 2, 4, 8]}
 EXPERTS = {**TRANSFORMER, "feedforward": 64, "experts": {"count": 4}}
 
 MODELS: dict[str, tuple[str, dict[str, Any], dict[str, Any], int]] = {
-    "post-norm": ("copy", *2 * ({**TRANSFORMER, "norm": "post"},), 450),
+    "post-norm": ("copy", *2 * ({**TRANSFORMER, "norm": "post"},), 300),
     "pre-norm": ("reverse", *2 * ({**TRANSFORMER, "norm": "pre"},), 450),
     "post-norm that reverses": ("reverse", *2 * ({**TRANSFORMER, "norm": "post"},), 450),
-    "pre-norm that sorts": ("sort", *2 * ({**TRANSFORMER, "norm": "pre"},), 450),
-    "convolutional": ("reverse", CONVOLUTIONAL, CONVOLUTIONAL, 250),
-    "bytenet": ("copy", BYTENET, BYTENET, 250),
-    "bytenet that attends": ("reverse", BYTENET, {**BYTENET, "stacked": False, "cross_attention": {}}, 250),
+    "pre-norm that sorts": ("sort", *2 * ({**TRANSFORMER, "norm": "pre"},), 320),
+    "convolutional": ("reverse", CONVOLUTIONAL, CONVOLUTIONAL, 180),
+    "bytenet": ("copy", BYTENET, BYTENET, 180),
+    "bytenet that attends": ("reverse", BYTENET, {**BYTENET, "stacked": False, "cross_attention": {}}, 200),
     "experts": ("reverse", EXPERTS, EXPERTS, 450),
     "rms and swiglu": (
         "reverse",
         *2 * ({**TRANSFORMER, "normalisation": {"kind": "rms"}, "activation": "swiglu"},),
         350,
     ),
-    "batch norm": ("copy", *2 * ({**TRANSFORMER, "normalisation": {"kind": "batch"}, "norm": "pre"},), 450),
+    "batch norm": ("copy", *2 * ({**TRANSFORMER, "normalisation": {"kind": "batch"}, "norm": "pre"},), 330),
     "mean": ("sort", {"kind": "mean"}, TRANSFORMER, 350),
     "sum": ("sort", {"kind": "sum"}, TRANSFORMER, 300),
 }

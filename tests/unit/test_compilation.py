@@ -74,7 +74,7 @@ def gradient(model: Seq2Seq, read: Batch, seed: int = 1) -> torch.Tensor:
     [
         ({}, LONG),
         ({"positions": {"kind": "rotary"}, "stack": {"norm": "pre", "activation": "swiglu"}}, LONG),
-        ({"stack": {"layers": 1, "experts": {"count": 3, "active": 2}}}, 0),
+        ({"stack": {"layers": 1, "experts": {"count": 3, "active": 2}}, "decoder": {"kind": "recurrent"}}, 0),
     ],
     ids=["sinusoidal", "rotary", "experts"],
 )

@@ -59,7 +59,11 @@ class Banded(Causal):
 
     def __init__(self, length: int, window: int) -> None:
         super().__init__(0, length, torch.device("cpu"))
-        self.mask = Mask(band(length, window - 1, 0)[None, None])
+        self._band = Mask(band(length, window - 1, 0)[None, None])
+
+    @property
+    def mask(self) -> Mask:
+        return self._band
 
 
 def check(soft: SoftAttention, banded: WindowAttention, expected: Tensor, found: Tensor, states: Tensor) -> None:
