@@ -53,8 +53,11 @@ def test_a_run_that_goes_on_keeps_its_parts_where_more_is_free(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = cut(tmp_path, monkeypatch, 40)
+    capsys.readouterr()
     assert cut(tmp_path, monkeypatch, 1000) == before > 0
-    assert "bit for bit" not in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"in {2**before} parts, as since the run began" in told
+    assert "bit for bit" not in told
 
 
 def test_a_model_that_does_not_fit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

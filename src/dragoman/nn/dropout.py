@@ -27,7 +27,7 @@ class Dropout(nn.Module):
 
     On a CPU the rate is rounded to a multiple of 1/256, and the scale fits the rounded rate exactly, because torch's
     own mask (one serial Bernoulli draw an element) costs more than the matrix products around it. On other devices
-    this is torch's dropout. A seed fixes the draws, see `nn.randomness`.
+    and in compiled layers this is torch's dropout. A seed fixes the draws, see `nn.randomness`.
     """
 
     def __init__(self, rate: float) -> None:

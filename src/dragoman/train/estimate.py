@@ -70,6 +70,8 @@ def check_memory(
             f"in {2**known}: sums are rounded otherwise, and dropout may differ, so the result is not that of an "
             "uninterrupted run bit for bit"
         )
+    elif known is not None and halvings < known:
+        info(f"Batches are computed in {2**known} parts, as since the run began.")
     elif halvings:
         info(f"Batches are computed in {2**halvings} parts, because {free / 2**30:.1f} GiB are free.")
     if known is None or halvings > known:
