@@ -32,8 +32,8 @@ skipped, and the reason printed. MFU is of a large matrix product measured here,
 counts the same products a token for all.
 
 --curves: the mean loss of windows of 50 updates on the same batches in the same order at the same rates, dropout on:
-dragoman in bf16 and fp32, and torch's layers and loss in fp32, begun with dragoman's initial parameters, under two
-seeds of dropout. What these two differ by is the noise.
+dragoman in bf16 and fp32, and torch's layers and loss in fp32, begun with dragoman's initial parameters, each under
+several draws of dropout, whose deviation is the noise.
 """
 
 import argparse
@@ -186,34 +186,53 @@ class Measurement:
 
     def curves(self) -> None:
         """Losses of 200 updates, window by window."""
-        names = {
-            "dragoman bf16": Contender("dragoman bf16", "dragoman", True),
-            "dragoman fp32": Contender("dragoman fp32", "dragoman"),
-            "reference, seed 1": Contender("dragoman reference", "dragoman", tuned=True, options={"reference": 1}),
-            "reference, seed 2": Contender("dragoman reference", "dragoman", tuned=True, options={"reference": 2}),
+        kinds: dict[str, tuple[bool, dict[str, Any]]] = {
+            "dragoman bf16": (True, {}),
+            "dragoman fp32": (False, {}),
+            "reference": (False, {"reference": True}),
         }
-        losses: dict[str, list[float]] = {}
-        for number, (name, contender) in enumerate(names.items()):
-            try:
-                if self.start(contender, number):
-                    count = self.arguments.curve // 50
-                    losses[name] = [contender.window(50, 10 * PATIENCE)["loss"] for _ in range(count)]
-                    print(f"{name:18} {'  '.join(f'{loss:.4f}' for loss in losses[name])}", flush=True)
-            finally:
-                contender.stop()
-        if not {"reference, seed 1", "reference, seed 2"} <= losses.keys():
-            sys.exit("there is no reference to compare with")
-        one, other = losses["reference, seed 1"], losses["reference, seed 2"]
-        print(f"noise: seeds of the reference differ by {show(one, other)}")
-        for name in ("dragoman bf16", "dragoman fp32"):
-            if name in losses:
-                print(f"RESULT {name} minus the reference's mean: {show(losses[name], one, other)}")
+        found: dict[str, list[list[float]]] = {kind: [] for kind in kinds}
+        number = 0
+        for draws in range(1, self.arguments.draws + 1):
+            for kind, (bf16, options) in kinds.items():
+                number += 1
+                contender = Contender("dragoman", "dragoman", bf16, tuned=True, options={**options, "draws": draws})
+                try:
+                    if self.start(contender, number):
+                        count = self.arguments.curve // 50
+                        losses = [contender.window(50, 10 * PATIENCE)["loss"] for _ in range(count)]
+                        found[kind].append(losses)
+                        print(f"{kind:13} draws {draws}: {show(losses)}", flush=True)
+                finally:
+                    contender.stop()
+        reference = found.pop("reference")
+        if len(reference) < 2:
+            sys.exit("there are no two references to compare with")
+        print(f"RESULT reference: mean {show(means(reference))}, standard deviation {show(deviations(reference))}")
+        for kind, curves in found.items():
+            if len(curves) < 2:
+                continue
+            apart = [one - other for one, other in zip(means(curves), means(reference), strict=True)]
+            errors = [
+                (one**2 / len(curves) + other**2 / len(reference)) ** 0.5
+                for one, other in zip(deviations(curves), deviations(reference), strict=True)
+            ]
+            print(f"RESULT {kind}: minus the reference {show(apart, '+')}, standard error {show(errors)}")
 
 
-def show(losses: list[float], *others: list[float]) -> str:
-    """Differences of the windows' losses to the others' mean."""
-    means = [sum(each) / len(each) for each in zip(*others, strict=True)]
-    return "  ".join(f"{loss - mean:+.4f}" for loss, mean in zip(losses, means, strict=True))
+def means(curves: list[list[float]]) -> list[float]:
+    """Over the draws, window by window."""
+    return [statistics.mean(each) for each in zip(*curves, strict=True)]
+
+
+def deviations(curves: list[list[float]]) -> list[float]:
+    """Of the draws, window by window."""
+    return [statistics.stdev(each) for each in zip(*curves, strict=True)]
+
+
+def show(losses: list[float], sign: str = "") -> str:
+    """One window after the other."""
+    return " / ".join(f"{loss:{sign}.4f}" for loss in losses)
 
 
 def speed(window: dict[str, Any]) -> float:
@@ -264,8 +283,11 @@ def main() -> None:
     parser.add_argument("--cpu-seconds", action="store_true", help="count the process's CPU seconds, not the clock's")
     parser.add_argument("--curves", action="store_true", help="compare loss curves instead of speeds")
     parser.add_argument("--curve", type=int, default=200, help="updates of a curve (200)")
+    parser.add_argument("--draws", type=int, default=4, help="draws of dropout a curve (4; at least 2)")
     parser.add_argument("--json", type=Path, help="write the results there too")
     arguments = parser.parse_args()
+    if arguments.draws < 2:
+        parser.error("one draw shows no deviation: give --draws 2 or more")
     cuda = arguments.device != "cpu"
     arguments.tokens = arguments.tokens or (25_000 if cuda else 4096)
     chosen = contenders(cuda)

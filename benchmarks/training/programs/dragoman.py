@@ -56,7 +56,8 @@ def train(task: Task, gate: Gate) -> None:
             first = False
             check(batches[0], targets, gate)
             gate.facts["parameters"] = sum(parameter.numel() for parameter in self.model.parameters())
-            if "reference" in task.options:
+            self.seed = task.options.get("draws", self.seed)  # of dropout alone: model and batches are made already
+            if task.options.get("reference"):
                 from programs.reference import Reference
 
                 reference.append(Reference(self.model, task))

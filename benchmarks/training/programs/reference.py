@@ -17,17 +17,21 @@ from dragoman.train.engine import StepResult
 class Reference:
     """Updates of torch.nn.Transformer's layers in float32 on the batches that dragoman's run reads, at its rates.
 
-    Dropout stands where dragoman has it by default: on embeddings and on each sublayer's result.
+    Dropout stands where dragoman has it by default, on embeddings and on each sublayer's result, at the rate that
+    dragoman rounds it to on a CPU.
     """
 
     def __init__(self, ours: Seq2Seq, task: Task) -> None:
-        self.seed = int(task.options["reference"])
+        self.seed = int(task.options["draws"])
         self.model = PlainTransformer(task.sizes, task.corpus["size"], task.corpus["pad"]).to(task.device)
         copy_parameters(ours, self.model)
         for layer in (*self.model.encoder.layers, *self.model.decoder.layers):
             layer.dropout.p = layer.self_attn.dropout = 0.0
             if hasattr(layer, "multihead_attn"):
                 layer.multihead_attn.dropout = 0.0
+        for module in self.model.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = round(256 * module.p) / 256
         self.model.train()
         self.optimiser = torch.optim.Adam(self.model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9)
 
