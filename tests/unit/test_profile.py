@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from contextlib import chdir
 from pathlib import Path
 
@@ -47,6 +49,16 @@ def test_a_profile_adds_up_and_changes_nothing(tmp_path: Path, capsys: pytest.Ca
     found = {name: value for name, value in outcome(profiled).items() if name not in (TEXT_FILE, JSON_FILE)}
     assert differences(found, outcome(plain)) == []
     assert not (plain / RUN / TEXT_FILE).exists()
+
+
+def test_the_profiler_is_quiet() -> None:
+    program = (
+        "import torch; from dragoman.train.profiling.operators import Tracer; "
+        "tracer = Tracer(torch.device('cpu')); tracer.start(); torch.ones(2) + 1; assert tracer.stop(1)"
+    )
+    # a process of its own, since the profiler's library asks once how much it may say
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout + done.stderr == ""
 
 
 def test_a_run_that_ends_too_early_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

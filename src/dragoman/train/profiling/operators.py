@@ -1,5 +1,6 @@
 """Where torch's own time goes, by operator and by kind of operator."""
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,6 +54,8 @@ class Tracer:
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
+        # The profiler's library writes its own stages to stderr, where the run's log is.
+        os.environ.setdefault("KINETO_LOG_LEVEL", "99")
         activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device.type == "cuda" else [])]
         self._profile = profile(activities=activities)
 
