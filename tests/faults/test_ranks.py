@@ -254,7 +254,8 @@ def test_the_first_rank_killed_while_it_writes_loses_nothing(server: Server, who
     parallel = whole.name.rstrip("0")
     for restarts, fatal in enumerate((30, 55, 60)):
         processes = server.start_ranks(2, tmp_path, *command(tmp_path, parallel), restarts=restarts, fatal=fatal)
-        assert [process.wait() for process in processes] == [-signal.SIGKILL, 1]
+        codes = [process.wait() for process in processes]
+        assert codes == [-signal.SIGKILL, 1], "\n".join(process.said for process in processes)
     finish(server.start_ranks(2, tmp_path, *command(tmp_path, parallel), restarts=4))
     assert differences(outcome(tmp_path), outcome(whole)) == []
 

@@ -1,6 +1,9 @@
-"""Processes that wait for one which never comes."""
+"""Processes that wait for one which never comes, and what is left of a connection when all have ended."""
 
+import os
 import socket
+import subprocess
+import sys
 from datetime import timedelta
 
 import pytest
@@ -8,6 +11,39 @@ import pytest
 from dragoman.train.ranks import group
 from dragoman.train.ranks.interface import RankLost
 from dragoman.train.ranks.launch import open_ranks
+
+LEAVING = """
+import os, sys, time, torch
+from dragoman.train.interruption import Interrupted
+from dragoman.train.ranks.launch import open_ranks
+
+def threads():
+    return len(os.listdir("/proc/self/task"))
+
+torch.set_num_threads(1)
+before = threads()
+try:
+    with open_ranks("cpu") as ranks:
+        assert ranks.sum([1.0]) == [2.0]
+        assert threads() > before
+        if sys.argv[1] == "interrupted":
+            raise Interrupted("SIGTERM", 1)
+except (Interrupted, SystemExit):
+    pass
+end = time.monotonic() + 10
+while threads() > before and time.monotonic() < end:
+    time.sleep(0.01)
+assert threads() == before
+"""
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="threads are counted in /proc")
+@pytest.mark.parametrize("end", ["finished", "interrupted"])
+def test_no_thread_of_a_connection_outlives_it(end: str) -> None:
+    """One that lets go of a tensor while the interpreter ends aborts the process: exit code -6 after a good run."""
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--no-python"]
+    done = subprocess.run([*torchrun, sys.executable, "-c", LEAVING, end], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("rank", [0, 1])

@@ -93,6 +93,15 @@ class Group(Ranks):
         """A sum that nobody reads: gloo's barrier would do the same."""
         self.sum([0.0])
 
+    def leave(self) -> None:
+        """End the connection, where all ranks have come to the same end.
+
+        gloo's threads end with the last reference to it. One that still lets go of what it sent while the interpreter
+        ends would abort the process (pytorch/pytorch#179291).
+        """
+        dist.destroy_process_group()
+        del self.group
+
     @contextmanager
     def in_turn(self) -> Iterator[None]:
         """Others look into the rendezvous' store now and then, so no time limit of a collective counts."""
@@ -133,8 +142,12 @@ def open_group(device: str) -> Iterator[Group]:
     console.quiet = rank > 0
     try:
         group = Group(device)
-        yield group
-        dist.destroy_process_group()
+        try:
+            yield group
+        except _AGREED:
+            group.leave()
+            raise
+        group.leave()
     except _AGREED as error:
         if rank:
             raise SystemExit(error.exit_code) from None
