@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from string import digits
 
 import pytest
 import torch
@@ -135,7 +136,7 @@ TRAINED = ["train", *SETTINGS, *LONG, "train.accumulate=3"]
 
 @pytest.fixture(scope="module", params=["ddp", "fsdp"])
 def whole(server: Server, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
-    """A run of two processes, with dropout, that was never stopped. Its folder has the name of how it was parallel."""
+    """A run of two processes, with dropout, that was never stopped. Its folder's name: how it was parallel, and a number."""
     folder = tmp_path_factory.mktemp(request.param)
     finish(server.start_ranks(2, folder, *command(folder, request.param)))
     return folder
@@ -148,7 +149,7 @@ def command(folder: Path, parallel: str) -> list[str]:
 @pytest.mark.parametrize("lost", [0, 1])
 def test_a_killed_rank_ends_the_other_and_both_go_on(server: Server, whole: Path, tmp_path: Path, lost: int) -> None:
     """Restarted as torchrun does it, without --resume; the result is that of a run that was never killed."""
-    parallel = whole.name.rstrip("0")
+    parallel = whole.name.rstrip(digits)
     processes = server.start_ranks(2, tmp_path, *command(tmp_path, parallel))
     wait_until_reached(processes[0], 10)
     killed = time.monotonic()
@@ -168,7 +169,7 @@ def test_a_killed_rank_ends_the_other_and_both_go_on(server: Server, whole: Path
 
 
 def test_a_signal_to_one_rank_stops_all_at_the_same_step(server: Server, whole: Path, tmp_path: Path) -> None:
-    parallel = whole.name.rstrip("0")
+    parallel = whole.name.rstrip(digits)
     processes = server.start_ranks(2, tmp_path, *command(tmp_path, parallel))
     wait_until_reached(processes[0], 10)
     processes[1].kill(signal.SIGTERM)
@@ -251,7 +252,7 @@ def test_a_rank_killed_while_the_run_begins_is_noticed(server: Server, tmp_path:
 
 def test_the_first_rank_killed_while_it_writes_loses_nothing(server: Server, whole: Path, tmp_path: Path) -> None:
     """In the middle of ever later snapshots and checkpoints, each time restarted."""
-    parallel = whole.name.rstrip("0")
+    parallel = whole.name.rstrip(digits)
     for restarts, fatal in enumerate((30, 55, 60)):
         processes = server.start_ranks(2, tmp_path, *command(tmp_path, parallel), restarts=restarts, fatal=fatal)
         codes = [process.wait() for process in processes]
@@ -273,7 +274,7 @@ def test_the_first_ranks_clock_ends_the_run_for_all(server: Server, tmp_path: Pa
 @pytest.mark.parametrize("whole", ["fsdp"], indirect=True)
 def test_torchrun_restarts_what_was_killed(whole: Path, tmp_path: Path) -> None:
     """The real torchrun: a rank is killed, all are restarted, and the result is that of a run never killed."""
-    parallel = whole.name.rstrip("0")
+    parallel = whole.name.rstrip(digits)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--max-restarts=1"]
     given = [*torchrun, "-m", "dragoman", *command(tmp_path, parallel)]
     with subprocess.Popen(given, cwd=tmp_path, env=process_environment(), stderr=subprocess.PIPE, text=True) as process:
