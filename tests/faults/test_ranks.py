@@ -136,7 +136,7 @@ TRAINED = ["train", *SETTINGS, *LONG, "train.accumulate=3"]
 
 @pytest.fixture(scope="module", params=["ddp", "fsdp"])
 def whole(server: Server, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
-    """A run of two processes, with dropout, that was never stopped. Its folder's name: how it was parallel, and a number."""
+    """A run of two processes, with dropout, that was never stopped; its folder: how it was parallel, and a number."""
     folder = tmp_path_factory.mktemp(request.param)
     finish(server.start_ranks(2, folder, *command(folder, request.param)))
     return folder
