@@ -60,6 +60,7 @@ def test_curves_show_each_validation_set(tmp_path: Path, monkeypatch: pytest.Mon
     drawn = {line.get_label(): (list(line.get_xdata()), list(line.get_ydata())) for line in bleu.get_lines()}
     assert drawn["a $x"] == ([10, 20], [10, 20])
     assert drawn["b"] == ([20], [20])
+    assert len({line.get_marker() for line in bleu.get_lines()} - {"None", ""}) == 3, "a single point has no line"
     assert [text.get_text() for text in bleu.get_legend().get_texts()] == ["mean", "a $x", "b"]
 
 

@@ -270,10 +270,12 @@ def _sets(axes: Axes, records: Sequence[dict[str, Any]], key: str) -> None:
     """A line for each validation set, where there are several."""
     judged = [record for record in records if isinstance(record.get("valid_sets"), dict)]
     names = list(dict.fromkeys(name for record in judged for name in record["valid_sets"]))
-    for name, style in zip(names, cycle(("--", ":", "-.")), strict=False):
+    # one validation is a point, which only a marker shows
+    for name, (style, marker) in zip(names, cycle((("--", "v"), (":", "s"), ("-.", "^"))), strict=False):
         points = [(each["step"], each["valid_sets"][name][key]) for each in judged if name in each["valid_sets"]]
         # a label that begins with _ would be left out of the legend
-        axes.plot(*zip(*points, strict=True), color=QUIET, linewidth=1, linestyle=style, label=name.lstrip("_"))
+        label = name.lstrip("_")
+        axes.plot(*zip(*points, strict=True), style, color=QUIET, linewidth=1, marker=marker, markersize=3, label=label)
     if names:
         axes.get_lines()[0].set_label("mean")
         for text in axes.legend(frameon=False, fontsize=8, labelcolor=INK).get_texts():
