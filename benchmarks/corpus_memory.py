@@ -176,15 +176,15 @@ def _train(folder: Path, dropout: float) -> None:
     """Prepare, say so, and train: `train` finds the corpus prepared."""
     from dragoman.base.settings import parse_settings
     from dragoman.data.preparation.prepare import prepare
-    from dragoman.train.config import RunConfig
-    from dragoman.train.loop import run
+    from dragoman.tasks.translation.config import TranslationRun
+    from dragoman.train.run.loop import run
 
     corpora = {
         part: {"source": str(folder / f"{part}.a"), "target": str(folder / f"{part}.b")} for part in ("train", "valid")
     }
     text = {"subword": {"size": 8000, "dropout": dropout}}
     settings = {**json.loads(json.dumps(SETTINGS)), "data": corpora, "text": text, "out": str(folder / "run")}
-    config = parse_settings(settings, RunConfig, "of the benchmark")
+    config = parse_settings(settings, TranslationRun, "of the benchmark")
     prepare(config.data.corpora, config.data.cleaning, config.text, folder / "prepared")
     (folder / "prepared.done").write_text("")
     run(config)

@@ -129,12 +129,12 @@ def judged(folder: Path) -> dict[str, Any]:
 
     from dragoman.base.settings import load_settings
     from dragoman.evaluate.translation import bleu, tokenised_bleu
-    from dragoman.train.config import RunConfig
-    from dragoman.train.validation.held_out import read_held_out
+    from dragoman.tasks.translation.config import TranslationRun
+    from dragoman.tasks.translation.validation.held_out import read_held_out
     from dragoman.translator import Translator
 
     torch.set_num_threads(1)
-    config = load_settings(folder / "config.yaml", [], RunConfig)
+    config = load_settings(folder / "config.yaml", [], TranslationRun)
     held_out = read_held_out(config)[0]
     translations = Translator.load(folder, device="cpu").translate(held_out.sources)
     cased = bleu(translations, held_out.targets)

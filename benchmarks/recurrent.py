@@ -36,10 +36,15 @@ from dragoman.base.memory import keep_large_tensors_on_heap
 from dragoman.data.batches.batch import Batch
 from dragoman.models.build import ModelConfig, build_model, count_parameters
 from dragoman.text.special import BOS, EOS, PAD, UNK
-from dragoman.train.decisions import Decisions
-from dragoman.train.engine import Engine
+from dragoman.train.config import LoopConfig
+from dragoman.train.machine.journal import Journal
+from dragoman.train.objectives.loss import Moment
 from dragoman.train.objectives.objective import Objective, ObjectiveConfig
 from dragoman.train.optimisers.adam import AdamConfig
+from dragoman.train.ranks.parallel import Alone
+from dragoman.train.ranks.place import Place
+from dragoman.train.updates.engine import Engine
+from dragoman.train.updates.update import Update
 
 WIDTH, TOKENS, LEARNING_RATE = 256, 4096, 1e-4
 Step = Callable[[Batch], float]
@@ -204,18 +209,16 @@ def config_of(wiring: str) -> ModelConfig:
 def dragoman_step(vocabulary: int, wiring: str, bf16: bool, folder: Path) -> Step:
     """An update as `dragoman train` makes it; `folder` is for its journal."""
     model = build_model(config_of(wiring), vocabulary, vocabulary)
+    objective = Objective(ObjectiveConfig(label_smoothing=SMOOTHING))
     engine = Engine(
-        model,
-        Objective(ObjectiveConfig(label_smoothing=SMOOTHING)),
+        LoopConfig(clip=CLIP),
+        Alone(model, objective),
         AdamConfig().build(model, torch.float32),
-        Decisions(folder / "decisions.jsonl"),
-        torch.device("cpu"),
-        torch.bfloat16 if bf16 else torch.float32,
-        clip=CLIP,
-        seed=1,
+        Place(torch.device("cpu"), torch.bfloat16 if bf16 else torch.float32),
+        Journal(folder / "decisions.jsonl"),
     )
     numbers = itertools.count(1)
-    return lambda batch: engine.step(next(numbers), [batch], LEARNING_RATE).loss
+    return lambda batch: engine.step(Update([batch]), Moment(next(numbers)), LEARNING_RATE).loss
 
 
 def measure(arguments: argparse.Namespace, folder: Path) -> None:

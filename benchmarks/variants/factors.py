@@ -8,7 +8,7 @@ from dragoman.base.errors import DragomanError
 from dragoman.base.schema import kinds, union_members
 from dragoman.base.settings import parse_settings
 from dragoman.models.build import ModelConfig
-from dragoman.train.config import RunConfig
+from dragoman.tasks.translation.config import TranslationRun
 
 WIDTH, LAYERS, HEADS, FEEDFORWARD = 96, 2, 4, 192
 """Sizes of either side, where its family has such a setting."""
@@ -108,7 +108,7 @@ def name(choice: Choice) -> str | None:
 def factors() -> dict[str, list[str]]:
     """The levels of each factor."""
     found: dict[str, list[str]] = {}
-    for choice in choices(RunConfig):
+    for choice in choices(TranslationRun):
         factor = name(choice)
         if factor is not None:
             known = found.setdefault(factor, [])
@@ -138,7 +138,7 @@ def build(levels: Levels) -> tuple[dict[str, Any], Levels]:
             return positions if held else None
         return level if held else None
 
-    settings, _ = assemble(RunConfig, pick, {"layers": LAYERS, "heads": HEADS, "feedforward": FEEDFORWARD})
+    settings, _ = assemble(TranslationRun, pick, {"layers": LAYERS, "heads": HEADS, "feedforward": FEEDFORWARD})
     settings.setdefault("model", {}).update(preset=None, width=WIDTH, dropout=0.0)
     return settings, effective
 
@@ -154,7 +154,7 @@ def refusal(settings: dict[str, Any]) -> str | None:
     train = {"max_epochs": 1, **settings.get("train", {})}
     whole = {**settings, "train": train, "data": {"train": corpus, "valid": corpus}, "out": "none"}
     try:
-        parse_settings(whole, RunConfig, "benchmark")
+        parse_settings(whole, TranslationRun, "benchmark")
     except DragomanError as error:
         return str(error).removeprefix("benchmark: ")
     return None

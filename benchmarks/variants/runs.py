@@ -118,14 +118,14 @@ def execute(settings: dict[str, Any], sources: list[str], references: list[str],
     from dragoman.base.log import console
     from dragoman.base.settings import parse_settings
     from dragoman.models.build import count_parameters
-    from dragoman.train.config import RunConfig
-    from dragoman.train.loop import run
+    from dragoman.tasks.translation.config import TranslationRun
+    from dragoman.train.run.loop import run
     from dragoman.translator import Translator
 
     _watch(parent)
     console.file = io.StringIO()
     torch.set_num_threads(1)
-    config = parse_settings(settings, RunConfig, "benchmark")
+    config = parse_settings(settings, TranslationRun, "benchmark")
     shutil.rmtree(config.out, ignore_errors=True)
     began, cpu = time.perf_counter(), time.process_time()
     result = run(config)

@@ -16,10 +16,14 @@ from dragoman.checkpoint.folder import load_model_folder
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.data.batches.plan import plan_epoch
 from dragoman.data.corpora.lines import open_lines
-from dragoman.train.config import RunConfig
-from dragoman.train.decisions import Decisions
-from dragoman.train.engine import Engine
+from dragoman.tasks.translation.config import TranslationRun
+from dragoman.train.machine.journal import Journal
+from dragoman.train.objectives.loss import Moment
 from dragoman.train.objectives.objective import Objective
+from dragoman.train.ranks.parallel import Alone
+from dragoman.train.ranks.place import Place
+from dragoman.train.updates.engine import Engine
+from dragoman.train.updates.update import Update
 from dragoman.translator import Translator
 
 PAIRS, SENTENCES, UPDATES, WINDOWS = 2000, 64, 3, 5
@@ -32,19 +36,16 @@ class Contender:
     """A kept model that can be trained further and asked to translate."""
 
     def __init__(self, folder: Path, settings: dict[str, Any], scratch: Path) -> None:
-        self.config = parse_settings({**settings, "out": str(folder)}, RunConfig, "benchmark")
+        self.config = parse_settings({**settings, "out": str(folder)}, TranslationRun, "benchmark")
         self.translator = Translator.load(folder, device="cpu")
         self._trained = load_model_folder(folder, torch.device("cpu")).model
         train = self.config.train
         self._engine = Engine(
-            self._trained,
-            Objective(train.objective),
+            train,
+            Alone(self._trained, Objective(train.objective)),
             train.optimiser.build(self._trained, torch.float32),
-            Decisions(scratch / "decisions.jsonl"),
-            torch.device("cpu"),
-            torch.bfloat16 if train.precision == "bfloat16" else torch.float32,
-            clip=train.clip,
-            seed=1,
+            Place(torch.device("cpu"), torch.bfloat16 if train.precision == "bfloat16" else torch.float32),
+            Journal(scratch / "decisions.jsonl"),
         )
         self._numbers = itertools.count(1)
         self._batches = self._windows()
@@ -55,7 +56,7 @@ class Contender:
         began = time.perf_counter()
         for batch in window:
             # a rate of nothing: the model stays the one that was trained
-            self._engine.step(next(self._numbers), [batch], 0.0)
+            self._engine.step(Update([batch]), Moment(next(self._numbers)), 0.0)
         return sum(batch.target_tokens for batch in window) / (time.perf_counter() - began)
 
     def translate(self, sources: list[str]) -> float:

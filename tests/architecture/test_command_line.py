@@ -13,7 +13,7 @@ import typer
 from dragoman.base.schema import known_settings
 from dragoman.base.settings import load_settings
 from dragoman.cli.main import app
-from dragoman.train.config import RunConfig
+from dragoman.tasks.translation.config import TranslationRun
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -67,7 +67,7 @@ def test_the_frozen_command_line(verb: str) -> None:
 
 
 def test_the_frozen_settings() -> None:
-    assert set(FROZEN_SETTINGS) <= set(RunConfig.model_fields["train"].annotation.model_fields)  # type: ignore[union-attr]
+    assert set(FROZEN_SETTINGS) <= set(TranslationRun.model_fields["train"].annotation.model_fields)  # type: ignore[union-attr]
 
 
 def test_documented_commands_exist() -> None:
@@ -88,7 +88,7 @@ def test_documented_settings_exist() -> None:
     for document in DOCUMENTS:
         keys |= set(re.findall(r"\b((?:data|text|model|train|search)(?:\.[a-z_]+)+)=", document.read_text("utf-8")))
     assert keys
-    unknown = keys - set(known_settings(RunConfig))
+    unknown = keys - set(known_settings(TranslationRun))
     assert not unknown, f"documented, but no settings: {unknown}"
 
 
@@ -106,7 +106,7 @@ def test_links_lead_somewhere(document: Path) -> None:
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.name)
 def test_recipes_are_valid(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAGOMAN_DATA", "somewhere")
-    config = load_settings(recipe, [], RunConfig)
+    config = load_settings(recipe, [], TranslationRun)
     files = [
         {file for corpus in corpora for file in corpus.files}
         for corpora in (config.data.corpora, config.data.valid_sets)

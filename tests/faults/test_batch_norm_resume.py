@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from engines import build_engine
 from tiny_model import SOURCES, TARGETS, tiny_config, tiny_model, tiny_tokenizers
 from training_runs import RUN, SETTINGS, Server, differences, outcome, wait_until_reached, write_corpus
 
@@ -13,9 +14,10 @@ from dragoman.checkpoint.tensors import load_tensors
 from dragoman.data.batches.batch import collate
 from dragoman.models.build import Seq2Seq
 from dragoman.models.interface import Output
-from dragoman.train.decisions import Decisions
-from dragoman.train.engine import Engine
+from dragoman.train.machine.journal import Journal
+from dragoman.train.objectives.loss import Moment
 from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.train.updates.update import Update
 
 BATCH = ["model.encoder.normalisation.kind=batch", "model.decoder.normalisation.kind=batch", "train.log_every=1"]
 
@@ -66,10 +68,10 @@ def test_a_step_that_did_not_fit_leaves_no_trace(tmp_path: Path) -> None:
         model = tiny_model(tiny_config(encoder=stack, decoder=stack, dropout=0.0), tokenizers)
         model.__class__ = Short
         optimiser = torch.optim.SGD(model.parameters(), lr=0.0)
-        decisions = Decisions(tmp_path / "journal")
-        cpu, objective = torch.device("cpu"), Objective(ObjectiveConfig())
-        engine = Engine(model, objective, optimiser, decisions, cpu, torch.float32, None, 1)
-        engine.step(1, [collate(sources, targets, list(range(len(sources))))], 0.1)
+        decisions = Journal(tmp_path / "journal")
+        objective = Objective(ObjectiveConfig())
+        engine = build_engine(model, objective, optimiser, decisions)
+        engine.step(Update([collate(sources, targets, list(range(len(sources))))]), Moment(1), 0.1)
         models.append(model_parameters(model))
     assert all(torch.equal(tensor, models[1][name]) for name, tensor in models[0].items())
     assert any(name.endswith("running_mean") and tensor.any() for name, tensor in models[0].items())

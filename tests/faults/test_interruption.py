@@ -23,8 +23,8 @@ from training_runs import (
 )
 
 from dragoman.cli.main import main
-from dragoman.train.interruption import Interruption, interruption
-from dragoman.train.validation.validator import Validation, Validator
+from dragoman.tasks.translation.validation.validator import Validation, Validator
+from dragoman.train.machine.interruption import Interruption, interruption
 
 EVERY = "train.log_every=1"
 

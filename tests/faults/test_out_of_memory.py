@@ -10,9 +10,9 @@ from dragoman.base.errors import ResourceError
 from dragoman.base.settings import load_settings
 from dragoman.checkpoint.store import CheckpointStore
 from dragoman.evaluate import translation
-from dragoman.train import report
-from dragoman.train.config import RunConfig
-from dragoman.train.loop import run
+from dragoman.tasks.translation.config import TranslationRun
+from dragoman.train.progress import report
+from dragoman.train.run.loop import run
 from dragoman.train.validation import validator
 
 FULL = (
@@ -22,19 +22,19 @@ FULL = (
 
 
 @pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunConfig:
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TranslationRun:
     write_corpus(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(report, "draw_curves", lambda log, png: None)
     data = [f"data.{part}.{side}={part}.{name}" for part in ("train", "valid") for side, name in SIDES]
     limits = ["train.max_steps=4", "train.validate_every=4", "train.checkpoint_every=2"]
-    return load_settings(None, [*data, f"out={RUN}", *SETTINGS, *limits], RunConfig)
+    return load_settings(None, [*data, f"out={RUN}", *SETTINGS, *limits], TranslationRun)
 
 
 SIDES = (("source", "a"), ("target", "b"))
 
 
-def test_the_optimisers_first_step(config: RunConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_optimisers_first_step(config: TranslationRun, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError(FULL)
 
@@ -43,7 +43,7 @@ def test_the_optimisers_first_step(config: RunConfig, monkeypatch: pytest.Monkey
         run(config)
 
 
-def test_validation(config: RunConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_validation(config: TranslationRun, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> translation.Score:
         raise MemoryError
 

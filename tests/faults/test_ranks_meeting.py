@@ -14,7 +14,7 @@ from dragoman.train.ranks.launch import open_ranks
 
 LEAVING = """
 import os, sys, time, torch
-from dragoman.train.interruption import Interrupted
+from dragoman.train.machine.interruption import Interrupted
 from dragoman.train.ranks.launch import open_ranks
 
 def threads():

@@ -15,8 +15,8 @@ from training_runs import RUN, SETTINGS, Server, differences, log_lines, outcome
 from dragoman.base.settings import load_settings
 from dragoman.checkpoint.folder import load_model_folder
 from dragoman.checkpoint.store import CheckpointStore
-from dragoman.train.config import RunConfig
-from dragoman.train.setup import assemble
+from dragoman.tasks.translation.config import TranslationRun
+from dragoman.train.run.setup import assemble
 
 EVERY = "train.log_every=1"
 THIRTY = ["train.max_steps=30", "train.validate_every=15"]
@@ -162,7 +162,7 @@ def test_a_run_goes_on_with_what_another_machine_needs(server: Server, folder: P
     on = ["train", "--resume", "--out", RUN, "train.max_steps=32"]
     said = finish(server, folder, *on, "train.threads=2", "train.precision=bfloat16")
     assert "train.precision was 'float32' and is now 'bfloat16', train.threads was 1 and is now 2: sums are" in said
-    stored = load_settings(folder / RUN / "config.yaml", [], RunConfig).train
+    stored = load_settings(folder / RUN / "config.yaml", [], TranslationRun).train
     assert (stored.precision, stored.threads, stored.device) == ("bfloat16", 2, "cpu")
     assert outcome(folder)["state"]["step"] == 32
 
@@ -225,10 +225,12 @@ def test_the_number_of_threads_is_the_runs_own(folder: Path, monkeypatch: pytest
     path.write_text(yaml.safe_dump(stored))
     asked: list[int] = []
     monkeypatch.setattr(torch, "set_num_threads", asked.append)
-    with assemble(load_settings(path, ["train.threads=null", "train.device=auto"], RunConfig), resume=True) as parts:
+    with assemble(
+        load_settings(path, ["train.threads=null", "train.device=auto"], TranslationRun), resume=True
+    ) as session:
         assert asked == [3]
-        assert parts.config.train.threads == 3
-        assert str(parts.engine.device) == "cpu"
+        assert session.config.threads == 3
+        assert str(session.engine.place.device) == "cpu"
 
 
 @pytest.mark.parametrize(

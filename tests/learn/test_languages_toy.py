@@ -12,8 +12,8 @@ import torch
 from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.folder import read_meta
 from dragoman.cli.main import main
-from dragoman.train.config import RunConfig
-from dragoman.train.loop import run
+from dragoman.tasks.translation.config import TranslationRun
+from dragoman.train.run.loop import run
 from dragoman.translator import Translator
 
 TASKS = {"same": lambda word: word, "back": lambda word: word[::-1]}
@@ -46,7 +46,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     train = words(2000, 1, [])
     held_out = words(100, 2, train)
     stack = {"layers": 1, "heads": 4, "feedforward": 128, "norm": "pre"}
-    config = RunConfig.model_validate(
+    config = TranslationRun.model_validate(
         {
             "data": {
                 "train": part(folder, "train", train),

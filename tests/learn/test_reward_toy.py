@@ -9,9 +9,9 @@ from dragoman.data.batches.batch import Batch, collate
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig, search
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.tasks.translation.objectives.reward import RewardConfig
+from dragoman.tasks.translation.objectives.sequence import SequenceObjective
 from dragoman.train.objectives.objective import Objective, ObjectiveConfig
-from dragoman.train.objectives.reward import RewardConfig
-from dragoman.train.objectives.sequence import SequenceObjective
 
 LETTERS = "abcdef"
 SIZE = 4 + len(LETTERS)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from dragoman.train.config import RunConfig
-from dragoman.train.loop import run
+from dragoman.tasks.translation.config import TranslationRun
+from dragoman.train.run.loop import run
 from dragoman.translator import Translator
 
 LETTERS = "abcdefgh"
@@ -69,7 +69,7 @@ def test_learns(tmp_path: Path, name: str) -> None:
     threads = torch.get_num_threads()
     train = words(3000, 1, set())
     held_out = words(200, 2, set(train))
-    config = RunConfig.model_validate(
+    config = TranslationRun.model_validate(
         {
             "data": {
                 "train": write_part(tmp_path, "train", train, TASKS[task]),

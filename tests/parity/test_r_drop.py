@@ -12,10 +12,11 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.settings import parse_settings
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.tasks.translation.objectives.config import TranslationObjectiveConfig
 from dragoman.train.objectives import cross_entropy
 from dragoman.train.objectives.cross_entropy import ProjectedLosses, projected_losses
 from dragoman.train.objectives.objective import Objective, ObjectiveConfig
-from dragoman.train.objectives.r_drop import RDrop, RDropConfig, twice
+from dragoman.train.objectives.r_drop import RDrop, RDropConfig
 
 ROWS, WIDTH, SIZE = 53, 12, 37
 SOURCES = [[5 + row, *range(6, 7 + row)] for row in range(8)]
@@ -139,7 +140,7 @@ def test_without_weight_it_is_half_the_plain_loss_over_the_doubled_batch() -> No
     torch.manual_seed(7)
     found = RDrop(plain, RDropConfig(alpha=0))(subject, batch())
     torch.manual_seed(7)
-    expected = plain(subject, twice(batch()))
+    expected = plain(subject, batch().twice())
     torch.testing.assert_close(found.total, expected.total / 2)
     assert found.cross_entropy == pytest.approx(expected.cross_entropy / 2)
     assert found.tokens == expected.tokens // 2 == batch().target_tokens
@@ -153,7 +154,7 @@ def test_the_whole_loss_equals_equation_4() -> None:
     torch.manual_seed(7)
     found = RDrop(Objective(ObjectiveConfig()), RDropConfig(alpha=3))(subject, pairs)
     torch.manual_seed(7)
-    both = twice(pairs)
+    both = pairs.twice()
     logits = subject(both.source, both.source_keep, both.inputs).logits
     keep = pairs.target_keep
     one, other = logits[:8][keep], logits[8:][keep]
@@ -176,4 +177,4 @@ def test_without_dropout_both_passes_agree() -> None:
 def test_it_does_not_go_with_rewards() -> None:
     assert parse_settings({"r_drop": {}}, ObjectiveConfig, "here").r_drop == RDropConfig(alpha=5)
     with pytest.raises(ConfigError, match="reward and r_drop do not go together"):
-        parse_settings({"r_drop": {}, "reward": {}}, ObjectiveConfig, "here")
+        parse_settings({"r_drop": {}, "reward": {}}, TranslationObjectiveConfig, "here")

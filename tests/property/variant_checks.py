@@ -17,10 +17,10 @@ from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig, search
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import State
+from dragoman.tasks.translation.objectives.reward import RewardConfig
+from dragoman.tasks.translation.objectives.sequence import SequenceObjective
 from dragoman.text.special import BOS, EOS
 from dragoman.train.objectives.objective import Objective, ObjectiveConfig
-from dragoman.train.objectives.reward import RewardConfig
-from dragoman.train.objectives.sequence import SequenceObjective
 
 CLOSE: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-6}
 SOURCES = [[5, 9, 4, 7, 10], [6], [11, 4, 8]]

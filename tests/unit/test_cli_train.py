@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli.main import main
-from dragoman.train.config import RunConfig
+from dragoman.tasks.translation.config import TranslationRun
 
 FAST = [
     "model.preset=tiny",
@@ -36,15 +36,15 @@ def corpus(tmp_path: Path) -> list[str]:
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch):
     """Runs the verb without training; gives the settings and whether to resume."""
-    seen: list[tuple[RunConfig, bool]] = []
+    seen: list[tuple[TranslationRun, bool]] = []
 
-    def run(config: RunConfig, resume: bool, profile: bool):
+    def run(config: TranslationRun, resume: bool, profile: bool):
         seen.append((config, resume))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dragoman.train.loop.run", run)
+    monkeypatch.setattr("dragoman.train.run.loop.run", run)
 
-    def call(*arguments: str) -> tuple[RunConfig, bool]:
+    def call(*arguments: str) -> tuple[TranslationRun, bool]:
         assert main(["train", *arguments]) == 130
         return seen[-1]
 

@@ -7,16 +7,20 @@ from typing import Any
 
 import pytest
 import torch
+from engines import build_engine
 from pydantic import ValidationError
 
 from dragoman.base.errors import ConfigError
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
-from dragoman.train.compilation import check_compilable, compilation_explained, compile_layers, uncompiled
-from dragoman.train.config import LoopConfig, RunConfig
-from dragoman.train.decisions import Decisions
-from dragoman.train.engine import Engine
+from dragoman.tasks.translation.config import TranslationLoopConfig as LoopConfig
+from dragoman.tasks.translation.config import TranslationRun
+from dragoman.tasks.translation.job import check_compilable
+from dragoman.train.machine.compilation import compilation_explained, compile_layers, uncompiled
+from dragoman.train.machine.journal import Journal
+from dragoman.train.objectives.loss import Moment
 from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.train.updates.update import Update
 
 SIZE, CPU = 30, torch.device("cpu")
 LONG = 256
@@ -142,10 +146,10 @@ def test_a_compiler_that_fails_is_told(tmp_path: Path) -> None:
     compiled = model()
     compile_layers(compiled, CPU, failing)
     optimiser = torch.optim.SGD(compiled.parameters(), lr=0.0)
-    decisions = Decisions(tmp_path / "decisions.jsonl")
-    engine = Engine(compiled, Objective(ObjectiveConfig()), optimiser, decisions, CPU, torch.float32, 1.0, 1)
+    decisions = Journal(tmp_path / "decisions.jsonl")
+    engine = build_engine(compiled, Objective(ObjectiveConfig()), optimiser, decisions, 1.0)
     with pytest.raises(ConfigError, match=r"could not be compiled \(.*no compiler here.*leave train.compile out"):
-        engine.step(1, [batch(*SHAPES[0])], 0.1)
+        engine.step(Update([batch(*SHAPES[0])]), Moment(1), 0.1)
 
 
 def test_other_errors_pass() -> None:
@@ -156,10 +160,10 @@ def test_other_errors_pass() -> None:
 def test_a_model_without_transformer_layers_is_refused() -> None:
     corpus = {"source": "a", "target": "b"}
     settings = {"data": {"train": corpus, "valid": corpus}, "train": {"compile": True}, "out": "run"}
-    check_compilable(RunConfig.model_validate(settings))
-    check_compilable(RunConfig.model_validate({**settings, "model": {"decoder": {"kind": "recurrent"}}}))
+    check_compilable(TranslationRun.model_validate(settings))
+    check_compilable(TranslationRun.model_validate({**settings, "model": {"decoder": {"kind": "recurrent"}}}))
     with pytest.raises(ConfigError, match="a recurrent model has none"):
-        check_compilable(RunConfig.model_validate({**settings, "model": {"preset": "rnn"}}))
+        check_compilable(TranslationRun.model_validate({**settings, "model": {"preset": "rnn"}}))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings import dump_settings, load_settings
 from dragoman.data.corpora.corpus import CorpusConfig
-from dragoman.train.config import RunConfig
+from dragoman.tasks.translation.config import TranslationRun
 
 LIST = """
 data:
@@ -22,10 +22,10 @@ out: run
 ONE = "data: {train: {source: a.en, target: a.de}, valid: {source: v.en, target: v.de}}\nout: run\n"
 
 
-def load(folder: Path, text: str, *overrides: str) -> RunConfig:
+def load(folder: Path, text: str, *overrides: str) -> TranslationRun:
     path = folder / "recipe.yaml"
     path.write_text(text)
-    return load_settings(path, list(overrides), RunConfig)
+    return load_settings(path, list(overrides), TranslationRun)
 
 
 def test_one_corpus_stays_one_and_a_list_a_list(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.base.errors import ModelError
-from dragoman.train.decisions import Decisions
+from dragoman.train.machine.journal import Journal
 
 
 def never() -> None:
@@ -14,11 +14,11 @@ def never() -> None:
 
 def test_a_decision_is_made_once_and_repeated(tmp_path: Path) -> None:
     path = tmp_path / "training" / "decisions.jsonl"
-    decisions = Decisions(path)
+    decisions = Journal(path)
     assert decisions.make("end", 20, lambda: 371) == 371
     assert decisions.make("end", 20, never) == 371
     assert decisions.make("end", 40, lambda: 380) == 380
-    again = Decisions(path)
+    again = Journal(path)
     assert again.make("end", 20, never) == 371
     assert again.made("end", 40) == 380
     assert again.made("end", 60) is None
@@ -27,23 +27,23 @@ def test_a_decision_is_made_once_and_repeated(tmp_path: Path) -> None:
 
 def test_values_come_back_unchanged(tmp_path: Path) -> None:
     values = [0, True, 0.1 + 0.2, 1e-300, "größer als\n", [1, [2]], {"a": None}]
-    decisions = Decisions(tmp_path / "journal")
+    decisions = Journal(tmp_path / "journal")
     for step, value in enumerate(values):
         decisions.record("value", step, value)
-    again = Decisions(tmp_path / "journal")
+    again = Journal(tmp_path / "journal")
     assert [again.made("value", step) for step in range(len(values))] == values
 
 
 def test_the_latest_record_counts(tmp_path: Path) -> None:
-    decisions = Decisions(tmp_path / "journal")
+    decisions = Journal(tmp_path / "journal")
     decisions.record("halvings", 3, 1)
     decisions.record("halvings", 3, 2)
     assert decisions.made("halvings", 3) == 2
-    assert Decisions(tmp_path / "journal").made("halvings", 3) == 2
+    assert Journal(tmp_path / "journal").made("halvings", 3) == 2
 
 
 def test_no_decision_leaves_no_trace(tmp_path: Path) -> None:
-    decisions = Decisions(tmp_path / "journal")
+    decisions = Journal(tmp_path / "journal")
     assert decisions.make("stop", 5, lambda: None) is None
     assert not (tmp_path / "journal").exists()
     assert decisions.make("stop", 5, lambda: True) is True
@@ -52,7 +52,7 @@ def test_no_decision_leaves_no_trace(tmp_path: Path) -> None:
 def test_a_decision_is_on_disk_before_it_takes_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[bytes] = []
     monkeypatch.setattr("os.fsync", lambda _: synced.append((tmp_path / "journal").read_bytes()))
-    Decisions(tmp_path / "journal").make("end", 20, lambda: 371)
+    Journal(tmp_path / "journal").make("end", 20, lambda: 371)
     assert len(synced) == 1
     assert b"371" in synced[0]
 
@@ -60,43 +60,43 @@ def test_a_decision_is_on_disk_before_it_takes_effect(tmp_path: Path, monkeypatc
 def test_a_line_torn_by_a_kill_is_cut_off(tmp_path: Path) -> None:
     """Whatever a kill in the middle of the second write leaves, the first decision stands and writing goes on."""
     path = tmp_path / "journal"
-    decisions = Decisions(path)
+    decisions = Journal(path)
     decisions.record("end", 20, 371)
     first = path.read_bytes()
     decisions.record("end", 40, 380)
     both = path.read_bytes()
     for size in range(len(first), len(both)):
         path.write_bytes(both[:size])
-        torn = Decisions(path)
+        torn = Journal(path)
         assert torn.made("end", 20) == 371
         assert torn.made("end", 40) is None
         assert path.read_bytes() == first
         torn.record("end", 40, 390)
-        assert Decisions(path).made("end", 40) == 390
+        assert Journal(path).made("end", 40) == 390
 
 
 def test_zeros_that_a_power_cut_leaves_are_cut_off(tmp_path: Path) -> None:
     path = tmp_path / "journal"
-    Decisions(path).record("end", 20, 371)
+    Journal(path).record("end", 20, 371)
     first = path.read_bytes()
     path.write_bytes(first + b"\0" * 30)
-    assert Decisions(path).made("end", 20) == 371
+    assert Journal(path).made("end", 20) == 371
     assert path.read_bytes() == first
 
 
 @pytest.mark.parametrize("line", [b"not JSON\n", b"[1]\n", b'{"name": "end"}\n', b"\xff\n"])
 def test_an_edited_journal_is_refused(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "journal"
-    Decisions(path).record("end", 20, 371)
+    Journal(path).record("end", 20, 371)
     path.write_bytes(line + path.read_bytes())
     with pytest.raises(ModelError, match="journal is damaged"):
-        Decisions(path)
+        Journal(path)
 
 
 def test_forgetting_is_for_good(tmp_path: Path) -> None:
-    decisions = Decisions(tmp_path / "journal")
+    decisions = Journal(tmp_path / "journal")
     decisions.record("end", 20, 371)
     decisions.forget()
     decisions.forget()
     assert decisions.made("end", 20) is None
-    assert Decisions(tmp_path / "journal").made("end", 20) is None
+    assert Journal(tmp_path / "journal").made("end", 20) is None

@@ -4,15 +4,18 @@ from pathlib import Path
 
 import pytest
 import torch
+from engines import build_engine
 from torch import nn
 
 from dragoman.base.device import choose_device
 from dragoman.base.errors import ConfigError
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
-from dragoman.train.decisions import Decisions
-from dragoman.train.engine import Engine
+from dragoman.train.machine.journal import Journal
+from dragoman.train.objectives.loss import Moment
 from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.train.updates.engine import Engine
+from dragoman.train.updates.update import Update
 
 SIZE, CPU = 30, torch.device("cpu")
 SOURCES = [[5 + row, *range(6, 7 + row)] for row in range(8)]
@@ -35,8 +38,8 @@ def engine(folder: Path, dropout: float = 0.0, clip: float | None = None, seed: 
         SIZE,
     )
     optimiser = torch.optim.SGD(model.parameters(), lr=0.0)
-    decisions = Decisions(folder / "decisions.jsonl")
-    return Engine(model, Objective(ObjectiveConfig()), optimiser, decisions, CPU, torch.float32, clip, seed)
+    decisions = Journal(folder / "decisions.jsonl")
+    return build_engine(model, Objective(ObjectiveConfig()), optimiser, decisions, clip, seed)
 
 
 def values(model: Seq2Seq) -> torch.Tensor:
@@ -46,7 +49,7 @@ def values(model: Seq2Seq) -> torch.Tensor:
 def moved(engine: Engine, step: int, batches: list[Batch]) -> torch.Tensor:
     """By how much a step of rate 1 changes the parameters: the gradient, after clipping."""
     before = values(engine.model)
-    engine.step(step, batches, 1.0)
+    engine.step(Update(batches), Moment(step), 1.0)
     return before - values(engine.model)
 
 
@@ -67,7 +70,7 @@ def test_the_result_is_the_mean_over_tokens_and_the_gradient_that_of_it(tmp_path
     labels = whole.labels[whole.target_keep]
     mean = nn.functional.cross_entropy(logits, labels, label_smoothing=0.1)
     gradient = torch.cat([each.flatten() for each in torch.autograd.grad(mean, list(model.parameters()))])
-    result = subject.step(1, [batch(0, 5), batch(5, 8)], 0.0)
+    result = subject.step(Update([batch(0, 5), batch(5, 8)]), Moment(1), 0.0)
     assert result.loss == pytest.approx(float(mean.detach()), rel=1e-5)
     assert result.cross_entropy == pytest.approx(float(nn.functional.cross_entropy(logits, labels).detach()), rel=1e-5)
     assert result.gradient_norm == pytest.approx(float(gradient.norm()), rel=1e-4)
@@ -90,7 +93,7 @@ def test_the_same_seed_and_step_give_the_same_result_whatever_ran_before(tmp_pat
     def result(before: int, seed: int = 1, step: int = 7) -> torch.Tensor:
         subject = engine(tmp_path, dropout=0.3, seed=seed)
         for other in range(before):
-            subject.step(other, [batch(0, 3)], 0.0)
+            subject.step(Update([batch(0, 3)]), Moment(other), 0.0)
             torch.rand(5)
         return moved(subject, step, [batch(0, 4), batch(0, 4)])
 

@@ -5,15 +5,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from engines import build_engine
 from tiny_model import tiny_batch, tiny_config, tiny_model, tiny_tokenizers
 
 from dragoman.base.errors import ResourceError
 from dragoman.models.build import Seq2Seq
 from dragoman.models.interface import Output
-from dragoman.train.decisions import Decisions
-from dragoman.train.engine import Engine, StepResult
+from dragoman.train.machine.journal import Journal
+from dragoman.train.objectives.loss import Moment
 from dragoman.train.objectives.objective import Objective, ObjectiveConfig
-from dragoman.train.ranks.shares import Part
+from dragoman.train.updates.engine import Engine, StepResult
+from dragoman.train.updates.update import MicroBatch, Update
 
 RATE = 0.5
 
@@ -42,8 +44,8 @@ def engine(journal: Path, rows: int, dropout: float = 0.0, clip: float | None = 
     model.rows, model.seen = rows, []
     optimiser = torch.optim.SGD(model.parameters(), lr=0.0)
     objective = Objective(ObjectiveConfig())
-    decisions = Decisions(journal)
-    return Engine(model, objective, optimiser, decisions, torch.device("cpu"), torch.float32, clip, 1), model
+    decisions = Journal(journal)
+    return build_engine(model, objective, optimiser, decisions, clip), model
 
 
 def parameters(model: Seq2Seq) -> list[torch.Tensor]:
@@ -61,9 +63,9 @@ def assert_close(one: StepResult, other: StepResult) -> None:
 def test_a_cut_step_has_the_gradient_of_the_whole(tmp_path: Path, rows: int, halvings: int) -> None:
     whole, plain = engine(tmp_path / "a", rows=100, clip=0.5)
     before = parameters(plain)
-    expected = whole.step(5, [tiny_batch(7), tiny_batch(3)], RATE)
+    expected = whole.step(Update([tiny_batch(7), tiny_batch(3)]), Moment(5), RATE)
     cut, model = engine(tmp_path / "b", rows=rows, clip=0.5)
-    assert_close(cut.step(5, [tiny_batch(7), tiny_batch(3)], RATE), expected)
+    assert_close(cut.step(Update([tiny_batch(7), tiny_batch(3)]), Moment(5), RATE), expected)
     assert max(size for size in model.seen if size <= rows) <= rows
     moved = 0.0
     for name, start, one, other in zip(
@@ -72,28 +74,28 @@ def test_a_cut_step_has_the_gradient_of_the_whole(tmp_path: Path, rows: int, hal
         torch.testing.assert_close(other - start, one - start, rtol=1e-3, atol=1e-6, msg=name)
         moved += float((one - start).abs().sum())
     assert moved > 0.1
-    assert (Decisions(tmp_path / "b").made("halvings", 5) or 0) == halvings
+    assert (Journal(tmp_path / "b").made("halvings", 5) or 0) == halvings
 
 
 def test_a_cut_is_repeated_without_trying_the_whole(tmp_path: Path) -> None:
     """With dropout, because masks depend on how a step is cut: only the same cut gives the same parameters."""
     first, short = engine(tmp_path / "journal", rows=2, dropout=0.3)
-    first.step(5, [tiny_batch(7)], RATE)
+    first.step(Update([tiny_batch(7)]), Moment(5), RATE)
     assert short.seen[0] == 7
     again, roomy = engine(tmp_path / "journal", rows=100, dropout=0.3)
-    again.step(5, [tiny_batch(7)], RATE)
+    again.step(Update([tiny_batch(7)]), Moment(5), RATE)
     assert max(roomy.seen) == 2
     assert all(torch.equal(one, other) for one, other in zip(parameters(short), parameters(roomy), strict=True))
     roomy.seen.clear()
-    again.step(6, [tiny_batch(7)], RATE)
+    again.step(Update([tiny_batch(7)]), Moment(6), RATE)
     assert roomy.seen == [7], "another step must not be cut"
 
 
 def test_a_run_with_cut_batches_cuts_every_step(tmp_path: Path) -> None:
-    Decisions(tmp_path / "journal").record("halvings of all", 0, 1)
+    Journal(tmp_path / "journal").record("halvings of all", 0, 1)
     cut, model = engine(tmp_path / "journal", rows=100)
-    cut.step(1, [tiny_batch(7)], RATE)
-    cut.step(2, [tiny_batch(4)], RATE)
+    cut.step(Update([tiny_batch(7)]), Moment(1), RATE)
+    cut.step(Update([tiny_batch(4)]), Moment(2), RATE)
     assert model.seen == [3, 4, 2, 2]
 
 
@@ -101,7 +103,7 @@ def test_a_single_pair_that_does_not_fit_ends_the_run(tmp_path: Path, capsys: py
     stuck, model = engine(tmp_path / "journal", rows=0)
     before = parameters(model)
     with pytest.raises(ResourceError, match="single pair at step 5"):
-        stuck.step(5, [tiny_batch(3)], RATE)
+        stuck.step(Update([tiny_batch(3)]), Moment(5), RATE)
     assert model.seen == [3, 1, 1]
     assert all(torch.equal(one, other) for one, other in zip(before, parameters(model), strict=True))
     assert not (tmp_path / "journal").exists()
@@ -111,15 +113,15 @@ def test_a_single_pair_that_does_not_fit_ends_the_run(tmp_path: Path, capsys: py
 def test_one_of_several_ranks_does_not_cut_by_itself(tmp_path: Path) -> None:
     """The others would wait for the parts that it computes apart."""
     short, model = engine(tmp_path / "journal", rows=2)
-    parts = [Part(np.arange(3), (0,))]
+    parts = [MicroBatch(np.arange(3), (0,))]
     with pytest.raises(ResourceError, match=r"step 5, which one of several processes cannot cut.*train.accumulate"):
-        short.step(5, [tiny_batch(3)], RATE, parts=parts, tokens=50)
+        short.step(Update([tiny_batch(3)], parts, tokens={"": 50}), Moment(5), RATE)
     assert model.seen == [3]
 
 
 def test_the_allocators_own_error_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, _ = engine(tmp_path / "a", rows=100)
-    expected = whole.step(5, [tiny_batch(4)], RATE)
+    expected = whole.step(Update([tiny_batch(4)]), Moment(5), RATE)
     cut, model = engine(tmp_path / "b", rows=100)
     forward = type(model).forward
 
@@ -129,7 +131,7 @@ def test_the_allocators_own_error_is_understood(tmp_path: Path, monkeypatch: pyt
         return forward(self, source, source_keep, inputs)
 
     monkeypatch.setattr(Short, "forward", greedy)
-    assert_close(cut.step(5, [tiny_batch(4)], RATE), expected)
+    assert_close(cut.step(Update([tiny_batch(4)]), Moment(5), RATE), expected)
 
 
 def test_other_errors_are_not_taken_for_a_lack_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,4 +142,4 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(Short, "forward", fail)
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
-        broken.step(5, [tiny_batch(4)], RATE)
+        broken.step(Update([tiny_batch(4)]), Moment(5), RATE)

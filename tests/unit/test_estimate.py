@@ -8,27 +8,37 @@ from tiny_model import tiny_config
 
 from dragoman.base.errors import ResourceError
 from dragoman.models.build import build_model
-from dragoman.train.config import RunConfig
-from dragoman.train.decisions import Decisions
-from dragoman.train.estimate import check_memory
+from dragoman.tasks.translation.config import TranslationRun
+from dragoman.tasks.translation.job import TranslationJob
+from dragoman.train.machine.journal import Journal
 from dragoman.train.ranks.interface import Ranks
+from dragoman.train.run.estimate import check_memory
 
 MEBIBYTE = 2**20
 CORPUS = {"source": "a", "target": "b"}
 
 
+class _Job(TranslationJob):
+    """Of short pairs that nobody has read."""
+
+    lengths = np.full((2000, 2), 10, np.int32)
+
+    def __init__(self, run: TranslationRun) -> None:
+        self.run = run
+
+
 def cut(folder: Path, monkeypatch: pytest.MonkeyPatch, mebibytes: float) -> int:
     """How often batches are halved where so much is free."""
     model = tiny_config()
-    config = RunConfig.model_validate(
+    config = TranslationRun.model_validate(
         {"data": {"train": CORPUS, "valid": CORPUS, "batch": {"tokens": 20_000}}, "model": model, "out": "run"}
     )
-    monkeypatch.setattr("dragoman.train.estimate.available_memory", lambda: int(mebibytes * MEBIBYTE))
-    decisions = Decisions(folder / "journal")
-    lengths = np.full((2000, 2), 10, np.int32)
-    check_memory(config, build_model(model, 280, 280), lengths, decisions, Ranks("cpu"))
+    monkeypatch.setattr("dragoman.train.run.estimate.available_memory", lambda: int(mebibytes * MEBIBYTE))
+    decisions = Journal(folder / "journal")
+    job = _Job(config)
+    check_memory(job, build_model(model, 280, 280), decisions, Ranks("cpu"))
     made = decisions.made("halvings of all", 0)
-    assert made == Decisions(folder / "journal").made("halvings of all", 0)
+    assert made == Journal(folder / "journal").made("halvings of all", 0)
     return int(made)
 
 

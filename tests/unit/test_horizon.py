@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from dragoman.train.config import LoopConfig
-from dragoman.train.decisions import Decisions
-from dragoman.train.horizon import Horizon
-from dragoman.train.schedule import CosineConfig
+from dragoman.train.machine.journal import Journal
+from dragoman.train.optimisers.schedule import CosineConfig
+from dragoman.train.progress.horizon import Horizon
 
 
 def config(**limits: Any) -> LoopConfig:
@@ -45,14 +45,14 @@ def test_limits_in_steps_are_known_at_once(limits: dict[str, int], end: int | No
 
 
 def test_a_run_without_a_clock_is_never_fitted(tmp_path: Path) -> None:
-    decisions = Decisions(tmp_path / "journal")
+    decisions = Journal(tmp_path / "journal")
     horizon = Horizon.first(config(max_steps=100), 17)
     assert horizon.fitted(config(max_steps=100), 17, 20, 3.0, decisions) == horizon
     assert not decisions.path.exists()
 
 
 def test_minutes_become_steps_by_the_speed_so_far(tmp_path: Path) -> None:
-    decisions = Decisions(tmp_path / "journal")
+    decisions = Journal(tmp_path / "journal")
     limits = config(max_minutes=1)
     first = Horizon.first(limits, 17)
     assert first.fitted(limits, 17, 4, 2.0, decisions) == first
@@ -66,7 +66,7 @@ def test_minutes_become_steps_by_the_speed_so_far(tmp_path: Path) -> None:
 
 
 def test_progress_rises_steadily_over_all_fits_to_the_end(tmp_path: Path) -> None:
-    decisions = Decisions(tmp_path / "journal")
+    decisions = Journal(tmp_path / "journal")
     limits = config(max_minutes=1)
     horizon = Horizon.first(limits, 17)
     seen = [0.0]
@@ -99,7 +99,7 @@ SPEEDS: dict[str, tuple[float, Callable[[int, float], float], float]] = {
 def test_a_run_of_changing_speed_ends_in_time_with_its_schedule_done(tmp_path: Path, name: str) -> None:
     """minutes, seconds of a step, and of a validation each 500 steps; the loop's rules of when a run is over."""
     minutes, seconds_of, pause = SPEEDS[name]
-    limits, decisions = config(max_minutes=minutes), Decisions(tmp_path / "journal", owned=False)
+    limits, decisions = config(max_minutes=minutes), Journal(tmp_path / "journal", owned=False)
     horizon = Horizon.first(limits, 17)
     step, seconds = 0, 0.0
     while seconds < 60 * minutes and (step == 0 or step < (horizon.end or 0)):
@@ -116,24 +116,24 @@ def test_a_run_of_changing_speed_ends_in_time_with_its_schedule_done(tmp_path: P
 def test_a_fit_is_repeated_and_not_made_again(tmp_path: Path) -> None:
     limits = config(max_minutes=1)
     first = Horizon.first(limits, 17)
-    fitted = first.fitted(limits, 17, 20, 2.0, Decisions(tmp_path / "journal"))
+    fitted = first.fitted(limits, 17, 20, 2.0, Journal(tmp_path / "journal"))
     assert Horizon(**json.loads(json.dumps(asdict(fitted)))) == fitted, "a snapshot holds it"
-    again = first.fitted(limits, 17, 20, 50.0, Decisions(tmp_path / "journal"))
+    again = first.fitted(limits, 17, 20, 50.0, Journal(tmp_path / "journal"))
     assert again == fitted
-    elsewhere = first.fitted(limits, 17, 20, 50.0, Decisions(tmp_path / "other"))
+    elsewhere = first.fitted(limits, 17, 20, 50.0, Journal(tmp_path / "other"))
     assert elsewhere != fitted
 
 
 def test_a_limit_in_steps_stays_the_limit(tmp_path: Path) -> None:
     limits = config(max_minutes=1, max_steps=400)
     first = Horizon.first(limits, 17)
-    assert first.fitted(limits, 17, 20, 2.0, Decisions(tmp_path / "fast")).end == 400
-    assert first.fitted(limits, 17, 20, 20.0, Decisions(tmp_path / "slow")).end == 60
+    assert first.fitted(limits, 17, 20, 2.0, Journal(tmp_path / "fast")).end == 400
+    assert first.fitted(limits, 17, 20, 20.0, Journal(tmp_path / "slow")).end == 60
 
 
 def test_a_clock_that_has_run_out_ends_the_run_now(tmp_path: Path) -> None:
     limits = config(max_minutes=0.01)
-    fitted = Horizon.first(limits, 17).fitted(limits, 17, 20, 5.0, Decisions(tmp_path / "journal"))
+    fitted = Horizon.first(limits, 17).fitted(limits, 17, 20, 5.0, Journal(tmp_path / "journal"))
     assert fitted.end == 20
     assert shares(fitted, 20, 22) == [1, 1, 1]
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from dragoman.train.machine.threads import Threads
 from dragoman.train.optimisers import muon
 from dragoman.train.optimisers.muon import Muon, MuonConfig, orthogonal
 from dragoman.train.optimisers.state import optimiser_tensors, restore_optimiser
-from dragoman.train.threads import Threads
 
 
 class Problem(nn.Module):

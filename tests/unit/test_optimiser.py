@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from dragoman.train.average import ParameterAverage
 from dragoman.train.optimisers.adam import AdamConfig
+from dragoman.train.optimisers.average import ParameterAverage
 from dragoman.train.optimisers.state import optimiser_tensors, restore_optimiser
 
 

@@ -7,15 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from engines import build_engine
 
 from dragoman.data.batches.batch import Batch, _places, collate
 from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchPlan, PaddingWaste
 from dragoman.data.sentences import Sentences
 from dragoman.models.build import ModelConfig, build_model
-from dragoman.train.decisions import Decisions
-from dragoman.train.engine import Engine
+from dragoman.train.machine.journal import Journal
+from dragoman.train.objectives.loss import Moment
 from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.train.updates.update import Update
 
 CPU = torch.device("cpu")
 
@@ -53,14 +55,14 @@ def test_the_loss_is_read_after_the_update(tmp_path: Path, monkeypatch: pytest.M
     settings = {"preset": None, "width": 16, "encoder": stack, "decoder": stack}
     model = build_model(ModelConfig.model_validate(settings), 30, 30)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.0)
-    decisions = Decisions(tmp_path / "decisions.jsonl")
-    engine = Engine(model, Objective(ObjectiveConfig()), optimiser, decisions, CPU, torch.float32, 1.0, 1)
+    decisions = Journal(tmp_path / "decisions.jsonl")
+    engine = build_engine(model, Objective(ObjectiveConfig()), optimiser, decisions, 1.0)
     events: list[str] = []
     result_of, step_of = engine._result, optimiser.step
 
-    def result(*arguments: Any) -> Any:
+    def result(*arguments: Any, **named: Any) -> Any:
         events.append("read")
-        return result_of(*arguments)
+        return result_of(*arguments, **named)
 
     def step(*arguments: Any) -> Any:
         events.append("update")
@@ -69,7 +71,7 @@ def test_the_loss_is_read_after_the_update(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(engine, "_result", result)
     monkeypatch.setattr(optimiser, "step", step)
     pairs: Batch = collate([[5, 6], [7]], [[8], [9, 10]], range(2))
-    assert engine.step(1, [pairs, pairs], 0.1).target_tokens == 10
+    assert engine.step(Update([pairs, pairs]), Moment(1), 0.1).target_tokens == 10
     assert events == ["update", "read"]
 
 

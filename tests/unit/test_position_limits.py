@@ -24,9 +24,9 @@ from dragoman.models.limits import LengthLimit, first_exceeded
 from dragoman.nn.positions.absolute import AbsoluteScheme
 from dragoman.nn.positions.one_hot import OneHotConfig
 from dragoman.nn.positions.union import PositionsConfig
+from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.tokenizers import TextConfig
-from dragoman.train.config import RunConfig
-from dragoman.train.setup import assemble
+from dragoman.train.run.setup import assemble
 from dragoman.translator import Translator
 from fixtures.tiny_model import SOURCES, TARGETS, tiny_config, tiny_tokenizers, write_tiny_model
 
@@ -229,10 +229,10 @@ def test_training_finds_long_texts_before_it_starts(
     enough = int(error.partition("Set model.positions.limit=")[2].split()[0])
     remedies = [f"model.positions.limit={enough}"] + ["data.cleaning.max_tokens=59"] * (where == "train")
     for remedy in remedies:
-        config = load_settings(recipe, [remedy, f"out={tmp_path}/{remedy}"], RunConfig)
-        with assemble(config, resume=False) as parts:
-            assert len(parts.prepared.dataset) == (4 if where == "train" and "positions" in remedy else 3)
-    short = load_settings(recipe, [f"model.positions.limit={enough - 1}", f"out={tmp_path}/short"], RunConfig)
+        config = load_settings(recipe, [remedy, f"out={tmp_path}/{remedy}"], TranslationRun)
+        with assemble(config, resume=False) as session:
+            assert session.job.examples == (4 if where == "train" and "positions" in remedy else 3)
+    short = load_settings(recipe, [f"model.positions.limit={enough - 1}", f"out={tmp_path}/short"], TranslationRun)
     with pytest.raises(ConfigError, match=f"={enough} or more"), assemble(short, resume=False):
         pass
 

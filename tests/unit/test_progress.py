@@ -5,10 +5,10 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.evaluate.translation import Score
-from dragoman.train.horizon import Horizon
-from dragoman.train.progress import Progress
-from dragoman.train.validation.validator import Validation
+from dragoman.tasks.translation.validation.validator import measures
+from dragoman.train.progress.horizon import Horizon
+from dragoman.train.progress.progress import Progress
+from dragoman.train.validation import Validation
 
 JUDGED = st.lists(st.tuples(st.sampled_from([0.0, 12.5, 30.0]), st.sampled_from([1.0, 2.0, 3.0])), min_size=1)
 
@@ -18,14 +18,14 @@ def progress() -> Progress:
 
 
 def validation(bleu: float, loss: float) -> Validation:
-    return Validation(loss, Score("BLEU", bleu, ""), 0.0)
+    return Validation(measures(loss, bleu, ""), 0.0)
 
 
 def test_while_bleu_is_zero_a_lower_loss_is_better_and_patience_waits_for_neither() -> None:
     run = progress()
     for step, loss in enumerate((9.0, 7.0, 6.0, 6.5), 1):
         run.step = step
-        run.validated(validation(0.0, loss).measure("bleu"))
+        run.validated(validation(0.0, loss).score("bleu"))
     assert run.best_step == 3
     assert run.waited == 1
 
@@ -34,7 +34,7 @@ def test_equal_losses_are_decided_by_bleu() -> None:
     run = progress()
     for step, bleu in enumerate((3.0, 5.0, 4.0), 1):
         run.step = step
-        run.validated(validation(bleu, 2.0).measure("loss"))
+        run.validated(validation(bleu, 2.0).score("loss"))
     assert run.best_step == 2
 
 
@@ -43,7 +43,7 @@ def test_the_best_step_is_the_first_of_the_ranking(judged: list[tuple[float, flo
     run = progress()
     for step, (bleu, loss) in enumerate(judged, 1):
         run.step = step
-        run.validated(validation(bleu, loss).measure("bleu"))
+        run.validated(validation(bleu, loss).score("bleu"))
     again = Progress.from_json(json.loads(json.dumps(run.to_json(), sort_keys=True)))
     assert again == run
     ranking = again.ranked()

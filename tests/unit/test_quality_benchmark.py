@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 from dragoman.base.settings import dump_settings, load_settings
-from dragoman.train.config import RunConfig
+from dragoman.tasks.translation.config import TranslationRun
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = [ROOT / "recipes" / f"{corpus}-en-de.yaml" for corpus in ("multi30k", "tatoeba")]
@@ -28,7 +28,9 @@ def test_every_variation_changes_a_recipe_in_a_way_of_its_own(
     monkeypatch.setenv("DRAGOMAN_DATA", str(tmp_path))
     settings = [[], *quality.VARIATIONS.values()]
     # what one recipe has already may still be a variation of the other
-    dumped = {tuple(dump_settings(load_settings(recipe, each, RunConfig)) for recipe in RECIPES) for each in settings}
+    dumped = {
+        tuple(dump_settings(load_settings(recipe, each, TranslationRun)) for recipe in RECIPES) for each in settings
+    }
     assert len(dumped) == len(settings)
 
 

@@ -10,7 +10,7 @@ from dragoman.base.config import Config
 from dragoman.base.reference import markdown, plain, sections, select
 from dragoman.base.schema import known_settings
 from dragoman.cli.main import main
-from dragoman.train.config import RunConfig
+from dragoman.tasks.translation.config import TranslationRun
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
 
@@ -70,9 +70,9 @@ def test_tables_keep_their_columns() -> None:
 
 
 def test_every_setting_of_a_run_stands_in_the_reference() -> None:
-    listed = {row.key for each in sections(RunConfig) for row in each.settings}
-    one_kind_only = {key for key in known_settings(RunConfig) if key.endswith(".kind")}
-    assert set(known_settings(RunConfig)) - one_kind_only <= listed
+    listed = {row.key for each in sections(TranslationRun) for row in each.settings}
+    one_kind_only = {key for key in known_settings(TranslationRun) if key.endswith(".kind")}
+    assert set(known_settings(TranslationRun)) - one_kind_only <= listed
 
 
 def test_the_page_is_current(capsys: pytest.CaptureFixture[str]) -> None:

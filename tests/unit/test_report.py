@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.train.engine import StepResult
-from dragoman.train.horizon import Horizon
-from dragoman.train.progress import Progress, Unlogged
-from dragoman.train.report import LOG_FILE, Report
+from dragoman.train.progress.horizon import Horizon
+from dragoman.train.progress.progress import Progress, Unlogged
+from dragoman.train.progress.report import LOG_FILE, Report, Standing
+from dragoman.train.updates.engine import StepResult
 
 
 def test_lines_are_means_over_their_steps_and_the_last_step_has_one(tmp_path: Path) -> None:
     results = [StepResult(loss, loss, 1.0, tokens) for loss, tokens in ((4.0, 10), (2.0, 30), (1.0, 5))]
     with Report(tmp_path, log_every=2, step=0, unlogged=Unlogged()) as report:
         for step, result in enumerate(results, start=1):
-            report.step(step, 1, result, 0.1, float(step), 10 * step, Horizon(0, 0.0, 3), last=step == 3)
+            report.step(result, Standing(step, 1, 0.1, float(step), 10 * step, Horizon(0, 0.0, 3), last=step == 3))
     lines = [json.loads(line) for line in (tmp_path / LOG_FILE).read_text().splitlines()]
     assert [line["step"] for line in lines] == [2, 3]
     assert lines[0]["loss"] == pytest.approx((4.0 * 10 + 2.0 * 30) / 40)
@@ -34,7 +34,7 @@ def test_what_modules_tell_is_averaged_by_tokens_and_what_they_count_is_summed(t
     for step, (tokens, auxiliary, counts) in enumerate(told, start=1):
         with Report(tmp_path, log_every=2, step=step - 1, unlogged=unlogged) as report:
             result = StepResult(1.0, 1.0, 1.0, tokens, auxiliary, counts)
-            report.step(step, 1, result, 0.1, 1.0, tokens, Horizon(0, 0.0, 3), last=step == 3)
+            report.step(result, Standing(step, 1, 0.1, 1.0, tokens, Horizon(0, 0.0, 3), last=step == 3))
         progress = Progress(Horizon(0, 0.0, 3), unlogged=unlogged)
         unlogged = Progress.from_json(json.loads(json.dumps(progress.to_json()))).unlogged  # as a resumed run has it
     lines = [json.loads(line) for line in (tmp_path / LOG_FILE).read_text().splitlines()]

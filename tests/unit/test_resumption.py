@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from dragoman.base.errors import ConfigError
-from dragoman.train.config import RunConfig
-from dragoman.train.resumption import with_choices_of
+from dragoman.tasks.translation.config import TranslationRun
+from dragoman.train.run.resumption import with_choices_of
 
 CORPORA = {part: {"source": f"{part}.a", "target": f"{part}.b"} for part in ("train", "valid")}
 
 
-def run(**train: Any) -> RunConfig:
-    return RunConfig.model_validate({"data": CORPORA, "train": train, "out": "run"})
+def run(**train: Any) -> TranslationRun:
+    return TranslationRun.model_validate({"data": CORPORA, "train": train, "out": "run"})
 
 
 @pytest.mark.parametrize("kind", ["cosine", "linear"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from dragoman.train.config import LoopConfig
-from dragoman.train.schedule import (
+from dragoman.train.optimisers.schedule import (
     ConstantConfig,
     CosineConfig,
     InverseSquareRootConfig,

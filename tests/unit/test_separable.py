@@ -3,8 +3,10 @@
 import pytest
 import torch
 
+from dragoman.data.batches.batch import collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.tasks.translation.objectives.teacher import ConstantRatioConfig, TeacherForced
+from dragoman.train.objectives.objective import ObjectiveConfig
 from dragoman.train.ranks import separable as module
 
 LAYERS = {"layers": 2, "heads": 2, "feedforward": 8}
@@ -12,7 +14,8 @@ LAYERS = {"layers": 2, "heads": 2, "feedforward": 8}
 
 def names(model: Seq2Seq, ratio: float = 1.0) -> list[str]:
     named = {part: name for name, part in model.named_modules()}
-    found = module.separable(model, Objective(ObjectiveConfig()), torch.device("cpu"), ratio)
+    objective = TeacherForced(ObjectiveConfig(), teacher=ConstantRatioConfig(value=ratio))
+    found = module.separable(model, objective, collate([[4, 4, 4], [4]], [[4, 4, 4, 4], [4]], [0, 1]))
     return sorted(named[part] for part in found)
 
 

@@ -13,12 +13,12 @@ from dragoman.base.settings import parse_settings
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.tasks.translation.objectives.reward import RewardConfig, leave_one_out, sentence_rewards
+from dragoman.tasks.translation.objectives.sequence import SequenceObjective
 from dragoman.text.special import BOS, EOS
 from dragoman.train.objectives.cross_entropy import projected_cross_entropy
 from dragoman.train.objectives.objective import Objective, ObjectiveConfig
 from dragoman.train.objectives.reinforce import policy_loss
-from dragoman.train.objectives.reward import RewardConfig, leave_one_out, sentence_rewards
-from dragoman.train.objectives.sequence import SequenceObjective
 
 SIZE = 6
 LENGTH = 3

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.train.ranks.shares import Part, shares
+from dragoman.train.updates.shares import shares
+from dragoman.train.updates.update import MicroBatch
 
 
 def corpus(sizes: list[int]) -> tuple[list[np.ndarray], np.ndarray]:
@@ -18,8 +19,8 @@ def corpus(sizes: list[int]) -> tuple[list[np.ndarray], np.ndarray]:
     return rows, lengths
 
 
-def rows_of(parts: list[Part]) -> list[int]:
-    return [row for part in parts if part.counts for row in part.rows.tolist()]
+def rows_of(parts: list[MicroBatch]) -> list[int]:
+    return [row for part in parts if part.real for row in part.rows.tolist()]
 
 
 @settings(deadline=None)
@@ -31,10 +32,10 @@ def test_every_sentence_is_in_one_part(sizes: list[int], ranks: int, whole: bool
     assert len({len(parts) for parts in found}) == 1, "a rank with fewer passes would leave the others waiting"
     assert sorted(row for parts in found for row in rows_of(parts)) == list(range(sum(sizes)))
     assert all(len(part.rows) for parts in found for part in parts)
-    keys = [part.key for parts in found for part in parts if part.counts]
+    keys = [part.key for parts in found for part in parts if part.real]
     assert len(set(keys)) == len(keys), "two parts would draw the same dropout masks"
     if whole and not halvings:
-        real = {tuple(part.rows.tolist()) for parts in found for part in parts if part.counts}
+        real = {tuple(part.rows.tolist()) for parts in found for part in parts if part.real}
         assert real == {tuple(batch.tolist()) for batch in batches}
 
 
@@ -63,4 +64,4 @@ def test_whole_batches_keep_the_keys_of_one_process() -> None:
 def test_more_ranks_than_sentences_leaves_stand_ins() -> None:
     batches, lengths = corpus([2])
     found = shares(batches, lengths, 4)
-    assert sorted(part.counts for parts in found for part in parts) == [False, False, True, True]
+    assert sorted(part.real for parts in found for part in parts) == [False, False, True, True]

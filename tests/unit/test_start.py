@@ -14,22 +14,22 @@ from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.settings import load_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder, model_parameters
 from dragoman.checkpoint.meta import Meta
-from dragoman.train.config import RunConfig
-from dragoman.train.loop import run
-from dragoman.train.start import copy_parameters
+from dragoman.tasks.translation.config import TranslationRun
+from dragoman.tasks.translation.start import copy_parameters
+from dragoman.train.run.loop import run
 
 BASE = [*SETTINGS, "train.validate_every=4", "train.checkpoint_every=4", "train.log_every=1", "train.average.count=0"]
 REWARD = ["train.start=start", "train.objective.reward.samples=3", "train.objective.reward.kind=chrf"]
 
 
-def config(*settings: str, out: str = RUN) -> RunConfig:
+def config(*settings: str, out: str = RUN) -> TranslationRun:
     corpus = {
         f"data.{part}.{side}": f"{part}.{end}"
         for part in ("train", "valid")
         for side, end in (("source", "a"), ("target", "b"))
     }
     return load_settings(
-        None, [*(f"{key}={value}" for key, value in corpus.items()), f"out={out}", *settings], RunConfig
+        None, [*(f"{key}={value}" for key, value in corpus.items()), f"out={out}", *settings], TranslationRun
     )
 
 
@@ -69,7 +69,7 @@ def test_model_and_text_are_taken_from_the_folder(started: Path) -> None:
         torch.testing.assert_close(tensor, after[name], rtol=0, atol=1e-9)
     tokenizers = [(started / folder / "tokenizer.json").read_bytes() for folder in ("start", RUN)]
     assert tokenizers[0] == tokenizers[1]
-    stored = load_settings(started / RUN / "config.yaml", [], RunConfig)
+    stored = load_settings(started / RUN / "config.yaml", [], TranslationRun)
     assert stored.model.width == 16
     assert stored.text.subword.size == 300
     assert stored.train.start == Path("start")
@@ -104,7 +104,7 @@ def test_dropout_may_differ_and_a_missing_folder_is_named(started: Path) -> None
         config(*BASE, "train.start=start", "model.dropout=0.4", "text.subword.dropout=0.1", "train.max_steps=1")
     )
     assert result.step == 1
-    stored = load_settings(started / RUN / "config.yaml", [], RunConfig)
+    stored = load_settings(started / RUN / "config.yaml", [], TranslationRun)
     assert stored.model.dropout.residual == 0.4
     assert stored.text.subword.dropout == 0.1
 
@@ -120,7 +120,7 @@ def test_new_tags_get_rows_of_their_own(started: Path) -> None:
         (started / f"{part}.tsv").write_text("".join(f"{line}\n" for line in lines))
     data = ["data.valid.tsv=valid.tsv", "data.train={tsv: train.tsv, tags: [bt, law]}"]
     frozen = ["train.schedule.kind=inverse_sqrt", "train.schedule.peak=1e-12", "train.max_steps=2"]
-    tagged = load_settings(None, [*data, *SHORT, *frozen, "train.start=start", f"out={RUN}"], RunConfig)
+    tagged = load_settings(None, [*data, *SHORT, *frozen, "train.start=start", f"out={RUN}"], TranslationRun)
     run(tagged)
     before, after = (load_model_folder(started / name, torch.device("cpu")) for name in ("start", RUN))
     assert after.tokenizers.tags == ("bt", "law")
@@ -136,7 +136,7 @@ def test_new_tags_get_rows_of_their_own(started: Path) -> None:
         for row in new[name][size:]:
             torch.testing.assert_close(row, old[name].mean(0), rtol=0, atol=1e-6)
     (started / RUN).rename(started / "tagged")
-    more = load_settings(None, [*data, *SHORT, *frozen, "train.start=tagged", f"out={RUN}"], RunConfig)
+    more = load_settings(None, [*data, *SHORT, *frozen, "train.start=tagged", f"out={RUN}"], TranslationRun)
     run(more)
     assert load_model_folder(started / RUN, torch.device("cpu")).tokenizers.tags == ("bt", "law")
 

@@ -33,7 +33,7 @@ def test_translating_imports_no_compiler() -> None:
 
 TRAINING = """
 import sys
-import dragoman.train.loop
+import dragoman.train.run.loop
 from dragoman.train.ranks.launch import open_ranks
 with open_ranks("cpu") as ranks:
     ranks.wait()

@@ -14,17 +14,19 @@ from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import Memory, Output, State
 from dragoman.nn.auxiliary import Decisions, collecting, collector
 from dragoman.nn.embedding import Projection
-from dragoman.text.special import BOS, EOS, PAD
-from dragoman.train.config import LoopConfig
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
-from dragoman.train.objectives.teacher import (
+from dragoman.tasks.translation.config import TranslationLoopConfig as LoopConfig
+from dragoman.tasks.translation.objectives.teacher import (
     ConstantRatioConfig,
     ExponentialRatioConfig,
     InverseSigmoidRatioConfig,
     LinearRatioConfig,
+    TeacherForced,
     TeacherRatioConfig,
     forward,
 )
+from dragoman.text.special import BOS, EOS, PAD
+from dragoman.train.objectives.loss import Moment
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
 
 SIZE = 14
 
@@ -233,7 +235,9 @@ def test_the_objective_passes_the_ratio_on_and_the_generator_decides() -> None:
 
     def loss(ratio: float, seed: int) -> float:
         torch.manual_seed(seed)
-        return float(objective(model, pairs, ratio).total.detach())
+        teacher = LinearRatioConfig(steps=100)
+        forced = TeacherForced(ObjectiveConfig(), teacher=teacher)
+        return float(forced(model, pairs, Moment(1 + round(100 * (1 - ratio)))).total.detach())
 
     assert loss(0.5, 1) == loss(0.5, 1)
     assert len({loss(0.5, seed) for seed in range(6)}) > 1

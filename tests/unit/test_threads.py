@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from engines import build_engine
 from tiny_model import tiny_batch, tiny_config, tiny_model, tiny_tokenizers
 from torch import nn
 
@@ -13,13 +14,15 @@ from dragoman.models.build import Seq2Seq
 from dragoman.models.interface import Output
 from dragoman.nn.mixture import MixtureConfig
 from dragoman.nn.normalisation import BatchNormConfig
-from dragoman.train.decisions import Decisions
-from dragoman.train.engine import Engine, StepResult
+from dragoman.tasks.translation.objectives.reward import RewardConfig
+from dragoman.tasks.translation.objectives.sequence import SequenceObjective
+from dragoman.train.machine.journal import Journal
+from dragoman.train.machine.threads import Threads, build_threads
+from dragoman.train.objectives.loss import Moment
 from dragoman.train.objectives.objective import Objective, ObjectiveConfig
 from dragoman.train.objectives.r_drop import RDrop, RDropConfig
-from dragoman.train.objectives.reward import RewardConfig
-from dragoman.train.objectives.sequence import SequenceObjective
-from dragoman.train.threads import Threads, build_threads
+from dragoman.train.updates.engine import Engine, StepResult
+from dragoman.train.updates.update import Update
 
 CPU = torch.device("cpu")
 
@@ -35,13 +38,15 @@ def engine(folder: Path, threads: Threads | None, dropout: float = 0.0, model: S
     """Plain gradient descent, so that the parameters' change is the gradient."""
     model = model or tiny_model(tiny_config(dropout=dropout), tiny_tokenizers())
     optimiser = torch.optim.SGD(model.parameters(), lr=0.0)
-    decisions = Decisions(folder / "decisions.jsonl")
+    decisions = Journal(folder / "decisions.jsonl")
     objective = Objective(ObjectiveConfig())
-    return Engine(model, objective, optimiser, decisions, CPU, torch.float32, 0.5, 1, threads=threads)
+    return build_engine(model, objective, optimiser, decisions, 0.5, threads=threads)
 
 
 def after(engine: Engine, steps: int, *sizes: int) -> tuple[torch.Tensor, list[StepResult]]:
-    results = [engine.step(step, [tiny_batch(rows) for rows in sizes], 0.5) for step in range(1, steps + 1)]
+    results = [
+        engine.step(Update([tiny_batch(rows) for rows in sizes]), Moment(step), 0.5) for step in range(1, steps + 1)
+    ]
     return torch.cat([parameter.detach().flatten() for parameter in engine.model.parameters()]), results
 
 
@@ -103,7 +108,7 @@ def test_a_pair_that_never_fits_is_an_error(tmp_path: Path, two: Threads) -> Non
 
 
 def count(model: nn.Module, objective: Objective | RDrop, device: str, cores: int, tokens: int) -> int:
-    threads = build_threads(model, objective, torch.device(device), cores, tokens)
+    threads = build_threads(model, objective.divisible, torch.device(device), cores, tokens)
     if threads is None:
         return 1
     threads.close()

@@ -8,11 +8,12 @@ import pytest
 import torch
 
 from dragoman.models.build import ModelConfig
-from dragoman.train.engine import StepResult
-from dragoman.train.horizon import Horizon
-from dragoman.train.profiling.utilisation import Utilisation, flops_per_target_token, measure_rate
-from dragoman.train.progress import Unlogged
-from dragoman.train.report import LOG_FILE, Report
+from dragoman.tasks.translation.cost import flops_per_target_token
+from dragoman.train.profiling.utilisation import Utilisation, measure_rate
+from dragoman.train.progress.horizon import Horizon
+from dragoman.train.progress.progress import Unlogged
+from dragoman.train.progress.report import LOG_FILE, Report, Standing
+from dragoman.train.updates.engine import StepResult
 
 WIDTH, INNER, SIZE, LAYERS = 16, 40, 50, 2
 
@@ -68,6 +69,6 @@ def test_a_product_takes_the_time_it_takes() -> None:
 
 def test_log_lines_tell_the_share_of_their_own_speed(tmp_path: Path) -> None:
     with Report(tmp_path, 1, 0, Unlogged(), Utilisation(1e6, 1e9)) as report:
-        report.step(1, 1, StepResult(4.0, 4.0, 1.0, 10), 0.1, 1.0, 10, Horizon(0, 0.0, 3), last=False)
+        report.step(StepResult(4.0, 4.0, 1.0, 10), Standing(1, 1, 0.1, 1.0, 10, Horizon(0, 0.0, 3)))
     line = json.loads((tmp_path / LOG_FILE).read_text())
     assert line["utilisation"] == pytest.approx(line["target_tokens_per_second"] * 1e-3)

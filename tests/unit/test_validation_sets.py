@@ -8,11 +8,11 @@ from training_runs import RUN, SETTINGS, outcome, write_corpus
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings import load_settings
-from dragoman.evaluate.translation import Score
-from dragoman.train.config import RunConfig
-from dragoman.train.loop import run
-from dragoman.train.validation.sets import mean_of
-from dragoman.train.validation.validator import Validation
+from dragoman.tasks.translation.config import TranslationRun
+from dragoman.tasks.translation.validation.sets import mean_of
+from dragoman.tasks.translation.validation.validator import measures
+from dragoman.train.run.loop import run
+from dragoman.train.validation import Validation
 
 CORPORA = """
 data:
@@ -28,14 +28,14 @@ SHORT = [*SETTINGS, "train.validate_every=4", "train.checkpoint_every=4", "train
 
 
 def test_each_set_counts_as_much() -> None:
-    one = Validation(2.0, Score("BLEU", 10.0, "nrefs:1"), 3.0)
-    other = Validation(4.0, Score("BLEU", 30.0, "nrefs:1"), 4.0)
+    one = Validation(measures(2.0, 10.0, "nrefs:1"), 3.0)
+    other = Validation(measures(4.0, 30.0, "nrefs:1"), 4.0)
     mean = mean_of({"a": one, "b": other})
-    assert (mean.loss, mean.bleu.value, mean.seconds) == (3.0, 20.0, 7.0)
-    assert mean.bleu.signature == "mean of 2 sets, nrefs:1"
-    assert mean.measure("loss") == (-3.0, 20.0)
-    assert mean.measure("bleu") == (20.0, -3.0)
-    assert mean.log_line()["valid_sets"]["b"] == {"loss": 4.0, "perplexity": other.perplexity, "bleu": 30.0}
+    assert (mean["loss"].value, mean["bleu"].value, mean.seconds) == (3.0, 20.0, 7.0)
+    assert mean["bleu"].signature == "mean of 2 sets, nrefs:1"
+    assert mean.score("loss") == (-3.0, 20.0)
+    assert mean.score("bleu") == (20.0, -3.0)
+    assert mean.log_line()["valid_sets"]["b"] == {"loss": 4.0, "perplexity": other["perplexity"].value, "bleu": 30.0}
     assert "valid_sets" not in one.log_line()
 
 
@@ -48,8 +48,8 @@ def corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def config(*settings: str) -> RunConfig:
-    return load_settings(Path("recipe.yaml"), [*SHORT, *settings], RunConfig)
+def config(*settings: str) -> TranslationRun:
+    return load_settings(Path("recipe.yaml"), [*SHORT, *settings], TranslationRun)
 
 
 def test_two_sittings_equal_one(corpora: Path) -> None:

@@ -16,7 +16,7 @@ from dragoman.base.settings import load_settings, read_document
 from dragoman.base.yaml import parse_yaml
 from dragoman.models.build import PRESETS
 from dragoman.nn import scorers
-from dragoman.train.config import RunConfig
+from dragoman.tasks.translation.config import TranslationRun
 
 PAGE = (Path(__file__).parents[2] / "docs" / "variants.md").read_text(encoding="utf-8")
 REFUSED = "## What does not go together"
@@ -40,10 +40,10 @@ GOOD = [each for each in snippets(PAGE) if each not in snippets(section(PAGE, RE
 BAD = snippets(section(PAGE, REFUSED))
 
 
-def load(snippet: str, folder: Path) -> RunConfig:
+def load(snippet: str, folder: Path) -> TranslationRun:
     path = folder / "recipe.yaml"
     path.write_text(snippet + "\n", encoding="utf-8")
-    return load_settings(path, REST, RunConfig)
+    return load_settings(path, REST, TranslationRun)
 
 
 @pytest.mark.parametrize("snippet", GOOD)
@@ -98,7 +98,7 @@ def shown(page: str) -> set[tuple[str, str]]:
 def wanted() -> frozenset[tuple[str, str]]:
     """Every kind of every union, and every level of another choice but the usual one."""
     found = set()
-    for choice in choices(RunConfig):
+    for choice in choices(TranslationRun):
         for level in (*choice.levels, *choice.needs):
             is_kind = level not in ("true", "false", "null", "auto")
             if is_kind or level != choice.usual:

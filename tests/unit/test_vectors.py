@@ -19,9 +19,9 @@ from dragoman.data.preparation.prepare import prepare
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.families import EncoderConfig
 from dragoman.models.footprint import measure
+from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 from dragoman.text.vectors import VectorError, VectorSequences
-from dragoman.train.config import RunConfig
 
 WIDTH, SIZE = 3, 12
 ENCODERS = sorted({each.model_fields["kind"].default for each in get_args(get_args(EncoderConfig)[0])})
@@ -142,7 +142,7 @@ def test_tied_embeddings_and_a_shared_vocabulary_are_refused() -> None:
     with pytest.raises(ConfigError, match="no vocabulary to share"):
         parse_settings({"vectors": {"width": 2}, "shared": True}, TextConfig, "here")
     corpus = {"source": "a", "target": "b"}
-    config = RunConfig.model_validate(
+    config = TranslationRun.model_validate(
         {"data": {"train": corpus, "valid": corpus}, "text": {"vectors": {"width": 2}}, "out": "run"}
     )
     assert not config.text.shared

@@ -41,9 +41,9 @@ def settings(task: Task) -> dict[str, Any]:
 
 def train(task: Task, gate: Gate) -> None:
     """Run it. Fails where its tokens are not those of the corpus file."""
-    from dragoman.train.config import RunConfig
-    from dragoman.train.engine import Engine
-    from dragoman.train.loop import run
+    from dragoman.tasks.translation.config import TranslationRun
+    from dragoman.train.run.loop import run
+    from dragoman.train.updates.engine import Engine
 
     step_of_ours = Engine.step
     targets = task.ids("target")
@@ -71,7 +71,7 @@ def train(task: Task, gate: Gate) -> None:
         return result
 
     Engine.step = step  # type: ignore[method-assign]
-    run(RunConfig.model_validate(settings(task)))
+    run(TranslationRun.model_validate(settings(task)))
 
 
 def check(batch: Any, targets: list[list[int]], gate: Gate) -> None:

@@ -18,7 +18,7 @@ from dragoman.base.settings import parse_settings
 from dragoman.base.yaml import parse_yaml
 from dragoman.checkpoint.card import model_card
 from dragoman.checkpoint.meta import FORMAT_VERSION, Meta, dump_meta, parse_meta
-from dragoman.checkpoint.tensors import Shape, load_tensors, read_shapes, save_tensors
+from dragoman.checkpoint.tensors import Shape, load_tensors, model_parameters, read_shapes, save_tensors
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.text.tokenizers import Tokenizers
 
@@ -36,14 +36,6 @@ class LoadedModel:
     tokenizers: Tokenizers
     meta: Meta
     config: dict[str, Any]
-
-
-def model_parameters(model: torch.nn.Module) -> dict[str, Tensor]:
-    """What a model folder stores: parameters and persistent buffers by name, tied ones under their first name only."""
-    named: dict[int, tuple[str, Tensor]] = {}
-    for name, tensor in model.state_dict(keep_vars=True).items():
-        named.setdefault(id(tensor), (name, tensor))
-    return dict(named.values())
 
 
 def write_model_folder(

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import safetensors
 import safetensors.torch
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from dragoman.base.errors import ModelError
 from dragoman.base.files import atomic_file, unwritable
@@ -84,6 +85,21 @@ def _opened(path: Path) -> Iterator[Any]:
             f"{path} ({size:,} bytes) is damaged or no safetensors file: {error}. Copy it again from its origin, or "
             f"use another checkpoint"
         ) from error
+
+
+def model_parameters(model: nn.Module) -> dict[str, Tensor]:
+    """What a model folder stores: parameters and persistent buffers by name, tied ones under their first name only."""
+    named: dict[int, tuple[str, Tensor]] = {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        named.setdefault(id(tensor), (name, tensor))
+    return dict(named.values())
+
+
+@torch.no_grad()
+def fill(parameters: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:
+    """Copy values into parameters of the same names."""
+    for name, parameter in parameters.items():
+        parameter.copy_(values[name])
 
 
 def sort_metadata(file: Path) -> None:

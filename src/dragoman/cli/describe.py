@@ -123,16 +123,16 @@ def _trained(folder: Path) -> _Asked:
 def _untrained(path: Path | None, overrides: list[str], sizes: tuple[int, ...], pairs: int | None) -> _Asked:
     from dragoman.base.settings import load_settings, read_document
     from dragoman.models.build import ModelConfig, resolve_preset
+    from dragoman.tasks.translation.start import load_start
+    from dragoman.tasks.union import Recipe
     from dragoman.text.tokenizers import TextConfig
-    from dragoman.train.config import RunConfig
-    from dragoman.train.start import load_start
 
     keys = {"model"} if path is None else set(read_document(path).content)
     start, text = None, TextConfig()
     if path is None and len(sizes) == 2:
         overrides = ["text.shared=false", *overrides]
-    if keys & set(RunConfig.model_fields):
-        run = load_settings(path, [*overrides, *_PLACEHOLDERS], RunConfig)
+    if keys & set(Recipe.model_fields):
+        run = load_settings(path, [*overrides, *_PLACEHOLDERS], Recipe)
         run, start = load_start(run)
         config, text = run.model, run.text
     else:

@@ -29,9 +29,9 @@ def settings(
 
     from dragoman.base.errors import ConfigError
     from dragoman.base.reference import markdown, plain, sections, select
-    from dragoman.train.config import RunConfig
+    from dragoman.tasks.union import Recipe
 
-    everything = sections(RunConfig)
+    everything = sections(Recipe)
     chosen = everything if path is None else select(everything, path)
     if not chosen:
         keys = [key for section in everything for key in (section.path, *(row.key for row in section.settings))]

@@ -45,8 +45,8 @@ def train(
     """Train a translator. `dragoman settings` lists all settings; the config.yaml of a run holds those it used."""
     from dragoman.base.errors import ConfigError
     from dragoman.base.settings import load_settings
-    from dragoman.train.config import RunConfig
-    from dragoman.train.loop import run
+    from dragoman.tasks.union import Recipe
+    from dragoman.train.run.loop import run
 
     arguments = list(recipe or [])
     path = Path(arguments.pop(0)) if arguments and "=" not in arguments[0] else None
@@ -78,15 +78,15 @@ def train(
         raise ConfigError("there is no validation set: give --valid-source and --valid-target, or --valid-tsv")
     if path is None and not any(each.startswith("out=") for each in overrides):
         raise ConfigError("there is no folder for the run: give --out FOLDER")
-    config = load_settings(path, overrides, RunConfig)
+    config = load_settings(path, overrides, Recipe)
     result = run(config, resume=resume, profile=profile)
     if not result.first:
         return
     print(f"{result.folder}: the model of step {result.step}; on the validation set")
-    print(f"  {result.validation.bleu}")
-    print(f"  perplexity = {result.validation.perplexity:.3f} a token")
+    for measure in result.validation.measures:
+        print(f"  {measure.full()}")
     for name, one in result.validation.sets.items():
-        print(f"  {name}: {one.bleu.name} = {one.bleu.value:.2f}, perplexity = {one.perplexity:.3f} a token")
+        print(f"  {name}: {one}")
 
 
 def _own_config(out: Path | None, arguments: list[str]) -> Path:

@@ -1,6 +1,7 @@
 """From a validated configuration and two vocabulary sizes to a model."""
 
 from pydantic import ValidationError
+from torch import nn
 
 from dragoman.base.errors import ConfigError
 from dragoman.models.seq2seq import AUTO_PRESETS, PRESETS, ModelConfig, Seq2Seq
@@ -49,12 +50,12 @@ def build_model(config: ModelConfig, source_size: int, target_size: int, vectors
     return Seq2Seq(config, source_size, target_size, vectors)
 
 
-def count_parameters(model: Seq2Seq) -> int:
+def count_parameters(model: nn.Module) -> int:
     """The number of values in the parameters, frozen ones too; tied ones count once."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def count_active_parameters(model: Seq2Seq) -> int:
+def count_active_parameters(model: nn.Module) -> int:
     """As `count_parameters`, without those that a single token does not use: the experts that it is not given to."""
     return count_parameters(model) - sum(
         module.idle_parameters for module in model.modules() if isinstance(module, Mixture)

@@ -115,6 +115,8 @@ class Block(nn.Module):
 class ByteNetEncoder(nn.Module):
     """Embeddings and blocks; keeps the `Encoder` promise."""
 
+    timed = (("forward", "encoder"),)
+
     def __init__(self, config: ByteNetEncoderConfig, embedding: Embedding, width: int, dropout: DropoutConfig) -> None:
         super().__init__()
         self.embedding = embedding
@@ -164,6 +166,8 @@ class ByteNetDecoder(nn.Module):
     The cache holds the last (kernel − 1)·dilation inputs of each convolution, however many tokens were read. Without
     attention over the source there is none to give: `Output.attention` is None.
     """
+
+    timed = (("start", "decoder"), ("step", "decoder"))
 
     def __init__(
         self,

@@ -101,6 +101,8 @@ class EncoderLayer(nn.Module):
 class ConvolutionalEncoder(nn.Module):
     """Embeddings and gated convolutions; keeps the `Encoder` promise."""
 
+    timed = (("forward", "encoder"),)
+
     def __init__(
         self, config: ConvolutionalEncoderConfig, embedding: Embedding, width: int, dropout: DropoutConfig
     ) -> None:
@@ -143,6 +145,8 @@ class ConvolutionalDecoder(nn.Module):
 
     The cache holds the last kernel − 1 inputs of each layer, however many tokens were read.
     """
+
+    timed = (("start", "decoder"), ("step", "decoder"))
 
     def __init__(
         self,

@@ -11,10 +11,14 @@ from dragoman.nn.positions.union import NoPositionsConfig
 
 
 class Family(Config):
-    """default_positions: where the model names no scheme. attends_itself: whether there is self-attention in it."""
+    """default_positions: where the model names no scheme. attends_itself: whether there is self-attention in it.
+
+    compilable: whether it has layers that torch.compile gains from.
+    """
 
     default_positions: ClassVar[PositionScheme] = NoPositionsConfig()
     attends_itself: ClassVar[bool] = False
+    compilable: ClassVar[bool] = False
 
     def shallow(self) -> Self:
         """The same with a single layer: all layers are alike, so where it can be built, this can."""

@@ -58,6 +58,8 @@ class RecurrentEncoder(nn.Module):
     Where the states are not d wide, as with two directions of d each, a linear layer brings them there.
     """
 
+    timed = (("forward", "encoder"),)
+
     def __init__(
         self, config: RecurrentEncoderConfig, embedding: Embedding, width: int, dropout: DropoutConfig
     ) -> None:
@@ -136,6 +138,8 @@ class RecurrentDecoder(nn.Module):
 
     A hypothesis' cache is each layer's states and what the wiring feeds back: it does not grow.
     """
+
+    timed = (("start", "decoder"), ("step", "decoder"))
 
     def __init__(
         self,

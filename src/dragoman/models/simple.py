@@ -42,6 +42,8 @@ class SimpleEncoder(nn.Module):
     output, attention) stays the same.
     """
 
+    timed = (("forward", "encoder"),)
+
     def __init__(self, embedding: Embedding, divide: bool) -> None:
         super().__init__()
         self.embedding = embedding

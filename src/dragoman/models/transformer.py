@@ -64,6 +64,7 @@ class TransformerEncoderConfig(_Layers, EncoderFamily):
 
     default_positions: ClassVar[PositionScheme] = SinusoidalConfig()
     attends_itself: ClassVar[bool] = True
+    compilable: ClassVar[bool] = True
 
     def build(
         self, embedding: Embedding, width: int, dropout: DropoutConfig, positions: PositionScheme
@@ -77,6 +78,7 @@ class TransformerDecoderConfig(_Layers, DecoderFamily):
 
     default_positions: ClassVar[PositionScheme] = SinusoidalConfig()
     attends_itself: ClassVar[bool] = True
+    compilable: ClassVar[bool] = True
 
     cross_attention: SourceAttentionConfig = Field(SoftAttentionConfig(), description="how tokens attend the source")
 
@@ -95,6 +97,8 @@ class TransformerDecoderConfig(_Layers, DecoderFamily):
 class EncoderLayer(nn.Module):
     """Self-attention and a feed-forward network, each inside a residual connection."""
 
+    compilable = True
+
     def __init__(
         self, config: TransformerEncoderConfig, width: int, dropout: DropoutConfig, positions: PositionScheme
     ) -> None:
@@ -112,6 +116,8 @@ class EncoderLayer(nn.Module):
 
 class TransformerEncoder(nn.Module):
     """Embeddings and N encoder layers; keeps the `Encoder` promise."""
+
+    timed = (("forward", "encoder"),)
 
     def __init__(
         self,
@@ -137,6 +143,8 @@ class TransformerEncoder(nn.Module):
 
 class DecoderLayer(nn.Module):
     """Masked self-attention, attention over the memory, and a feed-forward network, each inside a residual."""
+
+    compilable = True
 
     def __init__(
         self, config: TransformerDecoderConfig, width: int, dropout: DropoutConfig, positions: PositionScheme
@@ -171,6 +179,8 @@ class DecoderLayer(nn.Module):
 
 class TransformerDecoder(nn.Module):
     """Embeddings, N decoder layers and the vocabulary projection; keeps the `Decoder` promise."""
+
+    timed = (("start", "decoder"), ("step", "decoder"))
 
     def __init__(
         self,

@@ -12,6 +12,8 @@ from dragoman.nn.vectors import VectorProjection
 class Embedding(nn.Module):
     """Token vectors scaled by √d (Vaswani et al. 2017, section 3.4), positions joined to them, dropout."""
 
+    timed = (("forward", "embedding"),)
+
     def __init__(self, tokens: nn.Embedding | VectorProjection, positions: Positions, dropout: float) -> None:
         super().__init__()
         self.tokens = tokens

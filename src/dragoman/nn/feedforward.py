@@ -23,6 +23,8 @@ class FeedForward(nn.Module):
     swiglu: (swish(xW₁ + b₁) ⊙ (xW₃ + b₃))W₂ + b₂ (Shazeer 2020, equation 6, with biases).
     """
 
+    timed = (("forward", "feed-forward"),)
+
     def __init__(self, width: int, inner: int, activation: Activation, dropout: float) -> None:
         super().__init__()
         self.inner = nn.Linear(width, inner)

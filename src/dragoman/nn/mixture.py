@@ -55,6 +55,8 @@ class Mixture(nn.Module):
     reads_whole_batches: a part of a batch has other places and another penalty than the whole, so ranks do not cut it.
     """
 
+    timed = (("forward", "feed-forward"),)
+
     reads_whole_batches = True
 
     def __init__(self, config: MixtureConfig, width: int, network: Callable[[], FeedForward]) -> None:

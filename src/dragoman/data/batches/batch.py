@@ -33,6 +33,21 @@ class Batch:
     target_tokens: int
     rows: tuple[int, ...]
 
+    @property
+    def task(self) -> str:
+        """Which of several tasks it is of; here there is one only."""
+        return ""
+
+    @property
+    def reads(self) -> tuple[Tensor, Tensor, Tensor]:
+        """What a model reads of it: the source, where it has tokens, and what the target is predicted from."""
+        return self.source, self.source_keep, self.inputs
+
+    def twice(self) -> "Batch":
+        """All pairs, then all of them again."""
+        doubled = self._mapped(lambda tensor: torch.cat([tensor, tensor]))
+        return replace(doubled, target_tokens=2 * self.target_tokens, rows=2 * self.rows)
+
     def to(self, device: torch.device) -> "Batch":
         """The same batch with its tensors on `device`; from pinned memory they go there while the CPU goes on."""
         return self._mapped(lambda tensor: tensor.to(device, non_blocking=True))

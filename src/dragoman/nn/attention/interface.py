@@ -32,6 +32,10 @@ class Attention(nn.Module):
     """
 
     output_width: int
+    timed = (
+        *(("encode", "self-attention"), ("extend", "self-attention")),
+        *(("memorise", "attention over the source"), ("look", "attention over the source")),
+    )
 
     def encode(self, states: Tensor, padding: Mask) -> Tensor:
         """Every real token attends every other: states (B, S, d) → (B, S, output_width)."""

@@ -1,12 +1,23 @@
-"""`Loss`: what an objective tells of a batch."""
+"""`Loss`: what an objective tells of a batch, and what an objective is."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from torch import Tensor
 
-from dragoman.data.batches.batch import Batch
-from dragoman.models.seq2seq import Seq2Seq
+
+@dataclass(frozen=True)
+class Moment:
+    """Where in a run an update is. step: its number, from 1; progress: the share (0…1) of the run that is done then."""
+
+    step: int = 1
+    progress: float = 0.0
+
+
+FIRST = Moment()
+END = Moment(1 << 40, 1.0)
+"""Later than any update: what changes in the course of a run has then changed."""
 
 
 @dataclass(frozen=True)
@@ -24,5 +35,14 @@ class Loss:
     counts: Mapping[str, Tensor] = field(default_factory=dict)
 
 
-LossOf = Callable[[Seq2Seq, Batch, float], Loss]
-"""An objective: the summed loss of a model on a batch, with a teacher ratio."""
+class LossOf(Protocol):
+    """An objective: the summed loss of a model on a batch, so that micro-batches, threads, ranks and tasks add up.
+
+    divisible: whether threads may compute it on parts of a batch at one time.
+    """
+
+    divisible: bool
+
+    def __call__(self, model: Any, batch: Any, moment: Moment = FIRST) -> Loss:
+        """model: what the task has built, on a batch of the task's, at a moment of the run."""
+        ...

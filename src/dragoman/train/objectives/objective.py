@@ -1,22 +1,18 @@
 """What training minimises: label-smoothed cross-entropy."""
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor
 
 from dragoman.base.config import Config
-from dragoman.data.batches.batch import Batch
 from dragoman.models.interface import Output
-from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.auxiliary import Auxiliary, collecting
 from dragoman.nn.embedding import Projection
 from dragoman.train.objectives.cross_entropy import projected_losses
-from dragoman.train.objectives.loss import Loss
+from dragoman.train.objectives.loss import FIRST, Loss, Moment
 from dragoman.train.objectives.r_drop import RDropConfig
 from dragoman.train.objectives.reinforce import credit
-from dragoman.train.objectives.reward import RewardConfig
-from dragoman.train.objectives.teacher import forward
 
 
 class ObjectiveConfig(Config):
@@ -28,19 +24,9 @@ class ObjectiveConfig(Config):
     prior: Literal["uniform", "unigram"] = Field(
         "uniform", description="u, where the mass goes: every entry alike, or as frequent as in the training targets"
     )
-    reward: RewardConfig | None = Field(
-        None,
-        description="fine-tuning on the reward of sampled translations, best from train.start; null: none",
-    )
     r_drop: RDropConfig | None = Field(
         None, description="two passes under different dropout masks shall predict alike; null: a single pass"
     )
-
-    @model_validator(mode="after")
-    def _one_of_both(self) -> "ObjectiveConfig":
-        if self.reward is not None and self.r_drop is not None:
-            raise ValueError("reward and r_drop do not go together: set one of them to null")
-        return self
 
 
 class Objective:
@@ -59,13 +45,17 @@ class Objective:
         self.smoothing = config.label_smoothing
         self.prior = prior
 
-    def __call__(self, model: Seq2Seq, batch: Batch, teacher_ratio: float = 1.0) -> Loss:
-        """One batch. teacher_ratio: the share of input tokens that are the reference's, see `teacher`."""
+    def __call__(self, model: Any, batch: Any, moment: Moment = FIRST) -> Loss:
+        """One batch of the model's kind; moment: in the run."""
         with collecting() as auxiliary:
-            output = forward(model, batch, teacher_ratio)
+            output = self.predict(model, batch, moment)
         return self.judge(output, batch, auxiliary)
 
-    def judge(self, output: Output, batch: Batch, auxiliary: Auxiliary, alpha: float | None = None) -> Loss:
+    def predict(self, model: Any, batch: Any, moment: Moment) -> Output:
+        """What the model puts out for each target token: it reads all of the batch at once (teacher forcing)."""
+        return model(*batch.reads)  # type: ignore[no-any-return]
+
+    def judge(self, output: Output, batch: Any, auxiliary: Auxiliary, alpha: float | None = None) -> Loss:
         """The loss of what a model has put out for `batch` and of what its modules have told.
 
         alpha: None, or the weight of the divergence between the batch's halves, which are the same pairs: see `RDrop`.

@@ -1,18 +1,14 @@
 """R-Drop: two passes under different dropout masks shall predict alike."""
 
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
-import torch
 from pydantic import Field
 
 from dragoman.base.config import Config
-from dragoman.data.batches.batch import Batch
 from dragoman.models.interface import Output
-from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.auxiliary import Auxiliary, collecting
-from dragoman.train.objectives.loss import Loss
-from dragoman.train.objectives.teacher import forward
+from dragoman.train.objectives.loss import FIRST, Loss, Moment
 
 
 class RDropConfig(Config):
@@ -32,7 +28,11 @@ class Judge(Protocol):
 
     divisible: bool
 
-    def judge(self, output: Output, batch: Batch, auxiliary: Auxiliary, alpha: float | None) -> Loss:
+    def predict(self, model: Any, batch: Any, moment: Moment) -> Output:
+        """As `Objective.predict`."""
+        ...
+
+    def judge(self, output: Output, batch: Any, auxiliary: Auxiliary, alpha: float | None) -> Loss:
         """As `Objective.judge`."""
         ...
 
@@ -48,17 +48,10 @@ class RDrop:
         self.objective, self.alpha = objective, config.alpha
         self.divisible = objective.divisible
 
-    def __call__(self, model: Seq2Seq, batch: Batch, teacher_ratio: float = 1.0) -> Loss:
-        """One batch; teacher_ratio as for the objective."""
-        both = twice(batch)
+    def __call__(self, model: Any, batch: Any, moment: Moment = FIRST) -> Loss:
+        """One batch, as the objective."""
+        both = batch.twice()
         with collecting() as auxiliary:
-            output = forward(model, both, teacher_ratio)
+            output = self.objective.predict(model, both, moment)
         loss = self.objective.judge(output, both, auxiliary, self.alpha)
         return replace(loss, total=loss.total / 2, cross_entropy=loss.cross_entropy / 2, tokens=batch.target_tokens)
-
-
-def twice(batch: Batch) -> Batch:
-    """All pairs, then all of them again."""
-    names = ("source", "source_keep", "inputs", "labels", "target_keep")
-    tensors = {name: torch.cat([getattr(batch, name)] * 2) for name in names}
-    return replace(batch, **tensors, target_tokens=2 * batch.target_tokens, rows=2 * batch.rows)

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import nn
 
 from dragoman.base.config import Config
-from dragoman.train.threads import Threads
+from dragoman.train.machine.threads import Threads
 
 
 class AdamConstants(Config):

@@ -9,9 +9,9 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from dragoman.train.machine.threads import Threads
 from dragoman.train.optimisers.adam import AdamConstants, learning
 from dragoman.train.ranks.sharded import full, share
-from dragoman.train.threads import Threads
 
 # a, b, c of three polynomials p(σ) = aσ + bσ³ + cσ⁵, one after another. Of all such they bring 0.01 … 1 closest to 1
 # (Amsel et al. 2025, "The Polar Express": each is the best on the range that the one before it leaves; by Remez's

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+from torch import nn
 
 from dragoman.base.files import atomic_write
 from dragoman.base.log import info
-from dragoman.models.seq2seq import Seq2Seq
 from dragoman.train.profiling.operators import Operator, Tracer, by_group
 from dragoman.train.profiling.stopwatch import Path as PartPath
 from dragoman.train.profiling.stopwatch import Stopwatch, watching
@@ -59,7 +59,7 @@ class Profile(NoProfile):
     wait for it at every part, so they are slower than others.
     """
 
-    def __init__(self, folder: Path, model: Seq2Seq, device: torch.device, precision: str) -> None:
+    def __init__(self, folder: Path, model: nn.Module, device: torch.device, precision: str) -> None:
         self.folder, self.device, self.precision = folder, device, precision
         self.watch = Stopwatch(device)
         self._model = model

@@ -10,11 +10,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from dragoman.models.seq2seq import Seq2Seq
-from dragoman.nn.attention.interface import Attention
-from dragoman.nn.feedforward import FeedForward
-from dragoman.nn.mixture import Mixture
-
 Path = tuple[str, ...]
 """Names of parts from the outermost in."""
 
@@ -50,30 +45,17 @@ class Stopwatch:
 
 
 @contextmanager
-def watching(watch: Stopwatch, model: Seq2Seq) -> Iterator[None]:
-    """While open, the model's parts report to `watch`: embeddings, encoder, decoder, attention, feed-forward.
+def watching(watch: Stopwatch, model: nn.Module) -> Iterator[None]:
+    """While open, the model's parts report to `watch`: those whose class says in `timed` which methods are which part.
 
-    Methods of these modules are replaced on the instances, since attention and decoders are not called as modules are.
+    These methods are replaced on the instances, since attention and decoders are not called as modules are.
     """
     replaced: list[tuple[nn.Module, str]] = []
 
-    def time_method(module: nn.Module, method: str, name: str) -> None:
-        setattr(module, method, _timed(watch, name, getattr(module, method)))
-        replaced.append((module, method))
-
-    time_method(model.encoder, "forward", "encoder")
-    time_method(model.decoder, "start", "decoder")
-    time_method(model.decoder, "step", "decoder")
-    for embedding in (model.encoder.embedding, model.decoder.embedding):
-        time_method(embedding, "forward", "embedding")
     for module in model.modules():
-        if isinstance(module, Attention):
-            for method in ("encode", "extend"):
-                time_method(module, method, "self-attention")
-            for method in ("memorise", "look"):
-                time_method(module, method, "attention over the source")
-        elif isinstance(module, FeedForward | Mixture):
-            time_method(module, "forward", "feed-forward")
+        for method, name in getattr(module, "timed", ()):
+            setattr(module, method, _timed(watch, name, getattr(module, method)))
+            replaced.append((module, method))
     try:
         yield
     finally:

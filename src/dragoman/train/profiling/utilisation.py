@@ -3,15 +3,8 @@
 import time
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from dragoman.inspect.describe import count_operations
-from dragoman.models.build import ModelConfig
-
-_SAMPLED = 100_000
-"""Pairs whose lengths stand for those of the corpus."""
 _SECONDS = 0.1
 """How long products are timed at least."""
 _SIZE = {"cpu": 1024, "cuda": 8192}
@@ -46,28 +39,6 @@ class Utilisation:
             f"MFU is of {times}{self.rate / 1e9:,.0f} GFLOP/s, a large matrix product measured here; "
             f"{self.flops_per_token / 1e6:,.1f} MFLOP a target token"
         )
-
-
-def flops_per_target_token(
-    config: ModelConfig,
-    source_size: int,
-    target_size: int,
-    lengths: NDArray[np.int32],
-    vectors: bool = False,
-    passes: int = 1,
-) -> float:
-    """FLOPs of the matrix products for a target token, forward and backward, as `inspect.describe` counts them.
-
-    lengths: (N, 2) tokens of the corpus's pairs without end symbols. Products inside attention grow with the length;
-    they are counted for sentences of the length in which the mean token of the corpus stands. What is computed element
-    by element is not counted, nor are samples drawn for rewards. passes: over each pair in an update, 2 for R-Drop.
-    """
-    sample = np.asarray(lengths[:: max(1, len(lengths) // _SAMPLED)], np.float64) + 1
-    mean = float((sample**2).sum() / sample.sum())
-    operations = count_operations(config, source_size, target_size, max(1, round(mean)), vectors)
-    sources_per_target = float(sample[:, 0].sum() / sample[:, 1].sum())
-    forward = operations.reading * sources_per_target + operations.writing
-    return passes * operations.training * forward / (operations.reading + operations.writing)
 
 
 def measure_rate(device: torch.device, precision: torch.dtype) -> float:

@@ -16,7 +16,7 @@ from torch.distributed.rendezvous import rendezvous
 
 from dragoman.base.errors import ConfigError, DivergenceError, DragomanError
 from dragoman.base.log import console
-from dragoman.train.interruption import Interrupted
+from dragoman.train.machine.interruption import Interrupted
 from dragoman.train.ranks.interface import RankLost, Ranks
 
 Value = TypeVar("Value")
@@ -35,7 +35,7 @@ _DONE = "done"
 class Group(Ranks):
     """This process among the others.
 
-    What ranks tell one another goes over gloo from CPU to CPU, so it waits for no GPU; NCCL carries gradients and
+    What ranks say to one another goes over gloo from CPU to CPU, so it waits for no GPU; NCCL carries gradients and
     parameters alone. Nothing is pickled here: values go as JSON.
     """
 
@@ -68,7 +68,7 @@ class Group(Ranks):
         dist.all_reduce(highest, dist.ReduceOp.MAX, group=self.group)
         return int(highest)
 
-    def tell(self, value: Value) -> Value:
+    def broadcast(self, value: Value) -> Value:
         """Two broadcasts: how long it is, and what."""
         content = _bytes(value) if self.first else torch.empty(0, dtype=torch.uint8)
         length = torch.tensor(len(content))

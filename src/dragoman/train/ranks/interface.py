@@ -48,7 +48,7 @@ class Ranks:
         """The largest of all ranks' values."""
         return value
 
-    def tell(self, value: Value) -> Value:
+    def broadcast(self, value: Value) -> Value:
         """The first rank's value on every rank; it must survive JSON unchanged."""
         return value
 

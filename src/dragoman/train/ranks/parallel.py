@@ -1,23 +1,19 @@
 """How the ranks hold one model: `Alone`, `Replicated` (DDP) or `Sharded` (FSDP2)."""
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
-from dragoman.checkpoint.folder import model_parameters
-from dragoman.data.batches.batch import Batch
-from dragoman.models.seq2seq import Seq2Seq
-from dragoman.train.average import load
-from dragoman.train.config import LoopConfig
-from dragoman.train.objectives.loss import Loss, LossOf
+from dragoman.checkpoint.tensors import fill, model_parameters
+from dragoman.train.objectives.loss import Loss, LossOf, Moment
 from dragoman.train.ranks.interface import Ranks
-from dragoman.train.ranks.separable import separable
 from dragoman.train.ranks.sharded import full, share
 
 
@@ -32,18 +28,18 @@ class Alone:
     whole_batches = False
     sharded = False
 
-    def __init__(self, model: Seq2Seq, objective: LossOf) -> None:
+    def __init__(self, model: nn.Module, objective: LossOf) -> None:
         self.trained = self.model = model
         self.objective = objective
 
     @contextmanager
-    def part(self, last: bool) -> Iterator[None]:
-        """Around forward and backward of a part of an update; gradients are shared among ranks in the last one."""
+    def micro_batch(self, last: bool) -> Iterator[None]:
+        """Around forward and backward of a micro-batch; gradients are shared among ranks in an update's last one."""
         yield
 
-    def loss(self, batch: Batch, teacher_ratio: float) -> Loss:
+    def loss(self, batch: Any, moment: Moment) -> Loss:
         """The objective's."""
-        return self.objective(self.model, batch, teacher_ratio)
+        return self.objective(self.model, batch, moment)
 
     def whole(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Named tensors of the trained model, or shaped like its parameters, in full. Every rank must ask."""
@@ -51,7 +47,7 @@ class Alone:
 
     def show(self, tensors: Mapping[str, Tensor]) -> None:
         """Give `model` the parameters and buffers that `whole` gave, or a model folder."""
-        load(model_parameters(self.model), tensors)
+        fill(model_parameters(self.model), tensors)
 
     def hide(self) -> None:
         """Validation is over."""
@@ -64,7 +60,7 @@ class Alone:
 class _Ranked(Alone):
     """Model and objective as one module, whose forward computes the loss: that is what torch's wrappers wrap."""
 
-    def __init__(self, model: Seq2Seq, objective: LossOf, ranks: Ranks, whole_batches: bool) -> None:
+    def __init__(self, model: nn.Module, objective: LossOf, ranks: Ranks, whole_batches: bool) -> None:
         super().__init__(model, objective)
         self.joined = JoinedLoss(model, objective)
         self.whole_batches = whole_batches
@@ -72,29 +68,29 @@ class _Ranked(Alone):
 
 
 class JoinedLoss(nn.Module):
-    """told: the last loss, of which forward gives the total."""
+    """last: the last loss, of which forward gives the total."""
 
-    told: Loss
+    last: Loss
 
-    def __init__(self, model: Seq2Seq, objective: LossOf) -> None:
+    def __init__(self, model: nn.Module, objective: LossOf) -> None:
         super().__init__()
         self.model, self.objective = model, objective
 
-    def forward(self, batch: Batch, teacher_ratio: float) -> Tensor:
+    def forward(self, batch: Any, moment: Moment) -> Tensor:
         """A scalar."""
-        self.told = self.objective(self.model, batch, teacher_ratio)
-        return self.told.total
+        self.last = self.objective(self.model, batch, moment)
+        return self.last.total
 
 
 class Replicated(_Ranked):
     """Every rank has the whole model and optimiser; gradients are averaged while backward goes on (DDP).
 
-    Parameters that a part does not use are looked for each time, so that a variant without gradients for some of them
-    cannot make ranks wait for one another for ever. It also keeps gradients in the same buckets in every step, so that
-    a resumed run adds them in the same order.
+    Parameters that a micro-batch does not use are looked for each time, so that a variant without gradients for some of
+    them cannot make ranks wait for one another for ever. It also keeps gradients in the same buckets in every step, so
+    that a resumed run adds them in the same order.
     """
 
-    def __init__(self, model: Seq2Seq, objective: LossOf, ranks: Ranks, whole_batches: bool) -> None:
+    def __init__(self, model: nn.Module, objective: LossOf, ranks: Ranks, whole_batches: bool) -> None:
         super().__init__(model, objective, ranks, whole_batches)
         from torch.nn.parallel import DistributedDataParallel
 
@@ -105,19 +101,19 @@ class Replicated(_Ranked):
             self._wrapped = DistributedDataParallel(self.joined, broadcast_buffers=False, find_unused_parameters=True)
 
     @contextmanager
-    def part(self, last: bool) -> Iterator[None]:
-        """Gradients stay where they are but in the last part."""
+    def micro_batch(self, last: bool) -> Iterator[None]:
+        """Gradients stay where they are but in the last micro-batch."""
         if last:
             yield
             return
         with self._wrapped.no_sync():
             yield
 
-    def loss(self, batch: Batch, teacher_ratio: float) -> Loss:
+    def loss(self, batch: Any, moment: Moment) -> Loss:
         """The objective's, through DDP."""
-        total = self._wrapped(batch, teacher_ratio)
-        told = self.joined.told
-        return Loss(total, told.cross_entropy, told.tokens, told.auxiliary, told.counts)
+        total = self._wrapped(batch, moment)
+        last = self.joined.last
+        return replace(last, total=total)
 
 
 class Sharded(_Ranked):
@@ -130,7 +126,7 @@ class Sharded(_Ranked):
     sharded = True
 
     def __init__(
-        self, model: Seq2Seq, objective: LossOf, ranks: Ranks, whole_batches: bool, separate: list[nn.Module]
+        self, model: nn.Module, objective: LossOf, ranks: Ranks, whole_batches: bool, separate: list[nn.Module]
     ) -> None:
         super().__init__(model, objective, ranks, whole_batches)
         from torch.distributed.device_mesh import init_device_mesh
@@ -149,16 +145,16 @@ class Sharded(_Ranked):
             self._wrapped.set_reduce_scatter_unused_params(True)
 
     @contextmanager
-    def part(self, last: bool) -> Iterator[None]:
-        """Gradients stay whole on each rank until the last part, where each gets the sum of its share."""
+    def micro_batch(self, last: bool) -> Iterator[None]:
+        """Gradients stay whole on each rank until the last micro-batch, where each gets the sum of its share."""
         self._wrapped.set_requires_gradient_sync(last)
         yield
 
-    def loss(self, batch: Batch, teacher_ratio: float) -> Loss:
+    def loss(self, batch: Any, moment: Moment) -> Loss:
         """The objective's, through FSDP."""
-        total = self._wrapped(batch, teacher_ratio)
-        told = self.joined.told
-        return Loss(total, told.cross_entropy, told.tokens, told.auxiliary, told.counts)
+        total = self._wrapped(batch, moment)
+        last = self.joined.last
+        return replace(last, total=total)
 
     @torch.no_grad()
     def whole(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -182,14 +178,26 @@ class Sharded(_Ranked):
         return share(tensor.to(self.ranks.device), trained)
 
 
-def build_parallel(config: LoopConfig, model: Seq2Seq, objective: LossOf, ranks: Ranks, teacher_ratio: float) -> Alone:
-    """teacher_ratio: the lowest that the run can have. Raises ConfigError for a model that ranks cannot share."""
+@dataclass(frozen=True)
+class Holding:
+    """How several ranks shall hold a model. kind: see `LoopConfig.parallel`; batches: of a plan, an update.
+
+    separate: finds the modules that FSDP may shard apart.
+    """
+
+    kind: Literal["ddp", "fsdp"]
+    batches: int
+    separate: Callable[[], list[nn.Module]]
+
+
+def build_parallel(holding: Holding, ranks: Ranks, model: nn.Module, objective: LossOf) -> Alone:
+    """The model as this rank holds it. Raises ConfigError for one that ranks cannot share."""
     if not ranks.several:
         return Alone(model, objective)
-    whole_batches = check_statistics(model, ranks, config.accumulate)
-    if config.parallel == "ddp":
+    whole_batches = check_statistics(model, ranks, holding.batches)
+    if holding.kind == "ddp":
         return Replicated(model, objective, ranks, whole_batches)
-    return Sharded(model, objective, ranks, whole_batches, separable(model, objective, ranks.device, teacher_ratio))
+    return Sharded(model, objective, ranks, whole_batches, holding.separate())
 
 
 def check_statistics(model: nn.Module, ranks: Ranks, accumulate: int) -> bool:

@@ -7,19 +7,17 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from dragoman.data.batches.batch import Batch, collate
-from dragoman.models.seq2seq import Seq2Seq
-from dragoman.train.objectives.loss import LossOf
+from dragoman.train.objectives.loss import END, LossOf
 
-_SOURCE, _TARGET = 3, 4
 _LEAST = 1 << 16
 """Parameters of a part of a layer that is worth a message of its own."""
-_TOKEN = 4
-"""An ordinary vocabulary entry, or a special one that is read like it."""
 
 
-def separable(model: Seq2Seq, objective: LossOf, device: torch.device, teacher_ratio: float) -> list[nn.Module]:
+def separable(model: nn.Module, objective: LossOf, trial: Any) -> list[nn.Module]:
     """The layers, or else parts of layers, that are called exactly once a pass and own all that they read.
+
+    trial: a small batch, of examples of different lengths. It is read as at the end of a run, when scheduled sampling
+    feeds a decoder its own output, if ever.
 
     A module that is called once a token would gather its parameters as often as the longest sentence is long, which is
     not the same on every rank; one whose parameters are read from outside (a decoder's attention projects the memory
@@ -29,7 +27,7 @@ def separable(model: Seq2Seq, objective: LossOf, device: torch.device, teacher_r
     training = model.training
     random = torch.get_rng_state()
     with watch:
-        objective(model.train(), _trial(model).to(device), teacher_ratio)
+        objective(model.train(), trial, END)
     torch.set_rng_state(random)
     model.train(training)
     layers = [layer for group in model.modules() if isinstance(group, nn.ModuleList) for layer in group]
@@ -93,12 +91,3 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 def _place(tensor: Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
-
-
-def _trial(model: Seq2Seq) -> Batch:
-    """Two pairs of different lengths."""
-    if model.vectors is None:
-        sources: list[Any] = [[_TOKEN] * _SOURCE, [_TOKEN]]
-    else:
-        sources = [torch.zeros(length, model.vectors).numpy() for length in (_SOURCE, 1)]
-    return collate(sources, [[_TOKEN] * _TARGET, [_TOKEN]], [0, 1])

@@ -1,0 +1,176 @@
+"""`TranslationRun`: everything that a run is made of that learns to translate; the parts' own configs, composed."""
+
+from collections import Counter
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from dragoman.base.config import Config
+from dragoman.data.batches.plan import BatchConfig
+from dragoman.data.corpora.corpus import Corpora, CorpusConfig
+from dragoman.data.preparation.cleaning import CleaningConfig
+from dragoman.data.preparation.vocabulary import SAMPLE
+from dragoman.decode.search import SearchConfig
+from dragoman.models.build import ModelConfig
+from dragoman.tasks.translation.objectives.config import TranslationObjectiveConfig
+from dragoman.tasks.translation.objectives.teacher import ConstantRatioConfig, TeacherRatioConfig
+from dragoman.text.tokenizers import TextConfig
+from dragoman.train.config import LoopConfig
+from dragoman.train.task import Job, RunConfig, Task
+
+
+class DataConfig(Config):
+    """The corpora and how they become batches."""
+
+    train: Corpora = Field(description="the sentence pairs to learn from: one corpus, or a list of them")
+    valid: Corpora = Field(
+        description="held-out pairs: every choice of the run is made on them. One set, or a list of sets, whose means "
+        "of BLEU and of loss decide"
+    )
+    cleaning: CleaningConfig = Field(CleaningConfig(), description="which training pairs are dropped")
+    batch: BatchConfig = Field(BatchConfig(), description="how training pairs are grouped")
+    temperature: float | None = Field(
+        None,
+        gt=0,
+        description="instead of weights: corpora of n pairs share an epoch as long as all of them in proportion to "
+        "n^(1/temperature); 1 leaves them as they are, a higher one reads small corpora more often. Paper: 5",
+    )
+    vocabulary_sample: int = Field(
+        SAMPLE,
+        ge=1,
+        description="most bytes of training text that subwords are learned from; of more text, a fixed random part",
+    )
+    source_language: str | None = Field(None, description="code of the source language, for the model card")
+    target_language: str | None = Field(None, description="code of the target language, for the model card")
+    licence: str | None = Field(None, description="terms of the corpus, for the model card")
+
+    @property
+    def corpora(self) -> tuple[CorpusConfig, ...]:
+        """The corpora of `train`."""
+        return (self.train,) if isinstance(self.train, CorpusConfig) else self.train
+
+    @property
+    def valid_sets(self) -> tuple[CorpusConfig, ...]:
+        """The sets of `valid`."""
+        return (self.valid,) if isinstance(self.valid, CorpusConfig) else self.valid
+
+    @property
+    def validation(self) -> str:
+        """What messages call `valid`."""
+        return ", ".join(map(str, self.valid_sets))
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The target languages that the corpora of `train` are tagged with, in their order."""
+        named = [corpus.target_language for corpus in self.corpora if corpus.target_language is not None]
+        return tuple(dict.fromkeys(named))
+
+    @property
+    def training(self) -> str:
+        """What messages call `train`."""
+        return ", ".join(map(str, self.corpora))
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> "DataConfig":
+        for section, corpora in (("train", self.corpora), ("valid", self.valid_sets)):
+            names = Counter(map(str, corpora))
+            twice = [name for name, count in names.items() if count > 1]
+            if twice:
+                advice = "read it once, with a weight, or set their name" if section == "train" else "set their name"
+                raise ValueError(f"two corpora of data.{section} are {twice[0]}: {advice}")
+        if any(corpus.weight != 1 for corpus in self.valid_sets):
+            raise ValueError("data.valid is read as a whole: leave out its weight")
+        weighted = [str(corpus) for corpus in self.corpora if corpus.weight != 1]
+        if self.temperature is not None and weighted:
+            raise ValueError(f"data.temperature stands instead of weights; leave out the weight of {weighted[0]}")
+        return self
+
+    @model_validator(mode="after")
+    def _all_have_a_language_or_none(self) -> "DataConfig":
+        if self.languages:
+            for corpus in (*self.corpora, *self.valid_sets):
+                if corpus.target_language is None:
+                    raise ValueError(
+                        f"some corpora have a target_language ({', '.join(self.languages)}), and {corpus} has none: "
+                        "set it for all corpora of data.train and data.valid, or for none"
+                    )
+        return self
+
+
+class TranslationLoopConfig(LoopConfig):
+    """The training loop: limits, rhythm, optimisation. At least one limit or `patience` ends the run."""
+
+    metric: Literal["bleu", "loss"] = Field(
+        "bleu", description="what 'better' means on `valid`: bleu (higher) or loss (lower); where equal, the other"
+    )
+    validation_beam: int = Field(1, ge=1, description="beam size of the translations that validation scores")
+    objective: TranslationObjectiveConfig = Field(TranslationObjectiveConfig(), description="the loss")
+    teacher_forcing: TeacherRatioConfig = Field(
+        ConstantRatioConfig(),
+        description="how often an input token is the reference instead of the model's own last output",
+    )
+
+    @model_validator(mode="after")
+    def _own_output_is_read(self) -> "TranslationLoopConfig":
+        if self.teacher_forcing.needs_length and not self.limited:
+            raise ValueError(
+                "train.teacher_forcing of kind linear without steps must know how long the run is: set its steps, or "
+                "max_steps, max_epochs or max_minutes"
+            )
+        if self.compile and (self.objective.reward is not None or self.teacher_forcing != ConstantRatioConfig()):
+            raise ValueError(
+                "train.compile=true compiles layers that read whole references, but with train.objective.reward or "
+                "another train.teacher_forcing the model reads its own output, a token at a time: leave it out"
+            )
+        return self
+
+
+class TranslationTask(Task):
+    """From a text of one language to a text of another. YAML: `task: {kind: translation}`, which is the default."""
+
+    kind: Literal["translation"] = "translation"
+
+    def open(self, run: "TranslationRun") -> Job:
+        """Reads the validation sets and the model to start from, if there is one."""
+        from dragoman.tasks.translation.job import TranslationJob  # which needs this run's class
+
+        return TranslationJob(run)
+
+
+class TranslationRun(RunConfig):
+    """A run that learns to translate: the top level of a recipe."""
+
+    task: TranslationTask = Field(TranslationTask(), description="what is learned")
+    data: DataConfig = Field(description="corpora, cleaning, batches")
+    text: TextConfig = Field(TextConfig(), description="subwords and vocabularies")
+    model: ModelConfig = Field(ModelConfig(), description="the network")
+    train: TranslationLoopConfig = Field(TranslationLoopConfig(), description="the training loop")
+    search: SearchConfig = Field(SearchConfig(), description="how the trained model translates unless told otherwise")
+
+    def chosen_as(self, stored: Self) -> Self:
+        """With an automatic preset as the stored run has chosen it."""
+        if self.model.preset != "auto":
+            return self
+        settings = {**self.model.model_dump(exclude_unset=True), "preset": stored.model.preset}
+        return self.model_copy(update={"model": ModelConfig.model_validate(settings)})
+
+    @model_validator(mode="before")
+    @classmethod
+    def _separate_vocabularies_are_not_tied(cls, values: Any) -> Any:
+        """With text.shared=false, or vectors, source and target embeddings are not tied unless somebody asks for it."""
+        if not isinstance(values, dict):
+            return values
+        text, model = values.get("text"), values.get("model", {})
+        apart = isinstance(text, dict) and (text.get("shared") is False or text.get("vectors") is not None)
+        if apart and isinstance(model, dict):
+            return {**values, "model": {"tie_embeddings": False, **model}}
+        return values
+
+    @model_validator(mode="after")
+    def _tied_embeddings_share_a_vocabulary(self) -> "TranslationRun":
+        if self.model.tie_embeddings and not self.text.shared:
+            raise ValueError(
+                "model.tie_embeddings needs one vocabulary for both languages: set text.shared=true, or "
+                "model.tie_embeddings=false"
+            )
+        return self

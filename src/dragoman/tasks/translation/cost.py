@@ -1,0 +1,50 @@
+"""What an update of a translator costs: FLOPs of its matrix products, and memory."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.inspect.describe import count_operations
+from dragoman.models.build import ModelConfig, Seq2Seq
+from dragoman.models.footprint import SHORT_TRIAL, Footprint, evaluate, measure, refined
+
+_SAMPLED = 100_000
+"""Pairs whose lengths stand for those of the corpus."""
+_FLOAT = 4
+_ROWS_OF_LOGITS = 1024
+_COPIES_OF_LOGITS = 4
+
+
+def flops_per_target_token(
+    config: ModelConfig,
+    source_size: int,
+    target_size: int,
+    lengths: NDArray[np.int32],
+    vectors: bool = False,
+    passes: int = 1,
+) -> float:
+    """FLOPs of the matrix products for a target token, forward and backward, as `inspect.describe` counts them.
+
+    lengths: (N, 2) tokens of the corpus's pairs without end symbols. Products inside attention grow with the length;
+    they are counted for sentences of the length in which the mean token of the corpus stands. What is computed element
+    by element is not counted, nor are samples drawn for rewards. passes: over each pair in an update, 2 for R-Drop.
+    """
+    sample = np.asarray(lengths[:: max(1, len(lengths) // _SAMPLED)], np.float64) + 1
+    mean = float((sample**2).sum() / sample.sum())
+    operations = count_operations(config, source_size, target_size, max(1, round(mean)), vectors)
+    sources_per_target = float(sample[:, 0].sum() / sample[:, 1].sum())
+    forward = operations.reading * sources_per_target + operations.writing
+    return passes * operations.training * forward / (operations.reading + operations.writing)
+
+
+def trained_bytes(model: Seq2Seq, tokens: int, longest: int, free: int) -> int:
+    """As `activation_bytes`, measured on the model; free: bytes that a measurement may take."""
+    footprint = measure(model, min(longest, SHORT_TRIAL), training=True)
+    footprint = refined(footprint, model, longest, training=True, free=free)
+    return activation_bytes(footprint, tokens, longest, model.decoder.projection.weight.size(0))
+
+
+def activation_bytes(footprint: Footprint, tokens: int, longest: int, vocabulary: int) -> int:
+    """An estimate of the bytes that a forward pass over `tokens` source and target tokens holds at its end."""
+    sentences = tokens / longest
+    logits = min(tokens, _ROWS_OF_LOGITS) * vocabulary * _COPIES_OF_LOGITS
+    return int(sentences * evaluate(footprint.training, longest)) + logits * _FLOAT

@@ -1,0 +1,235 @@
+"""`TranslationJob`: what a run that learns to translate reads, builds, minimises, judges and writes."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dragoman.base.errors import ConfigError
+from dragoman.base.settings import dump_settings
+from dragoman.checkpoint.folder import LoadedModel, write_model_folder
+from dragoman.checkpoint.meta import Meta, Score
+from dragoman.data.batches.batch import Batch, collate
+from dragoman.data.batches.loader import Loader
+from dragoman.data.batches.plan import BatchPlan, plan_epoch
+from dragoman.data.batches.resampling import Resampler
+from dragoman.data.corpora.readers import check_readable
+from dragoman.data.preparation.prepare import Prepared, prepare
+from dragoman.models.build import Seq2Seq, build_model, count_parameters, resolve_preset
+from dragoman.tasks.translation.config import TranslationRun
+from dragoman.tasks.translation.cost import flops_per_target_token, trained_bytes
+from dragoman.tasks.translation.lengths import check_lengths
+from dragoman.tasks.translation.start import copy_parameters, load_start
+from dragoman.tasks.translation.validation.held_out import check_tags, digest, read_held_out
+from dragoman.tasks.translation.validation.sets import ValidationSets
+from dragoman.train.objectives.loss import LossOf
+from dragoman.train.task import Content, Job
+from dragoman.train.validation import Validation
+from dragoman.translator import Translator
+
+_LONGER_BY_DROPOUT = 1.3
+"""BPE-dropout at a rate of 0.1 splits sentences into so many times the planned pieces."""
+
+_TRIAL = ((3, 4), (1, 1))
+"""Tokens of source and target of the pairs of a trial."""
+_TOKEN = 4
+"""An ordinary vocabulary entry, or a special one that is read like it."""
+
+
+class TranslationJob(Job):
+    """run: its model and text sections are those of `train.start`, where that is set and they are left out."""
+
+    run: TranslationRun
+    prepared: Prepared
+
+    def __init__(self, run: TranslationRun) -> None:
+        check_readable(*run.data.corpora)
+        self._held_out = read_held_out(run)
+        run, self._start = load_start(run)
+        super().__init__(run)
+        check_tags(self._held_out, run, self._start)
+        check_compilable(run)
+        self._resampler: Resampler | None = None
+
+    def check_initial_values(self) -> None:
+        """The beginnings of files with word vectors."""
+        model = self.run.model
+        if self._start is None:
+            chosen = model.preset != "auto" or "width" in model.model_fields_set
+            model.embeddings.check(model.width if chosen else None)
+
+    def prepare(self) -> None:
+        """The corpora as token shards, and the preset for so many pairs."""
+        run = self.run
+        data, folder = run.data, run.out.parent / "prepared"
+        start = self._start
+        text = run.text if start is None else start.tokenizers.with_dropout(run.text.subword.resampling)
+        self.prepared = prepare(data.corpora, data.cleaning, text, folder, data.temperature, data.vocabulary_sample)
+        self.run = run.model_copy(update={"model": resolve_preset(run.model, len(self.prepared.dataset))})
+
+    def build(self) -> Seq2Seq:
+        """Raises ConfigError where texts are longer than its positions."""
+        tokenizers = self.prepared.tokenizers
+        sizes = tokenizers.source.size, tokenizers.target.size
+        model = build_model(self.run.model, *sizes, tokenizers.reads_vectors)
+        self._longest = tuple(limit.tokens for limit in model.limits)
+        check_lengths(model.limits, self.run.data, self.prepared, self._held_out)
+        self._outline = (
+            f"{self.run.model.preset or 'own'} · {count_parameters(model):,} parameters · vocabulary "
+            f"{tokenizers.target.size:,} · {len(self.prepared.dataset):,} pairs"
+        )
+        return model
+
+    def initialise(self, model: Seq2Seq) -> Mapping[str, float]:  # type: ignore[override]
+        """The parameters of `train.start`, or word vectors from files; gives the shares of entries that have one."""
+        if self._start is not None:
+            copy_parameters(self._start, model)
+            return self._start.meta.embeddings
+        embeddings = self.run.model.embeddings
+        embeddings.check(self.run.model.width)
+        tables = model.encoder.embedding.tokens, model.decoder.embedding.tokens
+        return embeddings.fill(*tables, self.prepared.tokenizers)
+
+    @property
+    def model_width(self) -> int:
+        """d."""
+        return self.run.model.width
+
+    def outline(self) -> str:
+        """Preset, parameters, vocabulary, pairs."""
+        return self._outline
+
+    @property
+    def contents(self) -> Mapping[str, Content]:
+        """The corpora and the validation sets."""
+        data = self.run.data
+        return {
+            "data": Content(data.training, self.prepared.dataset.fingerprint),
+            "valid": Content(data.validation, digest(self._held_out)),
+        }
+
+    @property
+    def examples(self) -> int:
+        """Sentence pairs."""
+        return len(self.prepared.dataset)
+
+    @property
+    def lengths(self) -> NDArray[np.int32]:
+        """(N, 2) tokens of source and target."""
+        return self.prepared.dataset.lengths
+
+    @property
+    def batch_tokens(self) -> int:
+        """`data.batch.tokens`."""
+        return self.run.data.batch.tokens
+
+    def peak_tokens(self) -> int:
+        """More than a batch has where subwords are drawn anew, and in both passes of R-Drop."""
+        tokens = max(self.batch_tokens, int(self.lengths.max()) + 1)
+        if self.run.text.subword.resampling:
+            tokens = int(tokens * _LONGER_BY_DROPOUT)
+        return tokens * self._passes
+
+    def activation_bytes(self, model: Seq2Seq, tokens: int, free: int) -> int:
+        """Measured on short sentences."""
+        return trained_bytes(model, tokens, int(self.lengths.max()) + 1, free)
+
+    def plan(self, epoch: int) -> BatchPlan:
+        """Pairs of like length together."""
+        return plan_epoch(self.lengths, self.run.data.batch, self.run.train.seed, epoch, self.prepared.parts)
+
+    def padding(self, plan: BatchPlan) -> str:
+        """Of both sides."""
+        waste = plan.padding_waste
+        return f"padding is {waste.source:.1%} of the source and {waste.target:.1%} of the target"
+
+    def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Loader:
+        """Read and padded by a thread, and split anew by processes where there is BPE-dropout."""
+        if self.run.text.subword.resampling and self._resampler is None:
+            self._resampler = Resampler(self.prepared.tokenizers, self.run.train.seed, self._longest)
+        return Loader(self.prepared.dataset, plan, start, self._resampler, epoch, pin)
+
+    def objective(self, device: torch.device) -> LossOf:
+        """`train.objective`, with `train.teacher_forcing`."""
+        config, target = self.run.train, self.prepared.tokenizers.target
+        prior = None
+        if config.objective.prior != "uniform":
+            counts = self.prepared.dataset.target_counts(target.size).astype(np.float64)
+            prior = torch.from_numpy(counts / counts.sum()).float().to(device)
+        return config.objective.build(config.teacher_forcing, target, prior)
+
+    def trial(self, model: Seq2Seq) -> Batch:
+        """Two pairs."""
+        if model.vectors is None:
+            sources = [[_TOKEN] * source for source, _ in _TRIAL]
+        else:
+            sources = [torch.zeros(source, model.vectors).numpy() for source, _ in _TRIAL]  # type: ignore[misc]
+        return collate(sources, [[_TOKEN] * target for _, target in _TRIAL], range(len(_TRIAL)))
+
+    def validator(self, model: Seq2Seq, device: torch.device) -> ValidationSets:
+        """Loss and BLEU of each validation set."""
+        tokenizers = self.prepared.tokenizers
+        loaded = LoadedModel(model, tokenizers, Meta(step=0), self.run.model_dump(mode="json"))
+        translator = Translator(loaded, device, report_cut=False)
+        return ValidationSets(self._held_out, tokenizers, translator, self.run.train.validation_beam)
+
+    def flops_per_target_token(self) -> float:
+        """Of the corpus's mean token, its share of the source's included."""
+        tokenizers = self.prepared.tokenizers
+        sizes = tokenizers.source.size, tokenizers.target.size
+        return flops_per_target_token(self.run.model, *sizes, self.lengths, tokenizers.reads_vectors, self._passes)
+
+    def write(
+        self,
+        folder: Path,
+        parameters: Mapping[str, Tensor],
+        step: int,
+        validation: Validation | None,
+        averaged_steps: tuple[int, ...] = (),
+    ) -> None:
+        """A folder that `Translator.load` reads."""
+        data = self.run.data
+        before = Meta(step=0) if self._start is None else self._start.meta
+        tags = [*before.tags, *(tag for corpus in data.corpora for tag in corpus.tags)]
+        meta = Meta(
+            step=step,
+            averaged_steps=averaged_steps,
+            source_language=data.source_language,
+            target_language=data.target_language,
+            target_languages=tuple(dict.fromkeys([*before.target_languages, *data.languages])),
+            tags=tuple(dict.fromkeys(tags)),
+            licence=data.licence,
+            scores=() if validation is None else scores(validation, data.validation),
+            data=dict(zip(map(str, data.corpora), self.prepared.fingerprints, strict=True)),
+            embeddings=dict(self.notes),
+        )
+        write_model_folder(folder, parameters, dump_settings(self.run), self.prepared.tokenizers, meta)
+
+    def close(self) -> None:
+        """End the processes that split subwords."""
+        if self._resampler is not None:
+            self._resampler.close()
+
+    @property
+    def _passes(self) -> int:
+        return 1 if self.run.train.objective.r_drop is None else 2
+
+
+def check_compilable(run: TranslationRun) -> None:
+    """Raises ConfigError where `train.compile` asks for what the model does not have."""
+    families = run.model.encoder, run.model.decoder
+    if run.train.compile and not any(family.compilable for family in families):
+        kinds = " and ".join(sorted({family.kind for family in families}))
+        raise ConfigError(f"train.compile=true compiles Transformer layers, and a {kinds} model has none: leave it out")
+
+
+def scores(validation: Validation, data: str) -> tuple[Score, ...]:
+    """BLEU and perplexity on all validation sets together, and on each of several. data: what they are called."""
+    own = tuple(
+        Score(metric=measure.name, value=measure.value, signature=measure.signature, data=data)
+        for measure in (validation["bleu"], validation["perplexity"])
+    )
+    return own + tuple(score for name, one in validation.sets.items() for score in scores(one, name))

@@ -1,0 +1,170 @@
+"""Teacher forcing with a ratio: each input token is the reference, or what the model itself put out last."""
+
+from math import exp
+from typing import Annotated, Any, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from dragoman.base.config import Config
+from dragoman.data.batches.batch import Batch
+from dragoman.models.interface import Output
+from dragoman.models.seq2seq import Seq2Seq
+from dragoman.nn.auxiliary import Auxiliary, collecting, collector
+from dragoman.nn.randomness import generator
+from dragoman.text.special import BOS, PAD, UNK
+from dragoman.train.objectives.loss import Moment
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+
+NEVER_WRITTEN = (PAD, BOS, UNK)
+"""What the search never puts out by default, so the model is not fed it as its own output either."""
+
+
+class TeacherRatio(Config):
+    """The base of every schedule of the ratio."""
+
+    @property
+    def needs_length(self) -> bool:
+        """Whether the ratio at a step depends on how long the run will be."""
+        return False
+
+    def ratio(self, step: int, progress: float) -> float:
+        """The probability of the reference at the 1-based `step`, when `progress` (0…1) of the run is done."""
+        raise NotImplementedError
+
+
+class ConstantRatioConfig(TeacherRatio):
+    """ε = value. 1: plain teacher forcing; 0: the model always reads its own output.
+
+    YAML: `train: {teacher_forcing: {kind: constant, value: 0.5}}`.
+    """
+
+    kind: Literal["constant"] = "constant"
+    value: float = Field(1.0, ge=0, le=1, description="probability that an input token is the reference (share)")
+
+    def ratio(self, step: int, progress: float) -> float:
+        """The same at every step."""
+        return self.value
+
+
+ALWAYS = ConstantRatioConfig()
+
+
+class LinearRatioConfig(TeacherRatio):
+    """ε_i = max(floor, first − (first − floor) · i / steps), i = steps done (Bengio et al. 2015, section 2.4).
+
+    Without `steps` the ratio reaches its floor when the run ends. YAML: `train: {teacher_forcing: {kind: linear}}`.
+    """
+
+    kind: Literal["linear"] = "linear"
+    first: float = Field(1.0, ge=0, le=1, description="ratio at the first update (share)")
+    floor: float = Field(0.0, ge=0, le=1, description="the ratio never falls below this (share)")
+    steps: int | None = Field(None, ge=1, description="updates until the floor is reached; null: the whole run")
+
+    @property
+    def needs_length(self) -> bool:
+        """Whether the ratio at a step depends on how long the run will be."""
+        return self.steps is None
+
+    def ratio(self, step: int, progress: float) -> float:
+        """From `first` down to `floor`."""
+        done = progress if self.steps is None else (step - 1) / self.steps
+        return max(self.floor, self.first - (self.first - self.floor) * done)
+
+
+class ExponentialRatioConfig(TeacherRatio):
+    """ε_i = kⁱ, i = updates done (Bengio et al. 2015, section 2.4).
+
+    YAML: `train: {teacher_forcing: {kind: exponential, base: 0.9998}}`.
+    """
+
+    kind: Literal["exponential"] = "exponential"
+    base: float = Field(0.9998, gt=0, lt=1, description="k, what each update leaves of the ratio (share)")
+    floor: float = Field(0.0, ge=0, le=1, description="the ratio never falls below this (share)")
+
+    def ratio(self, step: int, progress: float) -> float:
+        """From 1 towards the floor."""
+        return max(self.floor, self.base ** (step - 1))
+
+
+class InverseSigmoidRatioConfig(TeacherRatio):
+    """ε_i = k / (k + exp(i / k)), i = updates done (Bengio et al. 2015, section 2.4): ½ after k · ln k updates.
+
+    YAML: `train: {teacher_forcing: {kind: inverse_sigmoid, speed: 1000}}`.
+    """
+
+    kind: Literal["inverse_sigmoid"] = "inverse_sigmoid"
+    speed: float = Field(1000.0, ge=1, description="k; the larger, the later the ratio falls (updates)")
+    floor: float = Field(0.0, ge=0, le=1, description="the ratio never falls below this (share)")
+
+    def ratio(self, step: int, progress: float) -> float:
+        """From k / (k + 1) towards the floor."""
+        return max(self.floor, self.speed / (self.speed + exp(min((step - 1) / self.speed, 700.0))))
+
+
+TeacherRatioConfig = Annotated[
+    ConstantRatioConfig | LinearRatioConfig | ExponentialRatioConfig | InverseSigmoidRatioConfig,
+    Field(discriminator="kind"),
+]
+
+
+class TeacherForced(Objective):
+    """Cross-entropy of what follows inputs of which a share, by a schedule, are the model's own output.
+
+    teacher: the schedule, 1 throughout for plain teacher forcing; the others as of `Objective`.
+    """
+
+    def __init__(self, config: ObjectiveConfig, prior: Tensor | None = None, teacher: TeacherRatio = ALWAYS) -> None:
+        super().__init__(config, prior)
+        self.teacher = teacher
+
+    def predict(self, model: Any, batch: Any, moment: Moment) -> Output:
+        """With the ratio of that moment, see `forward`."""
+        return forward(model, batch, self.teacher.ratio(moment.step, moment.progress))
+
+
+def forward(model: Seq2Seq, batch: Batch, ratio: float = 1.0) -> Output:
+    """What follows each input token of `batch`: hidden states (B, T, d), differentiable.
+
+    With a ratio of 1 all inputs are the reference's, read at once. Below it each input token after the first is,
+    by a coin of its own, the reference (probability `ratio`) or the most probable output after the inputs before it
+    (Bengio et al. 2015, "Scheduled Sampling"): the decoder reads one token a step, and gradients flow through its
+    states, not through the choice. Padding stays padding.
+    """
+    if ratio >= 1:
+        return model(*batch.reads)  # type: ignore[no-any-return]
+    state = model.decoder.start(model.encode(batch.source, batch.source_keep))
+    reference = batch.inputs
+    # drawn at once and on the CPU: neither the device nor what modules draw in between changes them
+    coins = torch.rand(reference.shape, generator=generator(torch.device("cpu")))
+    forced = (coins < ratio).to(reference.device) | (reference == PAD)
+    tokens = reference[:, :1]
+    outputs: list[Output] = []
+    told: list[Auxiliary] = []
+    for place in range(reference.size(1)):
+        if place:
+            tokens = torch.where(forced[:, place], reference[:, place], _written(outputs[-1]))[:, None]
+        if collector() is None:
+            output, state = model.decoder.step(tokens, state)
+        else:
+            with collecting() as auxiliary:
+                output, state = model.decoder.step(tokens, state)
+            told.append(auxiliary)
+        outputs.append(output)
+    if (outer := collector()) is not None:
+        outer.absorb(told)
+    attention = [output.attention for output in outputs if output.attention is not None]
+    return Output(
+        torch.cat([output.hidden for output in outputs], 1),
+        outputs[0].project,
+        torch.cat(attention, 1) if attention else None,
+    )
+
+
+@torch.no_grad()
+def _written(output: Output) -> Tensor:
+    """(R,) int64: the most probable token after the last that was read."""
+    logits = output.project(output.hidden[:, -1])
+    logits[:, list(NEVER_WRITTEN)] = -torch.inf
+    return logits.argmax(1)

@@ -1,0 +1,101 @@
+"""Judging a model on held-out pairs: loss, perplexity and BLEU."""
+
+import time
+from collections.abc import Sequence
+from math import exp
+
+import numpy as np
+import torch
+
+from dragoman.data.batches.batch import collate
+from dragoman.data.batches.plan import BatchConfig, plan_epoch
+from dragoman.decode.search import SearchConfig
+from dragoman.evaluate.translation import bleu
+from dragoman.text.tokenizers import Tokenizers
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.train.ranks.interface import Ranks
+from dragoman.train.ranks.place import Place
+from dragoman.train.validation import Measure, Validation
+from dragoman.translator import Translator
+
+_BATCH = BatchConfig(tokens=4096)
+_SENTENCES = 64
+"""Translated together."""
+
+
+def measures(loss: float, bleu: float, signature: str) -> tuple[Measure, ...]:
+    """Cross-entropy without smoothing (nats a token), what it means as perplexity, and BLEU with its signature."""
+    return (
+        Measure("loss", "loss", loss, "lower", digits=4),
+        Measure("perplexity", "perplexity", exp(min(loss, 700.0)), None, "per token"),
+        Measure("bleu", "BLEU", bleu, "higher", signature),
+    )
+
+
+class Validator:
+    """Holds the pairs of one validation set, tokenised once."""
+
+    def __init__(
+        self,
+        sources: list[str],
+        targets: list[str],
+        tokenizers: Tokenizers,
+        translator: Translator,
+        beam: int,
+        before: Sequence[int] = (),
+    ) -> None:
+        """before: ids of the tags before each source."""
+        self.sources, self.targets = sources, targets
+        self._before = before
+        self.translator = translator
+        # A model that has not learned to stop yet would spend minutes on outputs that score nothing.
+        unknown = translator.search_config().unknown
+        self._search = SearchConfig(beam=beam, length_factor=1.5, length_margin=10, unknown=unknown)
+        ids = tokenizers.source.encode_batch(sources)
+        self._source_ids = [[*before, *source] for source in ids] if before else ids
+        self._target_ids = tokenizers.target.encode_batch(targets)
+        lengths = np.array(
+            [[len(s), len(t)] for s, t in zip(self._source_ids, self._target_ids, strict=True)], np.int32
+        )
+        self._plan = plan_epoch(lengths, _BATCH, seed=0, epoch=0)
+
+    def run(self, place: Place) -> Validation:
+        """Judge the translator's model as it stands; several ranks share the sentences, and all know the result."""
+        started = time.monotonic()
+        if place.ranks.several:
+            hypotheses = self._shared(place.ranks)
+        else:
+            stream = self.translator.stream_nbest(self.sources, self._search, before=self._before)
+            hypotheses = [best[0].text for best in stream]
+        score = bleu(hypotheses, self.targets)
+        return Validation(measures(self._loss(place), score.value, score.signature), time.monotonic() - started)
+
+    def _shared(self, ranks: Ranks) -> list[str]:
+        """The translations of all sources. Whole batches go to each rank, so most are those of a run of one process."""
+        order = sorted(range(len(self.sources)), key=lambda row: len(self._source_ids[row]))
+        blank = [row for row in order if not self.sources[row].strip()]
+        filled = [row for row in order if self.sources[row].strip()]
+        batches = [filled[place : place + _SENTENCES] for place in range(0, len(filled), _SENTENCES)]
+        own = sorted(row for batch in batches[ranks.rank :: ranks.size] for row in batch)
+        lines = [self.sources[row] for row in own]
+        window = max(1, len(lines))
+        stream = self.translator.stream_nbest(lines, self._search, _SENTENCES, window, before=self._before)
+        hypotheses = dict.fromkeys(blank, "")
+        for found in ranks.gather([(row, best[0].text) for row, best in zip(own, stream, strict=True)]):
+            hypotheses |= dict(found)
+        return [hypotheses[row] for row in range(len(self.sources))]
+
+    @torch.no_grad()
+    def _loss(self, place: Place) -> float:
+        plain = Objective(ObjectiveConfig(label_smoothing=0.0))
+        total = tokens = 0.0
+        for rows in self._plan.batches[place.ranks.rank :: place.ranks.size]:
+            batch = collate(
+                [self._source_ids[row] for row in rows], [self._target_ids[row] for row in rows], list(rows)
+            )
+            with place.autocast():
+                loss = plain(self.translator.model, batch.to(place.device))
+            total += float(loss.cross_entropy)
+            tokens += loss.tokens
+        total, tokens = place.ranks.sum([total, tokens])
+        return total / tokens
