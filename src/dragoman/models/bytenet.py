@@ -10,7 +10,8 @@ from torch.nn import functional
 from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError
 from dragoman.models.family import DecoderFamily, EncoderFamily
-from dragoman.models.interface import Memory, Output, State, Tree
+from dragoman.models.interface import Memory, State, Tree
+from dragoman.models.output import ProjectedOutput
 from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.recording import mean_over_heads, recording
 from dragoman.nn.attention.union import SourceAttentionConfig
@@ -181,11 +182,12 @@ class ByteNetDecoder(nn.Module):
         self.output = nn.Linear(width, width)
         self.projection = projection
 
-    def start(self, memory: Memory, attention: bool = False) -> State:
+    def start(self, memory: Memory | None, attention: bool = False) -> State:
         """Project the memory once for every layer.
 
         attention: `step` also gives the last layer's attention, averaged over its heads.
         """
+        assert memory is not None, "a decoder without a source is still to come"
         padding = Mask.padding(memory.keep)
         held: Tree = {"keep": memory.keep, "layers": [layer.memorise(memory.states, padding) for layer in self.layers]}  # type: ignore[operator]
         if self.stacked:
@@ -194,7 +196,7 @@ class ByteNetDecoder(nn.Module):
         limit = self.embedding.positions.limit
         return State(held, cache, attention=attention and self.attends, limit=limit)
 
-    def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
+    def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
         """Read tokens (R, T) after `state.position` others."""
         rows, length = tokens.shape
         padding = Mask.padding(state.memory["keep"])
@@ -203,7 +205,7 @@ class ByteNetDecoder(nn.Module):
         if self.stacked:
             below = state.memory["states"][:, state.position : state.position + length]
             below = functional.pad(below, (0, 0, 0, length - below.size(1)))
-            states = states + below.repeat_interleave(state.width, 0)
+            states = states + below.repeat_interleave(state.beam_size, 0)
         cache: list[Tree] = []
         with recording() if state.attention else nullcontext() as weights:
             for layer, memory, past in zip(self.layers, state.memory["layers"], state.cache, strict=True):
@@ -211,4 +213,4 @@ class ByteNetDecoder(nn.Module):
                 cache.append(past)
         attention = None if weights is None else mean_over_heads(weights, layer.cross_attention, rows)  # type: ignore[arg-type]
         hidden = self.output(functional.relu(self.norm(states, keep)))
-        return Output(hidden, self.projection, attention), state.after(length, cache)
+        return ProjectedOutput(hidden, self.projection, attention), state.after(length, cache)

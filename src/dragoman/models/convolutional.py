@@ -10,7 +10,8 @@ from torch.nn import functional
 
 from dragoman.base.config import Config
 from dragoman.models.family import DecoderFamily, EncoderFamily
-from dragoman.models.interface import Memory, Output, State, Tree
+from dragoman.models.interface import Memory, State, Tree
+from dragoman.models.output import ProjectedOutput
 from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.recording import mean_over_heads, recording
 from dragoman.nn.attention.soft import SoftAttentionConfig
@@ -158,18 +159,19 @@ class ConvolutionalDecoder(nn.Module):
         self.dropout = Dropout(dropout.residual)
         self.projection = projection
 
-    def start(self, memory: Memory, attention: bool = False) -> State:
+    def start(self, memory: Memory | None, attention: bool = False) -> State:
         """Project the memory once for every layer.
 
         attention: `step` also gives the last layer's attention, averaged over its heads.
         """
+        assert memory is not None, "a decoder without a source is still to come"
         padding = Mask.padding(memory.keep)
         layers = [layer.cross_attention.memorise(memory.states, padding) for layer in self.layers]  # type: ignore[union-attr,operator]
         cache: Tree = [None] * len(self.layers)
         limit = self.embedding.positions.limit
         return State({"keep": memory.keep, "layers": layers}, cache, attention=attention, limit=limit)
 
-    def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
+    def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
         """Read tokens (R, T) after `state.position` others."""
         rows, length = tokens.shape
         padding = Mask.padding(state.memory["keep"])
@@ -181,4 +183,4 @@ class ConvolutionalDecoder(nn.Module):
                 states, past = layer(states, embedded, past, memory, padding, keep)
                 cache.append(past)
         attention = None if weights is None else mean_over_heads(weights, layer.cross_attention, rows)  # type: ignore[arg-type]
-        return Output(self.dropout(states), self.projection, attention), state.after(length, cache)
+        return ProjectedOutput(self.dropout(states), self.projection, attention), state.after(length, cache)

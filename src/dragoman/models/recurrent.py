@@ -10,7 +10,8 @@ from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError
 from dragoman.base.schema import kinds, union_members
 from dragoman.models.family import DecoderFamily, EncoderFamily
-from dragoman.models.interface import Memory, Output, State, Tree
+from dragoman.models.interface import Memory, State, Tree
+from dragoman.models.output import ProjectedOutput
 from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.recording import mean_over_heads, recording
 from dragoman.nn.attention.soft import SoftAttentionConfig
@@ -168,8 +169,9 @@ class RecurrentDecoder(nn.Module):
         )
         self.dropout = Dropout(dropout.residual)
 
-    def start(self, memory: Memory, attention: bool = False) -> State:
+    def start(self, memory: Memory | None, attention: bool = False) -> State:
         """First states from the source's summary, and what attention reads of the source, computed once."""
+        assert memory is not None, "a decoder without a source is still to come"
         source = memory.states
         padding = Mask.padding(memory.keep)
         if self.bridge is not None:
@@ -187,18 +189,18 @@ class RecurrentDecoder(nn.Module):
             limit=self.embedding.positions.limit,
         )
 
-    def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
+    def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
         """Read tokens (R, T) after `state.position` others."""
         rows, length = tokens.shape
         constant = state.memory["constant"]
         if constant is not None and len(constant) != rows:
-            constant = constant.repeat_interleave(state.width, 0)
+            constant = constant.repeat_interleave(state.beam_size, 0)
         embedded = self.embedding(tokens, state.position).transpose(0, 1)
         look = None if self.cross_attention is None else self._look(tokens, state)
         with recording() if state.attention else nullcontext() as weights:
             hidden, states, feed = self.wiring(embedded, constant, look, state.cache["states"], state.cache["feed"])
         attention = None if weights is None else mean_over_heads(weights, self.cross_attention, rows)  # type: ignore[arg-type]
-        output = Output(self.dropout(hidden.transpose(0, 1)), self.projection, attention)
+        output = ProjectedOutput(self.dropout(hidden.transpose(0, 1)), self.projection, attention)
         return output, state.after(length, {"states": states, "feed": feed})
 
     def _look(self, tokens: Tensor, state: State) -> Any:

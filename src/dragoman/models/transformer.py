@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from dragoman.base.config import Config
 from dragoman.models.family import DecoderFamily, EncoderFamily
-from dragoman.models.interface import Memory, Output, State, Tree
+from dragoman.models.interface import Memory, State, Tree
+from dragoman.models.output import ProjectedOutput
 from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.recording import mean_over_heads, recording
 from dragoman.nn.attention.soft import SoftAttentionConfig
@@ -187,11 +188,12 @@ class TransformerDecoder(nn.Module):
         self.norm = final_norm(width, config.norm, config.normalisation)
         self.projection = projection
 
-    def start(self, memory: Memory, attention: bool = False) -> State:
+    def start(self, memory: Memory | None, attention: bool = False) -> State:
         """Project the memory once for every layer.
 
         attention: `step` also gives the last layer's cross-attention, averaged over its heads.
         """
+        assert memory is not None, "a decoder without a source is still to come"
         padding = Mask.padding(memory.keep)
         states = for_products(memory.states)
         layers = [layer.cross_attention.memorise(states, padding) for layer in self.layers]  # type: ignore[union-attr,operator]
@@ -199,7 +201,7 @@ class TransformerDecoder(nn.Module):
         limit = self.embedding.positions.limit
         return State({"keep": memory.keep, "layers": layers}, cache, attention=attention, limit=limit)
 
-    def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
+    def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
         """Read tokens (R, T) after `state.position` others."""
         rows, length = tokens.shape
         causal = Causal(state.position, length, tokens.device)
@@ -212,4 +214,4 @@ class TransformerDecoder(nn.Module):
                 states, seen = layer(states, seen, memory, causal, padding, keep)
                 cache.append(seen)
         attention = None if weights is None else mean_over_heads(weights, layer.cross_attention, rows)  # type: ignore[arg-type]
-        return Output(self.norm(states, keep), self.projection, attention), state.after(length, cache)
+        return ProjectedOutput(self.norm(states, keep), self.projection, attention), state.after(length, cache)

@@ -7,10 +7,9 @@ from torch import Tensor
 
 from dragoman.base.config import Config
 from dragoman.data.batches.batch import Batch
-from dragoman.models.interface import Output
+from dragoman.models.output import ProjectedOutput
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.auxiliary import Auxiliary, collecting
-from dragoman.nn.embedding import Projection
 from dragoman.train.objectives.cross_entropy import projected_losses
 from dragoman.train.objectives.loss import Loss
 from dragoman.train.objectives.r_drop import RDropConfig
@@ -65,15 +64,20 @@ class Objective:
             output = forward(model, batch, teacher_ratio)
         return self.judge(output, batch, auxiliary)
 
-    def judge(self, output: Output, batch: Batch, auxiliary: Auxiliary, alpha: float | None = None) -> Loss:
+    def judge(self, output: ProjectedOutput, batch: Batch, auxiliary: Auxiliary, alpha: float | None = None) -> Loss:
         """The loss of what a model has put out for `batch` and of what its modules have told.
 
         alpha: None, or the weight of the divergence between the batch's halves, which are the same pairs: see `RDrop`.
         """
-        hidden, labels = batch.at_targets(output.hidden), batch.at_targets(batch.labels)
-        assert isinstance(output.project, Projection)
+        predictions, labels = output.at(batch.target_places), batch.at_targets(batch.labels)
         losses = projected_losses(
-            hidden, output.project.weight, labels, self.smoothing, self.prior, bool(auxiliary.decisions), alpha
+            predictions.hidden,
+            predictions.weight,
+            labels,
+            self.smoothing,
+            self.prior,
+            bool(auxiliary.decisions),
+            alpha,
         )
         penalty, means = auxiliary.penalty(batch.target_tokens)
         if losses.each is not None:

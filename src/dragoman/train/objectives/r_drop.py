@@ -8,7 +8,7 @@ from pydantic import Field
 
 from dragoman.base.config import Config
 from dragoman.data.batches.batch import Batch
-from dragoman.models.interface import Output
+from dragoman.models.output import ProjectedOutput
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.auxiliary import Auxiliary, collecting
 from dragoman.train.objectives.loss import Loss
@@ -32,7 +32,7 @@ class Judge(Protocol):
 
     divisible: bool
 
-    def judge(self, output: Output, batch: Batch, auxiliary: Auxiliary, alpha: float | None) -> Loss:
+    def judge(self, output: ProjectedOutput, batch: Batch, auxiliary: Auxiliary, alpha: float | None) -> Loss:
         """As `Objective.judge`."""
         ...
 
