@@ -9,18 +9,15 @@ from torch.nn import functional
 
 from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError
-from dragoman.models.family import DecoderFamily, EncoderFamily
+from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, SideContext
 from dragoman.models.interface import Memory, State, Tree
 from dragoman.models.output import ProjectedOutput
-from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.recording import mean_over_heads, recording
 from dragoman.nn.attention.union import SourceAttentionConfig
 from dragoman.nn.convolution import Convolution
-from dragoman.nn.dropout import Dropout, DropoutConfig
-from dragoman.nn.embedding import Embedding, Projection
+from dragoman.nn.dropout import Dropout
 from dragoman.nn.mask import Mask
 from dragoman.nn.normalisation import LayerNormConfig, NormConfig
-from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.residual import Residual, fitted
 from dragoman.text.special import PAD
 
@@ -46,11 +43,9 @@ class ByteNetEncoderConfig(_Layers, EncoderFamily):
     The dilation doubles from layer to layer, so the receptive field grows by 2^layers. `encoder: {kind: bytenet}`.
     """
 
-    def build(
-        self, embedding: Embedding, width: int, dropout: DropoutConfig, positions: PositionScheme
-    ) -> "ByteNetEncoder":
+    def build(self, context: SideContext) -> "ByteNetEncoder":
         """Embeddings and blocks."""
-        return ByteNetEncoder(self, embedding, width, dropout)
+        return ByteNetEncoder(self, context)
 
 
 class ByteNetDecoderConfig(_Layers, DecoderFamily):
@@ -69,32 +64,26 @@ class ByteNetDecoderConfig(_Layers, DecoderFamily):
     )
     heads: int = Field(1, ge=1, description="heads of that attention; must divide the model width")
 
-    def build(
-        self,
-        embedding: Embedding,
-        projection: Projection,
-        width: int,
-        dropout: DropoutConfig,
-        positions: PositionScheme,
-    ) -> "ByteNetDecoder":
+    def build(self, context: DecoderContext) -> "ByteNetDecoder":
         """Embeddings, blocks and the vocabulary projection. Raises ConfigError where nothing leads to the source."""
         if not self.stacked and self.cross_attention is None:
             raise ConfigError("neither stacked nor cross_attention lets the decoder see the source: set one of them")
-        return ByteNetDecoder(self, embedding, projection, width, dropout)
+        return ByteNetDecoder(self, context)
 
 
 class Block(nn.Module):
     """d → inner, a dilated convolution, inner → d, each behind a norm and a ReLU, inside a residual connection."""
 
-    def __init__(self, config: _Layers, layer: int, width: int, dropout: DropoutConfig) -> None:
+    def __init__(self, config: _Layers, layer: int, context: SideContext) -> None:
         super().__init__()
+        width = context.width
         inner = config.inner or max(1, width // 2)
         dilation = config.dilations[layer % len(config.dilations)]
         self.norms = nn.ModuleList(config.normalisation.build(size) for size in (width, inner, inner))
         self.narrow = nn.Linear(width, inner)
         self.convolution = Convolution(inner, inner, config.kernel, dilation, gain=2.0)  # He et al. 2015: for a ReLU
         self.widen = nn.Linear(inner, width)
-        self.dropout = Dropout(dropout.residual)
+        self.dropout = Dropout(context.dropout.residual)
 
     def read(self, states: Tensor, keep: Tensor) -> Tensor:
         """(B, S, d) → (B, S, d), looking to both sides."""
@@ -116,11 +105,11 @@ class Block(nn.Module):
 class ByteNetEncoder(nn.Module):
     """Embeddings and blocks; keeps the `Encoder` promise."""
 
-    def __init__(self, config: ByteNetEncoderConfig, embedding: Embedding, width: int, dropout: DropoutConfig) -> None:
+    def __init__(self, config: ByteNetEncoderConfig, context: SideContext) -> None:
         super().__init__()
-        self.embedding = embedding
-        self.layers = nn.ModuleList(Block(config, layer, width, dropout) for layer in range(config.layers))
-        self.norm = config.normalisation.build(width)
+        self.embedding = context.embedding
+        self.layers = nn.ModuleList(Block(config, layer, context) for layer in range(config.layers))
+        self.norm = config.normalisation.build(context.width)
 
     def forward(self, tokens: Tensor, keep: Tensor) -> Memory:
         """tokens (B, S) int64, keep (B, S) bool → states (B, S, d)."""
@@ -133,14 +122,15 @@ class ByteNetEncoder(nn.Module):
 class DecoderLayer(nn.Module):
     """A block, and attention over the memory where there is one."""
 
-    def __init__(self, config: ByteNetDecoderConfig, layer: int, width: int, dropout: DropoutConfig) -> None:
+    def __init__(self, config: ByteNetDecoderConfig, layer: int, context: DecoderContext) -> None:
         super().__init__()
-        self.block = Block(config, layer, width, dropout)
+        self.block = Block(config, layer, context)
         self.cross_attention = None
         if config.cross_attention is not None:
-            sizes = AttentionSizes(width, width, width, config.heads, dropout.attention)
-            self.cross_attention = fitted(config.cross_attention.build(sizes), width)
-            self.around_cross_attention = Residual(width, "pre", config.normalisation, dropout.residual)
+            source = config.cross_attention.build(context.attention_sizes(config.heads))
+            self.cross_attention = fitted(source, context.width)
+            rate = context.dropout.residual
+            self.around_cross_attention = Residual(context.width, "pre", config.normalisation, rate)
 
     def memorise(self, states: Tensor, padding: Mask) -> Tree:
         """What the attention holds of the source (B, S, d), None where there is none."""
@@ -166,21 +156,14 @@ class ByteNetDecoder(nn.Module):
     attention over the source there is none to give: `Output.attention` is None.
     """
 
-    def __init__(
-        self,
-        config: ByteNetDecoderConfig,
-        embedding: Embedding,
-        projection: Projection,
-        width: int,
-        dropout: DropoutConfig,
-    ) -> None:
+    def __init__(self, config: ByteNetDecoderConfig, context: DecoderContext) -> None:
         super().__init__()
-        self.embedding = embedding
+        self.embedding = context.embedding
         self.stacked, self.attends = config.stacked, config.cross_attention is not None
-        self.layers = nn.ModuleList(DecoderLayer(config, layer, width, dropout) for layer in range(config.layers))
-        self.norm = config.normalisation.build(width)
-        self.output = nn.Linear(width, width)
-        self.projection = projection
+        self.layers = nn.ModuleList(DecoderLayer(config, layer, context) for layer in range(config.layers))
+        self.norm = config.normalisation.build(context.width)
+        self.output = nn.Linear(context.width, context.width)
+        self.projection = context.projection
 
     def start(self, memory: Memory | None, attention: bool = False) -> State:
         """Project the memory once for every layer.

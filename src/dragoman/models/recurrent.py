@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError
 from dragoman.base.schema import kinds, union_members
-from dragoman.models.family import DecoderFamily, EncoderFamily
+from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, SideContext
 from dragoman.models.interface import Memory, State, Tree
 from dragoman.models.output import ProjectedOutput
 from dragoman.nn.attention.interface import AttentionSizes
@@ -17,10 +17,8 @@ from dragoman.nn.attention.recording import mean_over_heads, recording
 from dragoman.nn.attention.soft import SoftAttentionConfig
 from dragoman.nn.attention.union import SourceAttentionConfig
 from dragoman.nn.bridge import BridgeKind, InitialStates
-from dragoman.nn.dropout import Dropout, DropoutConfig
-from dragoman.nn.embedding import Embedding, Projection
+from dragoman.nn.dropout import Dropout
 from dragoman.nn.mask import Mask
-from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.recurrent.cells import CELLS, CellKind
 from dragoman.nn.recurrent.stack import Reader
 from dragoman.nn.recurrent.wiring import BahdanauConfig, WiringConfig, WiringSizes
@@ -46,11 +44,9 @@ class RecurrentEncoderConfig(_Layers, EncoderFamily):
         True, description="a second recurrence reads from right to left; both states are concatenated"
     )
 
-    def build(
-        self, embedding: Embedding, width: int, dropout: DropoutConfig, positions: PositionScheme
-    ) -> "RecurrentEncoder":
+    def build(self, context: SideContext) -> "RecurrentEncoder":
         """Embeddings and layers."""
-        return RecurrentEncoder(self, embedding, width, dropout)
+        return RecurrentEncoder(self, context)
 
 
 class RecurrentEncoder(nn.Module):
@@ -59,18 +55,16 @@ class RecurrentEncoder(nn.Module):
     Where the states are not d wide, as with two directions of d each, a linear layer brings them there.
     """
 
-    def __init__(
-        self, config: RecurrentEncoderConfig, embedding: Embedding, width: int, dropout: DropoutConfig
-    ) -> None:
+    def __init__(self, config: RecurrentEncoderConfig, context: SideContext) -> None:
         super().__init__()
-        self.embedding = embedding
+        self.embedding, width = context.embedding, context.width
         self.reader = Reader(
             CELLS[config.cell],
             width,
             config.hidden or width,
             config.layers,
             config.bidirectional,
-            dropout.residual,
+            context.dropout.residual,
         )
         same = self.reader.output_width == width
         self.output = nn.Identity() if same else nn.Linear(self.reader.output_width, width)
@@ -115,21 +109,14 @@ class RecurrentDecoderConfig(_Layers, DecoderFamily):
         }
         return {**values, "attention": {**{name: usual[name] for name in usual if name in fields}, **given}}
 
-    def build(
-        self,
-        embedding: Embedding,
-        projection: Projection,
-        width: int,
-        dropout: DropoutConfig,
-        positions: PositionScheme,
-    ) -> "RecurrentDecoder":
+    def build(self, context: DecoderContext) -> "RecurrentDecoder":
         """Embeddings, layers, attention and the vocabulary projection."""
         if self.bridge == "none" and self.attention is None:
             raise ConfigError(
                 "with bridge none and attention null nothing of the source reaches it: set attention, or bridge "
                 "initial, concatenate or both"
             )
-        return RecurrentDecoder(self, embedding, projection, width, dropout)
+        return RecurrentDecoder(self, context)
 
 
 class RecurrentDecoder(nn.Module):
@@ -138,16 +125,10 @@ class RecurrentDecoder(nn.Module):
     A hypothesis' cache is each layer's states and what the wiring feeds back: it does not grow.
     """
 
-    def __init__(
-        self,
-        config: RecurrentDecoderConfig,
-        embedding: Embedding,
-        projection: Projection,
-        width: int,
-        dropout: DropoutConfig,
-    ) -> None:
+    def __init__(self, config: RecurrentDecoderConfig, context: DecoderContext) -> None:
         super().__init__()
-        self.embedding, self.projection = embedding, projection
+        self.embedding, self.projection = context.embedding, context.projection
+        width, dropout = context.width, context.dropout
         cell, hidden = CELLS[config.cell], config.hidden or width
         self.states = config.layers, cell.components, hidden
         query = config.wiring.query_width(width, hidden)
@@ -162,10 +143,10 @@ class RecurrentDecoder(nn.Module):
             else None
         )
         self.concatenates = config.bridge in ("concatenate", "both")
-        context = 0 if self.cross_attention is None else self.cross_attention.output_width
+        seen = 0 if self.cross_attention is None else self.cross_attention.output_width
         summary = width if self.concatenates else 0
         self.wiring = config.wiring.build(
-            WiringSizes(width, hidden, context, summary, cell, config.layers, dropout.residual)
+            WiringSizes(width, hidden, seen, summary, cell, config.layers, dropout.residual)
         )
         self.dropout = Dropout(dropout.residual)
 

@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError
 from dragoman.models.families import DecoderConfig, EncoderConfig
-from dragoman.models.family import Family
+from dragoman.models.family import DecoderContext, Family, SideContext
 from dragoman.models.interface import Memory
 from dragoman.models.limits import LengthLimit, LengthLimits
 from dragoman.models.output import ProjectedOutput
@@ -192,9 +192,9 @@ class Seq2Seq(nn.Module):
             LengthLimit("target", write.positions.limit, f"model.{own}.limit"),
         )
         with _naming("encoder"):
-            self.encoder = config.encoder.build(read, width, config.dropout, reading)
+            self.encoder = config.encoder.build(SideContext(read, width, config.dropout, reading))
         with _naming("decoder"):
-            self.decoder = config.decoder.build(write, projection, width, config.dropout, writing)
+            self.decoder = config.decoder.build(DecoderContext(write, width, config.dropout, writing, projection))
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)
