@@ -163,7 +163,7 @@ class Translator:
         before = self.source_tags.ids() if before is None else before
         cut: list[int] = []
         ended: list[int] = []  # because there are no more positions
-        positions = self.model.limits[1].positions
+        positions = self.model.limits.target.positions
         pairs = ((line, "") for line in lines) if prefixes is None else _paired(lines, prefixes)
         for chunk in _chunks(pairs, window or WINDOW_BATCHES * batch_size):
             found = self._window(chunk, first, method, batch_size, list(before))
@@ -173,7 +173,7 @@ class Translator:
                     (ended if out_of_positions else cut).append(line)
                 yield translations
             first += len(chunk)
-        limit = f"the model's {positions} target positions ({self.model.limits[1].setting})"
+        limit = f"the model's {positions} target positions ({self.model.limits.target.setting})"
         for lines_cut, reached in ((cut, "the length limit"), (ended, limit)):
             if lines_cut and self.report_cut:
                 shown = ", ".join(map(str, lines_cut[:10])) + (" …" if len(lines_cut) > 10 else "")

@@ -107,7 +107,7 @@ def test_a_decoder_remembers_a_token_among_8192(attention: dict[str, Any], posit
         state = model.decoder.start(model.encode(source, torch.ones_like(source, dtype=torch.bool)))
         for part in tokens.split(-(-length // parts), 1):
             output, state = model.decoder.step(part, state)
-        return output.project(output.hidden[:, -1]), letters
+        return output.last_logits(), letters
 
     optimiser = torch.optim.Adam(model.parameters(), 1e-2)
     for length, steps in ((8, 150), (32, 50), (128, 40), (512, 30), (2048, 15), (LONGEST, 6)):

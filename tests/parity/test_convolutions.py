@@ -72,7 +72,7 @@ def attend(attention: Any, queries: Tensor, memory: Tensor) -> Tensor:
 def compare(model: Seq2Seq, plain: Any) -> None:
     """Logits of the padded batch against `plain`, which reads one sentence."""
     (source, keep), (inputs, _) = pad(SOURCES), pad(TARGETS)
-    found = model(source, keep, inputs).logits
+    found = model(source, keep, inputs).logits()
     for row, (reading, writing) in enumerate(zip(SOURCES, TARGETS, strict=True)):
         expected = plain(torch.tensor(reading), torch.tensor(writing)) @ model.decoder.projection.weight.T
         torch.testing.assert_close(found[row, : len(writing)], expected, rtol=1e-4, atol=1e-4)
@@ -163,7 +163,7 @@ def test_a_deep_convolutional_model_starts_with_a_usable_gradient(layers: int) -
     model = build_model(ModelConfig.model_validate(given), 200, 200)
     source, keep = torch.randint(4, 200, (8, 12)), torch.ones(8, 12, dtype=torch.bool)
     output = model(source, keep, source)
-    loss = functional.cross_entropy(output.logits.flatten(0, 1), source.flatten())
+    loss = functional.cross_entropy(output.logits().flatten(0, 1), source.flatten())
     loss.backward()
     assert 0.3 < float(output.hidden.detach().std()) < 2
     norms = torch.stack([p.grad.norm() for p in model.parameters() if p.grad is not None])

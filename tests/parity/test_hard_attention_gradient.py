@@ -81,7 +81,7 @@ def two_looks() -> Iterator[Choice]:
 
 def loss_of(built: Seq2Seq, pair: Batch) -> Tensor:
     """The smoothed loss written out, in float64."""
-    logits = built(pair.source, pair.source_keep, pair.inputs).logits[pair.target_keep]
+    logits = built(pair.source, pair.source_keep, pair.inputs).logits()[pair.target_keep]
     goal = (1 - SMOOTHING) * nn.functional.one_hot(pair.labels[pair.target_keep], SIZE) + SMOOTHING / SIZE
     return -(goal * logits.log_softmax(-1)).sum()
 

@@ -79,7 +79,7 @@ def test_logits_equal_marian(marian: "transformers.MarianMTModel", ours: Seq2Seq
     source, source_keep = pad(SOURCES)
     inputs, target_keep = pad([[BOS, 8, 9], [BOS, 20, 21, 22, 5], [BOS], [BOS, 8], [BOS, 59, 58]])
     expected = marian(input_ids=source, attention_mask=source_keep.long(), decoder_input_ids=inputs).logits
-    found = ours(source, source_keep, inputs).logits
+    found = ours(source, source_keep, inputs).logits()
     torch.testing.assert_close(found[target_keep], expected[target_keep], rtol=1e-4, atol=1e-4)
 
 

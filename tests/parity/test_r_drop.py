@@ -155,7 +155,7 @@ def test_the_whole_loss_equals_equation_4() -> None:
     found = RDrop(Objective(ObjectiveConfig()), RDropConfig(alpha=3))(subject, pairs)
     torch.manual_seed(7)
     both = pairs.twice()
-    logits = subject(both.source, both.source_keep, both.inputs).logits
+    logits = subject(both.source, both.source_keep, both.inputs).logits()
     keep = pairs.target_keep
     one, other = logits[:8][keep], logits[8:][keep]
     losses = [

@@ -2,12 +2,13 @@
 
 import pytest
 import torch
+from given_logits import GivenLogits
 from torch import Tensor
 
 from dragoman.data.batches.batch import pad
 from dragoman.decode.penalties import MeanLogProbability, NoPenalty
 from dragoman.decode.search import SearchConfig, search
-from dragoman.models.interface import Memory, Output, State
+from dragoman.models.interface import Memory, State
 from dragoman.text.special import BOS, EOS, PAD, UNK
 
 transformers = pytest.importorskip("transformers")
@@ -25,16 +26,16 @@ class Marian:
     def start(self, memory: Memory, attention: bool = False) -> State:
         return State(memory=(memory.states, memory.keep), cache=torch.zeros(len(memory.keep), 0, dtype=torch.int64))
 
-    def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
+    def step(self, tokens: Tensor, state: State) -> tuple[GivenLogits, State]:
         read = torch.cat([state.cache, tokens], 1)
         hidden = self.model.get_decoder()(
             input_ids=read,
-            encoder_hidden_states=state.memory[0].repeat_interleave(state.width, 0),
-            encoder_attention_mask=state.memory[1].repeat_interleave(state.width, 0).long(),
+            encoder_hidden_states=state.memory[0].repeat_interleave(state.beam_size, 0),
+            encoder_attention_mask=state.memory[1].repeat_interleave(state.beam_size, 0).long(),
             use_cache=False,
         ).last_hidden_state[:, state.position :]
-        after = State(state.memory, read, state.position + tokens.shape[1], state.width)
-        return Output(hidden, lambda vectors: self.model.lm_head(vectors) + self.model.final_logits_bias), after
+        after = State(state.memory, read, state.position + tokens.shape[1], state.beam_size)
+        return GivenLogits(self.model.lm_head(hidden) + self.model.final_logits_bias), after
 
 
 # Seeds and offsets of the end symbol with which outputs end, at many different lengths: generate() lets unfinished

@@ -164,7 +164,7 @@ def test_logits_and_gradients_equal_a_plain_unrolled_model(
     model = small_model(cell, wiring, bridge, attends=attends, layers=layers).double()
     source, source_keep = pad(SOURCES)
     inputs, keep = pad(TARGETS)
-    found = model(source, source_keep, inputs).logits[keep]
+    found = model(source, source_keep, inputs).logits()[keep]
     expected = torch.cat(
         [
             plain_logits(model, cell, wiring, row, target, plain_encoder(model, cell, row))
@@ -190,7 +190,7 @@ def test_the_whole_models_gradient_against_finite_differences(wiring: str) -> No
     inputs, keep = pad(TARGETS)
 
     def loss() -> torch.Tensor:
-        return model(source, source_keep, inputs).logits[keep].log_softmax(1)[:, 3].sum()
+        return model(source, source_keep, inputs).logits()[keep].log_softmax(1)[:, 3].sum()
 
     parameters = list(model.parameters())
     gradients = torch.autograd.grad(loss(), parameters)

@@ -116,7 +116,7 @@ def test_logits_and_gradients_equal_torch(order: str) -> None:
     twin = torch_twin(model, order)
     source, source_keep = pad(SOURCES)
     inputs, target_keep = pad(TARGETS)
-    ours = model(source, source_keep, inputs).logits
+    ours = model(source, source_keep, inputs).logits()
 
     def embed(tokens: Tensor) -> Tensor:
         return model.encoder.embedding(tokens)

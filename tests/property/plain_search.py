@@ -15,7 +15,7 @@ from dragoman.text.special import BOS, EOS
 def next_log_probabilities(decoder: Decoder, memory: Memory, tokens: Sequence[int]) -> np.ndarray:
     """(V,) float32 after `tokens` for the one sentence of `memory`."""
     output, _ = decoder.step(torch.tensor([[BOS, *tokens]]), decoder.start(memory))
-    logits = output.logits[0, -1].float()
+    logits = output.logits()[0, -1].float()
     return (logits - logits.logsumexp(0)).numpy()
 
 

@@ -107,8 +107,8 @@ def test_any_split_of_the_steps_equals_the_whole(name: str, sources: list[list[i
         state, parts = started(built, sources), []
         for part in tokens.split(lengths, 1):
             output, state = built.decoder.step(part, state)
-            parts.append(output.logits)
-        torch.testing.assert_close(torch.cat(parts, 1), whole.logits, **CLOSE)
+            parts.append(output.logits())
+        torch.testing.assert_close(torch.cat(parts, 1), whole.logits(), **CLOSE)
         assert state.position == after.position == sum(split)
 
 
@@ -131,9 +131,9 @@ def test_padding_order_and_beams_change_nothing(
     second, _ = built.decoder.step(tokens[swap, 2:], state.reorder(swap, 2))
     for row, owner in enumerate(rows.tolist()):
         alone = torch.cat((torch.tensor([BOS]), tokens[row]))[None]
-        expected = built.decoder.step(alone, started(built, [sources[order[owner]]]))[0].logits[0]
-        torch.testing.assert_close(first.logits[row], expected[1:3], **CLOSE)
-        torch.testing.assert_close(second.logits[swap[row]], expected[3:], **CLOSE)
+        expected = built.decoder.step(alone, started(built, [sources[order[owner]]]))[0].logits()[0]
+        torch.testing.assert_close(first.logits()[row], expected[1:3], **CLOSE)
+        torch.testing.assert_close(second.logits()[swap[row]], expected[3:], **CLOSE)
 
 
 @NAMES
@@ -141,14 +141,14 @@ def test_padding_order_and_beams_change_nothing(
 def test_later_tokens_change_later_logits_alone_and_the_source_matters(name: str) -> None:
     built, tokens = model(name), targets(2, 7)
     state = started(built, [[5, 6, 7], [8, 9, 10, 4]])
-    whole = built.decoder.step(tokens, state)[0].logits
+    whole = built.decoder.step(tokens, state)[0].logits()
     for place in range(7):
         changed = tokens.clone()
         changed[:, place] = 4 + (tokens[:, place] - 3) % (SIZE - 4)
-        found = built.decoder.step(changed, started(built, [[5, 6, 7], [8, 9, 10, 4]]))[0].logits
+        found = built.decoder.step(changed, started(built, [[5, 6, 7], [8, 9, 10, 4]]))[0].logits()
         torch.testing.assert_close(found[:, :place], whole[:, :place], **CLOSE)
         assert not torch.allclose(found[:, place], whole[:, place], **CLOSE)
-    other = built.decoder.step(tokens, started(built, [[5, 11, 7], [8, 9, 12, 4]]))[0].logits
+    other = built.decoder.step(tokens, started(built, [[5, 11, 7], [8, 9, 12, 4]]))[0].logits()
     assert not torch.allclose(other, whole, **CLOSE)
 
 
@@ -196,7 +196,7 @@ def test_gradients_equal_differences(name: str) -> None:
 
     def loss() -> Tensor:
         with collecting() as auxiliary:
-            logits = twin(source, keep, inputs).logits[target_keep]
+            logits = twin(source, keep, inputs).logits()[target_keep]
         return logits.log_softmax(-1)[:, 5].sum() + auxiliary.penalty(3)[0]
 
     gradients = torch.autograd.grad(loss(), parameters)

@@ -105,8 +105,8 @@ def test_any_split_of_the_steps_equals_the_whole(name: str, sources: list[list[i
         state, parts = started(built, sources), []
         for part in tokens.split(lengths, 1):
             output, state = built.decoder.step(part, state)
-            parts.append(output.logits)
-        torch.testing.assert_close(torch.cat(parts, 1), whole.logits, **CLOSE)
+            parts.append(output.logits())
+        torch.testing.assert_close(torch.cat(parts, 1), whole.logits(), **CLOSE)
 
 
 @NAMES
@@ -127,7 +127,7 @@ def test_reordered_hypotheses_go_on_as_if_read_alone(name: str, sources: list[li
         read = torch.cat([read, step], 1)
         for row, owner in enumerate(owners):
             alone, _ = built.decoder.step(read[row : row + 1], started(built, [sources[owner]]))
-            torch.testing.assert_close(output.logits[row, -1], alone.logits[0, -1], **CLOSE)
+            torch.testing.assert_close(output.logits()[row, -1], alone.logits()[0, -1], **CLOSE)
         kept = sorted(data.draw(st.sets(st.integers(0, len(owners) // width - 1), min_size=1)))
         wider = data.draw(st.integers(1, 3))
         chosen = [each * width + data.draw(st.integers(0, width - 1)) for each in kept for _ in range(wider)]
@@ -145,9 +145,9 @@ def test_padding_and_the_batchs_order_change_nothing(
     built = model(name)
     tokens = targets(len(sources), 5)
     order = random.sample(range(len(sources)), len(sources))
-    found = built.decoder.step(tokens[order], started(built, [sources[row] for row in order], extra))[0].logits
+    found = built.decoder.step(tokens[order], started(built, [sources[row] for row in order], extra))[0].logits()
     for place, row in enumerate(order):
-        alone = built.decoder.step(tokens[row : row + 1], started(built, [sources[row]]))[0].logits[0]
+        alone = built.decoder.step(tokens[row : row + 1], started(built, [sources[row]]))[0].logits()[0]
         torch.testing.assert_close(found[place], alone, **CLOSE)
 
 
@@ -160,8 +160,8 @@ def test_later_tokens_do_not_change_earlier_ones(name: str, sources: list[list[i
     tokens = targets(len(sources), 8)
     changed = tokens.clone()
     changed[:, place] = 4 + (tokens[:, place] - 3) % (SIZE - 4)
-    one = built.decoder.step(tokens, started(built, sources))[0].logits
-    two = built.decoder.step(changed, started(built, sources))[0].logits
+    one = built.decoder.step(tokens, started(built, sources))[0].logits()
+    two = built.decoder.step(changed, started(built, sources))[0].logits()
     torch.testing.assert_close(one[:, :place], two[:, :place], **CLOSE)
     assert not torch.allclose(one[:, place], two[:, place], **CLOSE)
 
@@ -190,7 +190,7 @@ def test_asking_for_attention_changes_nothing_else(name: str) -> None:
     for part in tokens.split([1, 5, 3], 1):
         output, state = built.decoder.step(part, state)
         shown.append(output)
-    torch.testing.assert_close(torch.cat([each.logits for each in shown], 1), plain.logits, **CLOSE)
+    torch.testing.assert_close(torch.cat([each.logits() for each in shown], 1), plain.logits(), **CLOSE)
     weights = torch.cat([each.attention for each in shown], 1)  # type: ignore[misc]
     assert weights.shape == (2, 9, 5)
     torch.testing.assert_close(weights.sum(2), torch.ones(2, 9), **CLOSE)
@@ -201,7 +201,7 @@ def test_asking_for_attention_changes_nothing_else(name: str) -> None:
 def test_every_parameter_learns(name: str) -> None:
     built = model(name)
     read, keep = pad([[5, 6, 7, 8, 9, 10, 11], [10, 11]])
-    built(read, keep, targets(2, 9)).logits.square().sum().backward()
+    built(read, keep, targets(2, 9)).logits().square().sum().backward()
     silent = [
         each for each, parameter in built.named_parameters() if parameter.grad is None or not parameter.grad.any()
     ]

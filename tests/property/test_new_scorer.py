@@ -109,7 +109,7 @@ def show(folder: Path) -> None:
         written = write_tiny_model(folder / recipe, config=config).eval()
         loaded = load_model_folder(folder / recipe, torch.device("cpu")).model
         tokens, keep = torch.tensor([[5, 6, 7, 3]]), torch.ones(1, 4, dtype=torch.bool)
-        assert torch.equal(loaded(tokens, keep, tokens).logits, written(tokens, keep, tokens).logits)
+        assert torch.equal(loaded(tokens, keep, tokens).logits(), written(tokens, keep, tokens).logits())
         assert "kind: nearness" in (folder / recipe / "config.yaml").read_text("utf-8")
         assert len(Translator.load(folder / recipe, device="cpu").translate(["a dog runs ."])) == 1
 

@@ -62,8 +62,8 @@ def test_any_split_of_the_steps_equals_the_whole(model: Seq2Seq) -> None:
         state, parts = started(model, SOURCES), []
         for part in tokens.split(lengths, 1):
             output, state = model.decoder.step(part, state)
-            parts.append(output.logits)
-        torch.testing.assert_close(torch.cat(parts, 1), whole.logits, **CLOSE)
+            parts.append(output.logits())
+        torch.testing.assert_close(torch.cat(parts, 1), whole.logits(), **CLOSE)
 
 
 @torch.no_grad()
@@ -79,18 +79,18 @@ def test_hypotheses_of_a_beam_go_on_as_if_read_alone(model: Seq2Seq) -> None:
     for place, row in enumerate(rows.tolist()):
         read = torch.cat([first[row // 3], later[row], last[place]])[None]
         alone, _ = model.decoder.step(read, started(model, [SOURCES[row // 3]]))
-        torch.testing.assert_close(found.logits[place], alone.logits[0, -2:], **CLOSE)
+        torch.testing.assert_close(found.logits()[place], alone.logits()[0, -2:], **CLOSE)
 
 
 @torch.no_grad()
 def test_padding_and_the_batchs_order_change_nothing(model: Seq2Seq) -> None:
     tokens = targets(3, 4)
     expected = [
-        model.decoder.step(tokens[row : row + 1], started(model, [source]))[0].logits[0]
+        model.decoder.step(tokens[row : row + 1], started(model, [source]))[0].logits()[0]
         for row, source in enumerate(SOURCES)
     ]
     order = [2, 0, 1]
-    found = model.decoder.step(tokens[order], started(model, [SOURCES[row] for row in order], 3))[0].logits
+    found = model.decoder.step(tokens[order], started(model, [SOURCES[row] for row in order], 3))[0].logits()
     for place, row in enumerate(order):
         torch.testing.assert_close(found[place], expected[row], **CLOSE)
 
@@ -99,7 +99,7 @@ def test_padding_and_the_batchs_order_change_nothing(model: Seq2Seq) -> None:
 def test_the_source_matters_and_every_part_of_it(model: Seq2Seq) -> None:
     tokens = targets(1, 4)
     one, two = ([[5, 9, 4, 2]], [[5, 9, 14, 2]])
-    logits = [model.decoder.step(tokens, started(model, each))[0].logits for each in (one, two)]
+    logits = [model.decoder.step(tokens, started(model, each))[0].logits() for each in (one, two)]
     assert not torch.allclose(*logits, **CLOSE)
 
 
@@ -122,7 +122,7 @@ def test_an_encoders_memory_of_a_batch_is_that_of_each_sentence(cell: str, both:
 def test_a_text_of_padding_only_gives_numbers_and_gradients() -> None:
     model = small_model("lstm", "bahdanau", "both", layers=2)
     keep = torch.tensor([[True, True, False], [False, False, False]])
-    logits = model(torch.full((2, 3), 5), keep, targets(2, 3)).logits
+    logits = model(torch.full((2, 3), 5), keep, targets(2, 3)).logits()
     logits.sum().backward()
     assert bool(logits.isfinite().all())
     assert all(bool(each.grad.isfinite().all()) for each in model.parameters() if each.grad is not None)

@@ -32,7 +32,7 @@ def probabilities(
             found[tokens, False] = share
             return
         output, _ = decoder.step(torch.tensor([[BOS, *tokens]]), decoder.start(memory))
-        following = truncated(output.logits[:, -1].float(), config).softmax(1)[0]
+        following = truncated(output.logits()[:, -1].float(), config).softmax(1)[0]
         for token, probability in enumerate(following.tolist()):
             if token == EOS:
                 found[tokens, True] = share * probability

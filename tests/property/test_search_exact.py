@@ -175,5 +175,5 @@ def test_greedy_takes_the_best_token_until_the_end() -> None:
         tokens: list[int] = []
         while len(tokens) < 30 and EOS not in tokens:
             output, _ = decoder.step(torch.tensor([[BOS, *tokens]]), decoder.start(one(memory, row)))
-            tokens.append(int(output.logits[0, -1].argmax()))
+            tokens.append(int(output.logits()[0, -1].argmax()))
         assert [*found.tokens, *([EOS] if found.finished else [])] == tokens

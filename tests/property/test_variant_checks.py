@@ -47,7 +47,7 @@ def memory_stays(patch: Patch) -> None:
 
     def without_memory(self: State, rows: Tensor, width: int) -> State:
         count = len(rows) // width
-        sentences = torch.arange(count) * self.width
+        sentences = torch.arange(count) * self.beam_size
         kept = reorder(self, sentences.repeat_interleave(width), width)
         return State(kept.memory, reorder(self, rows, width).cache, self.position, width)
 

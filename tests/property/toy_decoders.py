@@ -1,9 +1,10 @@
 """Small decoders that keep the interface's promises, for tests of the search."""
 
 import torch
+from given_logits import GivenLogits
 from torch import Tensor
 
-from dragoman.models.interface import Memory, Output, State
+from dragoman.models.interface import Memory, State
 
 
 def toy_memory(sources: list[list[int]], extra: int = 0) -> Memory:
@@ -32,15 +33,15 @@ class MarkovToy:
         kinds = (memory.states.squeeze(2) * memory.keep).sum(1).long() % 5
         return State(memory={"kind": kinds}, cache=[torch.zeros(len(kinds), 2, dtype=torch.int64), None])
 
-    def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
-        kinds = state.memory["kind"].repeat_interleave(state.width)
+    def step(self, tokens: Tensor, state: State) -> tuple[GivenLogits, State]:
+        kinds = state.memory["kind"].repeat_interleave(state.beam_size)
         assert len(tokens) == len(kinds)
         last, steps = state.cache[0], []
         for column in tokens.T:
             last = torch.stack([last[:, 1], column], 1)
             steps.append(self.table[kinds, last[:, 0], last[:, 1]])
-        after = State(state.memory, [last, None], state.position + tokens.shape[1], state.width)
-        return Output(torch.stack(steps, 1), lambda hidden: hidden), after
+        after = State(state.memory, [last, None], state.position + tokens.shape[1], state.beam_size)
+        return GivenLogits(torch.stack(steps, 1)), after
 
 
 class RecurrentToy:
@@ -68,8 +69,8 @@ class RecurrentToy:
         cache = {"hidden": torch.zeros(count, self.width), "past": torch.zeros(count, 0, self.width)}
         return State(memory=(torch.sin(mean @ self.source),), cache=cache)
 
-    def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
-        source = state.memory[0].squeeze(1).repeat_interleave(state.width, 0)
+    def step(self, tokens: Tensor, state: State) -> tuple[GivenLogits, State]:
+        source = state.memory[0].squeeze(1).repeat_interleave(state.beam_size, 0)
         hidden, past = state.cache["hidden"].clone(), state.cache["past"].clone()
         state.cache["hidden"].fill_(torch.nan)
         state.cache["past"].fill_(torch.nan)
@@ -79,8 +80,8 @@ class RecurrentToy:
             hidden = torch.tanh(hidden @ self.recurrent + self.embedding[column] + source + past.mean(1) @ self.look)
             steps.append(hidden)
         position = state.position + tokens.shape[1]
-        after = State(state.memory, {"hidden": hidden, "past": past}, position, state.width)
-        return Output(torch.stack(steps, 1), lambda vectors: vectors @ self.out), after
+        after = State(state.memory, {"hidden": hidden, "past": past}, position, state.beam_size)
+        return GivenLogits(torch.stack(steps, 1) @ self.out), after
 
 
 class AttendingToy:
@@ -104,8 +105,8 @@ class AttendingToy:
         cache = [torch.zeros(len(memory.keep), self.width)]
         return State(memory={"keys": keys, "keep": memory.keep}, cache=cache, attention=attention)
 
-    def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
-        keys, keep = (state.memory[name].repeat_interleave(state.width, 0) for name in ("keys", "keep"))
+    def step(self, tokens: Tensor, state: State) -> tuple[GivenLogits, State]:
+        keys, keep = (state.memory[name].repeat_interleave(state.beam_size, 0) for name in ("keys", "keep"))
         (hidden,), steps, weights = state.cache, [], []
         for column in tokens.T:
             hidden = torch.tanh(hidden @ self.recurrent + self.embedding[column])
@@ -115,5 +116,5 @@ class AttendingToy:
             steps.append(hidden)
         attention = torch.stack(weights, 1) if state.attention else None
         position = state.position + tokens.shape[1]
-        after = State(state.memory, [hidden], position, state.width, state.attention)
-        return Output(torch.stack(steps, 1), lambda vectors: vectors @ self.out, attention=attention), after
+        after = State(state.memory, [hidden], position, state.beam_size, state.attention)
+        return GivenLogits(torch.stack(steps, 1) @ self.out, attention), after

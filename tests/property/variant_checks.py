@@ -103,9 +103,9 @@ def check_steps(model: Seq2Seq) -> None:
         state, parts, seen = started(model, SOURCES, attention=asked), [], []
         for part in tokens.split(split, 1):
             output, state = model.decoder.step(part, state)
-            parts.append(output.logits)
+            parts.append(output.logits())
             seen.append(output.attention)
-        torch.testing.assert_close(torch.cat(parts, 1), whole.logits, **CLOSE)
+        torch.testing.assert_close(torch.cat(parts, 1), whole.logits(), **CLOSE)
         assert state.position == after.position == 7
         if asked and seen[0] is not None:
             check_attention(model, tokens, torch.cat(seen, 1))
@@ -127,9 +127,9 @@ def check_padding_and_order(model: Seq2Seq) -> None:
     """Neighbours in the batch, their order and padding change nothing."""
     tokens = targets(len(SOURCES), 4)
     order = [2, 0, 1]
-    found = model.decoder.step(tokens[order], started(model, [SOURCES[row] for row in order], extra=2))[0].logits
+    found = model.decoder.step(tokens[order], started(model, [SOURCES[row] for row in order], extra=2))[0].logits()
     for place, row in enumerate(order):
-        alone = model.decoder.step(tokens[row : row + 1], started(model, [SOURCES[row]]))[0].logits
+        alone = model.decoder.step(tokens[row : row + 1], started(model, [SOURCES[row]]))[0].logits()
         torch.testing.assert_close(found[place], alone[0], **CLOSE)
 
 
@@ -144,9 +144,9 @@ def check_reordering(model: Seq2Seq) -> None:
     read = torch.cat([read, fresh], 1)
     swapped = torch.tensor([1, 0, 2, 2])
     state, read = state.reorder(swapped, 2), torch.cat([read[swapped], fresh], 1)
-    found = model.decoder.step(fresh, state)[0].logits[:, -1]
+    found = model.decoder.step(fresh, state)[0].logits()[:, -1]
     for row, owner in enumerate((2, 2, 0, 0)):
-        alone = model.decoder.step(read[row : row + 1], started(model, [SOURCES[owner]]))[0].logits[0, -1]
+        alone = model.decoder.step(read[row : row + 1], started(model, [SOURCES[owner]]))[0].logits()[0, -1]
         torch.testing.assert_close(found[row], alone, **CLOSE)
 
 
@@ -160,7 +160,7 @@ def check_gradient(model: Seq2Seq, seed: int) -> None:
 
     def loss() -> Tensor:
         torch.manual_seed(seed)
-        logits = model(BATCH.source, BATCH.source_keep, BATCH.inputs).logits[BATCH.target_keep]
+        logits = model(BATCH.source, BATCH.source_keep, BATCH.inputs).logits()[BATCH.target_keep]
         return functional.cross_entropy(logits, BATCH.labels[BATCH.target_keep])
 
     gradients = torch.autograd.grad(loss(), parameters, allow_unused=True)

@@ -42,8 +42,8 @@ def test_a_model_folder_loads_and_translates_alike(
     model = write_tiny_model(tmp_path / "model", config=tiny_config(encoder=encoder, decoder=decoder))
     translator = Translator.load(tmp_path / "model", "cpu")
     tokens, keep = pad([[5, 6, 2]])
-    expected = model.eval()(tokens, keep, tokens).logits
-    assert torch.equal(translator.model(tokens, keep, tokens).logits, expected)
+    expected = model.eval()(tokens, keep, tokens).logits()
+    assert torch.equal(translator.model(tokens, keep, tokens).logits(), expected)
     together = translator.translate(SOURCES, beam=2)
     assert together == [translator.translate([each], beam=2)[0] for each in SOURCES]
 
@@ -54,7 +54,7 @@ def test_a_sentence_far_longer_than_any_before(encoder: dict[str, Any], decoder:
     model = built(encoder, decoder)
     tokens = torch.randint(4, SIZE, (1, 1500))
     output = model(tokens, torch.ones_like(tokens, dtype=torch.bool), tokens)
-    assert bool(output.logits.isfinite().all())
+    assert bool(output.logits().isfinite().all())
 
 
 @EACH

@@ -10,7 +10,7 @@ from tiny_model import tiny_batch, tiny_config, tiny_model, tiny_tokenizers
 
 from dragoman.base.errors import ResourceError
 from dragoman.models.build import Seq2Seq
-from dragoman.models.interface import Output
+from dragoman.models.output import ProjectedOutput
 from dragoman.train.machine.journal import Journal
 from dragoman.train.objectives.loss import Moment
 from dragoman.train.objectives.objective import Objective, ObjectiveConfig
@@ -26,7 +26,7 @@ class Short(Seq2Seq):
     rows: int
     seen: list[int]
 
-    def forward(self, source: torch.Tensor, source_keep: torch.Tensor, inputs: torch.Tensor) -> Output:
+    def forward(self, source: torch.Tensor, source_keep: torch.Tensor, inputs: torch.Tensor) -> ProjectedOutput:
         self.seen.append(len(source))
         if len(source) > self.rows:
             raise RuntimeError(
@@ -125,7 +125,7 @@ def test_the_allocators_own_error_is_understood(tmp_path: Path, monkeypatch: pyt
     cut, model = engine(tmp_path / "b", rows=100)
     forward = type(model).forward
 
-    def greedy(self: Short, source: torch.Tensor, source_keep: torch.Tensor, inputs: torch.Tensor) -> Output:
+    def greedy(self: Short, source: torch.Tensor, source_keep: torch.Tensor, inputs: torch.Tensor) -> ProjectedOutput:
         if len(source) > 2:
             torch.empty(2**55, dtype=torch.uint8)
         return forward(self, source, source_keep, inputs)
@@ -137,7 +137,7 @@ def test_the_allocators_own_error_is_understood(tmp_path: Path, monkeypatch: pyt
 def test_other_errors_are_not_taken_for_a_lack_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken, _ = engine(tmp_path / "journal", rows=100)
 
-    def fail(*_: object) -> Output:
+    def fail(*_: object) -> ProjectedOutput:
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
 
     monkeypatch.setattr(Short, "forward", fail)

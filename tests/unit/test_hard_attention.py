@@ -234,7 +234,7 @@ def test_steps_equal_the_whole_and_padding_changes_nothing(settings: dict[str, A
     state = state.reorder(rows, 2)
     for place in range(5):
         output, state = built.decoder.step(tokens[rows, place : place + 1], state)
-        torch.testing.assert_close(output.logits[:, 0], whole.logits[rows, place], rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(output.logits()[:, 0], whole.logits()[rows, place], rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_the_tables_of_distances_have_the_queries_width() -> None:
     config = {"preset": None, "width": 8, "encoder": stack, "decoder": stack, "positions": {"kind": "relative"}}
     built = build_model(ModelConfig.model_validate(config), 20, 20)
     tokens = torch.randint(4, 20, (2, 5))
-    assert built(tokens, torch.ones_like(tokens, dtype=torch.bool), tokens).logits.shape == (2, 5, 20)
+    assert built(tokens, torch.ones_like(tokens, dtype=torch.bool), tokens).logits().shape == (2, 5, 20)
     shapes = {name.rpartition(".")[2]: value.shape for name, value in built.named_parameters() if "relation" in name}
     assert shapes == {"key_table": (33, 3), "value_table": (33, 4)}
 
@@ -131,10 +131,10 @@ def test_padding_does_not_change_a_text_of_fractions() -> None:
     source, inputs = torch.randint(4, 20, (1, 5)), torch.randint(4, 20, (1, 3))
     keep = torch.ones(1, 9, dtype=torch.bool)
     keep[:, 5:] = False
-    alone = built(source, keep[:, :5], inputs).logits
-    padded = built(nn.functional.pad(source, (0, 4), value=7), keep, inputs).logits
+    alone = built(source, keep[:, :5], inputs).logits()
+    padded = built(nn.functional.pad(source, (0, 4), value=7), keep, inputs).logits()
     torch.testing.assert_close(padded, alone, rtol=0, atol=1e-5)
-    longer = built(torch.cat((source, source[:, :2]), 1), torch.ones(1, 7, dtype=torch.bool), inputs).logits
+    longer = built(torch.cat((source, source[:, :2]), 1), torch.ones(1, 7, dtype=torch.bool), inputs).logits()
     assert not torch.allclose(longer, alone, atol=1e-3)
 
 
@@ -146,7 +146,7 @@ def test_an_encoder_without_positions_cannot_tell_the_order() -> None:
 
     def differs(**positions: Any) -> bool:
         built = model(**positions)
-        one, two = built(source, keep, inputs).logits, built(source[:, order], keep, inputs).logits
+        one, two = built(source, keep, inputs).logits(), built(source[:, order], keep, inputs).logits()
         return not torch.allclose(one, two, atol=1e-4)
 
     sides = {"target_positions": {"kind": "sinusoidal"}}
@@ -162,7 +162,7 @@ def test_alibi_cannot_tell_an_encoders_left_from_its_right() -> None:
     source, inputs = torch.tensor([[5, 9, 7, 12]]), torch.tensor([[1, 6, 8]])
 
     def read(tokens: Tensor) -> Tensor:
-        return built(tokens, torch.ones_like(tokens, dtype=torch.bool), inputs).logits
+        return built(tokens, torch.ones_like(tokens, dtype=torch.bool), inputs).logits()
 
     torch.testing.assert_close(read(source.flip(1)), read(source), rtol=0, atol=1e-5)
     end = torch.tensor([[2]])

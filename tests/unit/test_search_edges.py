@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from given_logits import GivenLogits
 from pydantic import ValidationError
 from torch import Tensor
 
@@ -13,7 +14,7 @@ from dragoman.decode.coverage import penalty
 from dragoman.decode.forced import force
 from dragoman.decode.penalties import GNMTPenalty, MeanLogProbability, NoPenalty
 from dragoman.decode.search import SearchConfig, search
-from dragoman.models.interface import Memory, Output, State
+from dragoman.models.interface import Memory, State
 from dragoman.text.special import BOS, EOS, PAD, UNK
 
 A, B, SIZE = 4, 5, 6
@@ -30,11 +31,11 @@ class Fixed:
     def start(self, memory: Memory, attention: bool = False) -> State:
         return State(memory=memory.states, cache=torch.zeros(len(memory.keep), 1))
 
-    def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
+    def step(self, tokens: Tensor, state: State) -> tuple[GivenLogits, State]:
         self.rows.append(len(tokens))
         logits = self.then(self.logits, state.position).expand(*tokens.shape, -1)
-        after = State(state.memory, state.cache, state.position + tokens.shape[1], state.width)
-        return Output(logits, lambda hidden: hidden), after
+        after = State(state.memory, state.cache, state.position + tokens.shape[1], state.beam_size)
+        return GivenLogits(logits), after
 
 
 def memory(*lengths: int) -> Memory:

@@ -11,7 +11,8 @@ from dragoman.base.settings import parse_settings
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.decode.search import SearchConfig, search
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
-from dragoman.models.interface import Memory, Output, State
+from dragoman.models.interface import Memory, State
+from dragoman.models.output import ProjectedOutput
 from dragoman.nn.auxiliary import Decisions, collecting, collector
 from dragoman.nn.embedding import Projection
 from dragoman.tasks.translation.config import TranslationLoopConfig as LoopConfig
@@ -55,7 +56,7 @@ class Recurrent(nn.Module):
     def start(self, memory: Memory, attention: bool = False) -> State:
         return State({"keep": memory.keep}, memory.summary)
 
-    def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
+    def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
         hidden, states = state.cache, []
         for place in range(tokens.size(1)):
             hidden = self.cell(self.table(tokens[:, place]), hidden)
@@ -66,7 +67,7 @@ class Recurrent(nn.Module):
             zero = torch.zeros(tokens.shape)
             auxiliary.decide(self, Decisions(zero + state.position, zero, zero, 0.0, 0.0))
             auxiliary.count("tokens", torch.tensor([float(tokens.numel())]))
-        return Output(torch.stack(states, 1), self.projection), state.after(tokens.size(1), hidden)
+        return ProjectedOutput(torch.stack(states, 1), self.projection), state.after(tokens.size(1), hidden)
 
 
 def recurrent() -> Seq2Seq:
@@ -115,7 +116,7 @@ def test_a_ratio_of_one_is_the_single_pass_and_so_is_a_loop_over_the_reference(
     gradients = []
     for output in (looped, whole):
         model.zero_grad()
-        output.logits[pairs.target_keep].logsumexp(1).sum().backward()
+        output.logits()[pairs.target_keep].logsumexp(1).sum().backward()
         gradients.append([parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None])
     for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
@@ -136,11 +137,11 @@ def test_a_ratio_of_zero_feeds_what_greedy_search_writes(name: str) -> None:
         there, one = int(pairs.target_keep[row].sum()), slice(row, row + 1)
         fed = [BOS]
         for _ in range(there):
-            alone = model(pairs.source[one], pairs.source_keep[one], torch.tensor([fed])).logits[0]
+            alone = model(pairs.source[one], pairs.source_keep[one], torch.tensor([fed])).logits()[0]
             alone[-1, [0, 1, 3]] = -torch.inf
             fed.append(int(alone[-1].argmax()))
-        whole = model(pairs.source[one], pairs.source_keep[one], torch.tensor([fed[:-1]])).logits[0]
-        torch.testing.assert_close(output.logits[row, :there], whole, rtol=1e-4, atol=1e-4)
+        whole = model(pairs.source[one], pairs.source_keep[one], torch.tensor([fed[:-1]])).logits()[0]
+        torch.testing.assert_close(output.logits()[row, :there], whole, rtol=1e-4, atol=1e-4)
         shown = fed[1 : fed.index(EOS)] if EOS in fed else fed[1:]
         assert shown == tokens[: len(shown)]
         assert fed[1:there] != pairs.inputs[row, 1:there].tolist()
@@ -182,7 +183,7 @@ def test_gradients_are_those_of_finite_differences(name: str) -> None:
     def loss() -> Tensor:
         torch.manual_seed(5)
         output = forward(model, pairs, 0.4)
-        logits = output.logits[pairs.target_keep]
+        logits = output.logits()[pairs.target_keep]
         return nn.functional.cross_entropy(logits, pairs.labels[pairs.target_keep], reduction="sum")
 
     loss().backward()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from given_logits import GivenLogits
 from torch import Tensor
 
 from dragoman.base.errors import ConfigError, DataError
@@ -19,7 +20,7 @@ from dragoman.decode.replacement import UnknownWords
 from dragoman.decode.search import SearchConfig
 from dragoman.decode.unknown import read_dictionary
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
-from dragoman.models.interface import Decoder, Memory, Output, State
+from dragoman.models.interface import Decoder, Memory, State
 from dragoman.text.special import BOS, EOS, UNK
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.translator import Translator
@@ -58,7 +59,7 @@ class Script:
     def start(self, memory: Memory, attention: bool = False) -> State:
         return State(memory.keep, torch.zeros(len(memory.keep), 1), attention=attention)
 
-    def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
+    def step(self, tokens: Tensor, state: State) -> tuple[GivenLogits, State]:
         rows, length = tokens.shape
         steps = range(state.position, state.position + length)
         nexts = torch.tensor([self.written[min(step, len(self.written) - 1)] for step in steps])
@@ -68,7 +69,7 @@ class Script:
             last = len(self.attended) - 1
             table = torch.tensor([self.attended[min(step, last)] for step in steps])
             attention = table[:, : state.memory.shape[1]].expand(rows, length, -1)
-        return Output(hidden, lambda states: states, attention), state.after(length, state.cache)
+        return GivenLogits(hidden, attention), state.after(length, state.cache)
 
 
 def vocabularies(kind: str = "word") -> Tokenizers:
@@ -234,18 +235,13 @@ class Eager:
     def start(self, memory: Memory, attention: bool = False) -> State:
         return self.decoder.start(memory, attention)
 
-    def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
+    def step(self, tokens: Tensor, state: State) -> tuple[GivenLogits, State]:
         places = torch.arange(state.position, state.position + tokens.size(1))
         wish = 8.0 * ((tokens + 2 * places) % 3 == 0)
         output, state = self.decoder.step(tokens, state)
-        hidden = torch.cat([output.hidden, wish.unsqueeze(2)], 2)
-
-        def project(hidden: Tensor) -> Tensor:
-            logits = output.project(hidden[..., :-1])
-            chosen = torch.nn.functional.one_hot(torch.tensor(UNK), logits.size(-1))
-            return logits + hidden[..., -1:] * chosen
-
-        return Output(hidden, project, output.attention), state
+        logits = output.logits()
+        chosen = torch.nn.functional.one_hot(torch.tensor(UNK), logits.size(-1))
+        return GivenLogits(logits + wish.unsqueeze(2) * chosen, output.attention), state
 
 
 def test_every_hypothesis_of_every_beam_gets_words_of_its_own_source() -> None:
@@ -334,7 +330,7 @@ def test_the_attention_of_a_step_is_what_its_prediction_reads(name: str) -> None
     looked: list[int] = []
     for step in range(tokens.size(1)):
         looked.append(int(output.attention[0, step].argmax()))
-        (gradient,) = torch.autograd.grad(output.logits[0, step].square().sum(), states, retain_graph=True)
+        (gradient,) = torch.autograd.grad(output.logits()[0, step].square().sum(), states, retain_graph=True)
         reading = set(gradient[0].abs().sum(1).nonzero().flatten().tolist())
         assert looked[-1] in reading
         assert reading <= set(looked)

@@ -106,7 +106,7 @@ def test_every_encoder_reads_vectors_and_ignores_padding(kind: str) -> None:
     inputs = torch.randint(4, SIZE, (3, 4))
 
     def logits(tokens: Tensor, keep: Tensor, rows: slice) -> Tensor:
-        return net(tokens, keep, inputs[rows]).logits
+        return net(tokens, keep, inputs[rows]).logits()
 
     source, keep = pad(sources, after=(2,))
     together = logits(source, keep, slice(0, 3))

@@ -84,9 +84,8 @@ def test_an_encoder_equals_soft_attention_in_a_band(window: int, options: dict[s
     states = torch.randn(2, 97, WIDTH, dtype=torch.float64, requires_grad=True)
     keep = torch.arange(97) < torch.tensor([[97], [41]])  # many queries of the second row have no key
     mask = Mask(keep[:, None, None, :] & band(97, window, window))
-    keys, values = soft._keys_and_values(states, 0)
     with collecting() as expected_penalties:
-        expected = soft._attend(soft._queries(states, 2, 0), keys, values, mask, 2, 0, keep)
+        expected = soft.look(states, soft.memorise(states, mask), mask, keep)
     with collecting() as penalties:
         found = banded.encode(states, Mask.padding(keep))
     check(soft, banded, expected, found, states)

@@ -145,7 +145,7 @@ def _first_ones(lines: Sequence[str], journal: Journal, counts: Counter[str]) ->
 
 
 def _short_enough(lines: Sequence[str], counts: Counter[str], task: Task, translator: Translator) -> Iterator[str]:
-    most = [translator.model.limits[0].tokens, task.filters.max_tokens]
+    most = [translator.model.limits.source.tokens, task.filters.max_tokens]
     limit = min((number - len(task.before) for number in most if number is not None), default=None)
     for line, ids in zip(lines, translator.tokenizers.source.encode_batch(lines), strict=True):
         if limit is not None and len(ids) > limit:

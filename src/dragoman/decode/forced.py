@@ -17,10 +17,10 @@ def force(decoder: Decoder, memory: Memory, inputs: Tensor, labels: Tensor, keep
     `labels` holds a token. The decoder should be in evaluation mode.
     """
     output, _ = decoder.step(inputs, decoder.start(memory))
-    hidden, targets = output.hidden[keep], labels[keep]
+    places, targets = keep.flatten().nonzero().squeeze(1), labels[keep]
     parts = []
-    for vectors, tokens in zip(torch.split(hidden, CHUNK), torch.split(targets, CHUNK), strict=True):
-        logits = output.project(vectors).float()
+    for some, tokens in zip(torch.split(places, CHUNK), torch.split(targets, CHUNK), strict=True):
+        logits = output.logits(some).float()
         parts.append(logits.gather(1, tokens.unsqueeze(1)).squeeze(1) - logits.logsumexp(1))
     result = torch.zeros(labels.shape, device=labels.device)
     if parts:

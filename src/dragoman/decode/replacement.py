@@ -1,7 +1,7 @@
 """`UnknownWords`: a search whose unknowns get texts to stand for them."""
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -10,7 +10,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.log import warn
 from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.decode.unknown import Translate, UnknownConfig
-from dragoman.models.interface import Decoder, Memory, tree_map
+from dragoman.models.interface import Decoder, Memory, source_keep, tree_map
 from dragoman.text.special import BOS, UNK
 from dragoman.text.tokenizers import Tokenizers
 
@@ -80,7 +80,7 @@ class UnknownWords:
         chosen = str if config is None else self._readers[config]
         if chosen is None or self._without_words() is not None:
             return None
-        if self._attends is None and len(memory.keep):
+        if self._attends is None and len(source_keep(memory)):
             self._attends = _attention(decoder, memory, [0], [(UNK,)]) is not None
         if self._attends is False:
             if config is None:
@@ -122,7 +122,8 @@ def _attention(
     decoder: Decoder, memory: Memory, rows: Sequence[int], tokens: Sequence[Sequence[int]]
 ) -> list[Tensor] | None:
     """(n, S) for each of N hypotheses: what the prediction of each of its n UNKs attends; rows: their sentences."""
-    device = memory.keep.device
+    source = source_keep(memory)
+    device = source.device
     sentences = torch.tensor(rows, device=device)
     inputs = torch.full((len(rows), max(map(len, tokens))), BOS, dtype=torch.int64)
     unknown = torch.zeros(inputs.shape, dtype=torch.bool)
@@ -130,13 +131,10 @@ def _attention(
         inputs[row, 1 : len(written)] = torch.tensor(written[:-1], dtype=torch.int64)
         unknown[row, : len(written)] = torch.tensor(written) == UNK
     inputs, unknown = inputs.to(device), unknown.to(device)
-    parts = {
-        field.name: tree_map(lambda part: part[sentences], getattr(memory, field.name)) for field in fields(memory)
-    }
-    state = decoder.start(Memory(**parts), attention=True)
+    state = decoder.start(tree_map(lambda part: part[sentences], memory), attention=True)
     found: list[list[Tensor]] = [[] for _ in rows]
     # a few steps at a time, so that the weights of a long text are never all there
-    size = max(1, _WEIGHTS // max(1, len(rows) * memory.keep.size(1)))
+    size = max(1, _WEIGHTS // max(1, len(rows) * source.size(1)))
     for some, wanted in zip(torch.split(inputs, size, 1), torch.split(unknown, size, 1), strict=True):
         output, state = decoder.step(some, state)
         if output.attention is None:

@@ -10,7 +10,7 @@ from torch import Tensor
 from dragoman.base.config import Config
 from dragoman.base.errors import ModelError
 from dragoman.decode.search import Hypothesis
-from dragoman.models.interface import Decoder, Memory
+from dragoman.models.interface import Decoder, Memory, source_keep
 from dragoman.text.special import BOS, EOS, PAD, UNK
 
 
@@ -66,7 +66,7 @@ def uniforms(seeds: Sequence[tuple[int, ...]], samples: int, length: int) -> Ten
 
 def longest(memory: Memory, config: SamplingConfig) -> int:
     """Tokens of the longest output that any sentence of `memory` may have."""
-    return config.max_length(int(memory.keep.sum(1).max()))
+    return config.max_length(int(source_keep(memory).sum(1).max()))
 
 
 @torch.no_grad()
@@ -82,9 +82,10 @@ def sample(decoder: Decoder, memory: Memory, config: SamplingConfig, numbers: Te
     be in evaluation mode. Raises ModelError where the model's log-probabilities are NaN.
     """
     sentences, width = numbers.shape[:2]
-    device = memory.keep.device
+    source = source_keep(memory)
+    device = source.device
     numbers = numbers.to(device).flatten(0, 1)
-    limits = torch.tensor([config.max_length(tokens) for tokens in memory.keep.sum(1).tolist()])
+    limits = torch.tensor([config.max_length(tokens) for tokens in source.sum(1).tolist()])
     state = decoder.start(memory)
     if state.limit is not None:
         limits = limits.clamp(max=state.limit)
@@ -100,7 +101,7 @@ def sample(decoder: Decoder, memory: Memory, config: SamplingConfig, numbers: Te
     lengths = limits.clone()
     for length in range(1, written.size(1) + 1):
         output, state = decoder.step(tokens, state)
-        logits = output.project(output.hidden[:, -1]).float()
+        logits = output.last_logits().float()
         if not torch.isfinite(logits).any(1).all() or torch.isnan(logits).any():
             raise ModelError("the model's log-probabilities are not numbers (NaN): damaged or diverged parameters")
         chosen = _draw(truncated(logits, config), numbers[rows, length - 1])

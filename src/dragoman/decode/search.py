@@ -16,7 +16,7 @@ from dragoman.decode.coverage import penalty
 from dragoman.decode.history import History
 from dragoman.decode.penalties import GNMTPenalty, LengthPenalty
 from dragoman.decode.unknown import UnknownConfig
-from dragoman.models.interface import Decoder, Memory, Output
+from dragoman.models.interface import Decoder, Memory, Output, source_keep
 from dragoman.text.special import BOS, EOS, PAD, UNK
 
 
@@ -151,15 +151,15 @@ def search(
     Raises ConfigError where the prefixes do not fit or the decoder has no attention for a coverage penalty that is
     set, ModelError where the model's log-probabilities are NaN.
     """
-    count = memory.keep.shape[0]
-    device = memory.keep.device
+    source = source_keep(memory)
+    count, device = len(source), source.device
     found = [_Found(config.nbest) for _ in range(count)]
     if count == 0:
         return []
     forced = _prefix_table(prefixes, count)
     cover = config.coverage_penalty > 0
     state = decoder.start(memory, attention=cover)
-    limits = np.array([config.max_length(tokens) for tokens in memory.keep.sum(1).tolist()])
+    limits = np.array([config.max_length(tokens) for tokens in source.sum(1).tolist()])
     if state.limit is not None:
         limits = np.minimum(limits, state.limit)
     needed = (forced >= 0).sum(1) + 1
@@ -183,11 +183,11 @@ def search(
     history = History()
     numbers = torch.arange(count, device=device)  # (R,) in the history
     # (R, S) attention received so far; 1 at padding, which is thereby never found uncovered
-    coverage = (~memory.keep).float() if cover else None
+    coverage = (~source).float() if cover else None
     length = 0
     while True:
         output, state = decoder.step(tokens, state)
-        logits = output.project(output.hidden[:, -1]).float()
+        logits = output.last_logits().float()
         length += 1
         before, coverage = coverage, None if coverage is None else coverage + _attention(output)
         now = torch.from_numpy(forced[alive, length - 1]).to(device) if length <= forced.shape[1] else None

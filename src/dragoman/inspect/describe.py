@@ -203,8 +203,8 @@ def _counted(model: Seq2Seq, length: int) -> Operations:
     source = tokens if model.vectors is None else torch.zeros(1, length, model.vectors, device=device)
     keep = torch.ones_like(tokens, dtype=torch.bool)
     reading = _count(lambda: model.decoder.start(model.encode(source, keep)), backward=False)
-    forward = _count(lambda: model(source, keep, tokens).logits, backward=False)
-    whole = _count(lambda: model(source, keep, tokens).logits, backward=True)
+    forward = _count(lambda: model(source, keep, tokens).logits(), backward=False)
+    whole = _count(lambda: model(source, keep, tokens).logits(), backward=True)
     return Operations(reading / length, (forward - reading) / length, whole / length)
 
 

@@ -9,17 +9,15 @@ from torch.nn import functional
 
 from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError
-from dragoman.models.family import DecoderFamily, EncoderFamily
-from dragoman.models.interface import Memory, Output, State, Tree
-from dragoman.nn.attention.interface import AttentionSizes
+from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, SideContext
+from dragoman.models.interface import Memory, State, Tree
+from dragoman.models.output import ProjectedOutput
 from dragoman.nn.attention.recording import mean_over_heads, recording
 from dragoman.nn.attention.union import SourceAttentionConfig
 from dragoman.nn.convolution import Convolution
-from dragoman.nn.dropout import Dropout, DropoutConfig
-from dragoman.nn.embedding import Embedding, Projection
+from dragoman.nn.dropout import Dropout
 from dragoman.nn.mask import Mask
 from dragoman.nn.normalisation import LayerNormConfig, NormConfig
-from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.residual import Residual, fitted
 from dragoman.text.special import PAD
 
@@ -45,11 +43,9 @@ class ByteNetEncoderConfig(_Layers, EncoderFamily):
     The dilation doubles from layer to layer, so the receptive field grows by 2^layers. `encoder: {kind: bytenet}`.
     """
 
-    def build(
-        self, embedding: Embedding, width: int, dropout: DropoutConfig, positions: PositionScheme
-    ) -> "ByteNetEncoder":
+    def build(self, context: SideContext) -> "ByteNetEncoder":
         """Embeddings and blocks."""
-        return ByteNetEncoder(self, embedding, width, dropout)
+        return ByteNetEncoder(self, context)
 
 
 class ByteNetDecoderConfig(_Layers, DecoderFamily):
@@ -68,32 +64,26 @@ class ByteNetDecoderConfig(_Layers, DecoderFamily):
     )
     heads: int = Field(1, ge=1, description="heads of that attention; must divide the model width")
 
-    def build(
-        self,
-        embedding: Embedding,
-        projection: Projection,
-        width: int,
-        dropout: DropoutConfig,
-        positions: PositionScheme,
-    ) -> "ByteNetDecoder":
+    def build(self, context: DecoderContext) -> "ByteNetDecoder":
         """Embeddings, blocks and the vocabulary projection. Raises ConfigError where nothing leads to the source."""
         if not self.stacked and self.cross_attention is None:
             raise ConfigError("neither stacked nor cross_attention lets the decoder see the source: set one of them")
-        return ByteNetDecoder(self, embedding, projection, width, dropout)
+        return ByteNetDecoder(self, context)
 
 
 class Block(nn.Module):
     """d → inner, a dilated convolution, inner → d, each behind a norm and a ReLU, inside a residual connection."""
 
-    def __init__(self, config: _Layers, layer: int, width: int, dropout: DropoutConfig) -> None:
+    def __init__(self, config: _Layers, layer: int, context: SideContext) -> None:
         super().__init__()
+        width = context.width
         inner = config.inner or max(1, width // 2)
         dilation = config.dilations[layer % len(config.dilations)]
         self.norms = nn.ModuleList(config.normalisation.build(size) for size in (width, inner, inner))
         self.narrow = nn.Linear(width, inner)
         self.convolution = Convolution(inner, inner, config.kernel, dilation, gain=2.0)  # He et al. 2015: for a ReLU
         self.widen = nn.Linear(inner, width)
-        self.dropout = Dropout(dropout.residual)
+        self.dropout = Dropout(context.dropout.residual)
 
     def read(self, states: Tensor, keep: Tensor) -> Tensor:
         """(B, S, d) → (B, S, d), looking to both sides."""
@@ -117,11 +107,11 @@ class ByteNetEncoder(nn.Module):
 
     timed = (("forward", "encoder"),)
 
-    def __init__(self, config: ByteNetEncoderConfig, embedding: Embedding, width: int, dropout: DropoutConfig) -> None:
+    def __init__(self, config: ByteNetEncoderConfig, context: SideContext) -> None:
         super().__init__()
-        self.embedding = embedding
-        self.layers = nn.ModuleList(Block(config, layer, width, dropout) for layer in range(config.layers))
-        self.norm = config.normalisation.build(width)
+        self.embedding = context.embedding
+        self.layers = nn.ModuleList(Block(config, layer, context) for layer in range(config.layers))
+        self.norm = config.normalisation.build(context.width)
 
     def forward(self, tokens: Tensor, keep: Tensor) -> Memory:
         """tokens (B, S) int64, keep (B, S) bool → states (B, S, d)."""
@@ -134,14 +124,15 @@ class ByteNetEncoder(nn.Module):
 class DecoderLayer(nn.Module):
     """A block, and attention over the memory where there is one."""
 
-    def __init__(self, config: ByteNetDecoderConfig, layer: int, width: int, dropout: DropoutConfig) -> None:
+    def __init__(self, config: ByteNetDecoderConfig, layer: int, context: DecoderContext) -> None:
         super().__init__()
-        self.block = Block(config, layer, width, dropout)
+        self.block = Block(config, layer, context)
         self.cross_attention = None
         if config.cross_attention is not None:
-            sizes = AttentionSizes(width, width, width, config.heads, dropout.attention)
-            self.cross_attention = fitted(config.cross_attention.build(sizes), width)
-            self.around_cross_attention = Residual(width, "pre", config.normalisation, dropout.residual)
+            source = config.cross_attention.build(context.attention_sizes(config.heads))
+            self.cross_attention = fitted(source, context.width)
+            rate = context.dropout.residual
+            self.around_cross_attention = Residual(context.width, "pre", config.normalisation, rate)
 
     def memorise(self, states: Tensor, padding: Mask) -> Tree:
         """What the attention holds of the source (B, S, d), None where there is none."""
@@ -169,27 +160,21 @@ class ByteNetDecoder(nn.Module):
 
     timed = (("start", "decoder"), ("step", "decoder"))
 
-    def __init__(
-        self,
-        config: ByteNetDecoderConfig,
-        embedding: Embedding,
-        projection: Projection,
-        width: int,
-        dropout: DropoutConfig,
-    ) -> None:
+    def __init__(self, config: ByteNetDecoderConfig, context: DecoderContext) -> None:
         super().__init__()
-        self.embedding = embedding
+        self.embedding = context.embedding
         self.stacked, self.attends = config.stacked, config.cross_attention is not None
-        self.layers = nn.ModuleList(DecoderLayer(config, layer, width, dropout) for layer in range(config.layers))
-        self.norm = config.normalisation.build(width)
-        self.output = nn.Linear(width, width)
-        self.projection = projection
+        self.layers = nn.ModuleList(DecoderLayer(config, layer, context) for layer in range(config.layers))
+        self.norm = config.normalisation.build(context.width)
+        self.output = nn.Linear(context.width, context.width)
+        self.projection = context.projection
 
-    def start(self, memory: Memory, attention: bool = False) -> State:
+    def start(self, memory: Memory | None, attention: bool = False) -> State:
         """Project the memory once for every layer.
 
         attention: `step` also gives the last layer's attention, averaged over its heads.
         """
+        assert memory is not None, "a decoder without a source is still to come"
         padding = Mask.padding(memory.keep)
         held: Tree = {"keep": memory.keep, "layers": [layer.memorise(memory.states, padding) for layer in self.layers]}  # type: ignore[operator]
         if self.stacked:
@@ -198,7 +183,7 @@ class ByteNetDecoder(nn.Module):
         limit = self.embedding.positions.limit
         return State(held, cache, attention=attention and self.attends, limit=limit)
 
-    def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
+    def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
         """Read tokens (R, T) after `state.position` others."""
         rows, length = tokens.shape
         padding = Mask.padding(state.memory["keep"])
@@ -207,7 +192,7 @@ class ByteNetDecoder(nn.Module):
         if self.stacked:
             below = state.memory["states"][:, state.position : state.position + length]
             below = functional.pad(below, (0, 0, 0, length - below.size(1)))
-            states = states + below.repeat_interleave(state.width, 0)
+            states = states + below.repeat_interleave(state.beam_size, 0)
         cache: list[Tree] = []
         with recording() if state.attention else nullcontext() as weights:
             for layer, memory, past in zip(self.layers, state.memory["layers"], state.cache, strict=True):
@@ -215,4 +200,4 @@ class ByteNetDecoder(nn.Module):
                 cache.append(past)
         attention = None if weights is None else mean_over_heads(weights, layer.cross_attention, rows)  # type: ignore[arg-type]
         hidden = self.output(functional.relu(self.norm(states, keep)))
-        return Output(hidden, self.projection, attention), state.after(length, cache)
+        return ProjectedOutput(hidden, self.projection, attention), state.after(length, cache)

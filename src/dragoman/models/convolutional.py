@@ -9,15 +9,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.base.config import Config
-from dragoman.models.family import DecoderFamily, EncoderFamily
-from dragoman.models.interface import Memory, Output, State, Tree
-from dragoman.nn.attention.interface import AttentionSizes
+from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, SideContext
+from dragoman.models.interface import Memory, State, Tree
+from dragoman.models.output import ProjectedOutput
 from dragoman.nn.attention.recording import mean_over_heads, recording
 from dragoman.nn.attention.soft import SoftAttentionConfig
 from dragoman.nn.attention.union import SourceAttentionConfig
 from dragoman.nn.convolution import Convolution
-from dragoman.nn.dropout import Dropout, DropoutConfig
-from dragoman.nn.embedding import Embedding, Projection
+from dragoman.nn.dropout import Dropout
 from dragoman.nn.mask import Mask
 from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig
@@ -40,9 +39,10 @@ class _Layers(Config):
     layers: int = Field(4, ge=1, description="number of convolutions, one above the other (paper: 15)")
     kernel: int = Field(3, ge=1, le=1024, description="tokens that a convolution reads at a time (paper: 3)")
 
-    def gated(self, width: int, dropout: DropoutConfig) -> Convolution:
+    def gated(self, context: SideContext) -> Convolution:
         """One layer's convolution; half of what it gives are gates."""
-        return Convolution(width, 2 * width, self.kernel, gain=_GAIN * (1 - dropout.residual))
+        width, gain = context.width, _GAIN * (1 - context.dropout.residual)
+        return Convolution(width, 2 * width, self.kernel, gain=gain)
 
 
 class ConvolutionalEncoderConfig(_Layers, EncoderFamily):
@@ -54,11 +54,9 @@ class ConvolutionalEncoderConfig(_Layers, EncoderFamily):
 
     default_positions: ClassVar[PositionScheme] = SinusoidalConfig()
 
-    def build(
-        self, embedding: Embedding, width: int, dropout: DropoutConfig, positions: PositionScheme
-    ) -> "ConvolutionalEncoder":
+    def build(self, context: SideContext) -> "ConvolutionalEncoder":
         """Embeddings and layers."""
-        return ConvolutionalEncoder(self, embedding, width, dropout)
+        return ConvolutionalEncoder(self, context)
 
 
 class ConvolutionalDecoderConfig(_Layers, DecoderFamily):
@@ -73,25 +71,18 @@ class ConvolutionalDecoderConfig(_Layers, DecoderFamily):
     heads: int = Field(1, ge=1, description="attention heads h; must divide the model width (paper: 1)")
     cross_attention: SourceAttentionConfig = Field(SoftAttentionConfig(), description="how tokens attend the source")
 
-    def build(
-        self,
-        embedding: Embedding,
-        projection: Projection,
-        width: int,
-        dropout: DropoutConfig,
-        positions: PositionScheme,
-    ) -> "ConvolutionalDecoder":
+    def build(self, context: DecoderContext) -> "ConvolutionalDecoder":
         """Embeddings, layers and the vocabulary projection."""
-        return ConvolutionalDecoder(self, embedding, projection, width, dropout)
+        return ConvolutionalDecoder(self, context)
 
 
 class EncoderLayer(nn.Module):
     """One gated convolution inside a residual connection."""
 
-    def __init__(self, config: ConvolutionalEncoderConfig, width: int, dropout: DropoutConfig) -> None:
+    def __init__(self, config: ConvolutionalEncoderConfig, context: SideContext) -> None:
         super().__init__()
-        self.convolution = config.gated(width, dropout)
-        self.dropout = Dropout(dropout.residual)
+        self.convolution = config.gated(context)
+        self.dropout = Dropout(context.dropout.residual)
 
     def forward(self, states: Tensor, keep: Tensor) -> Tensor:
         """(B, S, d) → (B, S, d)."""
@@ -103,12 +94,10 @@ class ConvolutionalEncoder(nn.Module):
 
     timed = (("forward", "encoder"),)
 
-    def __init__(
-        self, config: ConvolutionalEncoderConfig, embedding: Embedding, width: int, dropout: DropoutConfig
-    ) -> None:
+    def __init__(self, config: ConvolutionalEncoderConfig, context: SideContext) -> None:
         super().__init__()
-        self.embedding = embedding
-        self.layers = nn.ModuleList(EncoderLayer(config, width, dropout) for _ in range(config.layers))
+        self.embedding = context.embedding
+        self.layers = nn.ModuleList(EncoderLayer(config, context) for _ in range(config.layers))
 
     def forward(self, tokens: Tensor, keep: Tensor) -> Memory:
         """tokens (B, S) int64, keep (B, S) bool → states (B, S, d)."""
@@ -121,13 +110,13 @@ class ConvolutionalEncoder(nn.Module):
 class DecoderLayer(nn.Module):
     """One gated convolution and attention over the memory inside a residual connection."""
 
-    def __init__(self, config: ConvolutionalDecoderConfig, width: int, dropout: DropoutConfig) -> None:
+    def __init__(self, config: ConvolutionalDecoderConfig, context: DecoderContext) -> None:
         super().__init__()
-        self.convolution = config.gated(width, dropout)
-        self.query = nn.Linear(width, width)
-        sizes = AttentionSizes(width, width, width, config.heads, dropout.attention)
-        self.cross_attention = fitted(config.cross_attention.build(sizes), width)
-        self.dropout = Dropout(dropout.residual)
+        self.convolution = config.gated(context)
+        self.query = nn.Linear(context.width, context.width)
+        source = config.cross_attention.build(context.attention_sizes(config.heads))
+        self.cross_attention = fitted(source, context.width)
+        self.dropout = Dropout(context.dropout.residual)
 
     def forward(
         self, states: Tensor, embedded: Tensor, past: Tree, memory: Tree, padding: Mask, keep: Tensor | None
@@ -148,32 +137,26 @@ class ConvolutionalDecoder(nn.Module):
 
     timed = (("start", "decoder"), ("step", "decoder"))
 
-    def __init__(
-        self,
-        config: ConvolutionalDecoderConfig,
-        embedding: Embedding,
-        projection: Projection,
-        width: int,
-        dropout: DropoutConfig,
-    ) -> None:
+    def __init__(self, config: ConvolutionalDecoderConfig, context: DecoderContext) -> None:
         super().__init__()
-        self.embedding = embedding
-        self.layers = nn.ModuleList(DecoderLayer(config, width, dropout) for _ in range(config.layers))
-        self.dropout = Dropout(dropout.residual)
-        self.projection = projection
+        self.embedding = context.embedding
+        self.layers = nn.ModuleList(DecoderLayer(config, context) for _ in range(config.layers))
+        self.dropout = Dropout(context.dropout.residual)
+        self.projection = context.projection
 
-    def start(self, memory: Memory, attention: bool = False) -> State:
+    def start(self, memory: Memory | None, attention: bool = False) -> State:
         """Project the memory once for every layer.
 
         attention: `step` also gives the last layer's attention, averaged over its heads.
         """
+        assert memory is not None, "a decoder without a source is still to come"
         padding = Mask.padding(memory.keep)
         layers = [layer.cross_attention.memorise(memory.states, padding) for layer in self.layers]  # type: ignore[union-attr,operator]
         cache: Tree = [None] * len(self.layers)
         limit = self.embedding.positions.limit
         return State({"keep": memory.keep, "layers": layers}, cache, attention=attention, limit=limit)
 
-    def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
+    def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
         """Read tokens (R, T) after `state.position` others."""
         rows, length = tokens.shape
         padding = Mask.padding(state.memory["keep"])
@@ -185,4 +168,4 @@ class ConvolutionalDecoder(nn.Module):
                 states, past = layer(states, embedded, past, memory, padding, keep)
                 cache.append(past)
         attention = None if weights is None else mean_over_heads(weights, layer.cross_attention, rows)  # type: ignore[arg-type]
-        return Output(self.dropout(states), self.projection, attention), state.after(length, cache)
+        return ProjectedOutput(self.dropout(states), self.projection, attention), state.after(length, cache)

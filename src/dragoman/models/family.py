@@ -1,13 +1,57 @@
 """What a family of encoders or decoders is: a config that builds one."""
 
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, Self
+
+from torch import Tensor
 
 from dragoman.base.config import Config
-from dragoman.models.interface import Decoder, Encoder
+from dragoman.models.interface import Decoder, Encoder, State
+from dragoman.models.output import ProjectedOutput
+from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, Projection
 from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.positions.union import NoPositionsConfig
+
+
+@dataclass(frozen=True)
+class SideContext:
+    """What is given to whatever is built on one side of a model.
+
+    embedding: of that side's tokens, or of vectors where it reads no text, absolute positions joined. width: d_model,
+    of the embeddings, of each layer's input and of an encoder's memory. dropout: its rates, by place. positions: the
+    scheme, for what it does inside self-attention.
+    """
+
+    embedding: Embedding
+    width: int
+    dropout: DropoutConfig
+    positions: PositionScheme
+
+    def attention_sizes(self, heads: int) -> AttentionSizes:
+        """Of an attention of so many heads whose queries, memory and result are all d_model wide."""
+        return AttentionSizes(self.width, self.width, self.width, heads, self.dropout.attention)
+
+
+@dataclass(frozen=True)
+class DecoderContext(SideContext):
+    """The same for a decoder. projection: reads hidden states of d_model numbers, gives logits."""
+
+    projection: Projection
+
+
+class ProjectingDecoder(Decoder, Protocol):
+    """A decoder that can be trained: its output says what a loss reads that never holds all logits."""
+
+    @property
+    def projection(self) -> Projection:
+        """From hidden states to logits."""
+        ...
+
+    def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
+        """As `Decoder` promises."""
+        ...
 
 
 class Family(Config):
@@ -28,29 +72,14 @@ class Family(Config):
 class EncoderFamily(Family):
     """The base of every encoder's config."""
 
-    def build(self, embedding: Embedding, width: int, dropout: DropoutConfig, positions: PositionScheme) -> Encoder:
-        """An nn.Module that keeps the `Encoder` promise. Raises ConfigError for settings that do not go together.
-
-        embedding: of source tokens, or of vectors where the source is no text, absolute positions joined; width: d, of
-        its memory too; positions: the scheme, for what it does inside self-attention.
-        """
+    def build(self, context: SideContext) -> Encoder:
+        """An nn.Module that keeps the `Encoder` promise. Raises ConfigError for settings that do not go together."""
         raise NotImplementedError
 
 
 class DecoderFamily(Family):
     """The base of every decoder's config."""
 
-    def build(
-        self,
-        embedding: Embedding,
-        projection: Projection,
-        width: int,
-        dropout: DropoutConfig,
-        positions: PositionScheme,
-    ) -> Decoder:
-        """An nn.Module that keeps the `Decoder` promise. Raises ConfigError for settings that do not go together.
-
-        embedding: of target tokens, absolute positions joined; projection: reads hidden states of `width`, which is
-        the width of the encoder's memory too.
-        """
+    def build(self, context: DecoderContext) -> ProjectingDecoder:
+        """An nn.Module that keeps the `Decoder` promise. Raises ConfigError for settings that do not go together."""
         raise NotImplementedError

@@ -1,29 +1,56 @@
-"""The two promises that every model family keeps.
+"""The promises that every model family keeps.
 
 Any encoder hands a `Memory` to any decoder; a decoder is a pure step function over a `State`. One search, one training
 loop and one inspector serve every model that keeps them.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 Tree = Any
-"""Nested dicts, lists and tuples whose leaves are tensors (or None)."""
+"""Tensors, or None, in nested dicts, lists, tuples, NamedTuples and dataclasses.
+
+A plain number, bool or string has no rows, so it may stand nowhere but in a field of a dataclass, which thereby says
+that it is a constant, the same for all rows.
+"""
 
 
-def tree_map(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:
-    """The same tree with `function` applied to every tensor in it."""
+def tree_map(
+    function: Callable[[Tensor], Tensor], tree: Tree, state: Callable[["State"], "State"] | None = None
+) -> Tree:
+    """The same tree with `function` applied to every tensor in it.
+
+    state: what is done to a `State` in it; None: it is gone into as any dataclass. Raises TypeError for a leaf that no
+    tree may have.
+    """
     if isinstance(tree, Tensor):
         return function(tree)
+    if tree is None:
+        return None
+    if isinstance(tree, State) and state is not None:
+        return state(tree)
     if isinstance(tree, dict):
-        return {key: tree_map(function, value) for key, value in tree.items()}
+        return {key: tree_map(function, value, state) for key, value in tree.items()}
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*(tree_map(function, value, state) for value in tree))
     if isinstance(tree, list | tuple):
-        return type(tree)(tree_map(function, value) for value in tree)
-    return tree
+        return type(tree)(tree_map(function, value, state) for value in tree)
+    if is_dataclass(tree) and not isinstance(tree, type):
+        parts = {each.name: getattr(tree, each.name) for each in fields(tree)}
+        changed = {
+            name: tree_map(function, part, state)
+            for name, part in parts.items()
+            if not isinstance(part, bool | int | float | str)
+        }
+        return replace(tree, **changed)
+    raise TypeError(
+        f"a tree of tensors holds {tree!r:.80}, of type {type(tree).__name__}, whose rows nobody knows how to take: "
+        "make it a tensor with a row for each, or, where it is the same for all rows, a field of a dataclass"
+    )
 
 
 @dataclass(frozen=True)
@@ -31,7 +58,8 @@ class Memory:
     """What any encoder gives to any decoder: states (B, S, d) and keep (B, S) bool, True where a decoder may attend.
 
     final: (B, d), an encoder's own summary of the whole text, such as the last state of a recurrence; None where it
-    has none.
+    has none. What reads several texts, or one text several times, may give any tree of these; only decoders look into
+    it, others ask `source_keep`.
     """
 
     states: Tensor
@@ -47,19 +75,35 @@ class Memory:
         return (self.states * keep).sum(1) / keep.sum(1).clamp_min(1)
 
 
+def source_keep(memory: Tree) -> Tensor:
+    """(B, S) bool, True at source tokens: how many sentences a memory is of, how long they are, where it lies.
+
+    Of a tree of memories it is the first one's. Raises TypeError where there is none.
+    """
+    if isinstance(memory, Memory):
+        return memory.keep
+    for part in memory.values() if isinstance(memory, dict) else memory if isinstance(memory, list | tuple) else ():
+        try:
+            return source_keep(part)
+        except TypeError:
+            continue
+    raise TypeError(f"{type(memory).__name__} holds no Memory")
+
+
 @dataclass(frozen=True)
 class State:
     """Where a decoder stands, as a value: passed in and out of `step`, and not used again once passed in.
 
-    memory: a tree of tensors with one row a sentence (B rows). cache: a tree of tensors with one row a hypothesis
-    (R = B · width rows; rows of a sentence are neighbours). position: tokens read so far. attention: whether `step`
-    shall give its attention too. limit: tokens that this decoder can read at most, None for any number.
+    memory: a tree of tensors with one row a sentence (B rows), None without a source. cache: a tree of tensors with one
+    row a hypothesis (R = B · beam_size rows; rows of a sentence are neighbours); a `State` in it is reordered as a
+    state is. position: tokens read so far. beam_size: hypotheses a sentence. attention: whether `step` shall give its
+    attention too. limit: tokens that this decoder can read at most, None for any number.
     """
 
     memory: Tree
     cache: Tree
     position: int = 0
-    width: int = 1
+    beam_size: int = 1
     attention: bool = False
     limit: int | None = None
 
@@ -67,13 +111,13 @@ class State:
         """The state once so many more tokens are read."""
         return replace(self, cache=cache, position=self.position + tokens)
 
-    def reorder(self, rows: Tensor, width: int) -> "State":
-        """Take hypotheses `rows` (R',) int64 of the old state, `width` of them a sentence.
+    def reorder(self, rows: Tensor, beam_size: int) -> "State":
+        """Take hypotheses `rows` (R',) int64 of the old state, `beam_size` of them a sentence.
 
         Expansion to a beam, reordering within it and pruning of finished sentences are all this one row-take. Each run
-        of `width` rows must come from one sentence.
+        of `beam_size` rows must come from one sentence.
         """
-        sentences = torch.div(rows[::width], self.width, rounding_mode="floor")
+        sentences = torch.div(rows[::beam_size], self.beam_size, rounding_mode="floor")
 
         def take(tensor: Tensor) -> Tensor:
             same = len(sentences) == len(tensor) and torch.equal(
@@ -84,29 +128,36 @@ class State:
         return replace(
             self,
             memory=tree_map(take, self.memory),
-            cache=tree_map(lambda tensor: tensor.index_select(0, rows), self.cache),
-            width=width,
+            cache=tree_map(
+                lambda tensor: tensor.index_select(0, rows), self.cache, lambda state: state.reorder(rows, beam_size)
+            ),
+            beam_size=beam_size,
         )
 
 
-@dataclass(frozen=True)
-class Output:
-    """What a step gives for each of its tokens.
-
-    hidden: (R, T, d), what the vocabulary projection reads; project: maps (…, d) to logits (…, V).
-    attention: where the state asks for it and the decoder attends the source, (R, T, S) without gradient: how much the
-    prediction after each token looked at each source position, a distribution over those that the memory keeps; else
-    None.
-    """
-
-    hidden: Tensor
-    project: Callable[[Tensor], Tensor]
-    attention: Tensor | None = None
+class Output(Protocol):
+    """What a step gives for each of the (R, T) tokens that it has read: what may follow it. Made only where asked."""
 
     @property
-    def logits(self) -> Tensor:
-        """(R, T, V) unnormalised log-probabilities of the next token after each of the T read."""
-        return self.project(self.hidden)
+    def attention(self) -> Tensor | None:
+        """Where the state asks for it and the decoder attends the source, (R, T, S) without gradient; else None.
+
+        How much the prediction after each token looked at each source position: a distribution over those that the
+        memory keeps.
+        """
+        ...
+
+    def logits(self, places: Tensor | None = None) -> Tensor:
+        """Unnormalised log-probabilities of the next token, float32 or wider, after the tokens at `places`: (N, V).
+
+        places: (R, T) bool, N of them True, or (N,) int64, numbers of tokens counted row by row; None: all of them,
+        as (R, T, V).
+        """
+        ...
+
+    def last_logits(self) -> Tensor:
+        """The same after the last token of each row: (R, V)."""
+        ...
 
 
 class Encoder(Protocol):
@@ -120,8 +171,11 @@ class Encoder(Protocol):
 class Decoder(Protocol):
     """Writes the target, one or many tokens a step; T tokens at once equal T steps of one token."""
 
-    def start(self, memory: Memory, attention: bool = False) -> State:
-        """The state before any token, one hypothesis a sentence. attention: ask for `Output.attention`."""
+    def start(self, memory: Memory | None, attention: bool = False) -> State:
+        """The state before any token, one hypothesis a sentence. attention: ask for `Output.attention`.
+
+        memory: None without a source, in a language model; there are as many rows then as the first tokens have.
+        """
         ...
 
     def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:

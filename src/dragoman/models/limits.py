@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Side = Literal["source", "target"]
 
@@ -34,6 +34,13 @@ class LengthLimit:
             f"{length} {self.side} tokens, but the model has {self.positions} positions, one of them for the {special} "
             f"of the sentence ({self.setting})"
         )
+
+
+class LengthLimits(NamedTuple):
+    """Of both sides of a model; a sequence of the two, source first."""
+
+    source: LengthLimit
+    target: LengthLimit
 
 
 def first_exceeded(limits: Sequence[LengthLimit], *lengths: int) -> tuple[LengthLimit, int] | None:

@@ -9,17 +9,16 @@ from torch import Tensor, nn
 from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError
 from dragoman.base.schema import kinds, union_members
-from dragoman.models.family import DecoderFamily, EncoderFamily
-from dragoman.models.interface import Memory, Output, State, Tree
+from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, SideContext
+from dragoman.models.interface import Memory, State, Tree
+from dragoman.models.output import ProjectedOutput
 from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.recording import mean_over_heads, recording
 from dragoman.nn.attention.soft import SoftAttentionConfig
 from dragoman.nn.attention.union import SourceAttentionConfig
 from dragoman.nn.bridge import BridgeKind, InitialStates
-from dragoman.nn.dropout import Dropout, DropoutConfig
-from dragoman.nn.embedding import Embedding, Projection
+from dragoman.nn.dropout import Dropout
 from dragoman.nn.mask import Mask
-from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.recurrent.cells import CELLS, CellKind
 from dragoman.nn.recurrent.stack import Reader
 from dragoman.nn.recurrent.wiring import BahdanauConfig, WiringConfig, WiringSizes
@@ -45,11 +44,9 @@ class RecurrentEncoderConfig(_Layers, EncoderFamily):
         True, description="a second recurrence reads from right to left; both states are concatenated"
     )
 
-    def build(
-        self, embedding: Embedding, width: int, dropout: DropoutConfig, positions: PositionScheme
-    ) -> "RecurrentEncoder":
+    def build(self, context: SideContext) -> "RecurrentEncoder":
         """Embeddings and layers."""
-        return RecurrentEncoder(self, embedding, width, dropout)
+        return RecurrentEncoder(self, context)
 
 
 class RecurrentEncoder(nn.Module):
@@ -60,18 +57,16 @@ class RecurrentEncoder(nn.Module):
 
     timed = (("forward", "encoder"),)
 
-    def __init__(
-        self, config: RecurrentEncoderConfig, embedding: Embedding, width: int, dropout: DropoutConfig
-    ) -> None:
+    def __init__(self, config: RecurrentEncoderConfig, context: SideContext) -> None:
         super().__init__()
-        self.embedding = embedding
+        self.embedding, width = context.embedding, context.width
         self.reader = Reader(
             CELLS[config.cell],
             width,
             config.hidden or width,
             config.layers,
             config.bidirectional,
-            dropout.residual,
+            context.dropout.residual,
         )
         same = self.reader.output_width == width
         self.output = nn.Identity() if same else nn.Linear(self.reader.output_width, width)
@@ -116,21 +111,14 @@ class RecurrentDecoderConfig(_Layers, DecoderFamily):
         }
         return {**values, "attention": {**{name: usual[name] for name in usual if name in fields}, **given}}
 
-    def build(
-        self,
-        embedding: Embedding,
-        projection: Projection,
-        width: int,
-        dropout: DropoutConfig,
-        positions: PositionScheme,
-    ) -> "RecurrentDecoder":
+    def build(self, context: DecoderContext) -> "RecurrentDecoder":
         """Embeddings, layers, attention and the vocabulary projection."""
         if self.bridge == "none" and self.attention is None:
             raise ConfigError(
                 "with bridge none and attention null nothing of the source reaches it: set attention, or bridge "
                 "initial, concatenate or both"
             )
-        return RecurrentDecoder(self, embedding, projection, width, dropout)
+        return RecurrentDecoder(self, context)
 
 
 class RecurrentDecoder(nn.Module):
@@ -141,16 +129,10 @@ class RecurrentDecoder(nn.Module):
 
     timed = (("start", "decoder"), ("step", "decoder"))
 
-    def __init__(
-        self,
-        config: RecurrentDecoderConfig,
-        embedding: Embedding,
-        projection: Projection,
-        width: int,
-        dropout: DropoutConfig,
-    ) -> None:
+    def __init__(self, config: RecurrentDecoderConfig, context: DecoderContext) -> None:
         super().__init__()
-        self.embedding, self.projection = embedding, projection
+        self.embedding, self.projection = context.embedding, context.projection
+        width, dropout = context.width, context.dropout
         cell, hidden = CELLS[config.cell], config.hidden or width
         self.states = config.layers, cell.components, hidden
         query = config.wiring.query_width(width, hidden)
@@ -165,15 +147,16 @@ class RecurrentDecoder(nn.Module):
             else None
         )
         self.concatenates = config.bridge in ("concatenate", "both")
-        context = 0 if self.cross_attention is None else self.cross_attention.output_width
+        seen = 0 if self.cross_attention is None else self.cross_attention.output_width
         summary = width if self.concatenates else 0
         self.wiring = config.wiring.build(
-            WiringSizes(width, hidden, context, summary, cell, config.layers, dropout.residual)
+            WiringSizes(width, hidden, seen, summary, cell, config.layers, dropout.residual)
         )
         self.dropout = Dropout(dropout.residual)
 
-    def start(self, memory: Memory, attention: bool = False) -> State:
+    def start(self, memory: Memory | None, attention: bool = False) -> State:
         """First states from the source's summary, and what attention reads of the source, computed once."""
+        assert memory is not None, "a decoder without a source is still to come"
         source = memory.states
         padding = Mask.padding(memory.keep)
         if self.bridge is not None:
@@ -191,18 +174,18 @@ class RecurrentDecoder(nn.Module):
             limit=self.embedding.positions.limit,
         )
 
-    def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
+    def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
         """Read tokens (R, T) after `state.position` others."""
         rows, length = tokens.shape
         constant = state.memory["constant"]
         if constant is not None and len(constant) != rows:
-            constant = constant.repeat_interleave(state.width, 0)
+            constant = constant.repeat_interleave(state.beam_size, 0)
         embedded = self.embedding(tokens, state.position).transpose(0, 1)
         look = None if self.cross_attention is None else self._look(tokens, state)
         with recording() if state.attention else nullcontext() as weights:
             hidden, states, feed = self.wiring(embedded, constant, look, state.cache["states"], state.cache["feed"])
         attention = None if weights is None else mean_over_heads(weights, self.cross_attention, rows)  # type: ignore[arg-type]
-        output = Output(self.dropout(hidden.transpose(0, 1)), self.projection, attention)
+        output = ProjectedOutput(self.dropout(hidden.transpose(0, 1)), self.projection, attention)
         return output, state.after(length, {"states": states, "feed": feed})
 
     def _look(self, tokens: Tensor, state: State) -> Any:

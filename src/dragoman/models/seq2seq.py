@@ -13,9 +13,10 @@ from torch.overrides import TorchFunctionMode
 from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError
 from dragoman.models.families import DecoderConfig, EncoderConfig
-from dragoman.models.family import Family
-from dragoman.models.interface import Memory, Output
-from dragoman.models.limits import LengthLimit
+from dragoman.models.family import DecoderContext, Family, SideContext
+from dragoman.models.interface import Memory
+from dragoman.models.limits import LengthLimit, LengthLimits
+from dragoman.models.output import ProjectedOutput
 from dragoman.models.pretrained import PretrainedConfig
 from dragoman.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 from dragoman.nn.dropout import DropoutConfig
@@ -161,7 +162,7 @@ _FEW = 8
 class Seq2Seq(nn.Module):
     """An encoder and a decoder. Built by `models.build.build_model`.
 
-    limits: of source and target. vectors: numbers in each vector that the encoder reads, None where it reads tokens.
+    vectors: numbers in each vector that the encoder reads, None where it reads tokens.
     """
 
     def __init__(self, config: ModelConfig, source_size: int, target_size: int, vectors: bool = False) -> None:
@@ -186,14 +187,14 @@ class Seq2Seq(nn.Module):
         read = Embedding(source, reading.embedded(width), rate)
         write = Embedding(target, writing.embedded(width), rate)
         own = "positions" if config.target_positions is None else "target_positions"
-        self.limits = (
+        self.limits = LengthLimits(
             LengthLimit("source", read.positions.limit, "model.positions.limit"),
             LengthLimit("target", write.positions.limit, f"model.{own}.limit"),
         )
         with _naming("encoder"):
-            self.encoder = config.encoder.build(read, width, config.dropout, reading)
+            self.encoder = config.encoder.build(SideContext(read, width, config.dropout, reading))
         with _naming("decoder"):
-            self.decoder = config.decoder.build(write, projection, width, config.dropout, writing)
+            self.decoder = config.decoder.build(DecoderContext(write, width, config.dropout, writing, projection))
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)
@@ -203,7 +204,7 @@ class Seq2Seq(nn.Module):
         """tokens (B, S) int64 or vectors (B, S, n) float32, keep (B, S) bool → what the decoder starts from."""
         return self.encoder(tokens, keep)  # type: ignore[no-any-return]
 
-    def forward(self, source: Tensor, source_keep: Tensor, inputs: Tensor) -> Output:
+    def forward(self, source: Tensor, source_keep: Tensor, inputs: Tensor) -> ProjectedOutput:
         """Teacher forcing: read the source, as `encode`, and target inputs (B, T), give what follows each of T."""
         output, _ = self.decoder.step(inputs, self.decoder.start(self.encode(source, source_keep)))
         return output

@@ -4,11 +4,9 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from dragoman.models.family import EncoderFamily
+from dragoman.models.family import EncoderFamily, SideContext
 from dragoman.models.interface import Memory
-from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding
-from dragoman.nn.positions.scheme import PositionScheme
 
 
 class MeanEncoderConfig(EncoderFamily):
@@ -16,11 +14,9 @@ class MeanEncoderConfig(EncoderFamily):
 
     kind: Literal["mean"] = "mean"
 
-    def build(
-        self, embedding: Embedding, width: int, dropout: DropoutConfig, positions: PositionScheme
-    ) -> "SimpleEncoder":
+    def build(self, context: SideContext) -> "SimpleEncoder":
         """Embeddings, and nothing that is learned beside them."""
-        return SimpleEncoder(embedding, divide=True)
+        return SimpleEncoder(context.embedding, divide=True)
 
 
 class SumEncoderConfig(EncoderFamily):
@@ -28,11 +24,9 @@ class SumEncoderConfig(EncoderFamily):
 
     kind: Literal["sum"] = "sum"
 
-    def build(
-        self, embedding: Embedding, width: int, dropout: DropoutConfig, positions: PositionScheme
-    ) -> "SimpleEncoder":
+    def build(self, context: SideContext) -> "SimpleEncoder":
         """Embeddings, and nothing that is learned beside them."""
-        return SimpleEncoder(embedding, divide=False)
+        return SimpleEncoder(context.embedding, divide=False)
 
 
 class SimpleEncoder(nn.Module):

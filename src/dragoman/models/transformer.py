@@ -7,14 +7,13 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from dragoman.base.config import Config
-from dragoman.models.family import DecoderFamily, EncoderFamily
-from dragoman.models.interface import Memory, Output, State, Tree
-from dragoman.nn.attention.interface import AttentionSizes
+from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, SideContext
+from dragoman.models.interface import Memory, State, Tree
+from dragoman.models.output import ProjectedOutput
+from dragoman.nn.attention.interface import Attention
 from dragoman.nn.attention.recording import mean_over_heads, recording
 from dragoman.nn.attention.soft import SoftAttentionConfig
 from dragoman.nn.attention.union import SelfAttentionConfig, SourceAttentionConfig
-from dragoman.nn.dropout import DropoutConfig
-from dragoman.nn.embedding import Embedding, Projection
 from dragoman.nn.feedforward import Activation, FeedForward
 from dragoman.nn.mask import Causal, Mask
 from dragoman.nn.mixture import Mixture, MixtureConfig
@@ -42,21 +41,22 @@ class _Layers(Config):
     normalisation: NormConfig = Field(LayerNormConfig(), description="what the norm is")
     residual: bool = Field(True, description="residual connections; false: none, for ablation")
 
-    def around(self, width: int, dropout: DropoutConfig) -> Residual:
+    def around(self, context: SideContext) -> Residual:
         """What stands around one sublayer."""
-        return Residual(width, self.norm, self.normalisation, dropout.residual, self.residual)
+        return Residual(context.width, self.norm, self.normalisation, context.dropout.residual, self.residual)
 
-    def within(self, width: int, dropout: DropoutConfig) -> FeedForward | Mixture:
+    def within(self, context: SideContext) -> FeedForward | Mixture:
         """One layer's feed-forward network, or its experts."""
 
         def network() -> FeedForward:
-            return FeedForward(width, self.feedforward, self.activation, dropout.feedforward)
+            return FeedForward(context.width, self.feedforward, self.activation, context.dropout.feedforward)
 
-        return network() if self.experts is None else self.experts.build(width, network)
+        return network() if self.experts is None else self.experts.build(context.width, network)
 
-    def sizes(self, width: int, dropout: DropoutConfig) -> AttentionSizes:
-        """Of every attention in the stack."""
-        return AttentionSizes(width, width, width, self.heads, dropout.attention)
+    def itself(self, context: SideContext) -> Attention:
+        """One layer's self-attention."""
+        built = self.attention.build(context.attention_sizes(self.heads), context.positions)
+        return fitted(built, context.width)
 
 
 class TransformerEncoderConfig(_Layers, EncoderFamily):
@@ -66,11 +66,9 @@ class TransformerEncoderConfig(_Layers, EncoderFamily):
     attends_itself: ClassVar[bool] = True
     compilable: ClassVar[bool] = True
 
-    def build(
-        self, embedding: Embedding, width: int, dropout: DropoutConfig, positions: PositionScheme
-    ) -> "TransformerEncoder":
+    def build(self, context: SideContext) -> "TransformerEncoder":
         """Embeddings and layers."""
-        return TransformerEncoder(self, embedding, width, dropout, positions)
+        return TransformerEncoder(self, context)
 
 
 class TransformerDecoderConfig(_Layers, DecoderFamily):
@@ -82,16 +80,9 @@ class TransformerDecoderConfig(_Layers, DecoderFamily):
 
     cross_attention: SourceAttentionConfig = Field(SoftAttentionConfig(), description="how tokens attend the source")
 
-    def build(
-        self,
-        embedding: Embedding,
-        projection: Projection,
-        width: int,
-        dropout: DropoutConfig,
-        positions: PositionScheme,
-    ) -> "TransformerDecoder":
+    def build(self, context: DecoderContext) -> "TransformerDecoder":
         """Embeddings, layers and the vocabulary projection."""
-        return TransformerDecoder(self, embedding, projection, width, dropout, positions)
+        return TransformerDecoder(self, context)
 
 
 class EncoderLayer(nn.Module):
@@ -99,14 +90,12 @@ class EncoderLayer(nn.Module):
 
     compilable = True
 
-    def __init__(
-        self, config: TransformerEncoderConfig, width: int, dropout: DropoutConfig, positions: PositionScheme
-    ) -> None:
+    def __init__(self, config: TransformerEncoderConfig, context: SideContext) -> None:
         super().__init__()
-        self.self_attention = fitted(config.attention.build(config.sizes(width, dropout), positions), width)
-        self.feedforward = config.within(width, dropout)
-        self.around_attention = config.around(width, dropout)
-        self.around_feedforward = config.around(width, dropout)
+        self.self_attention = config.itself(context)
+        self.feedforward = config.within(context)
+        self.around_attention = config.around(context)
+        self.around_feedforward = config.around(context)
 
     def forward(self, states: Tensor, padding: Mask, keep: Tensor) -> Tensor:
         """(B, S, d) → (B, S, d)."""
@@ -119,18 +108,11 @@ class TransformerEncoder(nn.Module):
 
     timed = (("forward", "encoder"),)
 
-    def __init__(
-        self,
-        config: TransformerEncoderConfig,
-        embedding: Embedding,
-        width: int,
-        dropout: DropoutConfig,
-        positions: PositionScheme,
-    ) -> None:
+    def __init__(self, config: TransformerEncoderConfig, context: SideContext) -> None:
         super().__init__()
-        self.embedding = embedding
-        self.layers = nn.ModuleList(EncoderLayer(config, width, dropout, positions) for _ in range(config.layers))
-        self.norm = final_norm(width, config.norm, config.normalisation)
+        self.embedding = context.embedding
+        self.layers = nn.ModuleList(EncoderLayer(config, context) for _ in range(config.layers))
+        self.norm = final_norm(context.width, config.norm, config.normalisation)
 
     def forward(self, tokens: Tensor, keep: Tensor) -> Memory:
         """tokens (B, S) int64, keep (B, S) bool → states (B, S, d)."""
@@ -146,17 +128,15 @@ class DecoderLayer(nn.Module):
 
     compilable = True
 
-    def __init__(
-        self, config: TransformerDecoderConfig, width: int, dropout: DropoutConfig, positions: PositionScheme
-    ) -> None:
+    def __init__(self, config: TransformerDecoderConfig, context: DecoderContext) -> None:
         super().__init__()
-        sizes = config.sizes(width, dropout)
-        self.self_attention = fitted(config.attention.build(sizes, positions), width)
-        self.cross_attention = fitted(config.cross_attention.build(sizes), width)
-        self.feedforward = config.within(width, dropout)
-        self.around_self_attention = config.around(width, dropout)
-        self.around_cross_attention = config.around(width, dropout)
-        self.around_feedforward = config.around(width, dropout)
+        self.self_attention = config.itself(context)
+        source = config.cross_attention.build(context.attention_sizes(config.heads))
+        self.cross_attention = fitted(source, context.width)
+        self.feedforward = config.within(context)
+        self.around_self_attention = config.around(context)
+        self.around_cross_attention = config.around(context)
+        self.around_feedforward = config.around(context)
 
     def forward(
         self, states: Tensor, cache: Tree, memory: Tree, causal: Causal, padding: Mask, keep: Tensor | None
@@ -182,26 +162,19 @@ class TransformerDecoder(nn.Module):
 
     timed = (("start", "decoder"), ("step", "decoder"))
 
-    def __init__(
-        self,
-        config: TransformerDecoderConfig,
-        embedding: Embedding,
-        projection: Projection,
-        width: int,
-        dropout: DropoutConfig,
-        positions: PositionScheme,
-    ) -> None:
+    def __init__(self, config: TransformerDecoderConfig, context: DecoderContext) -> None:
         super().__init__()
-        self.embedding = embedding
-        self.layers = nn.ModuleList(DecoderLayer(config, width, dropout, positions) for _ in range(config.layers))
-        self.norm = final_norm(width, config.norm, config.normalisation)
-        self.projection = projection
+        self.embedding = context.embedding
+        self.layers = nn.ModuleList(DecoderLayer(config, context) for _ in range(config.layers))
+        self.norm = final_norm(context.width, config.norm, config.normalisation)
+        self.projection = context.projection
 
-    def start(self, memory: Memory, attention: bool = False) -> State:
+    def start(self, memory: Memory | None, attention: bool = False) -> State:
         """Project the memory once for every layer.
 
         attention: `step` also gives the last layer's cross-attention, averaged over its heads.
         """
+        assert memory is not None, "a decoder without a source is still to come"
         padding = Mask.padding(memory.keep)
         states = for_products(memory.states)
         layers = [layer.cross_attention.memorise(states, padding) for layer in self.layers]  # type: ignore[union-attr,operator]
@@ -209,7 +182,7 @@ class TransformerDecoder(nn.Module):
         limit = self.embedding.positions.limit
         return State({"keep": memory.keep, "layers": layers}, cache, attention=attention, limit=limit)
 
-    def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
+    def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
         """Read tokens (R, T) after `state.position` others."""
         rows, length = tokens.shape
         causal = Causal(state.position, length, tokens.device)
@@ -222,4 +195,4 @@ class TransformerDecoder(nn.Module):
                 states, seen = layer(states, seen, memory, causal, padding, keep)
                 cache.append(seen)
         attention = None if weights is None else mean_over_heads(weights, layer.cross_attention, rows)  # type: ignore[arg-type]
-        return Output(self.norm(states, keep), self.projection, attention), state.after(length, cache)
+        return ProjectedOutput(self.norm(states, keep), self.projection, attention), state.after(length, cache)

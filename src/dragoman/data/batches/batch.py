@@ -61,12 +61,18 @@ class Batch:
         tensors: dict[str, Any] = {name: function(getattr(self, name)) for name in names}
         return replace(self, **tensors)
 
+    @property
+    def target_places(self) -> Tensor:
+        """Where a target token stands: (B, T) bool, or (target_tokens,) int64, numbers of places counted row by row."""
+        if self.target_keep.device.type == "cpu":
+            return self.target_keep
+        # a mask would make the CPU wait until the device has counted what is True in it
+        return _places(self.target_keep, self.target_tokens)
+
     def at_targets(self, values: Tensor) -> Tensor:
         """(B, T, …) → (target_tokens, …): the values where a target token stands, row by row."""
-        if values.device.type == "cpu":
-            return values[self.target_keep]
-        # a mask would make the CPU wait until the device has counted what is True in it
-        return values.flatten(0, 1).index_select(0, _places(self.target_keep, self.target_tokens))
+        places = self.target_places
+        return values[places] if places.dtype == torch.bool else values.flatten(0, 1).index_select(0, places)
 
     def cut(self, count: int) -> list["Batch"]:
         """`count` parts with about equally many pairs each, or as many parts as there are pairs."""

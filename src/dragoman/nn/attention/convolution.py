@@ -1,4 +1,7 @@
-"""Multi-head attention that is a given convolution (Cordonnier et al. 2020, theorem 1), constructed, not learned."""
+"""Multi-head attention that is a given convolution (Cordonnier et al. 2020, theorem 1), constructed, not learned.
+
+No model is built of it: it is for those who teach or study what attention can express, in Python (docs/variants.md).
+"""
 
 from collections.abc import Sequence
 

@@ -9,9 +9,8 @@ from torch.nn import functional
 
 from dragoman.base.errors import ConfigError
 from dragoman.nn.attention.interface import Attention, AttentionSizes
-from dragoman.nn.attention.soft import SoftAttention, SoftAttentionConfig, normalise
+from dragoman.nn.attention.soft import Comparison, Queries, SoftAttention, SoftAttentionConfig, normalise
 from dragoman.nn.auxiliary import Decisions, collector
-from dragoman.nn.mask import Mask
 from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.randomness import generator
 
@@ -84,18 +83,17 @@ class HardAttention(SoftAttention):
         self.baseline = nn.Linear(sizes.heads * query, 1)
         self.again = nn.Linear(sizes.heads * (query + value), 1) if config.adaptive else None
 
-    def _fused(
-        self, queries: Tensor, keys: Tensor, values: Tensor, mask: Mask | None, offsets: Tensor | None
-    ) -> Tensor | None:
-        return None
+    def context(self, pairs: Comparison) -> Tensor:
+        """The mean of the values at the n positions that a query looks at: (B, h, K·T, d_v)."""
+        scores = self.scores(pairs)
+        exact = scores.to(torch.promote_types(scores.dtype, torch.float32))
+        weights = normalise(exact, pairs.mask, self.config.normaliser)
+        self.penalise(weights, pairs.queries.keep)  # and not what is drawn, which has no gradient
+        return self.mean(self._chosen(weights, pairs.queries, pairs.keys.values), pairs)
 
-    def _weights(
-        self, scores: Tensor, values: Tensor, mask: Mask | None, queries: Tensor, rows: int, keep: Tensor | None
-    ) -> Tensor:
+    def _chosen(self, weights: Tensor, queries: Queries, values: Tensor) -> Tensor:
         """1/n at the n positions that a query looks at, 0 elsewhere: (B, h, Q, S), Q = K·T."""
-        weights = normalise(scores.to(torch.promote_types(scores.dtype, torch.float32)), mask, self.config.normaliser)
-        super()._penalise(weights, keep)
-        states = queries.transpose(1, 2).flatten(2)  # (B, Q, h·d_q)
+        states = queries.vectors.transpose(1, 2).flatten(2)  # (B, Q, h·d_q)
         told: list[tuple[Tensor, Tensor]] = []  # log-probability and entropy (B, Q) of one decision after another
         seen = torch.zeros_like(weights)
         looking = torch.ones_like(weights[:, 0, :, 0], dtype=torch.bool)  # (B, Q)
@@ -123,7 +121,7 @@ class HardAttention(SoftAttention):
                 told.append((functional.logsigmoid(taken) * looking, uncertainty * looking))
                 looking = looking & again
         if self.training:
-            self._tell(states, told, seen, rows, keep)
+            self._tell(states, told, seen, queries.rows, queries.keep)
         return _mean(seen).to(values.dtype)
 
     def _tell(
@@ -148,9 +146,6 @@ class HardAttention(SoftAttention):
             number = seen.sum(-1).amax(1).reshape(rows, -1).long()
             number = number if keep is None else number[keep]
             auxiliary.count("looks", torch.bincount(number.flatten(), minlength=self.looks + 1))
-
-    def _penalise(self, weights: Tensor, keep: Tensor | None) -> None:
-        """Nothing: what was sampled has no gradient, so α is penalised, before a position is drawn from it."""
 
 
 def sampled(probabilities: Tensor) -> Tensor:

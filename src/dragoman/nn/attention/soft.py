@@ -1,6 +1,7 @@
 """Multi-head soft attention: a mean of values, weighted by how well the keys fit the query."""
 
-from typing import Literal
+from functools import cached_property
+from typing import Literal, NamedTuple
 
 import torch
 from pydantic import Field
@@ -14,7 +15,7 @@ from dragoman.nn.attention.recording import recorder
 from dragoman.nn.auxiliary import collector
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.mask import Causal, Mask
-from dragoman.nn.positions.scheme import PositionScheme
+from dragoman.nn.positions.scheme import PositionScheme, Relation
 from dragoman.nn.precision import for_products
 from dragoman.nn.scorers import ScaledDotConfig, ScorerConfig
 
@@ -82,10 +83,48 @@ class SoftAttentionConfig(Config):
         return self.query_width or key, key, value
 
 
+class Queries(NamedTuple):
+    """vectors: (B, h, K·T, d_q), K rows a sentence one behind the other. rows: B·K.
+
+    start: the first one's place among the keys. keep: (B·K, T) bool, False at padding; None where all are tokens.
+    """
+
+    vectors: Tensor
+    rows: int
+    start: int
+    keep: Tensor | None
+
+
+class Keys(NamedTuple):
+    """Of S places: keys as the scorer prepares them, (B, h, S, ·), and values (B, h, S, d_v)."""
+
+    keys: Tensor
+    values: Tensor
+
+
+class Comparison:
+    """Queries, the keys that each is compared with, and a mask of those that it may attend, None where it may all.
+
+    relation: what positions do between the two, None for nothing.
+    """
+
+    def __init__(self, queries: Queries, keys: Keys, mask: Mask | None, relation: Relation | None) -> None:
+        self.queries, self.keys, self.mask, self.relation = queries, keys, mask, relation
+
+    @cached_property
+    def offsets(self) -> Tensor:
+        """(K·T, S) int64: the key's place less the query's."""
+        device, start = self.queries.vectors.device, self.queries.start
+        places = torch.arange(start + self.queries.vectors.size(2), device=device)
+        return torch.arange(self.keys.keys.size(2), device=device) - places[start:, None]
+
+
 class SoftAttention(Attention):
     """A mean of values under normalised scores, a head; sizes and options as the config says.
 
-    Built by `SoftAttentionConfig.build`.
+    Built by `SoftAttentionConfig.build`. A mechanism that differs from it overrides what it does otherwise of these:
+    `attend_text` and `attend_past`, which keys are compared with which queries; `kept`, what stays of the past;
+    `context`, what comes of a comparison.
     """
 
     def __init__(self, config: SoftAttentionConfig, sizes: AttentionSizes, positions: PositionScheme | None) -> None:
@@ -107,36 +146,91 @@ class SoftAttention(Attention):
 
     def encode(self, states: Tensor, padding: Mask) -> Tensor:
         """(B, S, d) → (B, S, output_width)."""
-        rows, states = states.size(0), for_products(states)
-        keys, values = self._keys_and_values(states, 0)
-        return self._attend(self._queries(states, rows, 0), keys, values, padding, rows, 0, padding.keep[:, 0, 0])
+        states, rows = self.converted(states), states.size(0)
+        keys = self._keys(states, 0)
+        return self.attend_text(Queries(self._queries(states, rows, 0), rows, 0, padding.keep[:, 0, 0]), keys, padding)
 
     def extend(
         self, states: Tensor, cache: Tree | None, causal: Causal, keep: Tensor | None = None
     ) -> tuple[Tensor, Tree]:
-        """Cached keys and values (R, h, t, ·) grow by T."""
-        states = for_products(states)
-        keys, values = self._keys_and_values(states, causal.start)
+        """The cache holds `kept` of the keys and values (R, h, t, ·)."""
+        states, rows = self.converted(states), states.size(0)
+        keys = self._keys(states, causal.start)
         if cache is not None:
-            keys, values = torch.cat((cache[0], keys), 2), torch.cat((cache[1], values), 2)
-        rows = states.size(0)
-        queries = self._queries(states, rows, causal.start)
-        return self._attend(queries, keys, values, causal.mask, rows, causal.start, keep), (keys, values)
+            keys = Keys(*(torch.cat(both, 2) for both in zip(cache, keys, strict=True)))
+        queries = Queries(self._queries(states, rows, causal.start), rows, causal.start, keep)
+        return self.attend_past(queries, keys, causal), self.kept(keys)
 
     def memorise(self, states: Tensor, padding: Mask) -> Tree:
-        """Prepared keys (B, h, S, ·) and values (B, h, S, d_v)."""
-        return self._keys_and_values(for_products(states), 0)
+        """`Keys` of (B, S, d)."""
+        return self._keys(self.converted(states), 0)
 
     def look(self, states: Tensor, memory: Tree, padding: Mask, keep: Tensor | None = None) -> Tensor:
         """(B·K, T, d) → (B·K, T, output_width)."""
-        keys, values = memory
-        return self._attend(self._queries(states, keys.size(0), 0), keys, values, padding, states.size(0), 0, keep)
+        sentences, rows = memory.keys.size(0), states.size(0)
+        return self.attend(Queries(self._queries(states, sentences, 0), rows, 0, keep), memory, padding)
+
+    def converted(self, states: Tensor) -> Tensor:
+        """Of what queries, keys and values are made: the states, in the products' type once for all three."""
+        return for_products(states)
+
+    def attend_text(self, queries: Queries, keys: Keys, padding: Mask) -> Tensor:
+        """Each token of whole texts over all others: (B, S, output_width)."""
+        return self.attend(queries, keys, padding)
+
+    def attend_past(self, queries: Queries, keys: Keys, causal: Causal) -> Tensor:
+        """Each new token over itself and what is held of those before: (R, T, output_width)."""
+        return self.attend(queries, keys, causal.mask)
+
+    def kept(self, keys: Keys) -> Keys:
+        """What later tokens may attend of all that was read."""
+        return keys
+
+    def attend(self, queries: Queries, keys: Keys, mask: Mask | None) -> Tensor:
+        """Compare, take what comes of it, and bring the heads together: (B·K, T, output_width)."""
+        context = self.context(Comparison(queries, keys, mask, self.relation))
+        if self.combine == "mean":
+            return context.mean(1).reshape(queries.rows, -1, self.output_width)
+        together = context.transpose(1, 2).reshape(queries.rows, -1, self.heads * context.size(-1))
+        return self.output(together) if self.combine == "project" else together
+
+    def context(self, pairs: Comparison) -> Tensor:
+        """What each query gets of the values, a head: (B, h, K·T, d_v)."""
+        context = self._fused(pairs)
+        if context is not None:
+            return context
+        weights = normalise(self.scores(pairs), pairs.mask, self.config.normaliser)
+        self.penalise(weights, pairs.queries.keep)
+        return self.mean(weights, pairs)
+
+    def scores(self, pairs: Comparison) -> Tensor:
+        """How well the keys fit the queries, (B, h, K·T, S), whatever the mask."""
+        scores = self.scorer(pairs.queries.vectors, pairs.keys.keys)
+        if pairs.relation is not None and pairs.relation.acts_on_scores:
+            scores = scores + pairs.relation.score(pairs.queries.vectors, pairs.offsets)
+        return scores  # type: ignore[no-any-return]
+
+    def penalise(self, weights: Tensor, keep: Tensor | None) -> None:
+        """Tell the objective what weights (B, h, K·T, S) cost it beside their result; keep: of the queries."""
+        if self.config.diversity and (auxiliary := collector()) is not None:
+            total, count = head_diversity(weights, keep)
+            auxiliary.penalise("head_diversity", total, count, self.config.diversity, additive=True)
+
+    def mean(self, weights: Tensor, pairs: Comparison) -> Tensor:
+        """Values under weights (B, h, K·T, S), which are recorded, after dropout: (B, h, K·T, d_v)."""
+        if (recorded := recorder()) is not None:
+            recorded.setdefault(self, []).append(weights.detach())
+        weights = self.dropout(weights)
+        context = torch.matmul(weights, pairs.keys.values)
+        if pairs.relation is not None and pairs.relation.acts_on_values:
+            context = context + pairs.relation.value(weights, pairs.offsets)
+        return context
 
     def _queries(self, states: Tensor, sentences: int, start: int) -> Tensor:
         queries = self._split((self.query(states) if self.config.projections else states), sentences)
         return queries if self.relation is None else self.relation.rotate(queries, start)
 
-    def _keys_and_values(self, states: Tensor, start: int) -> tuple[Tensor, Tensor]:
+    def _keys(self, states: Tensor, start: int) -> Keys:
         sentences = states.size(0)
         keys = self._split(self.key(states) if self.config.projections else states, sentences)
         values = keys
@@ -144,88 +238,32 @@ class SoftAttention(Attention):
             values = self._split(self.value(states), sentences)
         if self.relation is not None:
             keys = self.relation.rotate(keys, start)
-        return self.scorer.prepare(keys), values
+        return Keys(self.scorer.prepare(keys), values)
 
     def _split(self, states: Tensor, sentences: int) -> Tensor:
         """(rows, T, h·w) → (B, h, rows/B · T, w)."""
         return states.reshape(sentences, -1, self.heads, states.size(-1) // self.heads).transpose(1, 2)
 
-    def _attend(
-        self,
-        queries: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        mask: Mask | None,
-        rows: int,
-        start: int,
-        keep: Tensor | None,
-    ) -> Tensor:
-        """Queries (B, h, K·T, ·) from position `start` on over keys from position 0 → (rows, T, output_width)."""
-        offsets = None
-        if self.relation is not None and (self.relation.acts_on_scores or self.relation.acts_on_values):
-            places = torch.arange(start + queries.size(2), device=queries.device)
-            offsets = torch.arange(keys.size(2), device=queries.device) - places[start:, None]
-        context = self._fused(queries, keys, values, mask, offsets)
-        if context is None:
-            scores = self._scores(queries, keys, offsets)
-            weights = self._weights(scores, values, mask, queries, rows, keep)
-            context = self._context(weights, values, offsets, keep)
-        return self._combined(context, rows)
-
-    def _scores(self, queries: Tensor, keys: Tensor, offsets: Tensor | None) -> Tensor:
-        scores = self.scorer(queries, keys)
-        if offsets is not None and self.relation is not None and self.relation.acts_on_scores:
-            scores = scores + self.relation.score(queries, offsets)
-        return scores  # type: ignore[no-any-return]
-
-    def _weights(
-        self, scores: Tensor, values: Tensor, mask: Mask | None, queries: Tensor, rows: int, keep: Tensor | None
-    ) -> Tensor:
-        """Weights (B, h, K·T, S) from scores; a mechanism that does not average overrides this."""
-        return normalise(scores, mask, self.config.normaliser)
-
-    def _context(self, weights: Tensor, values: Tensor, offsets: Tensor | None, keep: Tensor | None) -> Tensor:
-        if (recorded := recorder()) is not None:
-            recorded.setdefault(self, []).append(weights.detach())
-        self._penalise(weights, keep)
-        weights = self.dropout(weights)
-        context = torch.matmul(weights, values)
-        if offsets is not None and self.relation is not None and self.relation.acts_on_values:
-            context = context + self.relation.value(weights, offsets)
-        return context
-
-    def _penalise(self, weights: Tensor, keep: Tensor | None) -> None:
-        if self.config.diversity and (auxiliary := collector()) is not None:
-            total, count = head_diversity(weights, keep)
-            auxiliary.penalise("head_diversity", total, count, self.config.diversity, additive=True)
-
-    def _combined(self, context: Tensor, rows: int) -> Tensor:
-        """(B, h, K·T, d_v) → (rows, T, output_width)."""
-        if self.combine == "mean":
-            return context.mean(1).reshape(rows, -1, self.output_width)
-        together = context.transpose(1, 2).reshape(rows, -1, self.heads * context.size(-1))
-        return self.output(together) if self.combine == "project" else together
-
-    def _fused(
-        self, queries: Tensor, keys: Tensor, values: Tensor, mask: Mask | None, offsets: Tensor | None
-    ) -> Tensor | None:
+    def _fused(self, pairs: Comparison) -> Tensor | None:
         """The result of the fused kernel, or None where it is slower or cannot do what is asked for."""
+        queries, (keys, values), mask, relation = pairs.queries.vectors, pairs.keys, pairs.mask, pairs.relation
         wanted = queries.device.type != "cpu" or keys.size(2) >= _FUSED_FROM_KEYS
         possible = (
             self.scorer.is_dot_product
             and self.config.normaliser == "softmax"
             and not self.config.diversity
             and recorder() is None
-            and not (self.relation is not None and self.relation.acts_on_values)
+            and not (relation is not None and relation.acts_on_values)
         )
         if not (wanted and possible):
             return None
-        triangular = mask is not None and mask.triangular and offsets is None
+        biased = relation is not None and relation.acts_on_scores
+        triangular = mask is not None and mask.triangular and not biased
         keep = None if mask is None or triangular else mask.keep
-        if offsets is not None and self.relation is not None:
+        if relation is not None and biased:
             if mask is not None and mask.has_empty_rows:
                 return None
-            keep = self.relation.score(queries, offsets).to(queries.dtype)
+            keep = relation.score(queries, pairs.offsets).to(queries.dtype)
             keep = keep if mask is None else keep + mask.bias.to(queries.dtype)
         rate = self.dropout.rate if self.training else 0.0
         return functional.scaled_dot_product_attention(

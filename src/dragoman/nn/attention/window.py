@@ -7,9 +7,9 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
-from dragoman.nn.attention.interface import Attention, AttentionSizes, Tree
+from dragoman.nn.attention.interface import Attention, AttentionSizes
 from dragoman.nn.attention.recording import recorder
-from dragoman.nn.attention.soft import SoftAttention, SoftAttentionConfig
+from dragoman.nn.attention.soft import Keys, Queries, SoftAttention, SoftAttentionConfig
 from dragoman.nn.mask import Causal, Mask
 from dragoman.nn.positions.scheme import PositionScheme
 
@@ -52,66 +52,56 @@ class WindowAttention(SoftAttention):
         self.window = config.window
         self.block = min(max(1 << (self.window - 1).bit_length(), _SMALLEST_BLOCK), _LARGEST_BLOCK)
 
-    def encode(self, states: Tensor, padding: Mask) -> Tensor:
-        """(B, S, d) → (B, S, output_width)."""
-        keys, values = self._keys_and_values(states, 0)
-        queries = self._queries(states, states.size(0), 0)
-        keep = padding.keep[:, 0, 0]
-        return self._banded(queries, keys, values, self.window, self.window, keep, keep)
+    def converted(self, states: Tensor) -> Tensor:
+        """The states as they are: each of the three products converts them, and gradients are summed in their type."""
+        return states
 
-    def extend(
-        self, states: Tensor, cache: Tree | None, causal: Causal, keep: Tensor | None = None
-    ) -> tuple[Tensor, Tree]:
-        """The cache holds the last window − 1 keys and values (R, h, ≤ window − 1, ·)."""
-        keys, values = self._keys_and_values(states, causal.start)
-        if cache is not None:
-            keys, values = torch.cat((cache[0], keys), 2), torch.cat((cache[1], values), 2)
-        queries = self._queries(states, states.size(0), causal.start)
-        seen = self._banded(queries, keys, values, self.window - 1, 0, None, keep)
+    def attend_text(self, queries: Queries, keys: Keys, padding: Mask) -> Tensor:
+        """The window to both sides: (B, S, output_width)."""
+        return self._banded(queries, keys, self.window, self.window, padding.keep[:, 0, 0])
+
+    def attend_past(self, queries: Queries, keys: Keys, causal: Causal) -> Tensor:
+        """The window that ends with the token itself: (R, T, output_width)."""
+        seen = self._banded(queries, keys, self.window - 1, 0, None)
         if (recorded := recorder()) is not None:  # tokens that left the cache have weights too: zero
             calls = recorded[self]
-            calls[-1] = functional.pad(calls[-1], (causal.start + causal.new - keys.size(2), 0))
-        first = max(keys.size(2) - (self.window - 1), 0)
-        # a copy, because a part of a tensor would keep all of it
-        return seen, (keys[:, :, first:].contiguous(), values[:, :, first:].contiguous())
+            calls[-1] = functional.pad(calls[-1], (causal.start + causal.new - keys.keys.size(2), 0))
+        return seen
 
-    def _banded(
-        self,
-        queries: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        left: int,
-        right: int,
-        valid: Tensor | None,
-        keep: Tensor | None,
-    ) -> Tensor:
+    def kept(self, keys: Keys) -> Keys:
+        """The last window − 1."""
+        first = max(keys.keys.size(2) - (self.window - 1), 0)
+        # a copy, because a part of a tensor would keep all of it
+        return Keys(*(each[:, :, first:].contiguous() for each in keys))
+
+    def _banded(self, queries: Queries, keys: Keys, left: int, right: int, valid: Tensor | None) -> Tensor:
         """Queries (B, h, T, ·) over the keys (B, h, c + T, ·) from `left` before each to `right` behind it.
 
         c: keys that stand before the first query, at most `left`. valid: (B, c + T) bool, False at keys that are
-        padding, None where all are tokens. keep: (B, T), False at queries that are padding.
+        padding, None where all are tokens.
         """
-        rows, _, length, _ = queries.shape
-        before = keys.size(2) - length
-        left, right = min(left, keys.size(2) - 1), min(right, keys.size(2) - 1)  # farther there is nothing
+        vectors, rows, _, keep = queries
+        length, held = vectors.size(2), keys.keys.size(2)
+        before = held - length
+        left, right = min(left, held - 1), min(right, held - 1)  # farther there is nothing
         if length < self.block or recorder() is not None:
             mask = None
             if valid is not None or length > 1:
-                band = _band(length, before + length, before, left, right, queries.device)
+                band = _band(length, held, before, left, right, vectors.device)
                 mask = Mask(band if valid is None else band & valid[:, None, None, :])
-            return self._attend(queries, keys, values, mask, rows, before, keep)
+            return self.attend(queries._replace(start=before), keys, mask)
         size = self.block
         count = -(-length // size)
         if valid is None:
-            valid = torch.ones(rows, before + length, dtype=torch.bool, device=queries.device)
-        queries = _blocks(queries, count, size, 0, 0)
+            valid = torch.ones(rows, held, dtype=torch.bool, device=vectors.device)
         margin = left - before
-        keys, values = (_blocks(each, count, size, margin, left + right) for each in (keys, values))
         valid = _blocks(valid[:, None, :, None], count, size, margin, left + right)[:, :, None, :, 0]
-        mask = Mask(_band(size, left + size + right, left, left, right, queries.device) & valid)
+        mask = Mask(_band(size, left + size + right, left, left, right, vectors.device) & valid)
         if keep is not None:
             keep = _blocks(keep[:, None, :, None], count, size, 0, 0)[:, 0, :, 0]
-        context = self._attend(queries, keys, values, mask, rows * count, left, keep)
-        return context.reshape(rows, count * size, -1)[:, :length]
+        blocks = Queries(_blocks(vectors, count, size, 0, 0), rows * count, left, keep)
+        around = Keys(*(_blocks(each, count, size, margin, left + right) for each in keys))
+        return self.attend(blocks, around, mask).reshape(rows, count * size, -1)[:, :length]
 
 
 def _band(queries: int, keys: int, before: int, left: int, right: int, device: torch.device) -> Tensor:

@@ -6,9 +6,8 @@ from pydantic import Field
 from torch import Tensor
 
 from dragoman.base.config import Config
-from dragoman.models.interface import Output
+from dragoman.models.output import ProjectedOutput
 from dragoman.nn.auxiliary import Auxiliary, collecting
-from dragoman.nn.embedding import Projection
 from dragoman.train.objectives.cross_entropy import projected_losses
 from dragoman.train.objectives.loss import FIRST, Loss, Moment
 from dragoman.train.objectives.r_drop import RDropConfig
@@ -51,19 +50,24 @@ class Objective:
             output = self.predict(model, batch, moment)
         return self.judge(output, batch, auxiliary)
 
-    def predict(self, model: Any, batch: Any, moment: Moment) -> Output:
+    def predict(self, model: Any, batch: Any, moment: Moment) -> ProjectedOutput:
         """What the model puts out for each target token: it reads all of the batch at once (teacher forcing)."""
         return model(*batch.reads)  # type: ignore[no-any-return]
 
-    def judge(self, output: Output, batch: Any, auxiliary: Auxiliary, alpha: float | None = None) -> Loss:
+    def judge(self, output: ProjectedOutput, batch: Any, auxiliary: Auxiliary, alpha: float | None = None) -> Loss:
         """The loss of what a model has put out for `batch` and of what its modules have told.
 
         alpha: None, or the weight of the divergence between the batch's halves, which are the same pairs: see `RDrop`.
         """
-        hidden, labels = batch.at_targets(output.hidden), batch.at_targets(batch.labels)
-        assert isinstance(output.project, Projection)
+        predictions, labels = output.at(batch.target_places), batch.at_targets(batch.labels)
         losses = projected_losses(
-            hidden, output.project.weight, labels, self.smoothing, self.prior, bool(auxiliary.decisions), alpha
+            predictions.hidden,
+            predictions.weight,
+            labels,
+            self.smoothing,
+            self.prior,
+            bool(auxiliary.decisions),
+            alpha,
         )
         penalty, means = auxiliary.penalty(batch.target_tokens)
         if losses.each is not None:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from pydantic import Field
 
 from dragoman.base.config import Config
-from dragoman.models.interface import Output
+from dragoman.models.output import ProjectedOutput
 from dragoman.nn.auxiliary import Auxiliary, collecting
 from dragoman.train.objectives.loss import FIRST, Loss, Moment
 
@@ -28,11 +28,11 @@ class Judge(Protocol):
 
     divisible: bool
 
-    def predict(self, model: Any, batch: Any, moment: Moment) -> Output:
+    def predict(self, model: Any, batch: Any, moment: Moment) -> ProjectedOutput:
         """As `Objective.predict`."""
         ...
 
-    def judge(self, output: Output, batch: Any, auxiliary: Auxiliary, alpha: float | None) -> Loss:
+    def judge(self, output: ProjectedOutput, batch: Any, auxiliary: Auxiliary, alpha: float | None) -> Loss:
         """As `Objective.judge`."""
         ...
 

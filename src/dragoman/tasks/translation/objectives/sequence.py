@@ -10,7 +10,6 @@ from dragoman.data.batches.batch import Batch, pad
 from dragoman.decode.sampling import SamplingConfig, longest, sample
 from dragoman.decode.search import Hypothesis
 from dragoman.models.seq2seq import Seq2Seq
-from dragoman.nn.embedding import Projection
 from dragoman.tasks.translation.objectives.reward import RewardConfig, leave_one_out, sentence_rewards
 from dragoman.tasks.translation.objectives.teacher import ALWAYS, TeacherForced, TeacherRatio
 from dragoman.text.special import BOS, EOS
@@ -79,10 +78,10 @@ class SequenceObjective(TeacherForced):
         state = model.decoder.start(memory)
         first = torch.arange(len(found), device=inputs.device).repeat_interleave(count)
         output, _ = model.decoder.step(inputs, state.reorder(first, count))
-        assert isinstance(output.project, Projection)
+        predictions = output.at(keep)
         total, _ = projected_cross_entropy(
-            output.hidden[keep],
-            output.project.weight,
+            predictions.hidden,
+            predictions.weight,
             labels[keep],
             factors=advantage[:, None].expand(keep.shape)[keep],
         )

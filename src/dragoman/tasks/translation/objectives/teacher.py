@@ -9,7 +9,7 @@ from torch import Tensor
 
 from dragoman.base.config import Config
 from dragoman.data.batches.batch import Batch
-from dragoman.models.interface import Output
+from dragoman.models.output import ProjectedOutput
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.auxiliary import Auxiliary, collecting, collector
 from dragoman.nn.randomness import generator
@@ -119,12 +119,12 @@ class TeacherForced(Objective):
         super().__init__(config, prior)
         self.teacher = teacher
 
-    def predict(self, model: Any, batch: Any, moment: Moment) -> Output:
+    def predict(self, model: Any, batch: Any, moment: Moment) -> ProjectedOutput:
         """With the ratio of that moment, see `forward`."""
         return forward(model, batch, self.teacher.ratio(moment.step, moment.progress))
 
 
-def forward(model: Seq2Seq, batch: Batch, ratio: float = 1.0) -> Output:
+def forward(model: Seq2Seq, batch: Batch, ratio: float = 1.0) -> ProjectedOutput:
     """What follows each input token of `batch`: hidden states (B, T, d), differentiable.
 
     With a ratio of 1 all inputs are the reference's, read at once. Below it each input token after the first is,
@@ -140,7 +140,7 @@ def forward(model: Seq2Seq, batch: Batch, ratio: float = 1.0) -> Output:
     coins = torch.rand(reference.shape, generator=generator(torch.device("cpu")))
     forced = (coins < ratio).to(reference.device) | (reference == PAD)
     tokens = reference[:, :1]
-    outputs: list[Output] = []
+    outputs: list[ProjectedOutput] = []
     told: list[Auxiliary] = []
     for place in range(reference.size(1)):
         if place:
@@ -154,17 +154,12 @@ def forward(model: Seq2Seq, batch: Batch, ratio: float = 1.0) -> Output:
         outputs.append(output)
     if (outer := collector()) is not None:
         outer.absorb(told)
-    attention = [output.attention for output in outputs if output.attention is not None]
-    return Output(
-        torch.cat([output.hidden for output in outputs], 1),
-        outputs[0].project,
-        torch.cat(attention, 1) if attention else None,
-    )
+    return ProjectedOutput.joined(outputs)
 
 
 @torch.no_grad()
-def _written(output: Output) -> Tensor:
+def _written(output: ProjectedOutput) -> Tensor:
     """(R,) int64: the most probable token after the last that was read."""
-    logits = output.project(output.hidden[:, -1])
+    logits = output.last_logits()
     logits[:, list(NEVER_WRITTEN)] = -torch.inf
     return logits.argmax(1)
