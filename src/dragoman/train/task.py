@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from dragoman.base.config import Config
 from dragoman.data.batches.plan import BatchPlan
+from dragoman.models.build import count_parameters
 from dragoman.train.config import LoopConfig
 from dragoman.train.objectives.loss import LossOf
 from dragoman.train.ranks.place import Place
@@ -125,9 +126,9 @@ class Job(ABC):
         """d, which some learning-rate schedules depend on."""
         return 0
 
-    @abstractmethod
-    def outline(self) -> str:
-        """The model's preset, vocabulary and examples, in a line for people."""
+    def outline(self, model: nn.Module) -> str:
+        """The model and the examples, in a line for people."""
+        return f"{count_parameters(model):,} parameters · {self.examples:,} examples"
 
     @property
     @abstractmethod
@@ -135,9 +136,9 @@ class Job(ABC):
         """`data` and `valid`: the corpora and the held-out examples."""
 
     @property
-    @abstractmethod
     def examples(self) -> int:
         """How many there are to learn from."""
+        return len(self.lengths)
 
     # What memory an update takes.
 
@@ -151,13 +152,16 @@ class Job(ABC):
     def batch_tokens(self) -> int:
         """The token budget of a batch, padding counted."""
 
-    @abstractmethod
     def peak_tokens(self) -> int:
         """The most tokens of a batch that are computed at once: of the longest example, in all simultaneous passes."""
+        return max(self.batch_tokens, int(self.lengths.max()) + 1)
 
-    @abstractmethod
     def activation_bytes(self, model: Any, tokens: int, free: int) -> int:
-        """An estimate of the bytes that a forward pass over so many tokens holds at its end; free: bytes there are."""
+        """An estimate of the bytes that a forward pass over so many tokens holds at its end; free: bytes there are.
+
+        0 where nobody has measured the model: its batches are then cut when they do not fit, not before.
+        """
+        return 0
 
     # The loop.
 
@@ -182,17 +186,17 @@ class Job(ABC):
     def objective(self, device: torch.device) -> LossOf:
         """What is minimised."""
 
-    @abstractmethod
     def trial(self, model: Any) -> Any:
-        """A small batch of examples of different lengths, to watch a pass over it."""
+        """A batch, to watch a pass over it; the smaller, the better."""
+        return next(iter(self.batches(self.plan(0), 0, 0, pin=False)))
 
     @abstractmethod
     def validator(self, model: Any, device: torch.device) -> Validator:
         """What judges the model."""
 
-    @abstractmethod
     def flops_per_target_token(self) -> float:
         """FLOPs of the matrix products for a target token, forward and backward; 0 where they are not known."""
+        return 0.0
 
     @abstractmethod
     def write(

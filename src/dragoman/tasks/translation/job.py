@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings import dump_settings
@@ -77,10 +77,6 @@ class TranslationJob(Job):
         model = build_model(self.run.model, *sizes, tokenizers.reads_vectors)
         self._longest = tuple(limit.tokens for limit in model.limits)
         check_lengths(model.limits, self.run.data, self.prepared, self._held_out)
-        self._outline = (
-            f"{self.run.model.preset or 'own'} · {count_parameters(model):,} parameters · vocabulary "
-            f"{tokenizers.target.size:,} · {len(self.prepared.dataset):,} pairs"
-        )
         return model
 
     def initialise(self, model: Seq2Seq) -> Mapping[str, float]:  # type: ignore[override]
@@ -98,9 +94,13 @@ class TranslationJob(Job):
         """d."""
         return self.run.model.width
 
-    def outline(self) -> str:
+    def outline(self, model: nn.Module) -> str:
         """Preset, parameters, vocabulary, pairs."""
-        return self._outline
+        vocabulary = self.prepared.tokenizers.target.size
+        return (
+            f"{self.run.model.preset or 'own'} · {count_parameters(model):,} parameters · vocabulary {vocabulary:,} · "
+            f"{self.examples:,} pairs"
+        )
 
     @property
     def contents(self) -> Mapping[str, Content]:
@@ -110,11 +110,6 @@ class TranslationJob(Job):
             "data": Content(data.training, self.prepared.dataset.fingerprint),
             "valid": Content(data.validation, digest(self._held_out)),
         }
-
-    @property
-    def examples(self) -> int:
-        """Sentence pairs."""
-        return len(self.prepared.dataset)
 
     @property
     def lengths(self) -> NDArray[np.int32]:

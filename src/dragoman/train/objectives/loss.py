@@ -38,7 +38,8 @@ class Loss:
 class LossOf(Protocol):
     """An objective: the summed loss of a model on a batch, so that micro-batches, threads, ranks and tasks add up.
 
-    divisible: whether threads may compute it on parts of a batch at one time.
+    divisible: whether threads may compute it on parts of a batch at one time; what draws at random must then do so
+    from `nn.randomness`, as `nn.dropout.Dropout` does.
     """
 
     divisible: bool

@@ -140,7 +140,7 @@ def _session(ground: _Ground, ranks: Ranks, stack: ExitStack) -> Session:
     if threads is not None:
         stack.callback(threads.close)
     check_memory(job, model, ground.journal, ranks, 1 if threads is None else threads.count)
-    info(f"Model: {job.outline()} · {_places(ranks, config.parallel)} · {config.precision}")
+    info(f"Model: {job.outline(model)} · {_places(ranks, config.parallel)} · {config.precision}")
     # Before the optimiser: FSDP replaces the parameters.
     parallel = build_parallel(
         Holding(config.parallel, job.batches_an_update, lambda: separable(model, objective, trial())),
