@@ -112,8 +112,13 @@ def factors() -> dict[str, list[str]]:
         factor = name(choice)
         if factor is not None:
             known = found.setdefault(factor, [])
-            known += [level for level in choice.levels if level not in known]
+            known += [level for level in choice.levels if level not in known and not _blind(choice, level)]
     return found
+
+
+def _blind(choice: Choice, level: str) -> bool:
+    """Whether nothing would lead from the source to a decoder that has this level: no model that translates has it."""
+    return choice.path[-2:] == ("decoder", "cross_attention") and level == "null" and choice.usual != "null"
 
 
 def build(levels: Levels) -> tuple[dict[str, Any], Levels]:

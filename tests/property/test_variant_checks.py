@@ -8,7 +8,7 @@ import torch
 import variant_checks as checks
 from torch import Tensor, nn
 
-from dragoman.models import transformer
+from dragoman.models import layered, transformer
 from dragoman.models.build import ModelConfig, Seq2Seq
 from dragoman.models.interface import State
 from dragoman.nn.attention.soft import SoftAttention
@@ -36,7 +36,7 @@ def positions_stand_still(patch: Patch) -> None:
     def still(self: nn.Module, tokens: Tensor, state: State) -> Any:
         embed = self.embedding.forward  # type: ignore[union-attr]
         with Patch.context() as inner:
-            inner.setattr(self.embedding, "forward", lambda tokens, start=0, keep=None: embed(tokens, 0, keep))
+            inner.setattr(self.embedding, "forward", lambda tokens, start=0, **rest: embed(tokens, 0, **rest))
             return step(self, tokens, state)
 
     patch.setattr(transformer.TransformerDecoder, "step", still)
@@ -75,8 +75,8 @@ def derivative_is_off(patch: Patch) -> None:
 
 
 def padding_is_shown(patch: Patch) -> None:
-    mean = transformer.mean_over_heads
-    patch.setattr(transformer, "mean_over_heads", lambda *given: torch.full_like(mean(*given), 1 / 6))
+    mean = layered.mean_over_heads
+    patch.setattr(layered, "mean_over_heads", lambda *given: torch.full_like(mean(*given), 1 / 6))
 
 
 def score_is_off(patch: Patch) -> None:

@@ -1,8 +1,9 @@
 """The dilated convolutional encoder and decoder of ByteNet (Kalchbrenner et al. 2016)."""
 
-from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
+import torch
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
@@ -11,15 +12,14 @@ from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError
 from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, SideContext
 from dragoman.models.interface import Memory, State, Tree
+from dragoman.models.layered import HeldSource, LayeredDecoder, Step
 from dragoman.models.output import ProjectedOutput
-from dragoman.nn.attention.recording import mean_over_heads, recording
 from dragoman.nn.attention.union import SourceAttentionConfig
 from dragoman.nn.convolution import Convolution
 from dragoman.nn.dropout import Dropout
-from dragoman.nn.mask import Mask
+from dragoman.nn.mask import Causal
 from dragoman.nn.normalisation import LayerNormConfig, NormConfig
 from dragoman.nn.residual import Residual, fitted
-from dragoman.text.special import PAD
 
 Dilation = Annotated[int, Field(ge=1, le=4096)]
 
@@ -64,10 +64,13 @@ class ByteNetDecoderConfig(_Layers, DecoderFamily):
     )
     heads: int = Field(1, ge=1, description="heads of that attention; must divide the model width")
 
-    def build(self, context: DecoderContext) -> "ByteNetDecoder":
-        """Embeddings, blocks and the vocabulary projection. Raises ConfigError where nothing leads to the source."""
+    def check_source(self) -> None:
+        """By the states below the tokens, or by attention."""
         if not self.stacked and self.cross_attention is None:
             raise ConfigError("neither stacked nor cross_attention lets the decoder see the source: set one of them")
+
+    def build(self, context: DecoderContext) -> "ByteNetDecoder":
+        """Embeddings, blocks and the vocabulary projection."""
         return ByteNetDecoder(self, context)
 
 
@@ -89,9 +92,14 @@ class Block(nn.Module):
         """(B, S, d) → (B, S, d), looking to both sides."""
         return states + self._after(self.convolution.read(self._before(states, keep), keep), keep)
 
-    def extend(self, states: Tensor, past: Tensor | None, keep: Tensor | None) -> tuple[Tensor, Tensor]:
-        """(R, T, d) → (R, T, d), looking back; and the past of the next call (R, (kernel − 1)·dilation, inner)."""
-        result, past = self.convolution.extend(self._before(states, keep), past)
+    def extend(
+        self, states: Tensor, past: Tensor | None, keep: Tensor | None, real: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """(R, T, d) → (R, T, d), looking back; and the past of the next call (R, (kernel − 1)·dilation, inner).
+
+        real: as of `Convolution.extend`.
+        """
+        result, past = self.convolution.extend(self._before(states, keep), past, real)
         return states + self._after(result, keep), past
 
     def _before(self, states: Tensor, keep: Tensor | None) -> Tensor:
@@ -134,24 +142,41 @@ class DecoderLayer(nn.Module):
             rate = context.dropout.residual
             self.around_cross_attention = Residual(context.width, "pre", config.normalisation, rate)
 
-    def memorise(self, states: Tensor, padding: Mask) -> Tree:
-        """What the attention holds of the source (B, S, d), None where there is none."""
-        return None if self.cross_attention is None else self.cross_attention.memorise(states, padding)
-
-    def forward(
-        self, states: Tensor, past: Tree, memory: Tree, padding: Mask, keep: Tensor | None
-    ) -> tuple[Tensor, Tree]:
+    def forward(self, states: Tensor, past: Tensor | None, memory: Tree | None, step: Step) -> tuple[Tensor, Tensor]:
         """states (R, T, d), the convolution's past inputs, what attention holds → states, past."""
-        states, past = self.block.extend(states, past, keep)
-        attention = self.cross_attention
-        if attention is not None:
-            states = self.around_cross_attention(
-                states, lambda states: attention.look(states, memory, padding, keep), keep
-            )
+        keep = step.keep
+        states, past = self.block.extend(states, past, keep, step.causal.real(step.causal.new))
+
+        def attend(states: Tensor) -> Tensor:
+            assert self.cross_attention is not None and step.padding is not None
+            return self.cross_attention.look(states, memory, step.padding, keep)
+
+        if memory is not None:
+            states = self.around_cross_attention(states, attend, keep)
         return states, past
 
 
-class ByteNetDecoder(nn.Module):
+@dataclass(frozen=True)
+class StackedSource(HeldSource):
+    """below: (B, S, d), the source's states, zero at padding; None where they are not added to the target's tokens."""
+
+    below: Tensor | None = None
+
+    def under(self, causal: Causal, rows: int) -> Tensor:
+        """What stands under the tokens that a step reads in each of so many rows: (rows, T, d), zero past the end."""
+        assert self.below is not None
+        sentences, length = self.below.shape[:2]
+        if causal.skip is None:
+            under = self.below[:, causal.start : causal.start + causal.new]
+            under = functional.pad(under, (0, 0, 0, causal.new - under.size(1)))
+            return under.repeat_interleave(rows // sentences, 0)
+        places = torch.arange(causal.start, causal.start + causal.new, device=causal.device) - causal.skip[:, None]
+        row = torch.arange(rows, device=causal.device) // (rows // sentences)
+        under = self.below[row[:, None], places.clamp(0, length - 1)]
+        return under.masked_fill(((places < 0) | (places >= length)).unsqueeze(2), 0.0)
+
+
+class ByteNetDecoder(LayeredDecoder):
     """Embeddings, blocks, ReLU(LN(h))W and the vocabulary projection; keeps the `Decoder` promise.
 
     The cache holds the last (kernel − 1)·dilation inputs of each convolution, however many tokens were read. Without
@@ -163,41 +188,25 @@ class ByteNetDecoder(nn.Module):
     def __init__(self, config: ByteNetDecoderConfig, context: DecoderContext) -> None:
         super().__init__()
         self.embedding = context.embedding
-        self.stacked, self.attends = config.stacked, config.cross_attention is not None
+        self.stacked = config.stacked
         self.layers = nn.ModuleList(DecoderLayer(config, layer, context) for layer in range(config.layers))
         self.norm = config.normalisation.build(context.width)
         self.output = nn.Linear(context.width, context.width)
         self.projection = context.projection
 
-    def start(self, memory: Memory | None, attention: bool = False) -> State:
-        """Project the memory once for every layer.
-
-        attention: `step` also gives the last layer's attention, averaged over its heads.
-        """
-        assert memory is not None, "a decoder without a source is still to come"
-        padding = Mask.padding(memory.keep)
-        held: Tree = {"keep": memory.keep, "layers": [layer.memorise(memory.states, padding) for layer in self.layers]}  # type: ignore[operator]
-        if self.stacked:
-            held["states"] = memory.states.masked_fill(~memory.keep.unsqueeze(2), 0.0)
-        cache: Tree = [None] * len(self.layers)
-        limit = self.embedding.positions.limit
-        return State(held, cache, attention=attention and self.attends, limit=limit)
+    def hold(self, memory: Memory | None) -> StackedSource:
+        """What the layers need of the source, and what stands below them."""
+        source = super().hold(memory)
+        if memory is None or not self.stacked:
+            return StackedSource(source.keep, source.layers)
+        return StackedSource(source.keep, source.layers, memory.states.masked_fill(~memory.keep.unsqueeze(2), 0.0))
 
     def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
         """Read tokens (R, T) after `state.position` others."""
-        rows, length = tokens.shape
-        padding = Mask.padding(state.memory["keep"])
-        keep = tokens != PAD if self.training else None
-        states = self.embedding(tokens, state.position)
-        if self.stacked:
-            below = state.memory["states"][:, state.position : state.position + length]
-            below = functional.pad(below, (0, 0, 0, length - below.size(1)))
-            states = states + below.repeat_interleave(state.beam_size, 0)
-        cache: list[Tree] = []
-        with recording() if state.attention else nullcontext() as weights:
-            for layer, memory, past in zip(self.layers, state.memory["layers"], state.cache, strict=True):
-                states, past = layer(states, past, memory, padding, keep)
-                cache.append(past)
-        attention = None if weights is None else mean_over_heads(weights, layer.cross_attention, rows)  # type: ignore[arg-type]
-        hidden = self.output(functional.relu(self.norm(states, keep)))
-        return ProjectedOutput(hidden, self.projection, attention), state.after(length, cache)
+        step = self.read(tokens, state)
+        states = step.embedded
+        if state.memory.below is not None:
+            states = states + state.memory.under(step.causal, len(tokens))
+        states, attention, after = self.through_layers(states, state, step)
+        hidden = self.output(functional.relu(self.norm(states, step.keep)))
+        return ProjectedOutput(hidden, self.projection, attention), after

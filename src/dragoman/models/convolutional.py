@@ -1,6 +1,5 @@
 """The convolutional encoder and decoder of ConvS2S (Gehring et al. 2017)."""
 
-from contextlib import nullcontext
 from math import sqrt
 from typing import ClassVar, Literal
 
@@ -9,19 +8,18 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.base.config import Config
+from dragoman.base.errors import ConfigError
 from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, SideContext
 from dragoman.models.interface import Memory, State, Tree
+from dragoman.models.layered import LayeredDecoder, Step
 from dragoman.models.output import ProjectedOutput
-from dragoman.nn.attention.recording import mean_over_heads, recording
 from dragoman.nn.attention.soft import SoftAttentionConfig
 from dragoman.nn.attention.union import SourceAttentionConfig
 from dragoman.nn.convolution import Convolution
 from dragoman.nn.dropout import Dropout
-from dragoman.nn.mask import Mask
 from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig
 from dragoman.nn.residual import fitted
-from dragoman.text.special import PAD
 
 # Keeps the variance of a sum of two terms of like variance (Gehring et al. 2017, section 3.5).
 _HALF = sqrt(0.5)
@@ -69,7 +67,14 @@ class ConvolutionalDecoderConfig(_Layers, DecoderFamily):
     default_positions: ClassVar[PositionScheme] = SinusoidalConfig()
 
     heads: int = Field(1, ge=1, description="attention heads h; must divide the model width (paper: 1)")
-    cross_attention: SourceAttentionConfig = Field(SoftAttentionConfig(), description="how tokens attend the source")
+    cross_attention: SourceAttentionConfig | None = Field(
+        SoftAttentionConfig(), description="how tokens attend the source; null: not at all, in a language model"
+    )
+
+    def check_source(self) -> None:
+        """Only attention leads there."""
+        if self.cross_attention is None:
+            raise ConfigError("with cross_attention null nothing of the source reaches it: set cross_attention")
 
     def build(self, context: DecoderContext) -> "ConvolutionalDecoder":
         """Embeddings, layers and the vocabulary projection."""
@@ -108,28 +113,33 @@ class ConvolutionalEncoder(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """One gated convolution and attention over the memory inside a residual connection."""
+    """One gated convolution and attention over the memory inside a residual connection.
+
+    Without attention over the memory, or without a memory, the convolution alone: h ← (g + h)·√½, as in an encoder.
+    """
 
     def __init__(self, config: ConvolutionalDecoderConfig, context: DecoderContext) -> None:
         super().__init__()
         self.convolution = config.gated(context)
-        self.query = nn.Linear(context.width, context.width)
-        source = config.cross_attention.build(context.attention_sizes(config.heads))
-        self.cross_attention = fitted(source, context.width)
+        self.cross_attention = None
+        if config.cross_attention is not None:
+            self.query = nn.Linear(context.width, context.width)
+            source = config.cross_attention.build(context.attention_sizes(config.heads))
+            self.cross_attention = fitted(source, context.width)
         self.dropout = Dropout(context.dropout.residual)
 
-    def forward(
-        self, states: Tensor, embedded: Tensor, past: Tree, memory: Tree, padding: Mask, keep: Tensor | None
-    ) -> tuple[Tensor, Tree]:
-        """states, embedded (R, T, d), past inputs (R, kernel − 1, d), what attention holds of B rows → states, past."""
-        result, past = self.convolution.extend(self.dropout(states), past)
+    def forward(self, states: Tensor, past: Tensor | None, memory: Tree | None, step: Step) -> tuple[Tensor, Tensor]:
+        """states (R, T, d), past inputs (R, kernel − 1, d), what attention holds of B rows → states, past."""
+        result, past = self.convolution.extend(self.dropout(states), past, step.causal.real(step.causal.new))
         result = functional.glu(result)
-        query = (self.query(result) + embedded) * _HALF
-        result = (result + self.cross_attention.look(query, memory, padding, keep)) * _HALF
+        if memory is not None:
+            assert self.cross_attention is not None and step.padding is not None
+            query = (self.query(result) + step.embedded) * _HALF
+            result = (result + self.cross_attention.look(query, memory, step.padding, step.keep)) * _HALF
         return (result + states) * _HALF, past
 
 
-class ConvolutionalDecoder(nn.Module):
+class ConvolutionalDecoder(LayeredDecoder):
     """Embeddings, gated convolutions and the vocabulary projection; keeps the `Decoder` promise.
 
     The cache holds the last kernel − 1 inputs of each layer, however many tokens were read.
@@ -144,28 +154,8 @@ class ConvolutionalDecoder(nn.Module):
         self.dropout = Dropout(context.dropout.residual)
         self.projection = context.projection
 
-    def start(self, memory: Memory | None, attention: bool = False) -> State:
-        """Project the memory once for every layer.
-
-        attention: `step` also gives the last layer's attention, averaged over its heads.
-        """
-        assert memory is not None, "a decoder without a source is still to come"
-        padding = Mask.padding(memory.keep)
-        layers = [layer.cross_attention.memorise(memory.states, padding) for layer in self.layers]  # type: ignore[union-attr,operator]
-        cache: Tree = [None] * len(self.layers)
-        limit = self.embedding.positions.limit
-        return State({"keep": memory.keep, "layers": layers}, cache, attention=attention, limit=limit)
-
     def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
         """Read tokens (R, T) after `state.position` others."""
-        rows, length = tokens.shape
-        padding = Mask.padding(state.memory["keep"])
-        keep = tokens != PAD if self.training else None
-        states = embedded = self.embedding(tokens, state.position)
-        cache: list[Tree] = []
-        with recording() if state.attention else nullcontext() as weights:
-            for layer, memory, past in zip(self.layers, state.memory["layers"], state.cache, strict=True):
-                states, past = layer(states, embedded, past, memory, padding, keep)
-                cache.append(past)
-        attention = None if weights is None else mean_over_heads(weights, layer.cross_attention, rows)  # type: ignore[arg-type]
-        return ProjectedOutput(self.dropout(states), self.projection, attention), state.after(length, cache)
+        step = self.read(tokens, state)
+        states, attention, after = self.through_layers(step.embedded, state, step)
+        return ProjectedOutput(self.dropout(states), self.projection, attention), after

@@ -80,6 +80,10 @@ class EncoderFamily(Family):
 class DecoderFamily(Family):
     """The base of every decoder's config."""
 
+    def check_source(self) -> None:
+        """Raises ConfigError where nothing leads from the source to this decoder, which is for language models then."""
+        raise NotImplementedError
+
     def build(self, context: DecoderContext) -> ProjectingDecoder:
         """An nn.Module that keeps the `Decoder` promise. Raises ConfigError for settings that do not go together."""
         raise NotImplementedError

@@ -94,10 +94,12 @@ def source_keep(memory: Tree) -> Tensor:
 class State:
     """Where a decoder stands, as a value: passed in and out of `step`, and not used again once passed in.
 
-    memory: a tree of tensors with one row a sentence (B rows), None without a source. cache: a tree of tensors with one
-    row a hypothesis (R = B · beam_size rows; rows of a sentence are neighbours); a `State` in it is reordered as a
-    state is. position: tokens read so far. beam_size: hypotheses a sentence. attention: whether `step` shall give its
-    attention too. limit: tokens that this decoder can read at most, None for any number.
+    memory: what the decoder holds of the source, a tree of tensors with one row a sentence (B rows), without any where
+    there is no source. cache: a tree of tensors with one row a hypothesis (R = B · beam_size rows; rows of a sentence
+    are neighbours); a `State` in it is reordered as a state is. position: tokens read so far. beam_size: hypotheses a
+    sentence. attention: whether `step` shall give its attention too. limit: tokens that this decoder can read at most,
+    None for any number. skip: (R,) int64, how many of the tokens that are read first are padding in each row, which
+    stands before its first token; None for none.
     """
 
     memory: Tree
@@ -106,6 +108,7 @@ class State:
     beam_size: int = 1
     attention: bool = False
     limit: int | None = None
+    skip: Tensor | None = None
 
     def after(self, tokens: int, cache: Tree) -> "State":
         """The state once so many more tokens are read."""
@@ -132,6 +135,7 @@ class State:
                 lambda tensor: tensor.index_select(0, rows), self.cache, lambda state: state.reorder(rows, beam_size)
             ),
             beam_size=beam_size,
+            skip=None if self.skip is None else self.skip.index_select(0, rows),
         )
 
 
@@ -171,10 +175,13 @@ class Encoder(Protocol):
 class Decoder(Protocol):
     """Writes the target, one or many tokens a step; T tokens at once equal T steps of one token."""
 
-    def start(self, memory: Memory | None, attention: bool = False) -> State:
+    def start(self, memory: Memory | None, attention: bool = False, skip: Tensor | None = None) -> State:
         """The state before any token, one hypothesis a sentence. attention: ask for `Output.attention`.
 
-        memory: None without a source, in a language model; there are as many rows then as the first tokens have.
+        memory: None without a source, in a language model; there are as many rows then as the first tokens have. skip:
+        as of `State`, for texts of unequal length that are padded on the left: padding is attended by nobody, a row's
+        positions count from its first token, and recurrences and convolutions begin there. What a step gives after
+        padding has no meaning.
         """
         ...
 

@@ -1,8 +1,10 @@
 """Recurrent encoder and decoder, the decoder with attention over the source or without."""
 
 from contextlib import nullcontext
+from itertools import pairwise
 from typing import Any, Literal
 
+import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
@@ -19,9 +21,10 @@ from dragoman.nn.attention.union import SourceAttentionConfig
 from dragoman.nn.bridge import BridgeKind, InitialStates
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.mask import Mask
+from dragoman.nn.recurrent.cell import States
 from dragoman.nn.recurrent.cells import CELLS, CellKind
 from dragoman.nn.recurrent.stack import Reader
-from dragoman.nn.recurrent.wiring import BahdanauConfig, WiringConfig, WiringSizes
+from dragoman.nn.recurrent.wiring import BahdanauConfig, Look, WiringConfig, WiringSizes
 from dragoman.nn.scorers import AdditiveConfig
 from dragoman.text.special import PAD
 
@@ -111,13 +114,16 @@ class RecurrentDecoderConfig(_Layers, DecoderFamily):
         }
         return {**values, "attention": {**{name: usual[name] for name in usual if name in fields}, **given}}
 
-    def build(self, context: DecoderContext) -> "RecurrentDecoder":
-        """Embeddings, layers, attention and the vocabulary projection."""
+    def check_source(self) -> None:
+        """By the bridge, or by attention."""
         if self.bridge == "none" and self.attention is None:
             raise ConfigError(
                 "with bridge none and attention null nothing of the source reaches it: set attention, or bridge "
                 "initial, concatenate or both"
             )
+
+    def build(self, context: DecoderContext) -> "RecurrentDecoder":
+        """Embeddings, layers, attention and the vocabulary projection."""
         return RecurrentDecoder(self, context)
 
 
@@ -154,50 +160,91 @@ class RecurrentDecoder(nn.Module):
         )
         self.dropout = Dropout(dropout.residual)
 
-    def start(self, memory: Memory | None, attention: bool = False) -> State:
-        """First states from the source's summary, and what attention reads of the source, computed once."""
-        assert memory is not None, "a decoder without a source is still to come"
+    def start(self, memory: Memory | None, attention: bool = False, skip: Tensor | None = None) -> State:
+        """First states from the source's summary, and what attention reads of the source, computed once.
+
+        Without a source the first states are zeros, and where a summary or a context would be read, zeros are.
+        """
+        limit = self.embedding.positions.limit
+        if memory is None:
+            return State(None, None, limit=limit, skip=skip)
         source = memory.states
         padding = Mask.padding(memory.keep)
-        if self.bridge is not None:
-            states = self.bridge(memory.summary)
-        else:
-            layers, components, hidden = self.states
-            zeros = self.projection.weight.new_zeros(len(source), hidden)
-            states = [(zeros,) * components for _ in range(layers)]
+        states = self._zeros(len(source)) if self.bridge is None else self.bridge(memory.summary)
         seen = None if self.cross_attention is None else self.cross_attention.memorise(source, padding)
         constant = self.wiring.summarise(memory.summary) if self.concatenates else None
         return State(
             {"keep": memory.keep, "attention": seen, "constant": constant},
             {"states": states, "feed": self.wiring.initial_feed(states[0][0])},
             attention=attention and self.cross_attention is not None,
-            limit=self.embedding.positions.limit,
+            limit=limit,
+            skip=skip,
         )
 
     def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
         """Read tokens (R, T) after `state.position` others."""
         rows, length = tokens.shape
-        constant = state.memory["constant"]
+        constant = None if state.memory is None else state.memory["constant"]
         if constant is not None and len(constant) != rows:
             constant = constant.repeat_interleave(state.beam_size, 0)
-        embedded = self.embedding(tokens, state.position).transpose(0, 1)
-        look = None if self.cross_attention is None else self._look(tokens, state)
+        embedded = self.embedding(tokens, state.position, skip=state.skip).transpose(0, 1)
+        past = state.cache
+        if past is None:
+            states = self._zeros(rows)
+            past = {"states": states, "feed": self.wiring.initial_feed(states[0][0])}
+        parts = []
         with recording() if state.attention else nullcontext() as weights:
-            hidden, states, feed = self.wiring(embedded, constant, look, state.cache["states"], state.cache["feed"])
+            for first, last in pairwise(_stretches(state, length)):
+                look = self._look(tokens[:, first:last], state)
+                before = past
+                hidden, states, feed = self.wiring(embedded[first:last], constant, look, past["states"], past["feed"])
+                parts.append(hidden)
+                past = {"states": states, "feed": feed}
+                if state.skip is not None:
+                    past = _begun(past, before, state.skip < state.position + last)
         attention = None if weights is None else mean_over_heads(weights, self.cross_attention, rows)  # type: ignore[arg-type]
-        output = ProjectedOutput(self.dropout(hidden.transpose(0, 1)), self.projection, attention)
-        return output, state.after(length, {"states": states, "feed": feed})
+        hidden = parts[0] if len(parts) == 1 else torch.cat(parts)
+        return ProjectedOutput(self.dropout(hidden.transpose(0, 1)), self.projection, attention), state.after(
+            length, past
+        )
 
-    def _look(self, tokens: Tensor, state: State) -> Any:
-        """Attention over this state's source, for the wiring to call."""
+    def _zeros(self, rows: int) -> list[States]:
+        layers, components, hidden = self.states
+        zeros = self.projection.weight.new_zeros(rows, hidden)
+        return [(zeros,) * components for _ in range(layers)]
+
+    def _look(self, tokens: Tensor, state: State) -> Look | None:
+        """Attention of these tokens over this state's source, for the wiring to call."""
+        attention = self.cross_attention
+        if attention is None:
+            return None
+        if state.memory is None:
+            return lambda queries, first: queries.new_zeros(*queries.shape[:2], attention.output_width)
         memory: Tree = state.memory["attention"]
         padding = Mask.padding(state.memory["keep"])
         keep = tokens != PAD if self.training else None
-        assert self.cross_attention is not None
-        attention = self.cross_attention
 
         def look(queries: Tensor, first: int) -> Tensor:
             kept = None if keep is None else keep[:, first : first + queries.size(1)]
             return attention.look(queries, memory, padding, kept)
 
         return look
+
+
+def _stretches(state: State, length: int) -> list[int]:
+    """Where a step of so many tokens is cut, 0 and its end included: wherever some row's padding ends."""
+    if state.skip is None:
+        return [0, length]
+    ends = {end - state.position for end in state.skip.tolist()}
+    return sorted({0, length, *(end for end in ends if 0 < end < length)})
+
+
+def _begun(after: Tree, before: Tree, begun: Tensor) -> Tree:
+    """What a stretch left behind, or for rows that have not begun (R,) what was there before it."""
+    if after is None:
+        return None
+    if isinstance(after, Tensor):
+        return torch.where(begun[:, None], after, before)
+    if isinstance(after, dict):
+        return {name: _begun(after[name], before[name], begun) for name in after}
+    return type(after)(_begun(one, other, begun) for one, other in zip(after, before, strict=True))

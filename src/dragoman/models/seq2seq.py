@@ -194,6 +194,7 @@ class Seq2Seq(nn.Module):
         with _naming("encoder"):
             self.encoder = config.encoder.build(SideContext(read, width, config.dropout, reading))
         with _naming("decoder"):
+            config.decoder.check_source()
             self.decoder = config.decoder.build(DecoderContext(write, width, config.dropout, writing, projection))
         for module in self.modules():
             if isinstance(module, nn.Linear):

@@ -1,28 +1,27 @@
 """The Transformer's encoder and decoder (Vaswani et al. 2017)."""
 
-from contextlib import nullcontext
 from typing import ClassVar, Literal
 
 from pydantic import Field
 from torch import Tensor, nn
 
 from dragoman.base.config import Config
+from dragoman.base.errors import ConfigError
 from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, SideContext
 from dragoman.models.interface import Memory, State, Tree
+from dragoman.models.layered import LayeredDecoder, Step
 from dragoman.models.output import ProjectedOutput
 from dragoman.nn.attention.interface import Attention
-from dragoman.nn.attention.recording import mean_over_heads, recording
 from dragoman.nn.attention.soft import SoftAttentionConfig
 from dragoman.nn.attention.union import SelfAttentionConfig, SourceAttentionConfig
 from dragoman.nn.feedforward import Activation, FeedForward
-from dragoman.nn.mask import Causal, Mask
+from dragoman.nn.mask import Mask
 from dragoman.nn.mixture import Mixture, MixtureConfig
 from dragoman.nn.normalisation import LayerNormConfig, NormConfig
 from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig
 from dragoman.nn.precision import for_products
 from dragoman.nn.residual import NormOrder, Residual, final_norm, fitted
-from dragoman.text.special import PAD
 
 
 class _Layers(Config):
@@ -78,7 +77,14 @@ class TransformerDecoderConfig(_Layers, DecoderFamily):
     attends_itself: ClassVar[bool] = True
     compilable: ClassVar[bool] = True
 
-    cross_attention: SourceAttentionConfig = Field(SoftAttentionConfig(), description="how tokens attend the source")
+    cross_attention: SourceAttentionConfig | None = Field(
+        SoftAttentionConfig(), description="how tokens attend the source; null: not at all, in a language model"
+    )
+
+    def check_source(self) -> None:
+        """Only attention leads there."""
+        if self.cross_attention is None:
+            raise ConfigError("with cross_attention null nothing of the source reaches it: set cross_attention")
 
     def build(self, context: DecoderContext) -> "TransformerDecoder":
         """Embeddings, layers and the vocabulary projection."""
@@ -124,40 +130,47 @@ class TransformerEncoder(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, attention over the memory, and a feed-forward network, each inside a residual."""
+    """Masked self-attention, attention over the memory, and a feed-forward network, each inside a residual.
+
+    Without attention over the memory, or without a memory, the second of them is left out.
+    """
 
     compilable = True
 
     def __init__(self, config: TransformerDecoderConfig, context: DecoderContext) -> None:
         super().__init__()
         self.self_attention = config.itself(context)
-        source = config.cross_attention.build(context.attention_sizes(config.heads))
-        self.cross_attention = fitted(source, context.width)
+        self.cross_attention = None
+        if config.cross_attention is not None:
+            source = config.cross_attention.build(context.attention_sizes(config.heads))
+            self.cross_attention = fitted(source, context.width)
         self.feedforward = config.within(context)
         self.around_self_attention = config.around(context)
-        self.around_cross_attention = config.around(context)
+        if config.cross_attention is not None:
+            self.around_cross_attention = config.around(context)
         self.around_feedforward = config.around(context)
 
-    def forward(
-        self, states: Tensor, cache: Tree, memory: Tree, causal: Causal, padding: Mask, keep: Tensor | None
-    ) -> tuple[Tensor, Tree]:
+    def forward(self, states: Tensor, cache: Tree, memory: Tree | None, step: Step) -> tuple[Tensor, Tree]:
         """states (R, T, d), what self-attention cached of R rows, what cross-attention holds of B → states, cache."""
         seen: list[Tree] = []
 
         def attend_self(states: Tensor) -> Tensor:
-            states, after = self.self_attention.extend(states, cache, causal, keep)
+            states, after = self.self_attention.extend(states, cache, step.causal, step.keep)
             seen.append(after)
             return states
 
         def attend_source(states: Tensor) -> Tensor:
-            return self.cross_attention.look(states, memory, padding, keep)
+            assert self.cross_attention is not None and step.padding is not None
+            return self.cross_attention.look(states, memory, step.padding, step.keep)
 
+        keep = step.keep
         states = self.around_self_attention(states, attend_self, keep)
-        states = self.around_cross_attention(states, attend_source, keep)
+        if memory is not None:
+            states = self.around_cross_attention(states, attend_source, keep)
         return self.around_feedforward(states, lambda states: self.feedforward(states, keep), keep), seen[0]
 
 
-class TransformerDecoder(nn.Module):
+class TransformerDecoder(LayeredDecoder):
     """Embeddings, N decoder layers and the vocabulary projection; keeps the `Decoder` promise."""
 
     timed = (("start", "decoder"), ("step", "decoder"))
@@ -169,30 +182,12 @@ class TransformerDecoder(nn.Module):
         self.norm = final_norm(context.width, config.norm, config.normalisation)
         self.projection = context.projection
 
-    def start(self, memory: Memory | None, attention: bool = False) -> State:
-        """Project the memory once for every layer.
-
-        attention: `step` also gives the last layer's cross-attention, averaged over its heads.
-        """
-        assert memory is not None, "a decoder without a source is still to come"
-        padding = Mask.padding(memory.keep)
-        states = for_products(memory.states)
-        layers = [layer.cross_attention.memorise(states, padding) for layer in self.layers]  # type: ignore[union-attr,operator]
-        cache: Tree = [None] * len(self.layers)
-        limit = self.embedding.positions.limit
-        return State({"keep": memory.keep, "layers": layers}, cache, attention=attention, limit=limit)
+    def held_states(self, memory: Memory) -> Tensor:
+        """The memory's, in the products' type once for all layers."""
+        return for_products(memory.states)
 
     def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
         """Read tokens (R, T) after `state.position` others."""
-        rows, length = tokens.shape
-        causal = Causal(state.position, length, tokens.device)
-        padding = Mask.padding(state.memory["keep"])
-        keep = tokens != PAD if self.training else None
-        states = self.embedding(tokens, state.position)
-        cache: list[Tree] = []
-        with recording() if state.attention else nullcontext() as weights:
-            for layer, memory, seen in zip(self.layers, state.memory["layers"], state.cache, strict=True):
-                states, seen = layer(states, seen, memory, causal, padding, keep)
-                cache.append(seen)
-        attention = None if weights is None else mean_over_heads(weights, layer.cross_attention, rows)  # type: ignore[arg-type]
-        return ProjectedOutput(self.norm(states, keep), self.projection, attention), state.after(length, cache)
+        step = self.read(tokens, state)
+        states, attention, after = self.through_layers(step.embedded, state, step)
+        return ProjectedOutput(self.norm(states, step.keep), self.projection, attention), after

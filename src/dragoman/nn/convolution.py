@@ -30,11 +30,14 @@ class Convolution(nn.Module):
         states = states.masked_fill(~keep.unsqueeze(2), 0.0)
         return self._product(functional.pad(states, (0, 0, left, self.reach - left)))
 
-    def extend(self, states: Tensor, past: Tensor | None) -> tuple[Tensor, Tensor]:
+    def extend(self, states: Tensor, past: Tensor | None, real: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """New tokens (R, T, width) → (R, T, output), each looking at itself and before; and the past of the next call.
 
-        past: (R, reach, width), the last inputs, None before the first token: then zeros.
+        past: (R, reach, width), the last inputs, None before the first token: then zeros. real: (R, T) bool, False
+        before a row's first token, where there are zeros too; None where all are tokens.
         """
+        if real is not None:
+            states = states.masked_fill(~real.unsqueeze(2), 0.0)
         if past is None:
             past = states.new_zeros(states.size(0), self.reach, states.size(2))
         seen = torch.cat((past, states), 1)

@@ -47,21 +47,37 @@ class Mask:
 class Causal:
     """`new` tokens behind `start` others, each of which attends itself and all before it.
 
-    The mask is made when it is first asked for: mechanisms that never compare all pairs must not pay for all pairs.
-    Compiled layers each make their own, of which the compiler leaves out what no kernel reads.
+    skip: (R,) int64, how many of all these places hold padding that stands before a row's first token, None where none
+    do. No token attends such a place, which attends itself alone. The mask is made when it is first asked for:
+    mechanisms that never compare all pairs must not pay for all pairs. Compiled layers each make their own, of which
+    the compiler leaves out what no kernel reads.
     """
 
-    def __init__(self, start: int, new: int, device: torch.device) -> None:
-        self.start, self.new, self.device = start, new, device
+    def __init__(self, start: int, new: int, device: torch.device, skip: Tensor | None = None) -> None:
+        self.start, self.new, self.device, self.skip = start, new, device, skip
 
     @property
     def mask(self) -> Mask | None:
         """Over all start + new keys; None where it hides nothing."""
         return self._make() if torch.compiler.is_compiling() else self._made
 
+    def real(self, last: int) -> Tensor | None:
+        """(R, last) bool, False at padding: of the `last` places of all; None where all of them are tokens."""
+        if self.skip is None:
+            return None
+        end = self.start + self.new
+        return torch.arange(end - last, end, device=self.device) >= self.skip[:, None]
+
     @cached_property
     def _made(self) -> Mask | None:
         return self._make()
 
     def _make(self) -> Mask | None:
-        return Mask.causal(self.new, self.start + self.new, self.device)
+        total = self.start + self.new
+        hidden = Mask.causal(self.new, total, self.device)
+        real = self.real(total)
+        if real is None:
+            return hidden
+        places = torch.arange(total, device=self.device)
+        keep = real[:, None, :] | (places == places[self.start :, None])
+        return Mask(keep[:, None] if hidden is None else keep[:, None] & hidden.keep)

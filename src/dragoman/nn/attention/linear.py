@@ -99,6 +99,8 @@ class LinearAttention(Attention):
         queries, turned_queries = self._features(self.query(states), rows, self.relation, start)
         keys, turned_keys = self._features(self.key(states), rows, self.relation, start)
         values = self._values(states)
+        if (real := causal.real(causal.new)) is not None:
+            keys, turned_keys = keys * real[:, None, :, None], turned_keys * real[:, None, :, None]
         with _exact(states):
             if cache is None:
                 outer = torch.zeros(

@@ -155,11 +155,11 @@ class SoftAttention(Attention):
     ) -> tuple[Tensor, Tree]:
         """The cache holds `kept` of the keys and values (R, h, t, ·)."""
         states, rows = self.converted(states), states.size(0)
-        keys = self._keys(states, causal.start)
+        keys = self._keys(states, causal.start, causal.skip)
         if cache is not None:
             keys = Keys(*(torch.cat(both, 2) for both in zip(cache, keys, strict=True)))
-        queries = Queries(self._queries(states, rows, causal.start), rows, causal.start, keep)
-        return self.attend_past(queries, keys, causal), self.kept(keys)
+        vectors = self._queries(states, rows, causal.start, causal.skip)
+        return self.attend_past(Queries(vectors, rows, causal.start, keep), keys, causal), self.kept(keys)
 
     def memorise(self, states: Tensor, padding: Mask) -> Tree:
         """`Keys` of (B, S, d)."""
@@ -226,18 +226,18 @@ class SoftAttention(Attention):
             context = context + pairs.relation.value(weights, pairs.offsets)
         return context
 
-    def _queries(self, states: Tensor, sentences: int, start: int) -> Tensor:
+    def _queries(self, states: Tensor, sentences: int, start: int, skip: Tensor | None = None) -> Tensor:
         queries = self._split((self.query(states) if self.config.projections else states), sentences)
-        return queries if self.relation is None else self.relation.rotate(queries, start)
+        return queries if self.relation is None else self.relation.rotate(queries, start, skip)
 
-    def _keys(self, states: Tensor, start: int) -> Keys:
+    def _keys(self, states: Tensor, start: int, skip: Tensor | None = None) -> Keys:
         sentences = states.size(0)
         keys = self._split(self.key(states) if self.config.projections else states, sentences)
         values = keys
         if self.config.projections and not self.config.tie_keys_and_values:
             values = self._split(self.value(states), sentences)
         if self.relation is not None:
-            keys = self.relation.rotate(keys, start)
+            keys = self.relation.rotate(keys, start, skip)
         return Keys(self.scorer.prepare(keys), values)
 
     def _split(self, states: Tensor, sentences: int) -> Tensor:

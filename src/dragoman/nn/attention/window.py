@@ -62,7 +62,7 @@ class WindowAttention(SoftAttention):
 
     def attend_past(self, queries: Queries, keys: Keys, causal: Causal) -> Tensor:
         """The window that ends with the token itself: (R, T, output_width)."""
-        seen = self._banded(queries, keys, self.window - 1, 0, None)
+        seen = self._banded(queries, keys, self.window - 1, 0, causal.real(keys.keys.size(2)))
         if (recorded := recorder()) is not None:  # tokens that left the cache have weights too: zero
             calls = recorded[self]
             calls[-1] = functional.pad(calls[-1], (causal.start + causal.new - keys.keys.size(2), 0))

@@ -46,20 +46,24 @@ class Rotary(Relation):
         super().__init__()
         self.base = base
 
-    def rotate(self, vectors: Tensor, start: int) -> Tensor:
+    def rotate(self, vectors: Tensor, start: int, skip: Tensor | None = None) -> Tensor:
         """(B, h, T, d_k) → the same shape; angles are float32 whatever the vectors are."""
         end, width = start + vectors.size(-2), vectors.size(-1)
         wide = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
         pairs = wide.view(*wide.shape[:-1], width // 2, 2)
+        places: slice | Tensor = slice(start, end)
+        if skip is not None:
+            numbers = torch.arange(start, end, device=vectors.device) - skip[:, None]
+            places = numbers.clamp_min(0)[:, None]
         if torch.compiler.is_compiling():  # the compiler fuses no complex numbers, and a table's length would be fixed
-            angles = _angles(end, width, self.base, vectors.device)[start:]
+            angles = _angles(end, width, self.base, vectors.device)[places]
             cosine, sine = angles.cos().to(wide.dtype), angles.sin().to(wide.dtype)
             even, odd = pairs.unbind(-1)
             turned = torch.stack((even * cosine - odd * sine, even * sine + odd * cosine), -1)
         else:
             # a turn of the plane is a product of complex numbers, which torch has in one operation, forward and back
             turns = _turns(max(_FIRST_LENGTH, 1 << (end - 1).bit_length()), width, self.base, vectors.device)
-            turned = torch.view_as_real(torch.view_as_complex(pairs) * turns[start:end])
+            turned = torch.view_as_real(torch.view_as_complex(pairs) * turns[places])
         return turned.flatten(-2).to(vectors.dtype)
 
 

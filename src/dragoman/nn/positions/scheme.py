@@ -35,10 +35,11 @@ class Positions(nn.Module):
     limit: int | None = None
     """Positions from here on have no vector: the longest text in tokens, None where any length will do."""
 
-    def embed(self, embeddings: Tensor, start: int, keep: Tensor | None) -> Tensor:
+    def embed(self, embeddings: Tensor, start: int, keep: Tensor | None, skip: Tensor | None = None) -> Tensor:
         """embeddings (B, T, d) of the tokens at positions start … start+T−1 → (B, T, d).
 
-        keep: (B, T) bool, True at tokens, or None where all are; only the whole text's tells its length.
+        keep: (B, T) bool, True at tokens, or None where all are; only the whole text's tells its length. skip: (B,)
+        int64, what is taken off each row's positions; below 0 they are padding's, and any will do.
         """
         return embeddings
 
@@ -52,8 +53,11 @@ class Relation(nn.Module):
     acts_on_scores: bool = False
     acts_on_values: bool = False
 
-    def rotate(self, vectors: Tensor, start: int) -> Tensor:
-        """Queries or keys (B, h, T, width) that stand at positions start … start+T−1, before they are compared."""
+    def rotate(self, vectors: Tensor, start: int, skip: Tensor | None = None) -> Tensor:
+        """Queries or keys (B, h, T, width) that stand at positions start … start+T−1, before they are compared.
+
+        skip: (B,) int64, what is taken off each row's positions, as in `Positions.embed`.
+        """
         return vectors
 
     def score(self, queries: Tensor, offsets: Tensor) -> Tensor:
