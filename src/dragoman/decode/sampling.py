@@ -150,9 +150,10 @@ class Draws(Iterator[Draw]):
             return truncated(logits, kinds[0])
         which = torch.tensor([kinds.index(config) for config in configs], device=logits.device)
         which = which.repeat_interleave(self._width)
+        result = torch.empty_like(logits)
         for number, config in enumerate(kinds):
-            logits[which == number] = truncated(logits[which == number], config)
-        return logits
+            result[which == number] = truncated(logits[which == number], config)
+        return result
 
 
 def sample(
