@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from searching import searched
 
 from dragoman.data.batches.batch import Batch, collate, pad
-from dragoman.decode.search import SearchConfig, search
+from dragoman.decode.search import SearchConfig
 from dragoman.models.build import ModelConfig, build_model
 from dragoman.text.special import EOS
 from dragoman.train.objectives.objective import Objective, ObjectiveConfig
@@ -75,7 +76,7 @@ def test_finds_one_token_among_8192(task: str, encoder: dict[str, Any], position
     sources, answers = draw(np.random.default_rng(4), 24, LONGEST, task)
     tokens, keep = pad(sources, after=(EOS,))
     with torch.inference_mode():
-        found = search(model.decoder, model.encode(tokens, keep), SearchConfig(beam=1))
+        found = searched(model.decoder, model.encode(tokens, keep), SearchConfig(beam=1))
     right = sum(each[0].tokens == tuple(answer) for each, answer in zip(found, answers, strict=True))
     assert right >= 22, f"{right} of 24 right"
 

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 import torch
 from recurrent_models import WIRINGS
+from searching import searched
 
 from dragoman.data.batches.batch import Batch, collate
-from dragoman.decode.search import SearchConfig, search
+from dragoman.decode.search import SearchConfig
 from dragoman.models.build import ModelConfig, build_model
 from dragoman.train.objectives.objective import Objective, ObjectiveConfig
 
@@ -64,7 +65,7 @@ def test_learns(cell: str, wiring: str, task: str, settings: dict[str, Any], lon
     batch = batch_of(held_out, task)
     with torch.inference_mode():
         memory = model.encode(batch.source, batch.source_keep)
-        found = search(model.decoder, memory, SearchConfig(beam=1))
+        found = searched(model.decoder, memory, SearchConfig(beam=1))
     wanted = [source[::-1] if task == "reverse" else source for source in held_out]
     right = sum(
         sum(one == other for one, other in zip(best[0].tokens, target, strict=False))

@@ -4,10 +4,11 @@ from collections.abc import Iterable
 
 import pytest
 import torch
+from searching import searched
 
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.decode.sampling import SamplingConfig
-from dragoman.decode.search import SearchConfig, search
+from dragoman.decode.search import SearchConfig
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.tasks.translation.objectives.reward import RewardConfig
 from dragoman.tasks.translation.objectives.sequence import SequenceObjective
@@ -37,7 +38,7 @@ def batch(draw: torch.Generator, rows: int = 32) -> Batch:
 def right(model: Seq2Seq, pairs: Batch) -> float:
     """The share of words copied by greedy search."""
     model.eval()
-    found = search(model.decoder, model.encode(pairs.source, pairs.source_keep), SearchConfig(beam=1))
+    found = searched(model.decoder, model.encode(pairs.source, pairs.source_keep), SearchConfig(beam=1))
     wanted = [tuple(token for token in row if token > 3) for row in pairs.labels.tolist()]
     return sum(best[0].tokens == word for best, word in zip(found, wanted, strict=True)) / len(wanted)
 

@@ -2,10 +2,11 @@
 
 import pytest
 import torch
+from searching import searched
 
 from dragoman.data.batches.batch import pad
-from dragoman.decode.penalties import MeanLogProbability
-from dragoman.decode.search import SearchConfig, search
+from dragoman.decode.rules.length_penalty import MeanLogProbability
+from dragoman.decode.search import SearchConfig
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.nn.positions.sinusoidal import sinusoids
 from dragoman.text.special import BOS, EOS, PAD, UNK
@@ -112,7 +113,7 @@ def test_outputs_equal_marian(marian: "transformers.MarianMTModel", ours: Seq2Se
     try:
         config = SearchConfig(beam=beam, length_penalty=MeanLogProbability(), length_factor=0.0, length_margin=LONGEST)
         with torch.no_grad():
-            found = search(ours.decoder, ours.encode(source, source_keep), config)
+            found = searched(ours.decoder, ours.encode(source, source_keep), config)
     finally:
         ours.decoder.projection = project
         marian.final_logits_bias.zero_()

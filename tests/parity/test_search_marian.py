@@ -3,11 +3,12 @@
 import pytest
 import torch
 from given_logits import GivenLogits
+from searching import searched
 from torch import Tensor
 
 from dragoman.data.batches.batch import pad
-from dragoman.decode.penalties import MeanLogProbability, NoPenalty
-from dragoman.decode.search import SearchConfig, search
+from dragoman.decode.rules.length_penalty import MeanLogProbability, NoPenalty
+from dragoman.decode.search import SearchConfig
 from dragoman.models.interface import Memory, State
 from dragoman.text.special import BOS, EOS, PAD, UNK
 
@@ -77,7 +78,7 @@ def test_equals_generate(
     tokens, keep = pad(SOURCES)
     states = model.get_encoder()(input_ids=tokens, attention_mask=keep.long()).last_hidden_state
     config = SearchConfig(beam=beam, nbest=beam, length_penalty=penalty, length_factor=0, length_margin=LONGEST)
-    ours = search(Marian(model), Memory(states, keep), config)
+    ours = searched(Marian(model), Memory(states, keep), config)
     beams = {"length_penalty": power, "early_stopping": "never"} if beam > 1 else {}
     theirs = model.generate(
         input_ids=tokens,

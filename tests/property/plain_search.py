@@ -1,6 +1,7 @@
 """Slow and plain judges of the search: one sentence at a time, every hypothesis read from its beginning."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import product
 from math import log
 
@@ -10,6 +11,21 @@ import torch
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.models.interface import Decoder, Memory
 from dragoman.text.special import BOS, EOS
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a search may do otherwise than `SearchConfig` says.
+
+    allowed: whether a token may follow tokens; added: (V,) to what follows tokens; reward: to a score, a token, its end
+    counted; shrinks: each hypothesis that finishes takes a place of the beam with it, and no more are looked at than
+    there are places.
+    """
+
+    allowed: Callable[[Sequence[int], int], bool] = lambda tokens, token: True
+    added: Callable[[Sequence[int]], np.ndarray] = lambda tokens: np.float32(0)
+    reward: float = 0.0
+    shrinks: bool = False
 
 
 def next_log_probabilities(decoder: Decoder, memory: Memory, tokens: Sequence[int]) -> np.ndarray:
@@ -33,12 +49,21 @@ def coverage_penalty(decoder: Decoder, memory: Memory, tokens: Sequence[int], fi
 
 
 def hypothesis(
-    tokens: Sequence[int], total: float, finished: bool, config: SearchConfig, decoder: Decoder, memory: Memory
+    tokens: Sequence[int],
+    total: float,
+    finished: bool,
+    config: SearchConfig,
+    decoder: Decoder,
+    memory: Memory,
+    own: float | None = None,
+    reward: float = 0.0,
 ) -> Hypothesis:
-    score = float(total) / config.length_penalty.divisor(len(tokens) + finished)
+    """own: the log-probability, where it is not the total."""
+    length = len(tokens) + finished
+    score = float(total) / config.length_penalty.divisor(length) + reward * length
     if config.coverage_penalty:
         score += config.coverage_penalty * coverage_penalty(decoder, memory, tokens, finished)
-    return Hypothesis(tuple(tokens), float(total), score, finished)
+    return Hypothesis(tuple(tokens), float(total if own is None else own), score, finished)
 
 
 def longest(memory: Memory, config: SearchConfig) -> int:
@@ -46,35 +71,43 @@ def longest(memory: Memory, config: SearchConfig) -> int:
 
 
 def plain_search(
-    decoder: Decoder, memory: Memory, config: SearchConfig, prefix: Sequence[int] = ()
+    decoder: Decoder, memory: Memory, config: SearchConfig, prefix: Sequence[int] = (), rules: Rules = Rules()
 ) -> list[Hypothesis]:
     """Beam search as `search` defines it for one sentence, without stopping before the longest output."""
-    live: list[tuple[list[int], np.float32]] = [([], np.float32(0))]
+    # tokens, what they are compared by, their log-probability
+    live: list[tuple[list[int], np.float32, np.float32]] = [([], np.float32(0), np.float32(0))]
     finished: list[Hypothesis] = []
-    for length in range(1, max(longest(memory, config), len(prefix) + 1, config.minimum_length + 1) + 1):
+    last = max(longest(memory, config), len(prefix) + 1, config.minimum_length + 1)
+    for length in range(1, last + 1):
         continuations = []
-        for tokens, total in live:
-            for token, log_probability in enumerate(next_log_probabilities(decoder, memory, tokens)):
+        for tokens, total, own in live:
+            log_probabilities = next_log_probabilities(decoder, memory, tokens)
+            added = np.broadcast_to(rules.added(tokens), log_probabilities.shape)
+            for token, log_probability in enumerate(log_probabilities):
                 if length <= len(prefix):
                     allowed = token == prefix[length - 1]
                 else:
                     allowed = token not in config.forbid and (token != EOS or length > config.minimum_length)
+                    allowed = allowed and rules.allowed(tokens, token)
                 if allowed:
-                    continuations.append((tokens, token, total + log_probability))
+                    sums = total + (log_probability + added[token]), own + log_probability
+                    continuations.append((tokens, token, *sums))
         continuations.sort(key=lambda each: -each[2])  # stable: rank of the parent, then token id
-        if config.beam == 1:
-            continuations = continuations[:1]
-        for tokens, token, total in continuations[: config.beam]:
+        beam = config.beam - len(finished) if rules.shrinks else config.beam
+        looked_at = beam if rules.shrinks or beam == 1 else 2 * beam
+        continuations = continuations[:looked_at]
+        for tokens, token, total, own in continuations[:beam]:
             if token == EOS:
-                finished.append(hypothesis(tokens, total, True, config, decoder, memory))
+                finished.append(hypothesis(tokens, total, True, config, decoder, memory, own, rules.reward))
         before = live
-        live = [([*tokens, token], total) for tokens, token, total in continuations[: 2 * config.beam] if token != EOS]
-        live = live[: config.beam]
+        live = [([*tokens, token], total, own) for tokens, token, total, own in continuations if token != EOS][:beam]
         if not live:
             live = before if not finished else []
             break
     finished.sort(key=lambda each: -each.score)
-    unfinished = [hypothesis(tokens, total, False, config, decoder, memory) for tokens, total in live]
+    unfinished = [
+        hypothesis(tokens, total, False, config, decoder, memory, own, rules.reward) for tokens, total, own in live
+    ]
     unfinished.sort(key=lambda each: -each.score)
     return (finished + unfinished)[: config.nbest]
 

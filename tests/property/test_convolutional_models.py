@@ -8,11 +8,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_search import brute_force, plain_search
+from searching import searched
 from torch import Tensor
 
 from dragoman.data.batches.batch import pad
 from dragoman.decode.forced import force
-from dragoman.decode.search import SearchConfig, search
+from dragoman.decode.search import SearchConfig
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import Memory, State
 from dragoman.nn.auxiliary import collecting
@@ -157,7 +158,7 @@ def test_later_tokens_change_later_logits_alone_and_the_source_matters(name: str
 def test_search_equals_a_plain_search_and_rescores(name: str) -> None:
     built, sources = model(name), [[5, 9, 4, EOS], [7, EOS], [12, 4, 19, 11, 6, 5, EOS]]
     config = SearchConfig(beam=3, nbest=3, length_factor=0, length_margin=5)
-    found = search(built.decoder, memory_of(built, sources, extra=2), config)
+    found = searched(built.decoder, memory_of(built, sources, extra=2), config)
     for source, hypotheses in zip(sources, found, strict=True):
         memory = memory_of(built, [source])
         wanted = plain_search(built.decoder, memory, config)
@@ -178,7 +179,7 @@ def test_a_beam_that_holds_everything_finds_what_brute_force_finds(name: str) ->
     built = model(name, 7)
     memory = memory_of(built, [[4, 5, EOS]])
     config = SearchConfig(beam=300, nbest=20, length_factor=0, length_margin=4)
-    found = search(built.decoder, memory, config)[0]
+    found = searched(built.decoder, memory, config)[0]
     wanted = brute_force(built.decoder, memory, config, 7)[:20]
     assert [each.tokens for each in found] == [each.tokens for each in wanted]
     assert [each.score for each in found] == pytest.approx([each.score for each in wanted], abs=1e-4)

@@ -5,14 +5,15 @@ from math import exp, sqrt
 
 import pytest
 import torch
+from searching import sampled, searched
 from toy_decoders import AttendingToy, MarkovToy, RecurrentToy, toy_memory
 from transformers.generation.logits_process import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.settings import parse_settings
 from dragoman.decode.forced import force
-from dragoman.decode.sampling import SamplingConfig, longest, sample, truncated, uniforms
-from dragoman.decode.search import SearchConfig, search
+from dragoman.decode.sampling import SamplingConfig, truncated, uniforms
+from dragoman.decode.search import SearchConfig
 from dragoman.models.interface import Memory
 from dragoman.text.special import BOS, EOS, PAD
 
@@ -32,7 +33,9 @@ def probabilities(
             found[tokens, False] = share
             return
         output, _ = decoder.step(torch.tensor([[BOS, *tokens]]), decoder.start(memory))
-        following = truncated(output.logits()[:, -1].float(), config).softmax(1)[0]
+        logits = output.last_logits()
+        logits[:, list(config.forbid)] = -torch.inf
+        following = truncated(logits, config).softmax(1)[0]
         for token, probability in enumerate(following.tolist()):
             if token == EOS:
                 found[tokens, True] = share * probability
@@ -52,7 +55,7 @@ def test_outputs_come_as_often_as_they_are_probable(changes: dict[str, float]) -
     assert sum(expected.values()) == pytest.approx(1)
     count = 20_000
     torch.manual_seed(8)
-    drawn = sample(decoder, memory, config, torch.rand(1, count, 3, dtype=torch.float64))[0]
+    drawn = sampled(decoder, memory, config, torch.rand(1, count, 3, dtype=torch.float64))[0]
     seen = Counter((each.tokens, each.finished) for each in drawn)
     assert set(seen) <= {what for what, share in expected.items() if share > 0}
     # a count's deviation is √(N p (1 − p)); 4.5 of them for the largest of some hundred counts
@@ -66,13 +69,13 @@ def test_batch_order_padding_and_neighbours_change_nothing(name: str) -> None:
     sources = [[1, 2, 3], [4], [2, 2], [1, 3, 1, 4]]
     config = SamplingConfig(temperature=3, length_factor=1, length_margin=4)
     numbers = uniforms([(9, line) for line in range(4)], 3, 40)
-    together = sample(decoder, toy_memory(sources), config, numbers)
+    together = sampled(decoder, toy_memory(sources), config, numbers)
     for order, extra in (([2, 0, 3, 1], 3), ([1], 0), ([3], 2)):
-        again = sample(decoder, toy_memory([sources[row] for row in order], extra), config, numbers[order])
+        again = sampled(decoder, toy_memory([sources[row] for row in order], extra), config, numbers[order])
         for place, row in enumerate(order):
             assert [each.tokens for each in again[place]] == [each.tokens for each in together[row]]
     assert any(len({each.tokens for each in row}) > 1 for row in together)
-    fewer = sample(decoder, toy_memory(sources), config, numbers[:, :2])
+    fewer = sampled(decoder, toy_memory(sources), config, numbers[:, :2])
     assert [[each.tokens for each in row] for row in fewer] == [[each.tokens for each in row[:2]] for row in together]
 
 
@@ -80,7 +83,7 @@ def test_batch_order_padding_and_neighbours_change_nothing(name: str) -> None:
 def test_log_probabilities_are_those_of_forced_decoding(name: str) -> None:
     decoder, memory = TOYS[name](SIZE, 6), toy_memory([[1, 2], [3]])
     config = SamplingConfig(temperature=4, top_k=3, length_factor=0, length_margin=5)
-    found = sample(decoder, memory, config, uniforms([(1,), (2,)], 20, 5))
+    found = sampled(decoder, memory, config, uniforms([(1,), (2,)], 20, 5))
     assert {each.finished for row in found for each in row} == {True, False}
     for place, row in enumerate(found):
         alone = toy_memory([[[1, 2], [3]][place]])
@@ -97,9 +100,9 @@ def test_log_probabilities_are_those_of_forced_decoding(name: str) -> None:
 @pytest.mark.parametrize("changes", [{"top_k": 1}, {"temperature": 1e-4}, {"top_p": 1e-6}])
 def test_sampling_without_choice_is_greedy_search(name: str, changes: dict[str, float]) -> None:
     decoder, memory = TOYS[name](SIZE, 4), toy_memory([[1, 2], [3], [4, 4, 1]])
-    greedy = search(decoder, memory, SearchConfig(beam=1, length_factor=1, length_margin=4))
+    greedy = searched(decoder, memory, SearchConfig(beam=1, length_factor=1, length_margin=4))
     config = SamplingConfig(length_factor=1, length_margin=4, **changes)
-    found = sample(decoder, memory, config, uniforms([(line,) for line in range(3)], 2, longest(memory, config)))
+    found = sampled(decoder, memory, config, uniforms([(line,) for line in range(3)], 2, 7))
     for row, best in zip(found, greedy, strict=True):
         assert all((each.tokens, each.finished) == (best[0].tokens, best[0].finished) for each in row)
         assert row[0].log_probability == pytest.approx(best[0].log_probability, abs=1e-4)
@@ -138,7 +141,7 @@ def test_numbers_of_a_sentence_are_its_own() -> None:
 def test_the_ends_of_the_unit_interval_draw_possible_tokens() -> None:
     decoder, memory = MarkovToy(SIZE, 3), toy_memory([[2, 1]])
     ends = torch.tensor([0.0, 1 - 2**-53], dtype=torch.float64)[None, :, None].expand(1, 2, 3)
-    found = sample(decoder, memory, SHORT.model_copy(update={"top_k": 3}), ends)[0]
+    found = sampled(decoder, memory, SHORT.model_copy(update={"top_k": 3}), ends)[0]
     for each in found:
         assert exp(each.log_probability) > 1e-6
         assert not {0, 1, 3} & set(each.tokens)
@@ -151,4 +154,4 @@ def test_bad_settings_and_damaged_models_are_refused() -> None:
     decoder, memory = MarkovToy(SIZE, 3), toy_memory([[2, 1]])
     decoder.table[:] = torch.nan
     with pytest.raises(ModelError, match="NaN"):
-        sample(decoder, memory, SHORT, torch.rand(1, 2, 3))
+        sampled(decoder, memory, SHORT, torch.rand(1, 2, 3))

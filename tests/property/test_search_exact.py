@@ -5,12 +5,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_search import brute_force, coverage_penalty, plain_search
+from searching import searched
 from toy_decoders import AttendingToy, MarkovToy, RecurrentToy, toy_memory
 
 from dragoman.data.batches.batch import pad
 from dragoman.decode.forced import force
-from dragoman.decode.penalties import GNMTPenalty, LengthPenalty, MeanLogProbability, NoPenalty
-from dragoman.decode.search import Hypothesis, SearchConfig, search
+from dragoman.decode.rules.length_penalty import GNMTPenalty, LengthPenalty, MeanLogProbability, NoPenalty
+from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.models.interface import Memory
 from dragoman.text.special import BOS, EOS
 
@@ -55,7 +56,7 @@ def test_a_beam_that_holds_everything_finds_what_brute_force_finds(
     config = SearchConfig(beam=500, nbest=nbest, length_penalty=penalty, length_factor=0, length_margin=5)
     for seed in range(2):
         decoder = toy(7, seed)
-        found = search(decoder, memory, config)
+        found = searched(decoder, memory, config)
         for row in range(3):
             same(found[row], brute_force(decoder, one(memory, row), config, 7)[:nbest])
 
@@ -66,7 +67,7 @@ def test_equals_a_plain_search_that_never_stops_early(
     decoder: RecurrentToy, sources: list, config: SearchConfig
 ) -> None:
     memory = toy_memory(sources)
-    for row, found in enumerate(search(decoder, memory, config)):
+    for row, found in enumerate(searched(decoder, memory, config)):
         same(found, plain_search(decoder, one(memory, row), config))
 
 
@@ -74,7 +75,7 @@ def test_equals_a_plain_search_that_never_stops_early(
 @given(seed=st.integers(0, 10**6), levels=st.integers(1, 3), sources=SOURCES, config=configs())
 def test_ties_go_to_the_lower_rank_and_token(seed: int, levels: int, sources: list, config: SearchConfig) -> None:
     decoder, memory = MarkovToy(SIZE, seed, levels), toy_memory(sources)
-    for row, found in enumerate(search(decoder, memory, config)):
+    for row, found in enumerate(searched(decoder, memory, config)):
         same(found, plain_search(decoder, one(memory, row), config))
 
 
@@ -86,7 +87,7 @@ def test_prefixes_are_kept_and_continued_as_the_plain_search_does(
     memory = toy_memory(sources)
     token = st.integers(0, SIZE - 1).filter(lambda token: token != EOS)
     prefixes = data.draw(st.lists(st.lists(token, max_size=4), min_size=len(sources), max_size=len(sources)))
-    for row, found in enumerate(search(decoder, memory, config, prefixes)):
+    for row, found in enumerate(searched(decoder, memory, config, prefixes)):
         assert all(each.tokens[: len(prefixes[row])] == tuple(prefixes[row]) for each in found)
         same(found, plain_search(decoder, one(memory, row), config, prefixes[row]))
 
@@ -105,7 +106,7 @@ def test_every_hypothesis_rescores_under_forced_decoding(
 ) -> None:
     memory = toy_memory(sources)
     config = config.model_copy(update={"nbest": config.beam})
-    for row, found in enumerate(search(decoder, memory, config)):
+    for row, found in enumerate(searched(decoder, memory, config)):
         assert found
         assert len({(each.tokens, each.finished) for each in found}) == len(found)
         assert found == sorted(found, key=lambda each: (not each.finished, -each.score))
@@ -120,9 +121,9 @@ def test_every_hypothesis_rescores_under_forced_decoding(
 def test_batch_size_order_and_padding_change_nothing(
     decoder: RecurrentToy, sources: list, config: SearchConfig, extra: int, data: st.DataObject
 ) -> None:
-    alone = [search(decoder, toy_memory([source]), config)[0] for source in sources]
+    alone = [searched(decoder, toy_memory([source]), config)[0] for source in sources]
     order = data.draw(st.permutations(range(len(sources))))
-    together = search(decoder, toy_memory([sources[row] for row in order], extra), config)
+    together = searched(decoder, toy_memory([sources[row] for row in order], extra), config)
     for place, row in enumerate(order):
         same(together[place], alone[row])
 
@@ -137,8 +138,8 @@ def test_coverage_a_beam_that_holds_everything_finds_what_brute_force_finds(nbes
     changed = 0
     for seed in range(2):
         decoder = AttendingToy(7, seed)
-        found = search(decoder, memory, config)
-        plain = search(decoder, memory, config.model_copy(update={"coverage_penalty": 0.0}))
+        found = searched(decoder, memory, config)
+        plain = searched(decoder, memory, config.model_copy(update={"coverage_penalty": 0.0}))
         for row in range(3):
             same(found[row], brute_force(decoder, one(memory, row), config, 7)[:nbest])
             changed += found[row][0].tokens != plain[row][0].tokens
@@ -158,7 +159,7 @@ def test_coverage_equals_a_plain_search_that_never_stops_early(
 ) -> None:
     decoder, memory = AttendingToy(SIZE, seed), toy_memory(sources, extra=2)
     config = config.model_copy(update={"coverage_penalty": beta})
-    for row, found in enumerate(search(decoder, memory, config, [prefix] * len(sources))):
+    for row, found in enumerate(searched(decoder, memory, config, [prefix] * len(sources))):
         alone = toy_memory([sources[row]])
         same(found, plain_search(decoder, alone, config, prefix))
         for each in found:
@@ -171,7 +172,7 @@ def test_coverage_equals_a_plain_search_that_never_stops_early(
 def test_greedy_takes_the_best_token_until_the_end() -> None:
     decoder, memory = RecurrentToy(30, 5), toy_memory([[1], [2, 3], [9, 9]])
     config = SearchConfig(beam=1, forbid=(), length_factor=0, length_margin=30)
-    for row, (found,) in enumerate(search(decoder, memory, config)):
+    for row, (found,) in enumerate(searched(decoder, memory, config)):
         tokens: list[int] = []
         while len(tokens) < 30 and EOS not in tokens:
             output, _ = decoder.step(torch.tensor([[BOS, *tokens]]), decoder.start(one(memory, row)))

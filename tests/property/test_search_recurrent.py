@@ -6,10 +6,11 @@ import pytest
 import torch
 from plain_search import brute_force, plain_search
 from recurrent_models import BRIDGES, CELLS, SIZE, WIRINGS, small_model
+from searching import searched
 
 from dragoman.data.batches.batch import pad
 from dragoman.decode.forced import force
-from dragoman.decode.search import Hypothesis, SearchConfig, search
+from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.models.interface import Memory
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.text.special import BOS, EOS
@@ -35,7 +36,7 @@ def same(found: list[Hypothesis], wanted: list[Hypothesis]) -> None:
 def test_equals_the_plain_search_and_rescores(cell: str, wiring: str, bridge: str) -> None:
     model = small_model(cell, wiring, bridge, layers=2, scale=0.6)
     config = SearchConfig(beam=3, nbest=3, coverage_penalty=0.3, length_factor=0, length_margin=4)
-    found = search(model.decoder, memory_of(model, SOURCES), config)
+    found = searched(model.decoder, memory_of(model, SOURCES), config)
     for source, hypotheses in zip(SOURCES, found, strict=True):
         memory = memory_of(model, [source])
         with torch.no_grad():
@@ -53,6 +54,6 @@ def test_a_beam_that_holds_everything_finds_what_brute_force_finds(wiring: str) 
     model = small_model("lstm", wiring, "both", scale=0.6)
     config = SearchConfig(beam=500, nbest=5, length_factor=0, length_margin=2)
     memory = memory_of(model, SOURCES[:1])
-    (found,) = search(model.decoder, memory, config)
+    (found,) = searched(model.decoder, memory, config)
     with torch.no_grad():
         same(found, brute_force(model.decoder, memory, config, SIZE)[:5])

@@ -3,11 +3,12 @@
 import pytest
 import torch
 from plain_search import plain_search
+from searching import searched
 
 from dragoman.data.batches.batch import pad
 from dragoman.decode.forced import force
-from dragoman.decode.penalties import GNMTPenalty, LengthPenalty, MeanLogProbability, NoPenalty
-from dragoman.decode.search import Hypothesis, SearchConfig, search
+from dragoman.decode.rules.length_penalty import GNMTPenalty, LengthPenalty, MeanLogProbability, NoPenalty
+from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import Memory
 from dragoman.nn.attention.recording import recording
@@ -53,7 +54,7 @@ def test_equals_the_plain_search_and_rescores(
     config = SearchConfig(
         beam=beam, nbest=beam, length_penalty=penalty, coverage_penalty=coverage, length_factor=1, length_margin=6
     )
-    found = search(model.decoder, memory_of(model, SOURCES), config)
+    found = searched(model.decoder, memory_of(model, SOURCES), config)
     for source, hypotheses in zip(SOURCES, found, strict=True):
         memory = memory_of(model, [source])
         with torch.no_grad():
@@ -69,16 +70,16 @@ def test_equals_the_plain_search_and_rescores(
 @pytest.mark.parametrize("coverage", [0.0, 0.5])
 def test_batch_order_and_padding_change_nothing(model: Seq2Seq, coverage: float) -> None:
     config = SearchConfig(beam=4, nbest=4, coverage_penalty=coverage, length_factor=1, length_margin=8)
-    alone = [search(model.decoder, memory_of(model, [source]), config)[0] for source in SOURCES]
+    alone = [searched(model.decoder, memory_of(model, [source]), config)[0] for source in SOURCES]
     for order in ([4, 3, 2, 1, 0], [2, 0, 4], [1, 1, 2]):
-        together = search(model.decoder, memory_of(model, [SOURCES[row] for row in order], extra=3), config)
+        together = searched(model.decoder, memory_of(model, [SOURCES[row] for row in order], extra=3), config)
         for place, row in enumerate(order):
             same(together[place], alone[row])
 
 
 def test_sentences_finish_at_different_steps(model: Seq2Seq) -> None:
     """Without this the tests above would say nothing about sentences that leave the batch."""
-    found = search(model.decoder, memory_of(model, SOURCES), SearchConfig(beam=2, length_factor=1, length_margin=6))
+    found = searched(model.decoder, memory_of(model, SOURCES), SearchConfig(beam=2, length_factor=1, length_margin=6))
     assert len({len(best[0].tokens) for best in found}) > 2
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from plain_search import brute_force
+from searching import searched
 from torch import Tensor
 from torch.nn import functional
 from variant_settings import SIZE
@@ -14,7 +15,7 @@ from variant_settings import SIZE
 from dragoman.data.batches.batch import collate, pad
 from dragoman.decode.forced import force
 from dragoman.decode.sampling import SamplingConfig
-from dragoman.decode.search import SearchConfig, search
+from dragoman.decode.search import SearchConfig
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import State
 from dragoman.tasks.translation.objectives.reward import RewardConfig
@@ -201,7 +202,7 @@ def check_search(model: Seq2Seq) -> None:
     source = SOURCES[2]
     tokens, keep = pad([source, SOURCES[1]], after=(EOS,))
     with torch.no_grad():
-        found = search(model.decoder, model.encode(tokens, keep), config)[0]
+        found = searched(model.decoder, model.encode(tokens, keep), config)[0]
         memory = model.encode(*pad([source], after=(EOS,)))
         wanted = brute_force(model.decoder, memory, config, size)[: config.nbest]
     assert [each.score for each in found] == pytest.approx([each.score for each in wanted], abs=1e-4)

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 import torch
 from pydantic import ValidationError
+from searching import searched
 from tiny_model import SOURCES, tiny_config, write_tiny_model
 
 from dragoman.base.errors import ConfigError
 from dragoman.data.batches.batch import pad
-from dragoman.decode.search import SearchConfig, search
+from dragoman.decode.search import SearchConfig
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.footprint import evaluate, measure
 from dragoman.translator import Translator
@@ -85,7 +86,7 @@ def test_attention_is_given_where_there_is_one() -> None:
         if decoder is BYTENET:
             assert output.attention is None
             with pytest.raises(ConfigError, match="no attention over the source"):
-                search(model.decoder, memory, SearchConfig(coverage_penalty=0.5))
+                searched(model.decoder, memory, SearchConfig(coverage_penalty=0.5))
             continue
         assert output.attention is not None
         torch.testing.assert_close(output.attention.sum(2), torch.ones(2, 5))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from searching import searched
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.schema import kinds, union_members
@@ -19,7 +20,7 @@ from dragoman.data.batches.resampling import Resampler
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.cleaning import CleaningConfig
 from dragoman.data.preparation.prepare import prepare
-from dragoman.decode.search import SearchConfig, search
+from dragoman.decode.search import SearchConfig
 from dragoman.models.limits import LengthLimit, first_exceeded
 from dragoman.nn.positions.absolute import AbsoluteScheme
 from dragoman.nn.positions.one_hot import OneHotConfig
@@ -188,10 +189,10 @@ def test_search_ends_where_the_decoders_positions_end(tmp_path: Path) -> None:
     with torch.no_grad():
         model.decoder.projection.weight[2] = 0
     settings = SearchConfig(beam=2, minimum_length=6)
-    for hypotheses in search(model.decoder, memory, settings, [[5] * 6, []]):
+    for hypotheses in searched(model.decoder, memory, settings, [[5] * 6, []]):
         assert len(hypotheses[0].tokens) <= 7
     with pytest.raises(ConfigError, match="prefix of sentence 1: 7 tokens, but the decoder has 7 positions"):
-        search(model.decoder, memory, settings, [[], [5] * 7])
+        searched(model.decoder, memory, settings, [[], [5] * 7])
 
 
 def test_a_prefix_past_the_limit_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

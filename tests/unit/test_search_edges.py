@@ -7,13 +7,14 @@ import pytest
 import torch
 from given_logits import GivenLogits
 from pydantic import ValidationError
+from searching import searched
 from torch import Tensor
 
 from dragoman.base.errors import ConfigError, ModelError
-from dragoman.decode.coverage import penalty
 from dragoman.decode.forced import force
-from dragoman.decode.penalties import GNMTPenalty, MeanLogProbability, NoPenalty
-from dragoman.decode.search import SearchConfig, search
+from dragoman.decode.rules.coverage import penalty
+from dragoman.decode.rules.length_penalty import GNMTPenalty, MeanLogProbability, NoPenalty
+from dragoman.decode.search import SearchConfig
 from dragoman.models.interface import Memory, State
 from dragoman.text.special import BOS, EOS, PAD, UNK
 
@@ -48,7 +49,7 @@ NEVER_ENDS = [0.0, 0.0, -30.0, 0.0, 2.0, 1.0]
 
 def test_an_output_that_does_not_end_is_cut_at_the_longest_and_flagged() -> None:
     config = SearchConfig(beam=2, nbest=2, length_factor=1.5, length_margin=2)
-    for length, found in zip((4, 1, 3), search(Fixed(NEVER_ENDS), memory(4, 1, 3), config), strict=True):
+    for length, found in zip((4, 1, 3), searched(Fixed(NEVER_ENDS), memory(4, 1, 3), config), strict=True):
         assert [each.finished for each in found] == [False, False]
         assert found[0].tokens == (A,) * int(1.5 * length + 2)
         assert len(found[1].tokens) == len(found[0].tokens)
@@ -57,13 +58,13 @@ def test_an_output_that_does_not_end_is_cut_at_the_longest_and_flagged() -> None
 
 def test_finished_sentences_leave_the_batch() -> None:
     decoder = Fixed(NEVER_ENDS)
-    search(decoder, memory(1, 3, 3), SearchConfig(beam=2, length_factor=1, length_margin=1))
+    searched(decoder, memory(1, 3, 3), SearchConfig(beam=2, length_factor=1, length_margin=1))
     assert decoder.rows == [3, 6, 4, 4]
 
 
 def test_no_step_is_made_once_no_live_hypothesis_can_win() -> None:
     decoder = Fixed([0.0, 0.0, 9.0, 0.0, 1.0, 1.0])
-    ((best,),) = search(decoder, memory(9), SearchConfig(beam=2, length_penalty=NoPenalty()))
+    ((best,),) = searched(decoder, memory(9), SearchConfig(beam=2, length_penalty=NoPenalty()))
     assert (best.tokens, best.finished) == ((), True)
     assert decoder.rows == [1]
 
@@ -72,47 +73,47 @@ def test_greedy_stops_at_its_first_end_where_a_beam_looks_further() -> None:
     ends_then = torch.tensor([0.0, 0.0, 30.0, 0.0, 0.0, 0.0])
     decoder = Fixed([-30.0, -30.0, 1.0, -30.0, 0.9, -30.0], lambda logits, position: ends_then if position else logits)
     config = SearchConfig(beam=1, length_penalty=MeanLogProbability())
-    assert search(decoder, memory(1), config)[0][0].tokens == ()
-    assert search(decoder, memory(1), config.model_copy(update={"beam": 2}))[0][0].tokens == (A,)
+    assert searched(decoder, memory(1), config)[0][0].tokens == ()
+    assert searched(decoder, memory(1), config.model_copy(update={"beam": 2}))[0][0].tokens == (A,)
 
 
 def test_special_symbols_are_not_generated_unless_allowed() -> None:
     decoder = Fixed([9.0, 8.0, 0.0, 7.0, 1.0, 0.5])
     config = SearchConfig(beam=1, length_factor=0, length_margin=2)
-    assert search(decoder, memory(1), config)[0][0].tokens == (A, A)
-    assert search(decoder, memory(1), config.model_copy(update={"forbid": (PAD, BOS)}))[0][0].tokens == (UNK, UNK)
+    assert searched(decoder, memory(1), config)[0][0].tokens == (A, A)
+    assert searched(decoder, memory(1), config.model_copy(update={"forbid": (PAD, BOS)}))[0][0].tokens == (UNK, UNK)
 
 
 def test_forbidding_does_not_change_the_log_probabilities_of_the_rest() -> None:
     decoder = Fixed([9.0, 8.0, 0.0, 7.0, 1.0, 0.5])
-    ((best,),) = search(decoder, memory(1), SearchConfig(beam=1, length_factor=0, length_margin=1))
+    ((best,),) = searched(decoder, memory(1), SearchConfig(beam=1, length_factor=0, length_margin=1))
     assert best.log_probability == pytest.approx(float(decoder.logits.log_softmax(0)[A]))
 
 
 def test_minimum_length_puts_the_end_off() -> None:
     decoder = Fixed([0.0, 0.0, 9.0, 0.0, 1.0, 0.5])
     for least in (0, 1, 4, 50):  # 50 is longer than the longest output would be
-        (found,) = search(decoder, memory(1), SearchConfig(minimum_length=least, beam=1))
+        (found,) = searched(decoder, memory(1), SearchConfig(minimum_length=least, beam=1))
         assert found[0].tokens == (A,) * least
         assert found[0].finished
 
 
 def test_never_an_empty_list_even_where_nothing_may_follow() -> None:
     blocked = SearchConfig(beam=3, minimum_length=2, forbid=(PAD, BOS, UNK, A, B))
-    ((best,),) = search(Fixed([0.0] * SIZE), memory(2), blocked)
+    ((best,),) = searched(Fixed([0.0] * SIZE), memory(2), blocked)
     assert (best.tokens, best.log_probability, best.finished) == ((), 0.0, False)
 
 
 def test_impossible_tokens_are_never_taken() -> None:
     minus = float("-inf")
-    found = search(Fixed([minus, minus, -1.0, minus, 0.0, minus]), memory(1), SearchConfig(beam=4, nbest=4))[0]
+    found = searched(Fixed([minus, minus, -1.0, minus, 0.0, minus]), memory(1), SearchConfig(beam=4, nbest=4))[0]
     assert all(set(each.tokens) <= {A} for each in found)
     assert all(each.log_probability > minus for each in found)
 
 
 def test_no_sentences_no_lists() -> None:
     assert (
-        search(Fixed(NEVER_ENDS), Memory(torch.zeros(0, 3, 1), torch.zeros(0, 3, dtype=torch.bool)), SearchConfig())
+        searched(Fixed(NEVER_ENDS), Memory(torch.zeros(0, 3, 1), torch.zeros(0, 3, dtype=torch.bool)), SearchConfig())
         == []
     )
 
@@ -120,34 +121,36 @@ def test_no_sentences_no_lists() -> None:
 def test_a_model_that_computes_nan_is_refused() -> None:
     broken = Fixed(NEVER_ENDS, lambda logits, position: logits * torch.nan if position == 2 else logits)
     with pytest.raises(ModelError, match="NaN"):
-        search(broken, memory(3, 2), SearchConfig())
+        searched(broken, memory(3, 2), SearchConfig())
 
 
 def test_half_precision_models_are_searched_in_float32() -> None:
     decoder = Fixed(NEVER_ENDS)
     decoder.logits = decoder.logits.bfloat16()
-    ((best,),) = search(decoder, memory(1), SearchConfig(beam=1, length_factor=0, length_margin=3))
+    ((best,),) = searched(decoder, memory(1), SearchConfig(beam=1, length_factor=0, length_margin=3))
     assert best.log_probability == pytest.approx(3 * float(decoder.logits.float().log_softmax(0)[A]), abs=1e-5)
 
 
 def test_prefixes_that_do_not_fit_are_refused() -> None:
     decoder, config = Fixed(NEVER_ENDS), SearchConfig()
     with pytest.raises(ConfigError, match="1 prefixes for 2 sentences"):
-        search(decoder, memory(1, 1), config, [[A]])
+        searched(decoder, memory(1, 1), config, [[A]])
     with pytest.raises(ConfigError, match="end of sentence"):
-        search(decoder, memory(1), config, [[A, EOS]])
+        searched(decoder, memory(1), config, [[A, EOS]])
     with pytest.raises(ConfigError, match=r"token 99.* only 6"):
-        search(decoder, memory(1), config, [[99]])
+        searched(decoder, memory(1), config, [[99]])
 
 
 def test_a_prefix_longer_than_the_longest_output_is_kept_whole() -> None:
-    ((best,),) = search(Fixed(NEVER_ENDS), memory(1), SearchConfig(beam=1, length_factor=0, length_margin=2), [[B] * 5])
+    ((best,),) = searched(
+        Fixed(NEVER_ENDS), memory(1), SearchConfig(beam=1, length_factor=0, length_margin=2), [[B] * 5]
+    )
     assert best.tokens == (B, B, B, B, B, A)
 
 
 def test_a_coverage_penalty_needs_attention() -> None:
     with pytest.raises(ConfigError, match=r"coverage_penalty.*no attention"):
-        search(Fixed(NEVER_ENDS), memory(2), SearchConfig(coverage_penalty=0.2))
+        searched(Fixed(NEVER_ENDS), memory(2), SearchConfig(coverage_penalty=0.2))
 
 
 def test_a_source_that_gets_no_attention_has_a_finite_score() -> None:

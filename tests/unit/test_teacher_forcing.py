@@ -4,12 +4,13 @@ from math import exp, log
 
 import pytest
 import torch
+from searching import searched
 from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings import parse_settings
 from dragoman.data.batches.batch import Batch, collate
-from dragoman.decode.search import SearchConfig, search
+from dragoman.decode.search import SearchConfig
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import Memory, State
 from dragoman.models.output import ProjectedOutput
@@ -131,7 +132,7 @@ def test_a_ratio_of_zero_feeds_what_greedy_search_writes(name: str) -> None:
     memory = model.encode(pairs.source, pairs.source_keep)
     length = pairs.inputs.size(1)
     config = SearchConfig(beam=1, length_factor=0, length_margin=length)
-    greedy = [list(best[0].tokens) for best in search(model.decoder, memory, config)]
+    greedy = [list(best[0].tokens) for best in searched(model.decoder, memory, config)]
     output = forward(model, pairs, 0.0)
     for row, tokens in enumerate(greedy):
         there, one = int(pairs.target_keep[row].sum()), slice(row, row + 1)

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import warn
+from dragoman.decode.prompts import Prompts
 from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.decode.unknown import Translate, UnknownConfig
 from dragoman.models.interface import Decoder, Memory, source_keep, tree_map
@@ -51,7 +52,7 @@ class UnknownWords:
         translate = self._reader(decoder, memory, config.unknown)
         if translate is not None:
             config = config.model_copy(update={"forbid": tuple(token for token in config.forbid if token != UNK)})
-        found = search(decoder, memory, config, prefixes)
+        found = search(decoder, Prompts.of(decoder, memory, config, prefixes), config)
         wanted = [
             (row, place)
             for row, hypotheses in enumerate(found)

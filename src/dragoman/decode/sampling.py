@@ -1,20 +1,29 @@
 """Ancestral sampling over any `Decoder`: each token is drawn from the model's own distribution."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from pydantic import Field, model_validator
+from numpy.typing import NDArray
+from pydantic import Field
 from torch import Tensor
 
-from dragoman.base.config import Config
 from dragoman.base.errors import ModelError
+from dragoman.decode.output import OutputConfig, each
+from dragoman.decode.prompts import Prompts
+from dragoman.decode.rules.carried import Carried
+from dragoman.decode.rules.restrictions import restrictions
+from dragoman.decode.rules.rule import Restriction, Step
 from dragoman.decode.search import Hypothesis
-from dragoman.models.interface import Decoder, Memory, source_keep
-from dragoman.text.special import BOS, EOS, PAD, UNK
+from dragoman.models.interface import Decoder
+from dragoman.text.special import EOS
+
+_NONE = -1
+"""Stands where no token was drawn."""
 
 
-class SamplingConfig(Config):
+class SamplingConfig(OutputConfig):
     """How translations are drawn. Temperature comes first, then top_k, then top_p."""
 
     temperature: float = Field(
@@ -33,26 +42,6 @@ class SamplingConfig(Config):
         description="Draw among the fewest tokens that hold this share of the probability (nucleus sampling, Holtzman "
         "et al. 2020); null: among all.",
     )
-    length_factor: float = Field(
-        default=2.0,
-        ge=0,
-        description="Longest output = length_factor · source tokens + length_margin (tokens, end included).",
-    )
-    length_margin: int = Field(default=10, ge=1, description="The constant part of the longest output, in tokens.")
-    forbid: tuple[int, ...] = Field(
-        default=(PAD, BOS, UNK),
-        description="Token ids that are never drawn; padding, beginning and unknown by default.",
-    )
-
-    def max_length(self, source_tokens: int) -> int:
-        """The longest output in tokens, its end counted, for a source of `source_tokens` tokens (its end counted)."""
-        return int(self.length_factor * source_tokens + self.length_margin)
-
-    @model_validator(mode="after")
-    def _can_end(self) -> "SamplingConfig":
-        if EOS in self.forbid:
-            raise ValueError(f"forbid holds {EOS}, the end of sentence, without which no translation ends; remove it")
-        return self
 
 
 def uniforms(seeds: Sequence[tuple[int, ...]], samples: int, length: int) -> Tensor:
@@ -64,75 +53,143 @@ def uniforms(seeds: Sequence[tuple[int, ...]], samples: int, length: int) -> Ten
     return torch.from_numpy(np.array(drawn, dtype=np.float64).reshape(len(seeds), samples, length))
 
 
-def longest(memory: Memory, config: SamplingConfig) -> int:
-    """Tokens of the longest output that any sentence of `memory` may have."""
-    return config.max_length(int(source_keep(memory).sum(1).max()))
+class Draw(NamedTuple):
+    """What one step has drawn.
+
+    rows: (R,) int64, sample j of prompt i being i · n + j: those that go on or end now, no others. tokens: (R,) int64,
+    EOS where a sample ends. log_probabilities: (R,) float32, the model's own, natural, without temperature,
+    restriction or truncation.
+    """
+
+    rows: Tensor
+    tokens: Tensor
+    log_probabilities: Tensor
 
 
-@torch.no_grad()
-def sample(decoder: Decoder, memory: Memory, config: SamplingConfig, numbers: Tensor) -> list[list[Hypothesis]]:
-    """Draw translations of each of the B sentences of `memory`, one for each row of its `numbers`.
+class Draws(Iterator[Draw]):
+    """Samples token by token, as they are drawn: an iterator over steps, which is through when all samples are over.
 
-    numbers: (B, n, L) in [0, 1), L at least `longest(memory, config)`. Sample j of sentence i takes its t-th token by
-    inverting the cumulative distribution, tokens in order of their ids, at numbers[i, j, t]: uniform numbers give
-    independent samples, and the same numbers the same translation whatever batch it stands in, up to rounding.
+    A sample is over with its EOS, at its prompt's limit, where no token may follow, or where `stop` says so.
+    """
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        prompts: Prompts,
+        config: SamplingConfig | Sequence[SamplingConfig],
+        numbers: Tensor,
+        rules: Sequence[Restriction] = (),
+    ) -> None:
+        """n samples of each of B prompts; numbers: (B, n, L) in [0, 1), L at least what the limits leave room for.
+
+        config: one for all or one a prompt. rules: what may follow, besides what the config forbids. Sample j of prompt
+        i takes its t-th token by inverting the cumulative distribution, tokens in order of their ids, at
+        numbers[i, j, t].
+        """
+        self._decoder, self._width = decoder, numbers.size(1)
+        self._configs = each(config, len(prompts))
+        device = prompts.tokens.device
+        self._numbers = numbers.to(device).flatten(0, 1)
+        self._limits = torch.from_numpy(prompts.limits).to(device).repeat_interleave(self._width)
+        first = torch.arange(len(prompts), device=device).repeat_interleave(self._width)
+        self._state = prompts.state.reorder(first, self._width)
+        carried = Carried.start((*restrictions(self._configs, prompts), *rules), prompts)
+        self._carried = carried.reorder(first, self._width)
+        self._tokens = prompts.tokens[first]
+        # the samples still in the batch, all of a prompt or none
+        self._rows = torch.arange(len(first), device=device)
+        self._over = self._limits < 1
+        self._steps = 0
+
+    @torch.no_grad()
+    def __next__(self) -> Draw:
+        """One token more of every sample. Raises ModelError where the model's log-probabilities are NaN."""
+        self._leave()
+        if not len(self._rows):
+            raise StopIteration
+        output, self._state = self._decoder.step(self._tokens, self._state)
+        sentences = (self._rows[:: self._width] // self._width).cpu().numpy()
+        step = Step(sentences, np.full(len(sentences), self._steps + 1), self._tokens, None, output)
+        self._carried = self._carried.read(step)
+        logits = output.last_logits().float()
+        normaliser = logits.logsumexp(1)
+        if not torch.isfinite(normaliser).all():
+            raise ModelError("the model's log-probabilities are not numbers (NaN): damaged or diverged parameters")
+        self._carried.restrict(logits, step)
+        stuck = logits.amax(1) == -torch.inf
+        self.stop(self._rows[stuck])
+        logits[stuck] = 0.0  # whatever is drawn there
+        tokens = _draw(self._truncated(logits, sentences), self._numbers[self._rows, self._steps])
+        log_probabilities = logits.gather(1, tokens[:, None]).squeeze(1) - normaliser
+        self._steps += 1
+        self._tokens = tokens[:, None]
+        live = (~self._over[self._rows]).nonzero().squeeze(1)
+        rows, tokens = self._rows[live], tokens[live]
+        self.stop(rows[(tokens == EOS) | (self._limits[rows] <= self._steps)])
+        return Draw(rows, tokens, log_probabilities[live])
+
+    def stop(self, rows: Tensor) -> None:
+        """Samples `rows` (int64) are over: no more is drawn for them."""
+        self._over[rows] = True
+
+    def _leave(self) -> None:
+        """Take prompts whose samples are all over out of the batch."""
+        over = self._over[self._rows].view(-1, self._width).all(1)
+        if over.any():
+            stays = (~over).repeat_interleave(self._width).nonzero().squeeze(1)
+            self._rows, self._tokens = self._rows[stays], self._tokens[stays]
+            if len(stays):
+                self._state = self._state.reorder(stays, self._width)
+                self._carried = self._carried.reorder(stays, self._width)
+
+    def _truncated(self, logits: Tensor, sentences: NDArray[np.int64]) -> Tensor:
+        """Each row by the config of its prompt."""
+        configs = [self._configs[sentence] for sentence in sentences]
+        kinds = list(dict.fromkeys(configs))
+        if len(kinds) == 1:
+            return truncated(logits, kinds[0])
+        which = torch.tensor([kinds.index(config) for config in configs], device=logits.device)
+        which = which.repeat_interleave(self._width)
+        result = torch.empty_like(logits)
+        for number, config in enumerate(kinds):
+            result[which == number] = truncated(logits[which == number], config)
+        return result
+
+
+def sample(
+    decoder: Decoder,
+    prompts: Prompts,
+    config: SamplingConfig | Sequence[SamplingConfig],
+    numbers: Tensor,
+    rules: Sequence[Restriction] = (),
+) -> list[list[Hypothesis]]:
+    """Draw outputs that go on from each of B prompts, one for each row of its `numbers`; arguments as of `Draws`.
+
+    Uniform numbers give independent samples, and the same numbers the same output whatever batch it stands in, up to
+    rounding.
 
     A hypothesis' log_probability is the model's own, natural, without temperature or truncation, its EOS counted; its
     score is the same number. finished is False where the longest output was reached before an EOS. The decoder should
     be in evaluation mode. Raises ModelError where the model's log-probabilities are NaN.
     """
     sentences, width = numbers.shape[:2]
-    source = source_keep(memory)
-    device = source.device
-    numbers = numbers.to(device).flatten(0, 1)
-    limits = torch.tensor([config.max_length(tokens) for tokens in source.sum(1).tolist()])
-    state = decoder.start(memory)
-    if state.limit is not None:
-        limits = limits.clamp(max=state.limit)
-    limits = limits.repeat_interleave(width).to(device)
-    first = torch.arange(sentences, device=device).repeat_interleave(width)
-    state = state.reorder(first, width)
-
-    rows = torch.arange(len(first), device=device)  # the hypotheses still in the batch, all of a sentence or none
-    tokens = torch.full((len(rows), 1), BOS, dtype=torch.int64, device=device)
-    written = torch.full((len(rows), int(limits.max())), EOS, dtype=torch.int64, device=device)
-    totals = torch.zeros(len(rows), dtype=torch.float64, device=device)
-    ended = torch.zeros(len(rows), dtype=torch.bool, device=device)
-    lengths = limits.clone()
-    for length in range(1, written.size(1) + 1):
-        output, state = decoder.step(tokens, state)
-        logits = output.last_logits().float()
-        if not torch.isfinite(logits).any(1).all() or torch.isnan(logits).any():
-            raise ModelError("the model's log-probabilities are not numbers (NaN): damaged or diverged parameters")
-        chosen = _draw(truncated(logits, config), numbers[rows, length - 1])
-        log_probabilities = (logits.gather(1, chosen[:, None]).squeeze(1) - logits.logsumexp(1)).double()
-        live = ~ended[rows] & (limits[rows] >= length)
-        totals[rows] += torch.where(live, log_probabilities, 0.0)
-        written[rows, length - 1] = torch.where(live, chosen, EOS)
-        ends = live & (chosen == EOS)
-        lengths[rows[ends]] = length - 1
-        ended[rows[ends]] = True
-        over = (ended | (limits <= length))[rows].view(-1, width).all(1)
-        if over.all():
-            break
-        tokens = chosen[:, None]
-        if over.any():
-            stays = (~over).repeat_interleave(width)
-            state = state.reorder(stays.nonzero().squeeze(1), width)
-            rows, tokens = rows[stays], tokens[stays]
-    texts, sums = written.tolist(), totals.tolist()
-    found = [
-        Hypothesis(tuple(text[:count]), total, total, done)
-        for text, count, total, done in zip(texts, lengths.tolist(), sums, ended.tolist(), strict=True)
-    ]
+    device = prompts.tokens.device
+    longest = int(prompts.limits.max(initial=0))
+    written = torch.full((sentences * width, longest + 1), _NONE, dtype=torch.int64, device=device)
+    totals = torch.zeros(len(written), dtype=torch.float64, device=device)
+    for step, drawn in enumerate(Draws(decoder, prompts, config, numbers, rules)):
+        written[drawn.rows, step] = drawn.tokens
+        totals[drawn.rows] += drawn.log_probabilities.double()
+    found = []
+    for text, total in zip(written.tolist(), totals.tolist(), strict=True):
+        finished = EOS in text
+        found.append(Hypothesis(tuple(text[: text.index(EOS if finished else _NONE)]), total, total, finished))
     return [found[start : start + width] for start in range(0, len(found), width)]
 
 
 def truncated(logits: Tensor, config: SamplingConfig) -> Tensor:
-    """Logits (R, V) divided by the temperature, −inf for tokens that are not drawn among."""
+    """Logits (R, V) divided by the temperature, −∞ for tokens that top_k and top_p rule out."""
     logits = logits / config.temperature
-    if config.forbid:
-        logits[:, list(config.forbid)] = -torch.inf
     if config.top_k is not None and config.top_k < logits.size(1):
         smallest = logits.topk(config.top_k, dim=1).values[:, -1:]
         logits = logits.masked_fill(logits < smallest, -torch.inf)

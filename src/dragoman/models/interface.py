@@ -160,7 +160,7 @@ class Output(Protocol):
         ...
 
     def last_logits(self) -> Tensor:
-        """The same after the last token of each row: (R, V)."""
+        """The same after the last token of each row: (R, V), made anew, so that a search may write into it."""
         ...
 
 

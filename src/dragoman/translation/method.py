@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from dragoman.decode.prompts import Prompts
 from dragoman.decode.replacement import UnknownWords
-from dragoman.decode.sampling import SamplingConfig, longest, sample, uniforms
+from dragoman.decode.sampling import SamplingConfig, sample, uniforms
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.models.interface import Decoder, Memory
 
@@ -75,8 +76,9 @@ class Drawn:
     def hypotheses(self, decoder: Decoder, memory: Memory, rows: Sequence[Row]) -> list[list[Hypothesis]]:
         """For each row the samples, in the order in which they were drawn. No row may have a prefix."""
         seeds = [(self._seed, row.line) for row in rows]
-        numbers = uniforms(seeds, self.width, longest(memory, self._config))
-        return sample(decoder, memory, self._config, numbers)
+        prompts = Prompts.of(decoder, memory, self._config)
+        numbers = uniforms(seeds, self.width, int(prompts.limits.max()))
+        return sample(decoder, prompts, self._config, numbers)
 
 
 Method = Searched | Drawn

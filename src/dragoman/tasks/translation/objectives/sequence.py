@@ -7,8 +7,10 @@ import torch
 from torch import Tensor
 
 from dragoman.data.batches.batch import Batch, pad
-from dragoman.decode.sampling import SamplingConfig, longest, sample
+from dragoman.decode.prompts import Prompts
+from dragoman.decode.sampling import SamplingConfig, sample
 from dragoman.decode.search import Hypothesis
+from dragoman.models.interface import source_keep
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.tasks.translation.objectives.reward import RewardConfig, leave_one_out, sentence_rewards
 from dragoman.tasks.translation.objectives.teacher import ALWAYS, TeacherForced, TeacherRatio
@@ -60,14 +62,16 @@ class SequenceObjective(TeacherForced):
         """A scalar whose gradient estimates that of −Σ over pairs of E[r], and the mean reward of the samples."""
         count = self.reward.samples
         memory = model.encode(batch.source, batch.source_keep)
-        numbers = torch.rand(len(batch.rows), count, longest(memory, self.drawn), dtype=torch.float64)
-        found = sample(model.decoder, memory, self.drawn, numbers)
+        longest = self.drawn.max_length(int(source_keep(memory).sum(1).max()))
+        numbers = torch.rand(len(batch.rows), count, longest, dtype=torch.float64)
+        found = sample(model.decoder, Prompts.of(model.decoder, memory, self.drawn), self.drawn, numbers)
         references = self.target.decode_batch(
             row[keep].tolist()[:-1] for row, keep in zip(batch.labels, batch.target_keep, strict=True)
         )
         rewards = self._rewards(found, references).to(batch.labels.device)
         if self.reward.baseline == "greedy":
-            best = sample(model.decoder, memory, self.drawn.model_copy(update={"top_k": 1}), numbers[:, :1])
+            greedy = self.drawn.model_copy(update={"top_k": 1})
+            best = sample(model.decoder, Prompts.of(model.decoder, memory, greedy), greedy, numbers[:, :1])
             baseline = self._rewards(best, references).to(rewards.device)
         else:
             baseline = leave_one_out(rewards)

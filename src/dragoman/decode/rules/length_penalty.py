@@ -1,10 +1,15 @@
 """Length penalties: what a hypothesis' summed log-probability is divided by before hypotheses are compared."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from dragoman.base.config import Config
+from dragoman.decode.rules.rule import Ended, Scoring
+from dragoman.models.interface import Tree
 
 
 class GNMTPenalty(Config):
@@ -44,3 +49,27 @@ class NoPenalty(Config):
 
 LengthPenalty = Annotated[GNMTPenalty | MeanLogProbability | NoPenalty, Field(discriminator="kind")]
 """Every member's divisor grows with the length or stays: the exact stopping rule of the search rests on that."""
+
+
+class LengthNormalisation(Scoring):
+    """Divides by the length penalty of each sentence."""
+
+    def __init__(self, penalties: Sequence[LengthPenalty], limits: Sequence[int] | NDArray[np.int64]) -> None:
+        """limits: the longest output of each sentence, in tokens, its end counted."""
+        self._penalties = penalties
+        self._largest = np.array(
+            [penalty.divisor(int(limit)) for penalty, limit in zip(penalties, limits, strict=True)]
+        )
+
+    def score(self, scores: NDArray[np.float64], ended: Ended, state: Tree) -> NDArray[np.float64]:
+        """Each sum divided by the penalty of its hypothesis' length."""
+        divisors = [
+            self._penalties[sentence].divisor(length)
+            for sentence, length in zip(ended.sentences.tolist(), ended.lengths.tolist(), strict=True)
+        ]
+        return np.divide(scores, divisors)
+
+    def bound(self, bounds: NDArray[np.float64], sentences: NDArray[np.int64]) -> NDArray[np.float64]:
+        """A sum, which only falls and is never above 0, divided by the largest penalty that is still possible."""
+        largest: NDArray[np.float64] = self._largest[sentences]
+        return bounds / largest

@@ -1,0 +1,284 @@
+"""`BeamSearch`: beam search over any `Decoder`, a step a method."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dragoman.base.errors import ConfigError, ModelError
+from dragoman.decode.best import best
+from dragoman.decode.ends import End, Ends
+from dragoman.decode.history import History
+from dragoman.decode.prompts import Prompts
+from dragoman.decode.rules.beam_size import looked_at
+from dragoman.decode.rules.carried import Carried
+from dragoman.decode.rules.rule import Ended, Rule, Step
+from dragoman.models.interface import Decoder, State
+from dragoman.text.special import EOS
+
+
+@dataclass(frozen=True)
+class Live:
+    """The live hypotheses: R = B · w, w places for each of the B sentences that are still searched, best first.
+
+    sentences: (B,) int64, which of the prompts these are. state: the decoder's, before it reads tokens (R, T). totals:
+    (B, w) float32, what they are compared by, summed log-probabilities and what rules add to them; −∞ at a place that
+    holds none. own: (B, w), the log-probabilities alone; the same tensor where no rule adds. numbers: (R,) int64, in
+    the history. carried: the rules with their states.
+    """
+
+    sentences: NDArray[np.int64]
+    state: State
+    tokens: Tensor
+    totals: Tensor
+    own: Tensor
+    numbers: Tensor
+    carried: Carried
+
+
+class Continuations(NamedTuple):
+    """C tokens that may follow each of R hypotheses, by ascending id, each (R, C).
+
+    values: what they add to `Live.totals`, −∞ where a token must not follow; own: to `Live.own`.
+    """
+
+    tokens: Tensor
+    values: Tensor
+    own: Tensor
+
+
+class Ranked(NamedTuple):
+    """The N best continuations of each sentence, best first, each (B, N).
+
+    totals, own: as in `Live`; parents: the place of the hypothesis that is continued; tokens: with what.
+    """
+
+    totals: Tensor
+    own: Tensor
+    parents: Tensor
+    tokens: Tensor
+
+
+class Chosen(NamedTuple):
+    """Which of the ranked finish, and which live on.
+
+    finished: (B, M) totals of the first M ranked, −∞ where one does not finish. The others, each (B, w), are of the
+    hypotheses that live on, best first, −∞ for none: rows, which of the R before each continues; tokens, with what.
+    """
+
+    finished: Tensor
+    rows: Tensor
+    tokens: Tensor
+    totals: Tensor
+    own: Tensor
+
+
+class BeamSearch:
+    """What is searched, `dragoman.decode.search.search` says precisely.
+
+    A search that chooses otherwise among the continuations (in groups, or by the constraints that they meet) is a
+    subclass with another `rank` or `choose`; what restricts, adds, scores or narrows is a rule.
+    """
+
+    def __init__(
+        self, decoder: Decoder, prompts: Prompts, beam: int, wanted: Sequence[int], rules: Sequence[Rule]
+    ) -> None:
+        """beam: hypotheses kept a sentence; wanted: how many are returned, one number a sentence."""
+        self.decoder, self.prompts, self.beam, self.rules = decoder, prompts, beam, rules
+        self._looked_at = int(looked_at(beam))
+        self._ends = [Ends(count) for count in wanted]
+        self._history = History()
+        self._steps = 0
+
+    @torch.no_grad()
+    def run(self) -> list[list[tuple[End, tuple[int, ...]]]]:
+        """The best of each sentence, each with the tokens that it was continued with, finished ones first."""
+        live = self.begin() if len(self.prompts) else None
+        while live is not None:
+            live = self.step(live)
+        written = iter(self._history.sequences([(end.steps, end.number) for each in self._ends for end in each.best]))
+        return [[(end, next(written)) for end in each.best] for each in self._ends]
+
+    def begin(self) -> Live:
+        """One hypothesis a sentence, which has read nothing."""
+        prompts, count = self.prompts, len(self.prompts)
+        totals = torch.zeros(count, 1, dtype=torch.float32, device=prompts.tokens.device)
+        numbers = torch.arange(count, device=totals.device)
+        carried = Carried.start(self.rules, prompts)
+        return Live(np.arange(count), prompts.state, prompts.tokens, totals, totals, numbers, carried)
+
+    def step(self, before: Live) -> Live | None:
+        """One token more for every hypothesis; None once all sentences have left."""
+        output, state = self.decoder.step(before.tokens, before.state)
+        self._steps += 1
+        lengths = np.full(len(before.sentences), self._steps)
+        step = Step(before.sentences, lengths, before.tokens, None, output)
+        live = replace(before, state=state, carried=before.carried.read(step))
+        ranked = self.rank(live, self.expand(live, step))
+        chosen = self.choose(live, step, ranked)
+        host = _host(torch.cat([chosen.finished, chosen.totals[:, :1]], 1))  # the one transfer of a usual step
+        if np.isnan(host).any():
+            raise ModelError("the model's log-probabilities are not numbers (NaN): damaged or diverged parameters")
+        self._history.extend(live.numbers[chosen.rows.flatten()], chosen.tokens.flatten())
+        self.finish(live, step, ranked, host[:, :-1] > -np.inf)
+        stays = self.leave(before, live, step, chosen, host[:, -1])
+        return self.reorder(live, chosen, stays) if len(stays) else None
+
+    def expand(self, live: Live, step: Step) -> Continuations:
+        """The best continuations of each hypothesis, as many as can matter."""
+        logits = step.output.last_logits().float()
+        normaliser = logits.logsumexp(1, keepdim=True)
+        kept = self._forced(logits, step)
+        weighed = live.carried.add(logits, step)
+        live.carried.restrict(weighed, step)
+        self._force(weighed, kept, step)
+        values, tokens = best(weighed, min(self._looked_at, logits.size(1)))
+        tokens, order = tokens.sort(dim=1)
+        values = (values - normaliser).gather(1, order)
+        return Continuations(tokens, values, values if weighed is logits else logits.gather(1, tokens) - normaliser)
+
+    def _forced(self, logits: Tensor, step: Step) -> Tensor | None:
+        """(R, 2): the only token that may follow each hypothesis, −1 where any may, and its logit."""
+        table, length = self.prompts.forced, int(step.lengths[0])
+        if table is None or length > table.shape[1]:
+            return None
+        forced = step.of_hypotheses(torch.from_numpy(table[:, length - 1]).to(logits.device)).unsqueeze(1)
+        if int(forced.max()) >= logits.size(1):
+            raise ConfigError(f"a prefix holds token {int(forced.max())}, but the vocabulary has only {logits.size(1)}")
+        return torch.cat([forced.double(), logits.gather(1, forced.clamp(min=0)).double()], 1)
+
+    def _force(self, logits: Tensor, kept: Tensor | None, step: Step) -> None:
+        if kept is not None:
+            rows = (kept[:, 0] >= 0).nonzero().squeeze(1)
+            logits[rows] = -torch.inf
+            logits[rows, kept[rows, 0].long()] = kept[rows, 1].float()
+
+    def rank(self, live: Live, continuations: Continuations) -> Ranked:
+        """The best continuations of each sentence, equal ones by the place of their hypothesis, then by token."""
+        sentences, each = len(live.sentences), continuations.tokens.size(1)
+        sums = (live.totals.view(-1, 1) + continuations.values).view(sentences, -1)
+        # a stable sort leaves equal sums in the order of place, then token
+        totals, order = sums.sort(dim=1, descending=True, stable=True)
+        totals, order = totals[:, : self._looked_at], order[:, : self._looked_at]
+        own = totals
+        if continuations.own is not continuations.values:
+            own = (live.own.view(-1, 1) + continuations.own).view(sentences, -1).gather(1, order)
+        return Ranked(totals, own, order // each, continuations.tokens.view(sentences, -1).gather(1, order))
+
+    def choose(self, live: Live, step: Step, ranked: Ranked) -> Chosen:
+        """Of the first `beam`, those that end finish; the first `beam` that do not end live on."""
+        ends = ranked.tokens == EOS
+        finished = ranked.totals.masked_fill(~ends, -torch.inf)[:, : self.beam]
+        order = ends.int().argsort(dim=1, stable=True)[:, : self.beam]
+        totals = ranked.totals.masked_fill(ends, -torch.inf).gather(1, order)
+        counts = np.array([self._ends[sentence].count for sentence in live.sentences])
+        if (sizes := live.carried.sizes(step, counts)) is not None:
+            seen, kept = (torch.from_numpy(each).to(order.device).unsqueeze(1) for each in sizes)
+            outside = torch.arange(order.size(1), device=order.device) >= kept
+            finished = finished.masked_fill(outside, -torch.inf)
+            totals = totals.masked_fill(outside | (order >= seen), -torch.inf)
+        own = totals if ranked.own is ranked.totals else ranked.own.gather(1, order)
+        first = torch.arange(len(live.sentences), device=order.device).unsqueeze(1) * live.totals.size(1)
+        return Chosen(finished, first + ranked.parents.gather(1, order), ranked.tokens.gather(1, order), totals, own)
+
+    def finish(self, live: Live, step: Step, ranked: Ranked, finished: NDArray[np.bool]) -> None:
+        """Collect those that finish; finished: (B, M), where `Chosen.finished` holds one."""
+        where, ranks = np.nonzero(finished)
+        if not len(where):
+            return
+        sentences, places = (torch.from_numpy(each).to(live.totals.device) for each in (where, ranks))
+        rows = sentences * live.totals.size(1) + ranked.parents[sentences, places]
+        totals, own = ranked.totals[sentences, places], ranked.own[sentences, places]
+        leaving = _Leaving(live.carried, rows, live.numbers[rows], totals, own, self._steps - 1)
+        ended = Ended(live.sentences[where], step.lengths[where], True)
+        for sentence, end in zip(ended.sentences, leaving.ends(ended), strict=True):
+            self._ends[sentence].add(end)
+
+    def leave(
+        self, before: Live, live: Live, step: Step, chosen: Chosen, best: NDArray[np.float32]
+    ) -> NDArray[np.int64]:
+        """The places of the sentences that stay: they may be longer, and their result may still change.
+
+        best: (B,), the largest of `Chosen.totals`.
+        """
+        dead = best == -np.inf
+        full = (self.prompts.limits[step.sentences] == step.lengths) & ~dead
+        for place in np.flatnonzero(full).tolist():
+            numbers = _numbers(chosen.rows)
+            now = _Leaving(live.carried, chosen.rows, numbers, chosen.totals, chosen.own, self._steps)
+            self._fill(now.of(place), step.sentences[place], step.lengths[place])
+        for place in np.flatnonzero(dead).tolist():
+            if not self._ends[step.sentences[place]].best:  # no token may follow any live hypothesis
+                rows, numbers = _numbers(before.totals), before.numbers.view(before.totals.shape)
+                last = _Leaving(before.carried, rows, numbers, before.totals, before.own, self._steps - 1)
+                self._fill(last.of(place), step.sentences[place], step.lengths[place] - 1)
+        thresholds = np.array([self._ends[sentence].threshold() for sentence in step.sentences])
+        changes = live.carried.bounds(best, step.sentences) > thresholds
+        return np.flatnonzero(changes & ~full & ~dead)
+
+    def reorder(self, live: Live, chosen: Chosen, stays: NDArray[np.int64]) -> Live:
+        """Expansion, reordering and pruning in one row-take; a greedy step that loses no sentence needs none.
+
+        stays: (B',) int64, the places of the sentences that stay.
+        """
+        count, width = chosen.rows.shape
+        numbers = _numbers(chosen.rows)
+        if live.totals.size(1) == width == 1 and len(stays) == count:
+            tokens, totals, own = chosen.tokens, chosen.totals, chosen.own
+            return replace(live, tokens=tokens, totals=totals, own=own, numbers=numbers.flatten())
+        kept = torch.from_numpy(stays).to(chosen.rows.device)
+        rows, totals = chosen.rows[kept].flatten(), chosen.totals[kept]
+        return Live(
+            live.sentences[stays],
+            live.state.reorder(rows, width),
+            chosen.tokens[kept].view(-1, 1),
+            totals,
+            totals if chosen.own is chosen.totals else chosen.own[kept],
+            numbers[kept].flatten(),
+            live.carried.reorder(rows, width),
+        )
+
+    def _fill(self, leaving: "_Leaving", sentence: int, length: int) -> None:
+        """Let hypotheses of one sentence that have not finished fill its list up."""
+        count = len(leaving.totals)
+        ends = leaving.ends(Ended(np.full(count, sentence), np.full(count, length), False))
+        there = (leaving.totals > -torch.inf).tolist()
+        self._ends[sentence].fill([end for end, is_there in zip(ends, there, strict=True) if is_there])
+
+
+class _Leaving(NamedTuple):
+    """N hypotheses that leave, each (N,), or (B, w): their rows in what rules carry, numbers after so many steps."""
+
+    carried: Carried
+    rows: Tensor
+    numbers: Tensor
+    totals: Tensor
+    own: Tensor
+    steps: int
+
+    def of(self, place: int) -> "_Leaving":
+        """Those of one sentence."""
+        rows, numbers, totals, own = (each[place] for each in self[1:5])
+        return _Leaving(self.carried, rows, numbers, totals, own, self.steps)
+
+    def ends(self, ended: Ended) -> list[End]:
+        """With their scores."""
+        scores = self.carried.scores(_host(self.totals), self.rows, ended).tolist()
+        return [
+            End(own, score, ended.finished, self.steps, number)
+            for own, score, number in zip(self.own.tolist(), scores, self.numbers.tolist(), strict=True)
+        ]
+
+
+def _numbers(places: Tensor) -> Tensor:
+    """0, 1, … in the shape of `places` (B, w)."""
+    return torch.arange(places.numel(), device=places.device).view(places.shape)
+
+
+def _host(values: Tensor) -> NDArray[np.float32]:
+    array: NDArray[np.float32] = values.cpu().numpy()
+    return array

@@ -1,0 +1,65 @@
+"""The coverage penalty: what a translation loses for source positions that its attention passed over."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dragoman.base.errors import ConfigError
+from dragoman.decode.prompts import Prompts
+from dragoman.decode.rules.rule import Ended, Scoring, Step
+from dragoman.models.interface import Tree
+
+
+def penalty(coverage: Tensor) -> Tensor:
+    """Σ_i log(min(coverage_i, 1)) of each row: (…, S) summed attention, 1 at padding → (…), never above 0.
+
+    Wu et al. 2016, equation 14, without its β. A position that got no attention at all counts as the smallest normal
+    float32 (−87.3 nats) instead of −∞, so that scores stay finite and comparable.
+    """
+    return coverage.clamp(min=torch.finfo(torch.float32).tiny, max=1.0).log().sum(-1)
+
+
+class Coverage(Scoring):
+    """Adds β · Σ_i log(min(Σ_j p_ij, 1)) to a score, p_ij being the attention of step j on source position i.
+
+    Every position of the source counts, its end too, and every step, that of the end too: as many as the length
+    penalty counts tokens. It decides between the hypotheses found, not which continuations live on.
+    """
+
+    def __init__(self, weights: Sequence[float]) -> None:
+        """weights: β, one a sentence."""
+        self._weights = torch.tensor(weights, dtype=torch.float32)
+
+    def start(self, prompts: Prompts) -> Tree:
+        """(B, S) attention received so far; 1 at padding, which is thereby never found uncovered."""
+        if prompts.source is None:
+            raise _no_attention()
+        return (~prompts.source).float()
+
+    def read(self, state: Tree, step: Step) -> Tree:
+        """Raises ConfigError where the decoder does not attend the source."""
+        attention = step.output.attention
+        if attention is None:
+            raise _no_attention()
+        if attention.size(1) == 1:
+            return state + attention[:, -1].float()
+        return state + (attention.float() * step.read.unsqueeze(2)).sum(1)
+
+    def score(self, scores: NDArray[np.float64], ended: Ended, state: Tree) -> NDArray[np.float64]:
+        """Each with its penalty, never above 0."""
+        weights = self._weights[torch.from_numpy(ended.sentences)].to(state.device)
+        penalties: NDArray[np.float64] = (weights * penalty(state)).double().cpu().numpy()
+        return scores + penalties
+
+    def bound(self, bounds: NDArray[np.float64], sentences: NDArray[np.int64]) -> NDArray[np.float64]:
+        """As it was: all of the source may still be covered."""
+        return bounds
+
+
+def _no_attention() -> ConfigError:
+    return ConfigError(
+        "search.coverage_penalty is set, but this model's decoder has no attention over the source: set it to 0"
+    )
