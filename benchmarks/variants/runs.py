@@ -117,6 +117,7 @@ def execute(settings: dict[str, Any], sources: list[str], references: list[str],
 
     from dragoman.base.log import console
     from dragoman.base.settings import parse_settings
+    from dragoman.checkpoint.folder import load_model_folder
     from dragoman.models.build import count_parameters
     from dragoman.tasks.translation.config import TranslationRun
     from dragoman.train.run.loop import run
@@ -130,8 +131,7 @@ def execute(settings: dict[str, Any], sources: list[str], references: list[str],
     began, cpu = time.perf_counter(), time.process_time()
     result = run(config)
     trained = time.process_time() - cpu
-    translator = Translator.load(config.out, device="cpu")
-    translations = translator.translate(sources)
+    translations = Translator.load(config.out, device="cpu").translate(sources)
     decoded = time.process_time() - cpu - trained
     shutil.rmtree(config.out / "checkpoints", ignore_errors=True)
     shutil.rmtree(config.out / "training", ignore_errors=True)
@@ -142,7 +142,7 @@ def execute(settings: dict[str, Any], sources: list[str], references: list[str],
         "signature": str(bleu.get_signature()),
         "exact": sum(map(str.__eq__, translations, references)) / len(references),
         "valid_perplexity": result.validation.perplexity,
-        "parameters": count_parameters(translator.model),
+        "parameters": count_parameters(load_model_folder(config.out, torch.device("cpu")).model),
         "steps": result.step,
         "cpu_seconds": trained + decoded,
         "cpu_seconds_training": trained,

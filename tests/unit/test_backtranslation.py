@@ -21,7 +21,7 @@ from dragoman.base.yaml import parse_yaml
 from dragoman.cli.main import main
 from dragoman.data.corpora.lines import open_lines
 from dragoman.decode.sampling import SamplingConfig
-from dragoman.translation.method import Drawing
+from dragoman.translation.request import Request, Sampling
 from dragoman.translator import Translator
 
 MODEL = Path(__file__).parents[1] / "fixtures" / "format-1"
@@ -43,7 +43,7 @@ def translator() -> Translator:
 def task(folder: Path, lines: list[str], **changes: object) -> Task:
     text = folder / "mono"
     text.write_bytes("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
-    settings = {"method": Translator.load(MODEL, "cpu").search_config(1), "filters": FilterConfig(), "batch_size": 1}
+    settings = {"request": Translator.load(MODEL, "cpu").request(beam=1), "filters": FilterConfig(), "batch_size": 1}
     return Task(MODEL, text, folder / "pairs.tsv", **{**settings, **changes})  # type: ignore[arg-type]
 
 
@@ -129,7 +129,7 @@ def test_compressed_in_and_out(tmp_path: Path, translator: Translator, ending: s
     text = tmp_path / f"mono{ending}"
     text.write_bytes(packed)
     output = tmp_path / f"out.tsv{ending}"
-    backtranslate(Task(MODEL, text, output, plain.method, ALL_OFF, 1), translator)
+    backtranslate(Task(MODEL, text, output, plain.request, ALL_OFF, 1), translator)
     assert output.read_bytes()[:2] != plain.output.read_bytes()[:2]
     assert list(open_lines(output)) == plain.output.read_text().splitlines()
     assert len(list(open_lines(output))) == len(lines)
@@ -152,7 +152,9 @@ def stop_after(windows: int):
 @pytest.mark.parametrize("drawn", [False, True])
 def test_a_stopped_run_goes_on_to_the_same_bytes(tmp_path: Path, translator: Translator, drawn: bool) -> None:
     lines = [f"{line} {number % 4}" for number in range(9) for line in KNOWN]
-    changes = {"method": Drawing(SamplingConfig(temperature=1.3), seed=5), "filters": ALL_OFF} if drawn else {}
+    changes = (
+        {"request": Request(Sampling(SamplingConfig(temperature=1.3), seed=5)), "filters": ALL_OFF} if drawn else {}
+    )
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     whole.mkdir()
     parts.mkdir()
@@ -176,7 +178,7 @@ def test_other_settings_do_not_go_on(tmp_path: Path, translator: Translator) -> 
         backtranslate(task(tmp_path, lines), translator, stop_after(1))
     other = task(tmp_path, lines)
     with pytest.raises(ConfigError, match=r"begun otherwise: filters .*delete that folder"):
-        backtranslate(Task(MODEL, other.text, other.output, other.method, ALL_OFF, 1), translator)
+        backtranslate(Task(MODEL, other.text, other.output, other.request, ALL_OFF, 1), translator)
     (tmp_path / "mono").write_text("another text\n")
     with pytest.raises(ConfigError, match="begun otherwise: text"):
         backtranslate(other, translator)
@@ -317,11 +319,11 @@ def test_the_model_and_the_method_are_part_of_what_is_gone_on_with(tmp_path: Pat
     copied = tmp_path / "model"
     shutil.copytree(MODEL, copied)
     first = task(tmp_path, KNOWN)
-    other = Task(copied, first.text, first.output, first.method, first.filters, 1)
+    other = Task(copied, first.text, first.output, first.request, first.filters, 1)
     assert first.settings() == other.settings()
     with (copied / "model.safetensors").open("r+b") as file:
         file.seek(-1, 2)
         file.write(b"\x01")
     assert first.settings() != other.settings()
-    drawn = Task(MODEL, first.text, first.output, Drawing(), first.filters, 1)
+    drawn = Task(MODEL, first.text, first.output, Request(Sampling()), first.filters, 1)
     assert json.dumps(drawn.settings()) != json.dumps(first.settings())

@@ -15,7 +15,7 @@ from tiny_model import write_tiny_model
 
 from dragoman import Translator, __version__
 from dragoman.cli.main import app, main
-from dragoman.decode.search import SearchConfig
+from dragoman.translator import Request
 
 SOURCES = ["A dog runs .", "", "Two men sleep over the grass .", "  ", "A child"]
 
@@ -254,14 +254,14 @@ OF_SEARCH = ("beam", "length_penalty", "coverage_penalty", "unknown")
 def test_evaluate_translates_as_translate_does(
     tiny_model_folder: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    configs: list[SearchConfig] = []
-    stream = Translator.stream_nbest
+    configs: list[Any] = []
+    translate = Translator.translate_window
 
-    def spy(self: Translator, texts: Sequence[str], config: SearchConfig, *given: Any) -> Iterator[Any]:
-        configs.append(config)
-        return stream(self, texts, config, *given)
+    def spy(self: Translator, texts: Sequence[str], request: Request, *given: Any) -> Iterator[Any]:
+        configs.append(request.decoding)
+        return translate(self, texts, request, *given)
 
-    monkeypatch.setattr(Translator, "stream_nbest", spy)
+    monkeypatch.setattr(Translator, "translate_window", spy)
     model, output = str(tiny_model_folder), str(tmp_path / "output")
     options = ["--beam", "2", "--coverage-penalty", "0.5", "--length-penalty", "none", "--unknown", "forbid"]
     assert main(["translate", model, "-i", str(source), "-o", output, *options]) == 0

@@ -28,7 +28,7 @@ from dragoman.nn.positions.union import PositionsConfig
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.tokenizers import TextConfig
 from dragoman.train.run.setup import assemble
-from dragoman.translator import Translator
+from dragoman.translator import Request, Translator
 from fixtures.tiny_model import SOURCES, TARGETS, tiny_config, tiny_tokenizers, write_tiny_model
 
 LIMIT, WIDTH = 12, 8
@@ -73,7 +73,7 @@ def test_an_encoder_reads_a_text_ten_times_longer(tmp_path: Path, scheme: dict[s
     translator = Translator.load(model_folder(tmp_path / "m", positions=scheme, target_positions=NONE), "cpu")
     encode = translator.tokenizers.source.encode
     assert len(encode(LONG)) >= 10 * max(map(len, map(encode, SOURCES)))
-    found = list(translator.stream_nbest([SHORT, LONG], SearchConfig(beam=1, length_factor=0.1)))
+    found = list(translator.stream_nbest([SHORT, LONG], Request(SearchConfig(beam=1, length_factor=0.1))))
     assert len(found) == 2 and found[1][0].tokens
     assert np.isfinite(translator.score([LONG], [SHORT])[0].log_probability)
 
@@ -84,7 +84,7 @@ def test_a_decoder_writes_a_text_ten_times_longer(tmp_path: Path, scheme: dict[s
     encode = translator.tokenizers.target.encode
     length = 10 * max(map(len, map(encode, TARGETS)))
     settings = SearchConfig(beam=2, minimum_length=length, length_factor=0)
-    ((best,),) = translator.stream_nbest([SHORT], settings)
+    ((best,),) = translator.stream_nbest([SHORT], Request(settings))
     assert len(best.tokens) >= length and np.isfinite(best.log_probability)
     assert np.isfinite(translator.score([SHORT], ["ein Hund . " * length])[0].log_probability)
 
@@ -108,7 +108,7 @@ def test_a_decoder_says_where_its_positions_ended(
     translator = Translator.load(folder, "cpu")
     limit = scheme["limit"]
     short, long = "a", "a dog runs ."
-    found = list(translator.stream_nbest([short, long], SearchConfig(beam=2, minimum_length=50)))
+    found = list(translator.stream_nbest([short, long], Request(SearchConfig(beam=2, minimum_length=50))))
     assert [len(each[0].tokens) for each in found] == [limit, limit] and not found[1][0].finished
     warning = f"2 translation(s) reached the model's {limit} target positions (model.target_positions.limit)"
     assert f"{warning} and end unfinished: line 1, 2" in capsys.readouterr().err

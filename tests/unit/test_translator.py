@@ -1,5 +1,7 @@
 """Translator with a tiny random model: order, blanks, batch independence, streaming, scores and memory limits."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -8,7 +10,7 @@ from dragoman.checkpoint.folder import LoadedModel
 from dragoman.models.build import ModelConfig, build_model
 from dragoman.text.bpe import BPEConfig
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
-from dragoman.translator import Translator
+from dragoman.translator import Request, Translator
 
 TEXT = [
     "A dog runs over the green grass .",
@@ -32,7 +34,7 @@ def translator() -> Translator:
         if parameter.dim() > 1:
             torch.nn.init.normal_(parameter, std=0.4)  # far from uniform, so that sentences differ
     loaded = LoadedModel(model=model, tokenizers=tokenizers, meta=None, config={"model": config.model_dump()})
-    return Translator(loaded, torch.device("cpu"))
+    return Translator.of(loaded, torch.device("cpu"))
 
 
 def test_as_many_lines_out_as_in_and_blanks_stay_blank(translator: Translator) -> None:
@@ -54,7 +56,7 @@ def test_output_depends_neither_on_batch_size_nor_on_order(translator: Translato
 
 
 def test_nbest_is_sorted_and_its_first_is_the_translation(translator: Translator) -> None:
-    lists = translator.translate_nbest(TEXT, beam=4, nbest=3)
+    lists = translator.translate_nbest(TEXT, translator.request(beam=4, nbest=3))
     assert [best[0].text for best in lists] == translator.translate(TEXT, beam=4)
     for line, hypotheses in zip(TEXT, lists, strict=True):
         assert len(hypotheses) == (3 if line.strip() else 1)
@@ -81,7 +83,8 @@ def test_stream_equals_translate_and_reads_a_bounded_window_ahead(translator: Tr
 def test_score_equals_the_log_probability_that_search_reported(translator: Translator) -> None:
     texts = [line for line in TEXT if line.strip()]
     ids = translator.tokenizers.target
-    for line, hypotheses in zip(texts, translator.translate_nbest(texts, beam=3, nbest=2), strict=True):
+    lists = translator.translate_nbest(texts, translator.request(beam=3, nbest=2))
+    for line, hypotheses in zip(texts, lists, strict=True):
         for each in hypotheses:
             retold = ids.pieces(ids.encode(each.text))
             if each.finished and tuple(retold) == each.tokens:
@@ -112,7 +115,7 @@ def test_translations_cut_by_the_length_limit_are_reported(
     config = translator.search_config(beam=1).model_copy(
         update={"length_factor": 0.0, "length_margin": 1, "minimum_length": 3}
     )
-    cut = [not best[0].finished for best in translator.stream_nbest(TEXT, config)]
+    cut = [not best[0].finished for best in translator.stream_nbest(TEXT, Request(config))]
     assert any(cut)
     first = cut.index(True) + 1
     assert f"reached the length limit and end unfinished: line {first}" in " ".join(capsys.readouterr().err.split())
@@ -120,7 +123,7 @@ def test_translations_cut_by_the_length_limit_are_reported(
 
 def test_a_batch_that_runs_out_of_memory_is_halved(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = translator.translate(TEXT)
-    encode = translator.model.encode
+    encode = translator.engine.model.encode
 
     def narrow(tokens, keep):
         if len(tokens) > 1:
@@ -129,7 +132,7 @@ def test_a_batch_that_runs_out_of_memory_is_halved(translator: Translator, monke
             )
         return encode(tokens, keep)
 
-    monkeypatch.setattr(translator.model, "encode", narrow)
+    monkeypatch.setattr(translator.engine.model, "encode", narrow)
     assert translator.translate(TEXT) == expected
 
 
@@ -139,13 +142,13 @@ def test_a_sentence_that_does_not_fit_the_memory_is_named(
     def full(tokens, keep):
         raise MemoryError
 
-    monkeypatch.setattr(translator.model, "encode", full)
+    monkeypatch.setattr(translator.engine.model, "encode", full)
     with pytest.raises(ResourceError, match="line 3 "):
         translator.translate(["", " ", "Two men"])
 
 
 def test_memory_is_estimated_before_the_search(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.translation.batch.available_memory", lambda: 1000)
+    monkeypatch.setattr("dragoman.translation.torch_engine.available_memory", lambda: 1000)
     with pytest.raises(ResourceError, match="line 1 "):
         translator.translate(["Two men"])
     with pytest.raises(ResourceError, match="line 1 "):
@@ -158,7 +161,7 @@ def test_other_failures_are_not_taken_for_a_lack_of_memory(
     def broken(tokens, keep):
         raise RuntimeError("shapes do not fit")
 
-    monkeypatch.setattr(translator.model, "encode", broken)
+    monkeypatch.setattr(translator.engine.model, "encode", broken)
     with pytest.raises(RuntimeError, match="shapes do not fit"):
         translator.translate(["Two men"])
 
@@ -186,8 +189,8 @@ def test_the_coverage_penalty_reaches_the_search(translator: Translator) -> None
     with pytest.raises(ConfigError, match="coverage_penalty"):
         translator.translate(["a"], coverage_penalty=-1)
     texts = [line for line in TEXT if line.strip()]
-    free = translator.translate_nbest(texts, beam=4, nbest=4)
-    covered = translator.translate_nbest(texts, beam=4, nbest=4, coverage_penalty=0.5)
+    free = translator.translate_nbest(texts, translator.request(beam=4, nbest=4))
+    covered = translator.translate_nbest(texts, translator.request(beam=4, nbest=4, coverage_penalty=0.5))
     charges = []
     for sentence in zip(free, covered, strict=True):
         without, charged = ({each.tokens: each.score for each in best} for best in sentence)
@@ -201,7 +204,8 @@ PREFIXES = ["Ein Hund", "", "  Zwei Män", " ", "Das", "Niem", "snow ❄\t–"]
 
 
 def test_every_output_starts_with_its_prefix(translator: Translator) -> None:
-    found = translator.translate_nbest(TEXT, beam=4, nbest=3, prefixes=PREFIXES)
+    request = translator.request(beam=4, nbest=3)
+    found = translator.translate_nbest(TEXT, [replace(request, prefix=prefix) for prefix in PREFIXES])
     free = translator.translate(TEXT, beam=4)
     for text, prefix, hypotheses, unforced in zip(TEXT, PREFIXES, found, free, strict=True):
         for each in hypotheses:
@@ -228,7 +232,8 @@ def test_blanks_that_end_a_prefix_are_ignored(translator: Translator) -> None:
 
 def test_the_translation_of_a_blank_text_is_its_prefix(translator: Translator) -> None:
     texts = [" ", "", "Two men"]
-    ((first,), (second,), _) = translator.translate_nbest(texts, beam=2, nbest=1, prefixes=["Zwei Männer ", "", "Zwei"])
+    requests = [translator.request(beam=2, prefix=prefix) for prefix in ("Zwei Männer ", "", "Zwei")]
+    ((first,), (second,), _) = translator.translate_nbest(texts, requests)
     assert (first.text, second.text) == ("Zwei Männer", "")
     assert (first.log_probability, first.finished) == (0.0, True)
 

@@ -1,6 +1,7 @@
 """Translating with tags: the target language and other tags, where they are missing or unknown; drawn translations."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,9 @@ from dragoman.cli.main import main
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.models.build import build_model
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
-from dragoman.translation.method import Drawing
+from dragoman.translation.request import Sampling
 from dragoman.translation.result import Translation
-from dragoman.translator import Translator
+from dragoman.translator import Request, Translator
 
 CPU = torch.device("cpu")
 SEVERAL = Meta(step=1, source_language="en", target_languages=("de", "fr"), tags=("bt",))
@@ -37,7 +38,7 @@ def translator(meta: Meta = SEVERAL, made: Tokenizers | None = None) -> Translat
     for parameter in model.parameters():
         if parameter.dim() > 1:
             torch.nn.init.normal_(parameter, std=0.5)
-    return Translator(LoadedModel(model, made, meta, {}), CPU)
+    return Translator.of(LoadedModel(model, made, meta, {}), CPU)
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +50,10 @@ def test_the_language_changes_the_translation_and_stands_before_the_text(several
     german, french = several.translate(SOURCES, to="de"), several.translate(SOURCES, to="fr")
     assert german != french
     assert several.translate(SOURCES, to="de", tags=["bt"]) != german
-    (tag,) = several.tokenizers.source.tag_ids(["to:de"])
-    expected = [best[0].text for best in several.stream_nbest(SOURCES, several.search_config(), before=[tag])]
+    request = Request(several.search_config(), tags=("to:de",))
+    expected = [best[0].text for best in several.stream_nbest(SOURCES, request)]
     assert german == expected == list(several.stream(SOURCES, to="de"))
-    assert several.translate_nbest(SOURCES, nbest=2, to="de")[0][0].text == german[0]
+    assert several.translate_nbest(SOURCES, several.request(nbest=2, to="de"))[0][0].text == german[0]
     keys = several.attention(SOURCES[0], to="de", tags=["bt"])[0].keys
     assert tuple(keys[:2]) == ("<to:de>", "<bt>")
 
@@ -61,7 +62,7 @@ def test_scores_are_those_of_the_tagged_source(several: Translator) -> None:
     plain = [score.log_probability for score in several.score(SOURCES, TARGETS, to="de")]
     other = [score.log_probability for score in several.score(SOURCES, TARGETS, to="fr")]
     assert plain != other
-    for source, best in zip(SOURCES, several.translate_nbest(SOURCES, to="fr"), strict=True):
+    for source, best in zip(SOURCES, several.translate_nbest(SOURCES, several.request(to="fr")), strict=True):
         retold = several.tokenizers.target.encode(best[0].text)
         if best[0].finished and tuple(several.tokenizers.target.pieces(retold)) == best[0].tokens:
             (score,) = several.score([source], [best[0].text], to="fr")
@@ -71,12 +72,12 @@ def test_scores_are_those_of_the_tagged_source(several: Translator) -> None:
 def test_tags_are_never_written(several: Translator) -> None:
     target = several.tokenizers.target
     with torch.no_grad():  # the untied projection is not at hand: make the tags' rows the likeliest of all
-        table = several.model.decoder.embedding.tokens.weight
+        table = several.engine.model.decoder.embedding.tokens.weight
         before = table.clone()
         table[-3:] = 30 * torch.sign(table[-3:])
     try:
-        drawn = several.sample(SOURCES, Drawing(SamplingConfig(temperature=3.0), samples=3), to="de")
-        found = [*several.translate_nbest(SOURCES, beam=4, nbest=4, to="de"), *drawn]
+        drawn = several.sample(SOURCES, Sampling(SamplingConfig(temperature=3.0), samples=3), to="de")
+        found = [*several.translate_nbest(SOURCES, several.request(beam=4, nbest=4, to="de")), *drawn]
         shown = {piece for each in found for one in each for piece in one.tokens}
         assert shown
         assert not shown & {"<to:de>", "<to:fr>", "<bt>"}
@@ -98,9 +99,11 @@ def test_tags_are_never_written(several: Translator) -> None:
 def test_missing_and_unknown_languages_and_tags(
     several: Translator, to: str | None, tags: list[str], message: str
 ) -> None:
-    for call in (several.translate, several.translate_nbest, several.stream, several.sample):
+    for call in (several.translate, several.stream, several.sample):
         with pytest.raises(ConfigError, match=message):
             list(call(SOURCES, to=to, tags=tags))  # type: ignore[operator]
+    with pytest.raises(ConfigError, match=message):
+        several.request(to=to, tags=tags)
     with pytest.raises(ConfigError, match=message):
         several.score(SOURCES, TARGETS, to=to, tags=tags)
 
@@ -127,16 +130,18 @@ def texts(found: Iterable[list[Translation]]) -> list[list[str]]:
 
 
 def test_drawn_translations_depend_on_seed_and_line_alone(several: Translator) -> None:
-    drawing = Drawing(SamplingConfig(temperature=1.5), seed=3, samples=2)
-    drawn = several.sample(SOURCES, drawing, to="de")
+    sampling = Sampling(SamplingConfig(temperature=1.5), seed=3, samples=2)
+    drawn = several.sample(SOURCES, sampling, to="de")
     assert [len(each) for each in drawn] == [2] * len(SOURCES)
-    assert texts(drawn) == texts(several.sample(SOURCES, drawing, batch_size=1, to="de"))
-    assert texts(drawn) != texts(several.sample(SOURCES, Drawing(drawing.sampling, 4, 2), to="de"))
+    assert texts(drawn) == texts(several.sample(SOURCES, sampling, batch_size=1, to="de"))
+    assert texts(drawn) != texts(several.sample(SOURCES, Sampling(sampling.config, 4, 2), to="de"))
     assert drawn[0][0].text != drawn[0][1].text
-    before = several.source_tags.ids("de")
-    assert texts(drawn[1:]) == texts(several.stream_nbest(SOURCES[1:], drawing, first=2, before=before))
+    request = several.request(sampling=sampling, to="de")
+    assert texts(drawn[1:]) == texts(several.translate_window(SOURCES[1:], request, first=2))
     with pytest.raises(ConfigError, match="prefix goes with beam search only"):
-        list(several.stream_nbest(SOURCES, drawing, prefixes=["", "", ""], before=before))
+        list(several.stream_nbest(SOURCES, [request, replace(request, prefix="ein"), request]))
+    with pytest.raises(ConfigError, match="leave out the settings of the search"):
+        several.request(sampling=sampling, beam=2, to="de")
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +149,9 @@ def folder(several: Translator, tmp_path_factory: pytest.TempPathFactory) -> Pat
     """The model as a folder, with a text to translate beside it."""
     place = tmp_path_factory.mktemp("tagged") / "model"
     section = "\n".join(f"  {line}" for line in _dumped().splitlines())
-    write_model_folder(place, model_parameters(several.model), f"model:\n{section}\n", several.tokenizers, SEVERAL)
+    write_model_folder(
+        place, model_parameters(several.engine.model), f"model:\n{section}\n", several.tokenizers, SEVERAL
+    )
     (place.parent / "text").write_text("".join(f"{line}\n" for line in SOURCES))
     (place.parent / "target").write_text("".join(f"{line}\n" for line in TARGETS))
     return place
@@ -160,7 +167,7 @@ def test_a_folder_keeps_languages_and_its_card_tells_them(folder: Path, several:
     loaded = load_model_folder(folder, CPU)
     assert loaded.meta.target_languages == ("de", "fr")
     assert loaded.meta.tags == ("bt",)
-    assert Translator(loaded, CPU).translate(SOURCES, to="fr") == several.translate(SOURCES, to="fr")
+    assert Translator.of(loaded, CPU).translate(SOURCES, to="fr") == several.translate(SOURCES, to="fr")
     card = (folder / "README.md").read_text()
     assert "en → de, fr" in card
     assert "| Tags of source texts | bt |" in card
@@ -195,8 +202,8 @@ def test_drawing_from_the_command_line(folder: Path, several: Translator, capfd:
     common = ["translate", str(folder), "-i", text, "--to", "de"]
     drawn = ["--sample", "--temperature", "1.5", "--top-k", "50", "--top-p", "0.95", "--seed", "7", "--nbest", "2"]
     assert main([*common, *drawn]) == 0
-    drawing = Drawing(SamplingConfig(temperature=1.5, top_k=50, top_p=0.95), seed=7, samples=2)
-    expected = [one_line(each.text) for both in several.sample(SOURCES, drawing, to="de") for each in both]
+    sampling = Sampling(SamplingConfig(temperature=1.5, top_k=50, top_p=0.95), seed=7, samples=2)
+    expected = [one_line(each.text) for both in several.sample(SOURCES, sampling, to="de") for each in both]
     assert [line.split(" ||| ")[1] for line in capfd.readouterr().out.split("\n")[:-1]] == expected
     for wrong, message in (
         (["--top-k", "3"], "--top-k goes with --sample only"),

@@ -216,14 +216,19 @@ def random_model(
     return model
 
 
-def random_translator() -> Translator:
+def random_model_folder() -> LoadedModel:
     """Its translations of all TEXTS hold unknowns; a test that uses it says so."""
     tokenizers = vocabularies()
     settings = {"preset": None, "width": 16, "encoder": RECURRENT, "decoder": RECURRENT, "dropout": 0.0}
     config = ModelConfig.model_validate({**settings, "tie_embeddings": False, "tie_projection": False})
     model = random_model(RECURRENT, RECURRENT, tokenizers, seed=0, target_scale=0.1)
     folder = {"model": config.model_dump(mode="json"), "search": {"minimum_length": 5, "length_factor": 1.0}}
-    return Translator(LoadedModel(model, tokenizers, Meta(step=0), folder), torch.device("cpu"))
+    return LoadedModel(model, tokenizers, Meta(step=0), folder)
+
+
+def random_translator() -> Translator:
+    """With that model."""
+    return Translator.of(random_model_folder(), torch.device("cpu"))
 
 
 class Eager:
@@ -246,7 +251,7 @@ class Eager:
 
 def test_every_hypothesis_of_every_beam_gets_words_of_its_own_source() -> None:
     translator = random_translator()
-    lists = translator.translate_nbest(TEXTS, beam=6, nbest=6)
+    lists = translator.translate_nbest(TEXTS, translator.request(beam=6, nbest=6))
     seen = 0
     for text, hypotheses in zip(TEXTS, lists, strict=True):
         words = {word.strip() for word in translator.tokenizers.source.words(text)[1]}
@@ -263,9 +268,10 @@ def test_every_hypothesis_of_every_beam_gets_words_of_its_own_source() -> None:
 
 def test_batches_and_their_order_change_nothing() -> None:
     translator = random_translator()
-    whole = translator.translate_nbest(TEXTS, beam=4, nbest=4)
+    request = translator.request(beam=4, nbest=4)
+    whole = translator.translate_nbest(TEXTS, request)
     for batch_size, order in ((1, [0, 1, 2]), (3, [2, 0, 1])):
-        found = translator.translate_nbest([TEXTS[row] for row in order], beam=4, nbest=4, batch_size=batch_size)
+        found = translator.translate_nbest([TEXTS[row] for row in order], request, batch_size)
         assert [[each.text for each in found[order.index(row)]] for row in range(3)] == [
             [each.text for each in hypotheses] for hypotheses in whole
         ]
@@ -374,10 +380,10 @@ def test_a_source_of_vectors_has_no_words_to_show(capsys: pytest.CaptureFixture[
 
 
 def test_from_the_command_line(tmp_path: Path) -> None:
-    translator = random_translator()
-    folder = tmp_path / "model"
-    content = yaml.safe_dump(translator.config)
-    write_model_folder(folder, model_parameters(translator.model), content, translator.tokenizers, Meta(step=1))
+    loaded, folder = random_model_folder(), tmp_path / "model"
+    translator = Translator.of(loaded, torch.device("cpu"))
+    content = yaml.safe_dump(loaded.config)
+    write_model_folder(folder, model_parameters(loaded.model), content, loaded.tokenizers, Meta(step=1))
     (tmp_path / "in").write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
     (tmp_path / "words").write_text("\n".join(f"{word}\tNAME" for word in ("Xaver", "Yvonne", "Zebulon", "Quentin")))
 

@@ -25,10 +25,10 @@ def judged() -> tuple[Validation, float]:
     tokenizers = tiny_tokenizers()
     config = tiny_config(dropout=0.5)
     model = tiny_model(config, tokenizers)
-    translator = Translator(LoadedModel(model, tokenizers, Meta(step=0), {}), CPU)
+    translator = Translator.of(LoadedModel(model, tokenizers, Meta(step=0), {}), CPU)
     sources, targets = [*SOURCES, "a"], [*TARGETS, ""]
     model.eval()
-    found = Validator(sources, targets, tokenizers, translator, beam=1).run(Place(CPU))
+    found = Validator(sources, targets, model, translator, beam=1).run(Place(CPU))
     total, tokens = 0.0, 0
     with torch.no_grad():
         for source, target in zip(sources, targets, strict=True):

@@ -18,8 +18,7 @@ from dragoman.backtranslation.members import member_writer
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import info
 from dragoman.data.corpora.lines import has_broken_utf8, open_lines
-from dragoman.decode.search import SearchConfig
-from dragoman.translation.method import Drawing
+from dragoman.translation.request import Decoding, Request, Sampling
 from dragoman.translator import WINDOW_BATCHES, Translator
 
 KEPT, LINES = "kept", "lines"
@@ -30,16 +29,15 @@ _HEAD = 1 << 20
 class Task:
     """What to do: the text, where the pairs go, how to translate and which pairs stay.
 
-    model: the translator's folder; before: ids of the tags before each line.
+    model: the translator's folder.
     """
 
     model: Path
     text: Path
     output: Path
-    method: SearchConfig | Drawing
+    request: Request
     filters: FilterConfig
     batch_size: int = 64
-    before: tuple[int, ...] = ()
 
     @property
     def window(self) -> int:
@@ -48,14 +46,13 @@ class Task:
 
     def settings(self) -> dict[str, Any]:
         """All that the output depends on, as plain values."""
-        method = {"kind": type(self.method).__name__, **_plain(self.method)}
         return {
             "model": _fingerprint(self.model / "model.safetensors", whole=True),
             "text": _fingerprint(self.text, whole=False),
-            "method": method,
+            "decoding": _plain(self.request.decoding),
             "filters": self.filters.model_dump(mode="json"),
             "batch_size": self.batch_size,
-            "tags": list(self.before),
+            "tags": list(self.request.tags),
         }
 
 
@@ -111,9 +108,7 @@ def _pairs(
     if task.filters.duplicates:
         texts = list(_first_ones(texts, journal, counts))
     texts = list(_short_enough(texts, counts, task, translator))
-    found = translator.stream_nbest(
-        texts, task.method, task.batch_size, max(1, len(texts)), journal.lines + 1, before=task.before
-    )
+    found = translator.translate_window(texts, task.request, task.batch_size, journal.lines + 1)
     pairs = []
     for line, (best, *_) in zip(texts, found, strict=True):
         judged = Judged(line, best.text, best.finished, best.log_probability / (len(best.tokens) + 1))
@@ -145,8 +140,8 @@ def _first_ones(lines: Sequence[str], journal: Journal, counts: Counter[str]) ->
 
 
 def _short_enough(lines: Sequence[str], counts: Counter[str], task: Task, translator: Translator) -> Iterator[str]:
-    most = [translator.model.limits.source.tokens, task.filters.max_tokens]
-    limit = min((number - len(task.before) for number in most if number is not None), default=None)
+    most = [translator.engine.limits.source.tokens, task.filters.max_tokens]
+    limit = min((number - len(task.request.tags) for number in most if number is not None), default=None)
     for line, ids in zip(lines, translator.tokenizers.source.encode_batch(lines), strict=True):
         if limit is not None and len(ids) > limit:
             counts["max_tokens"] += 1
@@ -158,10 +153,10 @@ def _exists(output: Path) -> ConfigError:
     return ConfigError(f"{output} exists already: choose another --output, or delete it first")
 
 
-def _plain(method: SearchConfig | Drawing) -> dict[str, Any]:
-    if isinstance(method, Drawing):
-        return {**asdict(method), "sampling": method.sampling.model_dump(mode="json")}
-    return method.model_dump(mode="json")
+def _plain(decoding: Decoding) -> dict[str, Any]:
+    if isinstance(decoding, Sampling):
+        return {**asdict(decoding), "config": decoding.config.model_dump(mode="json")}
+    return decoding.model_dump(mode="json")
 
 
 def _fingerprint(path: Path, whole: bool) -> str:

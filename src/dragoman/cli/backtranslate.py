@@ -21,8 +21,8 @@ from dragoman.cli.options import (
     To,
     TopK,
     TopP,
-    drawing,
     refuse,
+    sampling,
     split_tags,
     use_threads,
 )
@@ -139,15 +139,13 @@ def backtranslate(
     }
     rules |= {name: value or None for name, value in limits.items() if value is not None}
     filters = parse_settings(rules, FilterConfig, "from the command line")
-    drawn = drawing(temperature, top_k, top_p, seed) if method is Method.sample else None
+    drawn = sampling(temperature, top_k, top_p, seed) if method is Method.sample else None
     check(text, output)
     translator = Translator.load(model, device)
     translator.report_cut = False  # they are counted
     _check_direction(translator, language)
-    before = tuple(translator.source_tags.ids(to, split_tags(tags)))
-    task = Task(
-        model, text, output, drawn or translator.search_config(beam, 1, length_penalty), filters, batch_size, before
-    )
+    request = translator.request(beam=beam, length_penalty=length_penalty, sampling=drawn, to=to, tags=split_tags(tags))
+    task = Task(model, text, output, request, filters, batch_size)
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=console, transient=True) as progress:
         bar = progress.add_task("back-translating", total=None)

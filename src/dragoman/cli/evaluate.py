@@ -100,7 +100,14 @@ def evaluate(
         translator = Translator.load(model, device)
         with in_files(source):
             translations = translator.translate(
-                sources, beam, batch_size, length_penalty, coverage_penalty, None, unknown, to, split_tags(tags)
+                sources,
+                batch_size=batch_size,
+                beam=beam,
+                length_penalty=length_penalty,
+                coverage_penalty=coverage_penalty,
+                unknown=unknown,
+                to=to,
+                tags=split_tags(tags),
             )
         systems.insert(0, (str(model), translations))
 

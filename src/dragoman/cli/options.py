@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from dragoman.translation.method import Drawing
+    from dragoman.translation.request import Sampling
 
 Model = Annotated[Path, typer.Argument(help="A model folder, such as the one that `dragoman train --out` wrote.")]
 Beam = Annotated[
@@ -78,18 +78,18 @@ def refuse(options: Mapping[str, object], company: str) -> None:
             raise ConfigError(f"{name} goes {company} only: leave it out")
 
 
-def drawing(
+def sampling(
     temperature: float | None, top_k: int | None, top_p: float | None, seed: int | None, samples: int = 1
-) -> "Drawing":
+) -> "Sampling":
     """What the options of sampling ask for. Raises ConfigError for a value that makes no sense."""
     from dragoman.base.settings import parse_settings
     from dragoman.decode.sampling import SamplingConfig
-    from dragoman.translation.method import Drawing
+    from dragoman.translation.request import Sampling
 
     given = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
     settings = {name: value for name, value in given.items() if value is not None}
-    sampling = parse_settings(settings, SamplingConfig, "from the command line")
-    return Drawing(sampling, 1 if seed is None else seed, samples)
+    config = parse_settings(settings, SamplingConfig, "from the command line")
+    return Sampling(config, 1 if seed is None else seed, samples)
 
 
 def use_threads(threads: int | None) -> None:

@@ -29,7 +29,7 @@ def score(
     sources, targets = read_together(source, target)
     translator = Translator.load(model, device)
     with in_files(source, target):
-        scores = translator.score(sources, targets, batch_size, to, split_tags(tags))
+        scores = translator.score(sources, targets, batch_size, to=to, tags=split_tags(tags))
     for pair in scores:
         print(f"{pair.log_probability:.6f}")
     whole = perplexity(

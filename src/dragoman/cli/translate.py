@@ -1,5 +1,8 @@
 """`dragoman translate`: lines of the source language in, lines of the target language out."""
 
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -20,8 +23,8 @@ from dragoman.cli.options import (
     TopK,
     TopP,
     Unknown,
-    drawing,
     refuse,
+    sampling,
     split_tags,
     use_threads,
 )
@@ -46,7 +49,11 @@ def translate(
     unknown: Unknown = None,
     prefix: Annotated[
         Path | None,
-        typer.Option("--prefix", help="What each translation has to start with, a line a line; blank: free."),
+        typer.Option(
+            "--prefix",
+            help="What each translation has to start with, a line a line; blank: free. Where the numbers of lines turn "
+            "out to differ, earlier lines are on stdout already; a file is not written.",
+        ),
     ] = None,
     scores: Annotated[
         bool, typer.Option("--scores", help="Write the log-probability (nats) and a tab before each line.")
@@ -65,7 +72,7 @@ def translate(
     """Translate a line at a time: N lines in, N lines out, blank lines stay blank."""
     use_threads(threads)
     from dragoman.base.errors import DataError, in_files
-    from dragoman.cli.lines import one_line, output, read_lines, windows
+    from dragoman.cli.lines import one_line, output
     from dragoman.translator import WINDOW_BATCHES, Translator
 
     if source is not None and (source.is_dir() or not source.exists()):
@@ -81,19 +88,24 @@ def translate(
         "--prefix": prefix,
     }
     refuse(of_search if sample else of_sampling, "without --sample" if sample else "with --sample")
-    prefixes = _prefixes(prefix, source)
-    drawn = drawing(temperature, top_k, top_p, seed, nbest) if sample else None
+    drawn = sampling(temperature, top_k, top_p, seed, nbest) if sample else None
     translator = Translator.load(model, device)
-    before = translator.source_tags.ids(to, split_tags(tags))
-    config = drawn or translator.search_config(beam, nbest, length_penalty, coverage_penalty, unknown)
+    request = translator.request(
+        beam=beam,
+        nbest=1 if sample else nbest,
+        length_penalty=length_penalty,
+        coverage_penalty=coverage_penalty,
+        unknown=unknown,
+        sampling=drawn,
+        to=to,
+        tags=split_tags(tags),
+    )
     with output(target) as out, in_files(source, prefix):
         first = 1
-        for window in windows(read_lines(source), WINDOW_BATCHES * batch_size, source):
-            given = None if prefixes is None else prefixes[first - 1 : first - 1 + len(window)]
-            if given is not None and len(given) < len(window):
-                raise _unequal(source, f"at least {first - 1 + len(window)}", prefix, len(prefixes or []))
-            translations = translator.stream_nbest(window, config, batch_size, None, first, given, before)
-            for index, hypotheses in enumerate(translations, start=first - 1):
+        for window, prefixes in _windows(source, prefix, WINDOW_BATCHES * batch_size):
+            requests = request if prefixes is None else [replace(request, prefix=each) for each in prefixes]
+            found = translator.translate_window(window, requests, batch_size, first)
+            for index, hypotheses in enumerate(found, start=first - 1):
                 if nbest > 1:
                     lines = [f"{index} ||| {one_line(best.text)} ||| {best.score:.6f}" for best in hypotheses]
                 elif scores:
@@ -103,20 +115,33 @@ def translate(
                 out.write("".join(line + "\n" for line in lines).encode())
             out.flush()
             first += len(window)
-        if prefixes is not None and len(prefixes) >= first:
-            raise _unequal(source, str(first - 1), prefix, len(prefixes))
 
 
-def _prefixes(path: Path | None, source: Path | None) -> list[str] | None:
-    """The lines of `path`. A file to translate is counted before the first line of output is written."""
-    from dragoman.cli.lines import read_lines
+def _windows(source: Path | None, prefix: Path | None, size: int) -> Iterator[tuple[list[str], list[str] | None]]:
+    """Runs of lines with their prefixes, both read once. Raises DataError with both counts where these are unequal.
 
-    if path is None:
-        return None
-    prefixes = list(read_lines(path))
-    if source is not None and (count := sum(1 for _ in read_lines(source))) != len(prefixes):
-        raise _unequal(source, str(count), path, len(prefixes))
-    return prefixes
+    Of the standard input it counts what has come: its end may never come.
+    """
+    from dragoman.cli.lines import read_lines, windows
+
+    lines, count = read_lines(source), 0
+    prefixes = None if prefix is None else read_lines(prefix)
+    for window in windows(lines, size, source):
+        count += len(window)
+        given = None if prefixes is None else list(islice(prefixes, len(window)))
+        if given is not None and len(given) < len(window):
+            known = f"at least {count}" if source is None else str(count + sum(1 for _ in lines))
+            raise _unequal(source, known, prefix, count - len(window) + len(given))
+        if source is not None and len(window) < size:  # the last one: told before it is translated
+            _check_end(prefixes, source, count, prefix)
+        yield window, given
+    _check_end(prefixes, source, count, prefix)
+
+
+def _check_end(prefixes: Iterator[str] | None, source: Path | None, count: int, prefix: Path | None) -> None:
+    """Raises DataError where more of the prefixes are left after the last of `count` lines."""
+    if prefixes is not None and (more := sum(1 for _ in prefixes)):
+        raise _unequal(source, str(count), prefix, count + more)
 
 
 def _unequal(source: Path | None, lines: str, path: Path | None, prefixes: int) -> Exception:

@@ -1,6 +1,6 @@
 """`SourceTags`: the tags that a model's source texts get when a target language, or other tags, are asked for."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.meta import Meta
@@ -17,17 +17,20 @@ class SourceTags:
         self._only = None if meta is None else meta.target_language
         self.languages = languages(source.tags) if meta is None or not meta.target_languages else meta.target_languages
 
-    def ids(self, to: str | None = None, tags: Sequence[str] = ()) -> list[int]:
-        """The ids that stand before a source text. `to` can be left out where there is one language only.
+    def of(self, to: str | None = None, tags: Iterable[str] = ()) -> tuple[str, ...]:
+        """Those that stand before a source text, the language's first. `to` can be left out where there is only one.
 
         Raises ConfigError where the language is missing or unknown, and for a tag that the vocabulary does not have.
         """
         if isinstance(tags, str):
             raise TypeError("tags is a list of strings, not one string")
-        for tag in tags:
+        others = tuple(dict.fromkeys(tags))
+        for tag in others:
             if tag.startswith(TO):
                 raise ConfigError(f"the target language is not given as the tag {tag!r}: use --to (in Python, to=)")
-        return self._source.tag_ids(in_order(self._language(to), tuple(dict.fromkeys(tags))))
+        chosen = in_order(self._language(to), others)
+        self._source.tag_ids(chosen)  # raises where one is unknown
+        return chosen
 
     def _language(self, to: str | None) -> str | None:
         known = ", ".join(self.languages)

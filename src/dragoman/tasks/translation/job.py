@@ -166,10 +166,9 @@ class TranslationJob(Job):
 
     def validator(self, model: Seq2Seq, device: torch.device) -> ValidationSets:
         """Loss and BLEU of each validation set."""
-        tokenizers = self.prepared.tokenizers
-        loaded = LoadedModel(model, tokenizers, Meta(step=0), self.run.model_dump(mode="json"))
-        translator = Translator(loaded, device, report_cut=False)
-        return ValidationSets(self._held_out, tokenizers, translator, self.run.train.validation_beam)
+        loaded = LoadedModel(model, self.prepared.tokenizers, Meta(step=0), self.run.model_dump(mode="json"))
+        translator = Translator.of(loaded, device, report_cut=False)
+        return ValidationSets(self._held_out, model, translator, self.run.train.validation_beam)
 
     def flops_per_target_token(self) -> float:
         """Of the corpus's mean token, its share of the source's included."""

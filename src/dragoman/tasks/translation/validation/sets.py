@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from dragoman.base.errors import in_files
+from dragoman.models.build import Seq2Seq
 from dragoman.tasks.translation.validation.held_out import HeldOut
 from dragoman.tasks.translation.validation.validator import Validator, measures
-from dragoman.text.tokenizers import Tokenizers
 from dragoman.train.ranks.place import Place
 from dragoman.train.validation import Validation
 from dragoman.translator import Translator
@@ -14,12 +14,12 @@ from dragoman.translator import Translator
 class ValidationSets:
     """A validator for each set. One set alone is judged as ever."""
 
-    def __init__(self, sets: Sequence[HeldOut], tokenizers: Tokenizers, translator: Translator, beam: int) -> None:
+    def __init__(self, sets: Sequence[HeldOut], model: Seq2Seq, translator: Translator, beam: int) -> None:
         self._validators: list[tuple[str, Validator]] = []
         for each in sets:
             with in_files(each.corpus.files[0]):
-                before = tokenizers.source.tag_ids(each.corpus.all_tags)
-                validator = Validator(each.sources, each.targets, tokenizers, translator, beam, before)
+                tags = each.corpus.all_tags
+                validator = Validator(each.sources, each.targets, model, translator, beam, tags)
             self._validators.append((each.name, validator))
 
     def run(self, place: Place) -> Validation:

@@ -1,7 +1,6 @@
 """Judging a model on held-out pairs: loss, perplexity and BLEU."""
 
 import time
-from collections.abc import Sequence
 from math import exp
 
 import numpy as np
@@ -11,11 +10,12 @@ from dragoman.data.batches.batch import collate
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.decode.search import SearchConfig
 from dragoman.evaluate.translation import bleu
-from dragoman.text.tokenizers import Tokenizers
+from dragoman.models.build import Seq2Seq
 from dragoman.train.objectives.objective import Objective, ObjectiveConfig
 from dragoman.train.ranks.interface import Ranks
 from dragoman.train.ranks.place import Place
 from dragoman.train.validation import Measure, Validation
+from dragoman.translation.request import Request
 from dragoman.translator import Translator
 
 _BATCH = BatchConfig(tokens=4096)
@@ -39,18 +39,19 @@ class Validator:
         self,
         sources: list[str],
         targets: list[str],
-        tokenizers: Tokenizers,
+        model: Seq2Seq,
         translator: Translator,
         beam: int,
-        before: Sequence[int] = (),
+        tags: tuple[str, ...] = (),
     ) -> None:
-        """before: ids of the tags before each source."""
+        """model: the one that the translator computes with; tags: those before each source."""
         self.sources, self.targets = sources, targets
-        self._before = before
+        self._model, tokenizers = model, translator.tokenizers
         self.translator = translator
         # A model that has not learned to stop yet would spend minutes on outputs that score nothing.
         unknown = translator.search_config().unknown
-        self._search = SearchConfig(beam=beam, length_factor=1.5, length_margin=10, unknown=unknown)
+        self._request = Request(SearchConfig(beam=beam, length_factor=1.5, length_margin=10, unknown=unknown), tags)
+        before = tokenizers.source.tag_ids(tags)
         ids = tokenizers.source.encode_batch(sources)
         self._source_ids = [[*before, *source] for source in ids] if before else ids
         self._target_ids = tokenizers.target.encode_batch(targets)
@@ -65,7 +66,7 @@ class Validator:
         if place.ranks.several:
             hypotheses = self._shared(place.ranks)
         else:
-            stream = self.translator.stream_nbest(self.sources, self._search, before=self._before)
+            stream = self.translator.stream_nbest(self.sources, self._request)
             hypotheses = [best[0].text for best in stream]
         score = bleu(hypotheses, self.targets)
         return Validation(measures(self._loss(place), score.value, score.signature), time.monotonic() - started)
@@ -78,8 +79,7 @@ class Validator:
         batches = [filled[place : place + _SENTENCES] for place in range(0, len(filled), _SENTENCES)]
         own = sorted(row for batch in batches[ranks.rank :: ranks.size] for row in batch)
         lines = [self.sources[row] for row in own]
-        window = max(1, len(lines))
-        stream = self.translator.stream_nbest(lines, self._search, _SENTENCES, window, before=self._before)
+        stream = self.translator.translate_window(lines, self._request, _SENTENCES)
         hypotheses = dict.fromkeys(blank, "")
         for found in ranks.gather([(row, best[0].text) for row, best in zip(own, stream, strict=True)]):
             hypotheses |= dict(found)
@@ -94,7 +94,7 @@ class Validator:
                 [self._source_ids[row] for row in rows], [self._target_ids[row] for row in rows], list(rows)
             )
             with place.autocast():
-                loss = plain(self.translator.model, batch.to(place.device))
+                loss = plain(self._model, batch.to(place.device))
             total += float(loss.cross_entropy)
             tokens += loss.tokens
         total, tokens = place.ranks.sum([total, tokens])

@@ -1,0 +1,99 @@
+"""`Codec`: from texts and requests to an engine's rows, and from its hypotheses to translations."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dragoman.base.errors import LineError
+from dragoman.decode.replacement import unknown_words
+from dragoman.decode.search import Hypothesis
+from dragoman.models.limits import LengthLimits, first_exceeded
+from dragoman.text.tokenizers import Tokenizers
+from dragoman.text.vectors import VectorError
+from dragoman.translation.engine import Pair, Prefix, Row
+from dragoman.translation.request import Decoding, Request, Sampling
+from dragoman.translation.result import Translation
+
+
+class Codec:
+    """A model's vocabularies and limits, as rows need them."""
+
+    def __init__(self, tokenizers: Tokenizers, limits: LengthLimits) -> None:
+        self._source, self._target = tokenizers.source, tokenizers.target
+        self._tokenizers, self._limits = tokenizers, limits
+
+    def rows(self, lines: Sequence[tuple[str, Request]], first: int) -> list[Row]:
+        """One for each text, blank ones too, which have no source; first: the number of the first line.
+
+        Raises VectorError for a source that is none, ConfigError for a tag that the vocabulary does not have.
+        """
+        decodings = {each: self._without_tags(each) for each in {request.decoding for _, request in lines}}
+        tags = {each: self._source.tag_ids(each) for each in {request.tags for _, request in lines}}
+        prefixes = self._prefixes([request.prefix.rstrip() for _, request in lines])
+        filled = [place for place, (text, _) in enumerate(lines) if text.strip()]
+        try:
+            ids = dict(zip(filled, self._source.encode_batch([lines[place][0] for place in filled]), strict=True))
+        except VectorError as found:
+            raise VectorError(first + filled[found.place] - 1, found.reason) from None
+        return [
+            Row(
+                number=first + place,
+                text=text,
+                source=_tagged(tags[request.tags], ids[place]) if place in ids else (),
+                decoding=decodings[request.decoding],
+                prefix=prefixes[place],
+                tags=len(request.tags),
+            )
+            for place, (text, request) in enumerate(lines)
+        ]
+
+    def pairs(self, sources: Sequence[str], targets: Sequence[str], tags: Sequence[str]) -> list[Pair]:
+        """One for each source and its target. Raises LineError for one that the model has too few positions for."""
+        before = self._source.tag_ids(tags)
+        read = [_tagged(before, ids) for ids in self._source.encode_batch(sources)]
+        write = self._target.encode_batch(targets)
+        pairs = [Pair(number, *sides) for number, sides in enumerate(zip(read, write, strict=True), start=1)]
+        for pair in pairs:
+            self.check_length(pair.number, pair.source, pair.target)
+        return pairs
+
+    def check_length(self, number: int, source: Sequence[int], target: Sequence[int]) -> None:
+        """Raises LineError when the model has too few positions for so many tokens."""
+        if (found := first_exceeded(self._limits, len(source), len(target))) is not None:
+            limit, length = found
+            reason = f"{limit.describe(length)}: shorten it, or train a model with a larger {limit.setting}"
+            raise LineError(number - 1, reason, limit.side)
+
+    def translation(self, hypothesis: Hypothesis) -> Translation:
+        """Its text, with what stands for its unknowns."""
+        return Translation(
+            self._target.decode(hypothesis.tokens, hypothesis.unknown),
+            hypothesis.score,
+            hypothesis.log_probability,
+            tuple(self._target.pieces(hypothesis.tokens)),
+            hypothesis.finished,
+        )
+
+    def blank(self, row: Row) -> Translation:
+        """Of a text with nothing to translate: its prefix."""
+        return self.translation(Hypothesis(row.prefix.ids, 0.0, 0.0, True, row.prefix.unknown))
+
+    def _without_tags(self, decoding: Decoding) -> Decoding:
+        """Tags are never written."""
+        never = tuple(self._target.tag_ids(self._target.tags))
+        if isinstance(decoding, Sampling):
+            config = decoding.config.model_copy(update={"forbid": (*decoding.config.forbid, *never)})
+            return replace(decoding, config=config)
+        return decoding.model_copy(update={"forbid": (*decoding.forbid, *never)})
+
+    def _prefixes(self, texts: list[str]) -> list[Prefix]:
+        if not any(texts):
+            return [Prefix()] * len(texts)
+        ids = self._target.encode_batch(texts)
+        return [
+            Prefix(tuple(prefix), unknown_words(self._tokenizers, text, prefix)) if text else Prefix()
+            for text, prefix in zip(texts, ids, strict=True)
+        ]
+
+
+def _tagged(tags: list[int], ids: list[int]) -> list[int]:
+    return [*tags, *ids] if tags else ids

@@ -1,0 +1,86 @@
+"""`Request`: what is wanted of a translation, with nothing left open."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
+
+from dragoman.base.errors import ConfigError
+from dragoman.base.settings import parse_settings
+from dragoman.decode.sampling import SamplingConfig
+from dragoman.decode.search import SearchConfig
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Translations drawn from the model's distribution instead of searched.
+
+    seed: with a line's number it decides what is drawn for it; samples: how many for each line.
+    """
+
+    config: SamplingConfig = field(default_factory=SamplingConfig)
+    seed: int = 1
+    samples: int = 1
+
+
+Decoding = SearchConfig | Sampling
+"""How hypotheses are found."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """How one text, or each of many, is to be translated. `Translator.request` makes it, with the model's own settings.
+
+    tags: those that stand before the source text, the target language's first. prefix: what the translation has to
+    start with, blank where it is free; blanks at its end are ignored.
+    """
+
+    decoding: Decoding
+    tags: tuple[str, ...] = ()
+    prefix: str = ""
+
+
+Requests = Request | Iterable[Request]
+"""One for all texts, or one for each."""
+
+
+class RequestSettings(TypedDict, total=False):
+    """What `Translator.request` takes, as `Translator.translate` and `Translator.stream` pass it on."""
+
+    beam: int | None
+    length_penalty: float | str | None
+    coverage_penalty: float | None
+    unknown: str | None
+    to: str | None
+    tags: Iterable[str]
+
+
+def search_config(
+    own: Mapping[str, Any],
+    beam: int | None = None,
+    nbest: int = 1,
+    length_penalty: float | str | None = None,
+    coverage_penalty: float | None = None,
+    unknown: str | None = None,
+) -> SearchConfig:
+    """A model's `own` settings of the search with these changed; see `Translator.search_config`."""
+    settings: dict[str, Any] = {**own, "nbest": nbest}
+    settings["beam"] = max(settings.get("beam", SearchConfig().beam), nbest) if beam is None else beam
+    if length_penalty is not None:
+        settings["length_penalty"] = _length_penalty(length_penalty)
+    if coverage_penalty is not None:
+        settings["coverage_penalty"] = coverage_penalty
+    if unknown is not None:
+        plain = unknown in ("copy", "forbid")
+        settings["unknown"] = {"kind": unknown} if plain else {"kind": "dictionary", "path": unknown}
+    return parse_settings(settings, SearchConfig, "search")
+
+
+def _length_penalty(value: float | str) -> dict[str, Any]:
+    if value in ("mean", "none"):
+        return {"kind": value}
+    try:
+        return {"kind": "gnmt", "alpha": float(value)}
+    except ValueError:
+        raise ConfigError(
+            f"there is no length penalty '{value}': use a number (GNMT's exponent), mean or none"
+        ) from None

@@ -1,0 +1,182 @@
+"""`TorchEngine`: the engine that computes with a PyTorch model, in batches that fit the memory."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TypeVar
+
+import torch
+
+from dragoman.base.errors import ResourceError
+from dragoman.base.memory import available_memory, is_out_of_memory
+from dragoman.data.batches.batch import collate, pad
+from dragoman.decode.forced import CHUNK, force
+from dragoman.decode.prompts import Prompts
+from dragoman.decode.replacement import UnknownWords
+from dragoman.decode.sampling import sample, uniforms
+from dragoman.decode.search import Hypothesis
+from dragoman.inspect.attention import AttentionMap, attention_maps
+from dragoman.models.build import Seq2Seq
+from dragoman.models.footprint import SHORT_TRIAL, Footprint, evaluate, measure, refined
+from dragoman.models.interface import Memory
+from dragoman.models.limits import LengthLimits
+from dragoman.text.special import EOS
+from dragoman.text.tokenizers import Tokenizers
+from dragoman.translation.engine import Pair, Row
+from dragoman.translation.request import Decoding, Sampling
+
+_SEARCH_LOGITS, _SAMPLING_LOGITS = 3, 10
+"""Copies of a step's logits that are held at one time, in units of float32; sampling sums in float64."""
+
+Line = TypeVar("Line", Row, Pair)
+Result = TypeVar("Result")
+
+
+class TorchEngine:
+    """An encoder and a decoder that search and sample. Batches hold rows of like length and one decoding."""
+
+    def __init__(self, model: Seq2Seq, tokenizers: Tokenizers, device: torch.device) -> None:
+        """model: on `device`; it is put into evaluation mode."""
+        self.model = model.eval()
+        self._tokenizers, self._device = tokenizers, device
+        self._unknown_words = UnknownWords(tokenizers)
+
+    @property
+    def limits(self) -> LengthLimits:
+        """The model's."""
+        return self.model.limits
+
+    def refusal(self, row: Row) -> str | None:
+        """Samples with a prefix are not known."""
+        if isinstance(row.decoding, Sampling) and row.prefix.ids:
+            return "a prefix goes with beam search only: leave out the prefixes, or the sampling"
+        return None
+
+    def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
+        """As `Engine.hypotheses`; a batch that does not fit the memory is halved."""
+        for places in _batches(rows, batch_size):
+            found = self._halving([rows[place] for place in places], self._decoding_bytes, self._decoded)
+            yield from zip(places, found, strict=True)
+
+    def scores(self, pairs: Sequence[Pair], batch_size: int) -> list[float]:
+        """As `Engine.scores`; a batch that does not fit the memory is halved."""
+        order = sorted(range(len(pairs)), key=lambda place: (len(pairs[place].target), len(pairs[place].source)))
+        scores = [0.0] * len(pairs)
+        for places in _chunks(order, batch_size):
+            found = self._halving([pairs[place] for place in places], self._scoring_bytes, self._scored)
+            for place, score in zip(places, found, strict=True):
+                scores[place] = score
+        return scores
+
+    def attention(self, source: Sequence[int], target: Sequence[int]) -> list[AttentionMap]:
+        """As `AttentionEngine.attention`."""
+        return attention_maps(self.model, self._tokenizers.source, self._tokenizers.target, source, target)
+
+    def _halving(
+        self,
+        lines: Sequence[Line],
+        needs: Callable[[Sequence[Line], int], int],
+        compute: Callable[[Sequence[Line]], list[Result]],
+    ) -> list[Result]:
+        """What `compute` gives for so many of `lines` at a time as fit the memory.
+
+        needs: a rough count of the bytes that computing them all takes, told how many are free.
+        """
+        free = self._free_bytes()
+        needed = needs(lines, free)
+        if needed <= free:
+            try:
+                with torch.inference_mode():
+                    return compute(lines)
+            except (MemoryError, RuntimeError) as error:
+                if not is_out_of_memory(error):
+                    raise
+        # outside of `except`, whose traceback would keep the failed attempt's tensors alive
+        if len(lines) == 1:
+            raise _too_big(lines[0], needed, free)
+        middle = len(lines) // 2
+        return self._halving(lines[:middle], needs, compute) + self._halving(lines[middle:], needs, compute)
+
+    def _decoded(self, rows: Sequence[Row]) -> list[list[Hypothesis]]:
+        """Of rows that can be decoded together."""
+        tokens, keep = (tensor.to(self._device) for tensor in pad([row.source for row in rows], after=(EOS,)))
+        memory, decoding = self.model.encode(tokens, keep), rows[0].decoding
+        if isinstance(decoding, Sampling):
+            return self._sampled(memory, rows, decoding)
+        prefixes, kept = [row.prefix.ids for row in rows], [row.prefix.unknown for row in rows]
+        texts, tags = [row.text for row in rows], [row.tags for row in rows]
+        return self._unknown_words.search(self.model.decoder, memory, decoding, prefixes, texts, kept, tags)
+
+    def _sampled(self, memory: Memory, rows: Sequence[Row], sampling: Sampling) -> list[list[Hypothesis]]:
+        seeds = [(row.decoding.seed, row.number) for row in rows if isinstance(row.decoding, Sampling)]
+        prompts = Prompts.of(self.model.decoder, memory, sampling.config)
+        numbers = uniforms(seeds, sampling.samples, int(prompts.limits.max()))
+        return sample(self.model.decoder, prompts, sampling.config, numbers)
+
+    def _scored(self, pairs: Sequence[Pair]) -> list[float]:
+        """Of pairs that can be read together."""
+        batch = collate([pair.source for pair in pairs], [pair.target for pair in pairs], range(len(pairs)))
+        batch = batch.to(self._device)
+        memory = self.model.encode(batch.source, batch.source_keep)
+        scores = force(self.model.decoder, memory, batch.inputs, batch.labels, batch.target_keep)
+        return [float(score) for score in scores.double().sum(1)]
+
+    def _decoding_bytes(self, rows: Sequence[Row], free: int) -> int:
+        """A rough count of the bytes that decoding `rows` holds at its longest, in float32."""
+        length = max(len(row.source) for row in rows) + 1
+        self._footprint = refined(self._footprint, self.model, length, training=False, free=free)
+        decoding = rows[0].decoding
+        if isinstance(decoding, Sampling):
+            hypotheses, logits, margin = decoding.samples, _SAMPLING_LOGITS, decoding.config.length_margin
+        else:
+            hypotheses, logits, margin = decoding.beam, _SEARCH_LOGITS, decoding.length_margin
+        # outputs are seldom longer; a batch that is after all is caught and split
+        limit = max(length, *(len(row.prefix.ids) for row in rows)) + margin
+        # a cache is held twice while it is reordered
+        cache = 2 * hypotheses * evaluate(self._footprint.cache, limit)
+        memory = evaluate(self._footprint.memory, length)
+        vocabulary = logits * 4 * hypotheses * self._tokenizers.target.size
+        return len(rows) * (max(evaluate(self._footprint.encoding, length), cache + vocabulary) + memory)
+
+    def _scoring_bytes(self, pairs: Sequence[Pair], free: int) -> int:
+        """Those of the logits, which are made a few at a time."""
+        logits = len(pairs) * (max(len(pair.target) for pair in pairs) + 1)
+        return 12 * min(logits, CHUNK) * self._tokenizers.target.size
+
+    @cached_property
+    def _footprint(self) -> Footprint:
+        return measure(self.model, SHORT_TRIAL, training=False)
+
+    def _free_bytes(self) -> int:
+        if self._device.type == "cuda":
+            free, _ = torch.cuda.mem_get_info(self._device)
+            return int(free + torch.cuda.memory_reserved(self._device) - torch.cuda.memory_allocated(self._device))
+        return available_memory()
+
+
+def _batches(rows: Sequence[Row], batch_size: int) -> list[Sequence[int]]:
+    """The places of rows that go together: of one decoding and like length. The batch of the first row comes first."""
+    together: dict[Decoding, list[int]] = {}
+    for place, row in enumerate(rows):
+        together.setdefault(_shared(row.decoding), []).append(place)
+    batches: list[Sequence[int]] = []
+    for places in together.values():
+        batches += _chunks(sorted(places, key=lambda place: len(rows[place].source)), batch_size)
+    return sorted(batches, key=min)
+
+
+def _shared(decoding: Decoding) -> Decoding:
+    """What rows that are decoded together must have in common: samples may have different seeds."""
+    return replace(decoding, seed=0) if isinstance(decoding, Sampling) else decoding
+
+
+def _chunks(places: Sequence[int], size: int) -> list[Sequence[int]]:
+    return [places[start : start + size] for start in range(0, len(places), size)]
+
+
+def _too_big(line: Row | Pair, needed: int, free: int) -> ResourceError:
+    tokens = len(line.source) + (len(line.target) if isinstance(line, Pair) else 0)
+    return ResourceError(
+        f"line {line.number} ({tokens} tokens) does not fit the memory: about {needed / 2**20:,.0f} MiB needed, "
+        f"{free / 2**20:,.0f} MiB free. Split the line into sentences, use a smaller beam, or free memory"
+    )

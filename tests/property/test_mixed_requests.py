@@ -1,0 +1,94 @@
+"""One call of the engine with requests of every kind: each row gets what it gets alone, whatever stands beside it."""
+
+from functools import cache
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tiny_model import SOURCES, TARGETS, tiny_config
+
+from dragoman.checkpoint.folder import LoadedModel
+from dragoman.checkpoint.meta import Meta
+from dragoman.decode.sampling import SamplingConfig
+from dragoman.decode.search import SearchConfig
+from dragoman.models.build import build_model
+from dragoman.text.tokenizers import TextConfig, train_tokenizers
+from dragoman.translation.result import Translation
+from dragoman.translation.torch_engine import TorchEngine
+from dragoman.translator import Request, Sampling, Translator
+
+TEXTS = [*SOURCES, "a man .", "", "two dogs sleep in the park .", "Xaver sees ( a dog ) ."]
+PREFIXES = ["", "ein", "der Mann ", "Zwei Yv"]
+TAGS = [("to:de",), ("to:fr",), ("to:de", "bt")]
+
+searches = st.builds(
+    lambda beam, nbest, **others: SearchConfig(beam=beam, nbest=min(beam, nbest), length_margin=4, **others),
+    beam=st.integers(1, 4),
+    nbest=st.integers(1, 3),
+    length_penalty=st.sampled_from([0.0, 0.9, {"kind": "mean"}, {"kind": "none"}]),
+    coverage_penalty=st.sampled_from([0.0, 0.4]),
+    minimum_length=st.sampled_from([0, 3]),
+    unknown=st.sampled_from([None, "copy", "forbid"]),
+)
+samplings = st.builds(
+    lambda temperature, top_k, **others: Sampling(
+        SamplingConfig(temperature=temperature, top_k=top_k, length_margin=4), **others
+    ),
+    temperature=st.sampled_from([0.7, 1.3]),
+    top_k=st.sampled_from([None, 7]),
+    seed=st.integers(1, 3),
+    samples=st.integers(1, 2),
+)
+requests = st.one_of(
+    st.builds(Request, searches, st.sampled_from(TAGS), st.sampled_from(PREFIXES)),
+    st.builds(Request, samplings, st.sampled_from(TAGS)),
+)
+
+
+@cache
+def translator() -> Translator:
+    """A vocabulary of words, so that there are unknowns, and logits far apart, so that rounding decides nothing."""
+    text = {"subword": {"kind": "word", "min_frequency": 1}, "shared": False, "tags": ("to:de", "to:fr", "bt")}
+    tokenizers = train_tokenizers(TextConfig.model_validate(text), SOURCES, TARGETS)
+    config = tiny_config(dropout=0.0, tie_embeddings=False)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(4)
+        model = build_model(config, tokenizers.source.size, tokenizers.target.size)
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                torch.nn.init.normal_(parameter, std=0.5)
+    meta = Meta(step=1, target_languages=("de", "fr"))
+    return Translator.of(LoadedModel(model, tokenizers, meta, {}), torch.device("cpu"), report_cut=False)
+
+
+def same(found: list[Translation], expected: list[Translation]) -> None:
+    assert [(each.text, each.tokens, each.finished) for each in found] == [
+        (each.text, each.tokens, each.finished) for each in expected
+    ]
+    for one, other in zip(found, expected, strict=True):
+        assert one.score == pytest.approx(other.score, abs=1e-4)
+        assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.tuples(st.sampled_from(TEXTS), requests), min_size=2, max_size=7), st.integers(1, 7))
+def test_mixed_requests_equal_each_alone(lines: list[tuple[str, Request]], batch_size: int) -> None:
+    texts, wanted = zip(*lines, strict=True)
+    mixed = translator().translate_nbest(texts, wanted, batch_size)
+    for number, (text, request, found) in enumerate(zip(texts, wanted, mixed, strict=True), start=1):
+        ((*alone,),) = translator().translate_window([text], request, first=number)
+        same(found, alone)
+
+
+def test_rows_that_can_go_together_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Languages, tags, prefixes and seeds share a batch; beams do not."""
+    sizes: list[int] = []
+    decoded = TorchEngine._decoded
+    monkeypatch.setattr(TorchEngine, "_decoded", lambda self, rows: sizes.append(len(rows)) or decoded(self, rows))
+    searched = [Request(SearchConfig(beam=2), tags, prefix) for tags in TAGS for prefix in PREFIXES]
+    drawn = [Request(Sampling(seed=seed), TAGS[0]) for seed in (1, 2, 3)]
+    others = [Request(SearchConfig(beam=3), TAGS[0])]
+    wanted = [*searched, *drawn, *others]
+    translator().translate_nbest(["a dog runs ."] * len(wanted), wanted)
+    assert sorted(sizes) == [len(others), len(drawn), len(searched)]
