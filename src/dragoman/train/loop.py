@@ -75,10 +75,8 @@ class _Loop:
         self._planned: tuple[int, BatchPlan] | None = None
         first = self._plan(0)
         self.steps_per_epoch = -(-len(first) // self.config.accumulate)
-        info(
-            f"Batches: {len(first):,} an epoch; padding is {first.padding_waste.source:.1%} of the source and "
-            f"{first.padding_waste.target:.1%} of the target"
-        )
+        source, target = first.padding_waste
+        info(f"Batches: {len(first):,} an epoch; padding is {source:.1%} of the source and {target:.1%} of the target")
         self.progress = Progress(
             Horizon.first(self.config, self.steps_per_epoch), limits=self.config.limits, data=self.dataset.fingerprint
         )
