@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from dragoman.base.errors import DataError
 from dragoman.data.corpora.pair import Pair
-from dragoman.data.preparation.cleaned import Cleaner
-from dragoman.data.preparation.cleaning import CleaningConfig
+from dragoman.data.preparation.cleaner import Cleaner
+from dragoman.data.preparation.cleaning import CleaningConfig, PairRules
 from dragoman.data.preparation.report import CleaningReport
 
 GOOD = [(f"The dog number {number} runs.", f"Der Hund Nummer {number} läuft.") for number in range(20)]
@@ -16,7 +16,7 @@ GOOD = [(f"The dog number {number} runs.", f"Der Hund Nummer {number} läuft.") 
 
 def clean(pairs: list[tuple[str, str]], **options: Any) -> CleaningReport:
     numbered = [Pair(line, source, target) for line, (source, target) in enumerate(pairs, start=1)]
-    return Cleaner(CleaningConfig(**options), "corpus.tsv").run(numbered)
+    return Cleaner(PairRules(CleaningConfig(**options), "corpus.tsv")).run(numbered)
 
 
 def dropped(report: CleaningReport) -> dict[str, list[int]]:
@@ -100,7 +100,7 @@ def test_an_unknown_script_is_refused() -> None:
 
 def test_the_report_counts_and_prints_where() -> None:
     report = clean([*GOOD, *[("", "x")] * 7])
-    assert (report.pairs, report.kept, report.counts) == (27, 20, {"empty": 7})
+    assert (report.total, report.kept, report.counts) == (27, 20, {"empty": 7})
     assert "lines 21, 22, 23, 24, 25, …" in report.table()
     assert report.table(lines=None).endswith("lines 21, 22, 23, 24, 25, 26, 27")
     assert report.to_json() == {"pairs": 27, "dropped": {"empty": list(range(21, 28))}}

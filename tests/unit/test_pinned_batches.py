@@ -11,7 +11,7 @@ from engines import build_engine
 
 from dragoman.data.batches.batch import Batch, _places, collate
 from dragoman.data.batches.loader import Loader
-from dragoman.data.batches.plan import BatchPlan, PaddingWaste
+from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.sentences import Sentences
 from dragoman.models.build import ModelConfig, build_model
 from dragoman.train.machine.journal import Journal
@@ -41,7 +41,7 @@ def test_a_loader_pins_where_it_is_asked_to(monkeypatch: pytest.MonkeyPatch, pin
         return tensor
 
     monkeypatch.setattr(torch.Tensor, "pin_memory", record)
-    plan = BatchPlan([np.array([0, 1]), np.array([1])], PaddingWaste(0.0, 0.0))
+    plan = BatchPlan([np.array([0, 1]), np.array([1])], (0.0, 0.0))
     batches = list(Loader(Stored(), plan, pin=pin))  # type: ignore[arg-type]
     assert len(batches) == 2
     names = ("source", "source_keep", "inputs", "labels", "target_keep")

@@ -15,7 +15,7 @@ from dragoman.data.preparation import prepare as module
 from dragoman.data.preparation.cleaning import CleaningConfig
 from dragoman.data.preparation.prepare import Prepared, prepare
 from dragoman.data.sentences import Sentences
-from dragoman.data.shards import DatasetWriter, PairDataset, id_types
+from dragoman.data.shards import Dataset, DatasetWriter, id_types
 from dragoman.text.bpe import BPEConfig
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 
@@ -202,11 +202,11 @@ def test_a_missing_file_is_named(corpus: CorpusConfig) -> None:
 
 @pytest.mark.parametrize(("size", "dtype"), [(1 << 16, np.uint16), (1 << 16 | 1, np.uint32)])
 def test_ids_are_stored_as_wide_as_the_vocabulary_needs(tmp_path: Path, size: int, dtype: type) -> None:
-    writer = DatasetWriter(tmp_path, id_types((size, 300)))
+    writer = DatasetWriter(tmp_path, id_types({"source": size, "target": 300}))
     writer.add(np.array([1]), Sentences.of([[size - 1, 4]]), Sentences.of([[]]))
     writer.add(np.array([5]), Sentences.of([[]]), Sentences.of([[299]]))
     writer.finish("print")
-    dataset = PairDataset(tmp_path)
+    dataset = Dataset(tmp_path)
     assert [[side.tolist() for side in dataset[row]] for row in (0, 1)] == [[[size - 1, 4], []], [[], [299]]]
     assert dataset[0][0].dtype == dtype
     with pytest.raises(IndexError):

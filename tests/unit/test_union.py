@@ -11,8 +11,8 @@ from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.readers import read_pairs
 from dragoman.data.preparation import prepare as module
 from dragoman.data.preparation import vocabulary
-from dragoman.data.preparation.cleaned import clean
-from dragoman.data.preparation.cleaning import CleaningConfig
+from dragoman.data.preparation.cleaner import clean
+from dragoman.data.preparation.cleaning import CleaningConfig, PairRules
 from dragoman.data.preparation.prepare import Prepared, prepare
 from dragoman.data.union import epoch_weights
 from dragoman.text.bpe import BPEConfig
@@ -184,7 +184,7 @@ def test_a_corpus_of_many_words_gives_only_so_many_to_the_vocabulary(
     cleaned = []
     for corpus, folder in zip(corpora, (tmp_path / "cleaned-one", tmp_path / "cleaned-two"), strict=True):
         folder.mkdir()
-        cleaned.append(clean(read_pairs(corpus), CleaningConfig(), folder))
+        cleaned.append(clean(read_pairs(corpus), PairRules(CleaningConfig()), folder))
     # 1,000 words of the 12,000 that there are; the second corpus gives three times as many as the first
     tokenizers, share = vocabulary.Learning(text, 1000 * vocabulary.BYTES_A_WORD)(
         ([vocabulary.Sample(each.folder, each.starts) for each in cleaned], [1.0, 3.0])

@@ -80,8 +80,8 @@ def check(
     from dragoman.base.settings import parse_settings
     from dragoman.data.corpora.corpus import CorpusConfig
     from dragoman.data.corpora.readers import read_pairs
-    from dragoman.data.preparation.cleaned import Cleaner
-    from dragoman.data.preparation.cleaning import CleaningConfig
+    from dragoman.data.preparation.cleaner import Cleaner
+    from dragoman.data.preparation.cleaning import CleaningConfig, PairRules
 
     given: dict[str, Any] = {
         "empty": empty,
@@ -120,7 +120,7 @@ def check(
         CorpusConfig,
         "from the command line",
     )
-    report = Cleaner(cleaning, str(corpus)).run(read_pairs(corpus))
+    report = Cleaner(PairRules(cleaning, str(corpus))).run(read_pairs(corpus))
     if as_json:
         import json
 

@@ -2,30 +2,33 @@
 
 import json
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.errors import DataError
 from dragoman.data.sentences import Sentences
-from dragoman.text.special import EOS
+from dragoman.text.special import BOS, EOS
 
 FORMAT = 2
 HEADER = "dataset.json"
-SIDES = ("source", "target")
 _AT_ONCE = 1 << 22
 _BYTES_AT_ONCE = 1 << 20
 
 
-class PairDataset:
-    """N tokenised sentence pairs, without special symbols. Indexing gives (source ids, target ids) as 1-D arrays.
+class Dataset:
+    """N tokenised rows of one or more sides, as sentence pairs of source and target, without special symbols.
 
-    Where the source is no text, its ids are vectors (S, n) float32. All arrays are memory-mapped.
-    lengths: (N, 2) int32, tokens of source and target. lines: (N,) int64, where each pair stands in its corpus, counted
-    from 1. fingerprint: a digest of all that the ids depend on.
+    Indexing gives the ids of each side as 1-D arrays. Where a source is no text, its ids are vectors (S, n) float32.
+    All arrays are memory-mapped. sides: their names. lengths: (N, sides) int32, tokens. lines: (N,) int64, where each
+    row stands in its corpus, counted from 1. fingerprint: a digest of all that the ids depend on. special: symbols that
+    each side of a row has in a batch beside its tokens.
     """
+
+    special: ClassVar[int] = 1
 
     def __init__(self, folder: Path) -> None:
         """Open what `DatasetWriter` wrote. Raises DataError when a file is missing or is not what the header says."""
@@ -37,40 +40,41 @@ class PairDataset:
             for name, (size, checksum) in header["files"].items():
                 _check_file(folder / name, size, checksum)
             self.fingerprint: str = header["fingerprint"]
+            self.sides = tuple(header["types"])
             self.lines: NDArray[np.int64] = _map(folder / "lines.bin", np.int64)
-            self.lengths: NDArray[np.int32] = _map(folder / "lengths.bin", np.int32).reshape(-1, 2)
-            self._offsets = [_map(folder / f"{side}.offsets.bin", np.int64) for side in SIDES]
-            self._ids = [_map(folder / f"{side}.bin", header["types"][side]) for side in SIDES]
+            self.lengths: NDArray[np.int32] = _map(folder / "lengths.bin", np.int32).reshape(-1, len(self.sides))
+            self._offsets = [_map(folder / f"{side}.offsets.bin", np.int64) for side in self.sides]
+            self._ids = [_map(folder / f"{side}.bin", dtype) for side, dtype in header["types"].items()]
             if "vectors" in header:
                 self._ids[0] = self._ids[0].reshape(-1, header["vectors"])
             for offsets, ids in zip(self._offsets, self._ids, strict=True):
                 if not len(self.lengths) + 1 == len(self.lines) + 1 == len(offsets) or offsets[-1] != len(ids):
                     raise ValueError("the sentence offsets do not fit the ids")
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"The tokenised corpus in {folder} is damaged ({error}); delete that folder.") from error
 
     @property
-    def parts(self) -> tuple["PairDataset", ...]:
+    def parts(self) -> tuple["Dataset", ...]:
         """The corpora of a dataset: of this one, itself."""
         return (self,)
 
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def __getitem__(self, row: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    def __getitem__(self, row: int) -> tuple[NDArray[Any], ...]:
         if not 0 <= row < len(self):
-            raise IndexError(f"row {row} of a dataset of {len(self)} pairs")
-        source, target = (
-            ids[offsets[row] : offsets[row + 1]] for offsets, ids in zip(self._offsets, self._ids, strict=True)
-        )
-        return source, target
+            raise IndexError(f"row {row} of a dataset of {len(self)} rows")
+        return tuple(side.ids for side in self.take(np.array([row])))
 
-    def take(self, rows: NDArray[np.int64]) -> tuple[Sentences, Sentences]:
-        """The sources and the targets of some rows, in their order, copied."""
+    def __str__(self) -> str:
+        """How much it is, for people."""
+        return f"{len(self):,} tokenised pairs"
+
+    def take(self, rows: NDArray[np.int64]) -> tuple[Sentences, ...]:
+        """Each side of some rows, in their order, copied."""
         if len(rows) and not 0 <= rows.min() <= rows.max() < len(self):
-            raise IndexError(f"row {rows.max()} of a dataset of {len(self)} pairs")
-        source, target = (self._take(side, rows) for side in range(2))
-        return source, target
+            raise IndexError(f"row {rows.max()} of a dataset of {len(self)} rows")
+        return tuple(self._take(side, rows) for side in range(len(self.sides)))
 
     def _take(self, side: int, rows: NDArray[np.int64]) -> Sentences:
         starts, lengths = self._offsets[side][rows], self.lengths[rows, side].astype(np.int64)
@@ -78,37 +82,59 @@ class PairDataset:
         return Sentences(self._ids[side][shifts + np.arange(len(shifts))], lengths)
 
     def target_counts(self, size: int) -> NDArray[np.int64]:
-        """How often each of `size` target ids occurs as a label: the end of sentence once a pair. Shape (size,)."""
+        """How often each of `size` ids of the last side occurs as a label: the end of sentence once a row."""
         counts = np.zeros(size, dtype=np.int64)
-        for start in range(0, len(self._ids[1]), _AT_ONCE):
-            counts += np.bincount(self._ids[1][start : start + _AT_ONCE], minlength=size)
-        counts[EOS] += len(self)
+        ids = self._ids[-1]
+        for start in range(0, len(ids), _AT_ONCE):
+            counts += np.bincount(ids[start : start + _AT_ONCE], minlength=size)
+        counts[EOS] += self.special * len(self)
         return counts
 
 
-class DatasetWriter:
-    """Writes the files of a `PairDataset` into a folder, as they come; `finish` writes the header last."""
+class TextDataset(Dataset):
+    """N excerpts of documents, each as many tokens of one of them as a model predicts at once; every row has one side.
 
-    def __init__(self, folder: Path, types: tuple[np.dtype[Any], np.dtype[Any]], vectors: int | None = None) -> None:
-        """types: see `id_types`. vectors: how many numbers a vector has where the source is made of vectors."""
-        self._folder, self._types, self._vectors = folder, types, vectors
+    What is stored are the labels of all documents, each with EOS behind it. `take` gives the labels of a row after the
+    token that stands before them, or BOS where the row begins its document: n + 1 ids for a length of n.
+    """
+
+    special = 0
+
+    def __str__(self) -> str:
+        return f"{len(self._ids[0]):,} tokens"
+
+    def _take(self, side: int, rows: NDArray[np.int64]) -> Sentences:
+        # before the first document stands EOS as well: index -1 is the last one's
+        starts, lengths = self._offsets[side][rows] - 1, self.lengths[rows, side].astype(np.int64) + 1
+        firsts = np.cumsum(lengths) - lengths
+        ids = self._ids[side][np.repeat(starts - firsts, lengths) + np.arange(lengths.sum())]
+        ids[firsts[ids[firsts] == EOS]] = BOS
+        return Sentences(ids, lengths)
+
+
+class DatasetWriter:
+    """Writes the files of a `Dataset` into a folder, as they come; `finish` writes the header last."""
+
+    def __init__(self, folder: Path, types: Mapping[str, np.dtype[Any]], vectors: int | None = None) -> None:
+        """types: of each side's ids, see `id_types`. vectors: how many numbers each of the source's vectors has."""
+        self._folder, self._types, self._vectors = folder, dict(types), vectors
         names = [
             "lines.bin",
             "lengths.bin",
-            *(f"{side}{ending}" for side in SIDES for ending in (".bin", ".offsets.bin")),
+            *(f"{side}{ending}" for side in types for ending in (".bin", ".offsets.bin")),
         ]
         self._files: dict[str, BinaryIO] = {name: (folder / name).open("wb") for name in names}
-        self._written = np.zeros(2, dtype=np.int64)
-        for side in SIDES:
-            self._files[f"{side}.offsets.bin"].write(np.zeros(1, np.int64).tobytes())
+        self._written = np.zeros(len(types), dtype=np.int64)
+        for side in types:
+            self._files[f"{side}.offsets.bin"].write(np.zeros(1, dtype=np.int64).tobytes())
 
     def add(self, lines: NDArray[np.int64], *sides: Sentences) -> None:
-        """Pairs from these lines of the corpus: their sources and their targets."""
+        """Rows from these lines of the corpus."""
         lengths = np.stack([side.lengths for side in sides], 1)
         self._files["lines.bin"].write(lines.astype(np.int64).tobytes())
         self._files["lengths.bin"].write(lengths.astype(np.int32).tobytes())
         ends = self._written + np.cumsum(lengths, 0)
-        for place, (name, side, dtype) in enumerate(zip(SIDES, sides, self._types, strict=True)):
+        for place, ((name, dtype), side) in enumerate(zip(self._types.items(), sides, strict=True)):
             self._files[f"{name}.bin"].write(side.ids.astype(dtype).tobytes())
             self._files[f"{name}.offsets.bin"].write(np.ascontiguousarray(ends[:, place]).tobytes())
         self._written = self._written + lengths.sum(0)
@@ -120,7 +146,7 @@ class DatasetWriter:
         header = {
             "format": FORMAT,
             "fingerprint": fingerprint,
-            "types": {side: dtype.name for side, dtype in zip(SIDES, self._types, strict=True)},
+            "types": {side: dtype.name for side, dtype in self._types.items()},
             "files": {name: [(self._folder / name).stat().st_size, _checksum(self._folder / name)] for name in names},
         }
         if self._vectors is not None:
@@ -133,10 +159,10 @@ class DatasetWriter:
             file.close()
 
 
-def id_types(sizes: tuple[int, int], vectors: bool = False) -> tuple[np.dtype[Any], np.dtype[Any]]:
-    """How source and target ids are stored, by the symbols in their vocabularies; vectors: the source's are float32."""
-    source, target = (np.dtype(np.uint16 if size <= 1 << 16 else np.uint32) for size in sizes)
-    return np.dtype(np.float32) if vectors else source, target
+def id_types(sides: Mapping[str, int], vectors: bool = False) -> dict[str, np.dtype[Any]]:
+    """How the ids of each side are stored, by the symbols in its vocabulary; vectors: the source's are float32."""
+    types = {side: np.dtype(np.uint16 if size <= 1 << 16 else np.uint32) for side, size in sides.items()}
+    return types | {"source": np.dtype(np.float32)} if vectors else types
 
 
 def _map(path: Path, dtype: Any) -> NDArray[Any]:

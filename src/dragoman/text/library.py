@@ -27,6 +27,7 @@ class LibraryTokenizer(Tokenizer):
     def __init__(self, library: Library) -> None:
         """library: as `learn` of the kind's settings makes it."""
         self._library = library
+        self._further: Library | None = None
         model: dict[str, Any] = json.loads(library.to_str())["model"]
         if model["type"] != self.model:
             raise KeyError(f"it holds a {model['type']}, not a {self.model}")
@@ -40,12 +41,14 @@ class LibraryTokenizer(Tokenizer):
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, on all cores."""
-        try:
-            encodings = self._library.encode_batch_fast(list(texts), add_special_tokens=False)
-        except TypeError as error:
-            check_unicode(texts)
-            raise DataError("A text to tokenise is not a string.") from error
-        return [encoding.ids for encoding in encodings]
+        return _encoded(self._library, texts)
+
+    def encode_further(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of texts that go on where others ended: no blank is put in front."""
+        if self._further is None:
+            document = {**json.loads(self._library.to_str()), "normalizer": None}
+            self._further = Library.from_str(json.dumps(document, ensure_ascii=False))
+        return _encoded(self._further, texts)
 
     def words(self, text: str) -> tuple[list[int], list[str]]:
         """For each id the place of its word, and the words."""
@@ -99,6 +102,15 @@ def trained(library: Library, trainer: Any, texts: Iterable[str]) -> Library:
     document = json.loads(library.to_str())
     document["added_tokens"] = []  # or the library would find `</s>` inside the user's text
     return Library.from_str(json.dumps(document, ensure_ascii=False))
+
+
+def _encoded(library: Library, texts: Sequence[str]) -> list[list[int]]:
+    try:
+        encodings = library.encode_batch_fast(list(texts), add_special_tokens=False)
+    except TypeError as error:
+        check_unicode(texts)
+        raise DataError("A text to tokenise is not a string.") from error
+    return [encoding.ids for encoding in encodings]
 
 
 def _symbols(vocabulary: Any) -> list[str]:

@@ -79,6 +79,14 @@ class Tokenizer(ABC):
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text."""
 
+    def encode_further(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of texts that go on where others ended.
+
+        Of a text that is divided before a blank between two words, the ids of both parts one after another are those of
+        the whole.
+        """
+        return self.encode_batch(texts)
+
     def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
         """The text of `ids`; special symbols and tags are skipped, bytes that are no whole character become U+FFFD.
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.batches.resampling import Resampler, Stored
-from dragoman.data.shards import PairDataset
-from dragoman.data.union import PairUnion
+from dragoman.data.shards import Dataset
+from dragoman.data.union import DatasetUnion
 
 AHEAD = 4
 """Batches made before they are asked for."""
@@ -24,7 +24,7 @@ class Loader:
     at a rate of 0.1. None: as stored. pin: batches lie in page-locked memory, for a GPU.
     """
 
-    dataset: PairDataset | PairUnion
+    dataset: Dataset | DatasetUnion
     plan: BatchPlan
     start: int = 0
     resampler: Resampler | None = None

@@ -6,7 +6,7 @@ the corpora (see `EpochRows`), and inside it they are sorted by length and cut i
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, overload
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,53 +29,57 @@ class BatchConfig(Config):
     sentences: int | None = Field(default=None, ge=1, description="Most sentence pairs in a batch; null: no limit.")
 
 
-class PaddingWaste(NamedTuple):
-    """The share of padding among the symbols of an epoch, between 0 and 1, a side."""
-
-    source: float
-    target: float
-
-
 _KEPT = 2
 """Blocks whose batches are in memory: a loader reads one, and whoever shares them out may be in another."""
 
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """batches: corpus rows (int64) of each batch, in training order; padding_waste: what the padding costs."""
+    """batches: corpus rows (int64) of each batch, in training order; padding_waste: of each side, the share of padding
+    among the symbols of the epoch, between 0 and 1.
+    """
 
     batches: Sequence[NDArray[np.int64]]
-    padding_waste: PaddingWaste
+    padding_waste: tuple[float, ...]
 
     def __len__(self) -> int:
         return len(self.batches)
 
 
 def plan_epoch(
-    lengths: NDArray[np.int32], config: BatchConfig, seed: int, epoch: int, parts: Sequence[Part] = ()
+    lengths: NDArray[np.int32],
+    config: BatchConfig,
+    seed: int,
+    epoch: int,
+    parts: Sequence[Part] = (),
+    *,
+    special: int = 1,
 ) -> BatchPlan:
     """Every row of the epoch in exactly one batch; the same arguments always give the same plan.
 
-    lengths: (N, 2), tokens of source and target without special symbols (each side costs one more for its end symbol).
-    parts: the corpora that the rows are of, one after another, and how often an epoch reads each; none: one, once.
+    lengths: (N, sides), tokens of each side, as of source and target. parts: the corpora that the rows are of, one
+    after another, and how often an epoch reads each; none: one, once. special: symbols that each side has in a batch
+    beside its tokens, as a `Dataset` says.
     A corpus of up to some hundred thousand rows is one block. To count the batches of more takes about 0.4 s a million
     rows; the batches themselves are made again when they are asked for.
     """
     if len(lengths) == 0:
-        return BatchPlan([], PaddingWaste(0.0, 0.0))
+        return BatchPlan([], (0.0,) * lengths.shape[1])
     rows = EpochRows(parts or [Part(len(lengths), 1.0)], seed, epoch)
-    batches = BlockBatches(lengths, config, rows, (seed, epoch))
+    batches = BlockBatches(lengths, config, rows, (seed, epoch), special)
     return BatchPlan(batches.block(0) if len(rows) == 1 else batches, batches.padding_waste)
 
 
 class BlockBatches(Sequence[NDArray[np.int64]]):
     """The batches of an epoch; only those of the blocks last asked for are in memory."""
 
-    def __init__(self, lengths: NDArray[np.int32], config: BatchConfig, rows: EpochRows, seed: tuple[int, int]) -> None:
+    def __init__(
+        self, lengths: NDArray[np.int32], config: BatchConfig, rows: EpochRows, seed: tuple[int, int], special: int
+    ) -> None:
         """seed: of the run, and the epoch."""
-        self._lengths, self._config, self._rows, self._seed = lengths, config, rows, seed
+        self._lengths, self._config, self._rows, self._seed, self._special = lengths, config, rows, seed, special
         self._kept: dict[int, list[NDArray[np.int64]]] = {}
-        counts, symbols, padded = [], np.zeros(2, np.int64), np.zeros(2, np.int64)
+        counts, (symbols, padded) = [], np.zeros((2, lengths.shape[1]), np.int64)
         for number in range(len(rows)):
             _, widths, starts = self._cut(number, self._generator(number))
             counts.append(len(starts))
@@ -83,7 +87,7 @@ class BlockBatches(Sequence[NDArray[np.int64]]):
             symbols += widths.sum(axis=0)
             padded += (np.maximum.reduceat(widths, starts, axis=0) * sizes[:, None]).sum(axis=0)
         self._ends = np.cumsum(counts)
-        self.padding_waste = PaddingWaste(*(1 - symbols / padded).tolist())
+        self.padding_waste = tuple((1 - symbols / padded).tolist())
 
     def __len__(self) -> int:
         return int(self._ends[-1])
@@ -122,21 +126,22 @@ class BlockBatches(Sequence[NDArray[np.int64]]):
     def _cut(
         self, number: int, rng: np.random.Generator
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """The rows of a block in batch order, the symbols of both their sides, and where each batch starts.
+        """The rows of a block in batch order, the symbols of all their sides, and where each batch starts.
 
         Rows are sorted by target and then source length, shuffled among equals, and cut where the budget is full.
         Source lengths run up and down in turn, so that neighbours are alike where the target length changes.
         """
         rows = self._rows.block(number)
-        widths = self._lengths[rows].astype(np.int64) + 1
-        direction = np.where(widths[:, 1] % 2 == 0, 1, -1)
-        order = np.lexsort((rng.permutation(len(rows)), direction * widths[:, 0], widths[:, 1]))
+        widths = self._lengths[rows].astype(np.int64) + self._special
+        *sources, target = widths.T
+        direction = np.where(target % 2 == 0, 1, -1)
+        order = np.lexsort((rng.permutation(len(rows)), *(direction * source for source in sources), target))
         widths = widths[order]
         return rows[order], widths, _starts(widths.max(axis=1), self._config)
 
 
 def _starts(widths: NDArray[np.int64], config: BatchConfig) -> NDArray[np.int64]:
-    """Where each batch begins. widths: the longer side of each row, in batch order."""
+    """Where each batch begins. widths: the longest side of each row, in batch order."""
     most = config.sentences or len(widths)
     starts = []
     start = 0

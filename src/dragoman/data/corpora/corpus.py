@@ -92,13 +92,18 @@ class CorpusConfig(Config):
         return self.name or " + ".join(map(str, self.files))
 
 
-def _form(value: Any) -> str:
-    return LIST if isinstance(value, list | tuple) else CorpusConfig.__name__
+def by_form(corpus: type[Config]) -> Discriminator:
+    """Tells one corpus from several by their form, so that an error speaks of the form that was meant."""
+
+    def form(value: Any) -> str:
+        return LIST if isinstance(value, list | tuple) else corpus.__name__
+
+    return Discriminator(form)
 
 
 Corpora = Annotated[
     Annotated[CorpusConfig, Tag(CorpusConfig.__name__)]
     | Annotated[tuple[CorpusConfig, ...], Field(min_length=1), Tag(LIST)],
-    Discriminator(_form),
+    by_form(CorpusConfig),
 ]
-"""One corpus or several in settings. Told apart by their form, so that an error speaks of the form that was meant."""
+"""One corpus or several in settings."""

@@ -1,7 +1,7 @@
-"""Corpora of JSON Lines: an object a line, of which two fields are the pair."""
+"""Corpora of JSON Lines: an object a line, of which some fields are taken."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,21 @@ _MOST_NAMED = 10
 
 
 def read_jsonl(path: Path, source_field: str, target_field: str) -> Iterator[Pair]:
-    """The pairs of a file. A field is a key of the object, or a path of keys with dots between them.
+    """The pairs of a file; both sides of a blank line are empty. Raises DataError as `read_fields` does."""
+    for number, (source, target) in read_fields(path, (source_field, target_field), "source_field and target_field"):
+        yield Pair(number, source, target)
 
-    A null is an empty text, and so are both sides of a blank line. Raises DataError naming file and line for a line
-    that is no JSON object, that lacks a field, or whose field is no text.
+
+def read_fields(path: Path, fields: Sequence[str], settings: str) -> Iterator[tuple[int, list[str]]]:
+    """The number of each line and the texts of its fields. A field is a key of the object, or a path of keys with dots.
+
+    A null is an empty text, and so is every field of a blank line. settings: what names the fields, for messages.
+    Raises DataError naming file and line for a line that is no JSON object, that lacks a field, or whose field is no
+    text.
     """
     for number, line in enumerate(open_lines(path), start=1):
         if not line.strip():
-            yield Pair(number, "", "")
+            yield number, [""] * len(fields)
             continue
         try:
             entry = json.loads(line)
@@ -28,24 +35,23 @@ def read_jsonl(path: Path, source_field: str, target_field: str) -> Iterator[Pai
             raise DataError(f"{path}, line {number}: no JSON ({error}). Mend the line or take it out.") from None
         if not isinstance(entry, dict):
             raise DataError(f"{path}, line {number}: not a JSON object ({{…}}), but {type(entry).__name__}.")
-        yield Pair(number, _text(entry, source_field, path, number), _text(entry, target_field, path, number))
+        yield number, [_text(entry, field, f"{path}, line {number}", settings) for field in fields]
 
 
-def _text(entry: dict[str, Any], field: str, path: Path, line: int) -> str:
+def _text(entry: dict[str, Any], field: str, place: str, settings: str) -> str:
     value = entry.get(field, entry)
     if value is entry:
         for key in field.split("."):
             if not isinstance(value, dict) or key not in value:
                 names = ", ".join(list(_names(entry))[:_MOST_NAMED])
                 raise DataError(
-                    f"{path}, line {line}: there is no field {field!r}; it has {names or 'none'}. Set source_field and "
-                    "target_field, or mend the line."
+                    f"{place}: there is no field {field!r}; it has {names or 'none'}. Set {settings}, or mend the line."
                 )
             value = value[key]
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise DataError(f"{path}, line {line}: the field {field!r} holds no text, but {type(value).__name__}.")
+        raise DataError(f"{place}: the field {field!r} holds no text, but {type(value).__name__}.")
     return value
 
 

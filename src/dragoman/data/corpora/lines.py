@@ -1,5 +1,6 @@
 """Lines of text files: plain or compressed, of any size, read once from front to back."""
 
+import codecs
 import difflib
 import lzma
 import zlib
@@ -28,6 +29,19 @@ def open_lines(path: Path) -> Iterator[str]:
     path = Path(path)
     for number, line in enumerate(_split(read_chunks(path), path), start=1):
         yield decode_line(line, first=number == 1)
+
+
+def read_text(path: Path) -> Iterator[str]:
+    r"""All text of a file in pieces, with \n for \r\n; the rest as in `open_lines`, but a line may have any length."""
+    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+    mark, held = _BYTE_ORDER_MARK.decode(), ""
+    for chunk in read_chunks(Path(path)):
+        text = held + decoder.decode(chunk)
+        if text:
+            text, mark = text.removeprefix(mark), ""
+        held = "\r" if text.endswith("\r") else ""  # its \n may come with the next piece
+        yield text.removesuffix("\r").replace("\r\n", "\n")
+    yield held + decoder.decode(b"", final=True)
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:

@@ -13,3 +13,13 @@ class Pair(NamedTuple):
     source: str
     target: str
     complete: bool = True
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """Its sides."""
+        return self.source, self.target
+
+    @property
+    def characters(self) -> int:
+        """Of both sides."""
+        return len(self.source) + len(self.target)

@@ -1,4 +1,4 @@
-"""Reading the pairs of a corpus, whatever its form."""
+"""Reading the pairs of a corpus, whatever its form; a first look at corpora of any kind."""
 
 from collections.abc import Iterator
 from itertools import zip_longest
@@ -7,9 +7,11 @@ from pathlib import Path
 from dragoman.base.errors import DataError
 from dragoman.base.log import warn
 from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.data.corpora.documents import read_passages
 from dragoman.data.corpora.jsonl import read_jsonl
 from dragoman.data.corpora.lines import has_broken_utf8, open_lines
 from dragoman.data.corpora.pair import Pair
+from dragoman.data.corpora.text_corpus import TextCorpusConfig
 from dragoman.data.corpora.tmx import read_tmx
 
 
@@ -51,15 +53,19 @@ def read_sides(corpus: CorpusConfig) -> tuple[list[str], list[str]]:
     return sources, targets
 
 
-def check_readable(*corpora: CorpusConfig) -> None:
+def check_readable(*corpora: CorpusConfig | TextCorpusConfig) -> None:
     """Look at the beginning of each file. Raises DataError for one that is missing, empty or unreadable."""
     for corpus in corpora:
         _check_readable(corpus)
 
 
-def _check_readable(corpus: CorpusConfig) -> None:
+def _check_readable(corpus: CorpusConfig | TextCorpusConfig) -> None:
     for path in corpus.files:
         check_regular(path)
+    if isinstance(corpus, TextCorpusConfig):
+        next(read_passages(corpus))
+        return
+    for path in corpus.files:
         if next(open_lines(path), None) is None:
             raise DataError(f"{path} is empty; give a file with at least one line.")
     if not (corpus.source or corpus.tsv):

@@ -4,26 +4,38 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.files import atomic_write
-from dragoman.data.corpora.pair import Pair
 
 PAIRS = 1 << 15
 CHARACTERS = 1 << 22
-"""Most pairs of a block, and most characters, one pair more or less."""
+"""Most pairs (or passages) of a block, and most characters, one of them more or less."""
 
 
-def in_blocks(pairs: Iterator[Pair]) -> Iterator[list[Pair]]:
-    """All pairs, in order; where a block ends depends on the pairs alone."""
-    while block := list(islice(pairs, 1)):
-        size = len(block[0].source) + len(block[0].target)
-        for pair in islice(pairs, PAIRS - 1):
-            block.append(pair)
-            size += len(pair.source) + len(pair.target)
+class Item(Protocol):
+    """A `Pair` or a `Passage`."""
+
+    @property
+    def line(self) -> int: ...
+
+    @property
+    def texts(self) -> tuple[str, ...]: ...
+
+    @property
+    def characters(self) -> int: ...
+
+
+def in_blocks(items: Iterator[Item]) -> Iterator[list[Item]]:
+    """All items, in order; where a block ends depends on the items alone."""
+    while block := list(islice(items, 1)):
+        size = block[0].characters
+        for item in islice(items, PAIRS - 1):
+            block.append(item)
+            size += item.characters
             if size >= CHARACTERS:
                 break
         yield block

@@ -1,9 +1,11 @@
 """Cleaning: which pairs of a corpus are not worth learning from, and the rule that each of them breaks."""
 
 import re
+from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
+from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from dragoman.base.config import Config
@@ -77,21 +79,34 @@ class CleaningConfig(Config):
     @field_validator("source_scripts", "target_scripts")
     @classmethod
     def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        for name in names:
-            if name.upper() not in known_scripts():
-                raise ValueError(f"unknown script {name!r}; known are {', '.join(sorted(known_scripts())).lower()}")
-        return names
+        return check_scripts(names)
+
+    @property
+    def scripts_of_sides(self) -> tuple[tuple[str, ...], ...]:
+        """The scripts that are given for each side; where none is, they are found."""
+        return self.source_scripts, self.target_scripts
+
+
+def check_scripts(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names themselves. Raises ValueError for one that is no script's."""
+    for name in names:
+        if name.upper() not in known_scripts():
+            raise ValueError(f"unknown script {name!r}; known are {', '.join(sorted(known_scripts())).lower()}")
+    return names
 
 
 class PairRules:
     """What a pair can break on its own; rules that take the whole corpus, scripts and duplicates, are `Cleaned`'s."""
 
-    def __init__(self, config: CleaningConfig, origin: str, vectors: bool) -> None:
+    sides: ClassVar[tuple[str, ...]] = ("source", "target")
+    items: ClassVar[str] = "pairs"
+
+    def __init__(self, config: CleaningConfig, origin: str = "the corpus", vectors: bool = False) -> None:
         """origin: the corpus's name in error messages. vectors: the source is no text, so only the target's is judged.
 
         A blank source is dropped as empty all the same, and a pair that is the same on both sides as a duplicate.
         """
-        self.config, self._origin, self.vectors = config, origin, vectors
+        self.config, self.origin, self.vectors = config, origin, vectors
 
     def broken_by(self, pair: Pair) -> str | None:
         """The first rule that a pair breaks on its own. Raises DataError at broken UTF-8 where that is an error."""
@@ -104,7 +119,7 @@ class PairRules:
                 if config.enabled and config.broken_utf8 == "skip":
                     return "broken_utf8"
                 raise DataError(
-                    f"{self._origin}, line {pair.line}: the {side} holds bytes that are no UTF-8. Convert the file "
+                    f"{self.origin}, line {pair.line}: the {side} holds bytes that are no UTF-8. Convert the file "
                     "(for example with iconv), or let cleaning skip such lines (broken_utf8: skip)."
                 )
         if not config.enabled:
@@ -127,11 +142,18 @@ class PairRules:
                 return "copied_words"
         return None
 
+    def marks(self, pairs: Sequence[Pair]) -> dict[str, NDArray[Any]]:
+        """What a block keeps of all its pairs: nothing."""
+        return {}
 
-def digest(pair: Pair) -> bytes:
-    """16 bytes that no two different pairs share: by the birthday bound, 1e10 pairs meet with probability 1e-19."""
-    text = f"{len(pair.source)}:{pair.source}{pair.target}"
-    return blake2b(text.encode(), digest_size=16).digest()
+    def scripted(self, pair: Pair) -> tuple[str, ...]:
+        """What of each side has a script."""
+        return ("", pair.target) if self.vectors else pair.texts
+
+    def digest(self, pair: Pair) -> bytes:
+        """16 bytes that no two different pairs share: by the birthday bound, 1e10 meet with probability 1e-19."""
+        text = f"{len(pair.source)}:{pair.source}{pair.target}"
+        return blake2b(text.encode(), digest_size=16).digest()
 
 
 def _ratio(source: str, target: str) -> float:

@@ -8,14 +8,18 @@ from pathlib import Path
 import tokenizers as library
 
 from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.data.corpora.text_corpus import TextCorpusConfig
 from dragoman.data.preparation.cleaning import CleaningConfig
 from dragoman.data.preparation.digests import file_digest
+from dragoman.data.preparation.text_cleaning import TextCleaningConfig
 from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 
 _FORMAT = {False: "1", True: "2"}
 """Of what the ids are, not of how they are stored. Large corpora may have a vocabulary that is learned from a part of
 them since format 2; runs of earlier versions on others go on."""
+
+AnyCleaning = CleaningConfig | TextCleaningConfig
 
 _SMALL = 8_000_000
 """Bytes of files, compressed or not."""
@@ -24,26 +28,25 @@ _SMALL = 8_000_000
 class Contents:
     """A corpus and the digests of its files, which count by their contents and not by their names."""
 
-    def __init__(self, corpus: CorpusConfig, folder: Path) -> None:
+    def __init__(self, corpus: CorpusConfig | TextCorpusConfig, folder: Path) -> None:
         """Reads all files; folder: see `file_digest`. Raises DataError where one is missing or no regular file."""
         self.corpus, self._folder = corpus, folder
         self._digests = [file_digest(path, folder) for path in corpus.files]
         self._large = sum(path.stat().st_size for path in corpus.files) > _SMALL
 
-    def cleaned(self, cleaning: CleaningConfig, vectors: bool) -> str:
+    def cleaned(self, cleaning: AnyCleaning, vectors: bool) -> str:
         """Of the cleaned text."""
         return _joined(
             "cleaned", repr(self.corpus.selection), cleaning.model_dump_json(), repr(vectors), *self._digests
         )
 
-    def tokenised(self, cleaning: CleaningConfig, text: TextConfig | Tokenizers, sample: int) -> str:
-        """Of the token ids."""
-        tags = repr(self.corpus.all_tags) if self.corpus.all_tags else ""
+    def tokenised(self, cleaning: AnyCleaning, text: TextConfig | Tokenizers, sample: int, more: str = "") -> str:
+        """Of the token ids. more: what else decides them."""
         parts = [
             _FORMAT[self._large and isinstance(text, TextConfig)],
             repr(self.corpus.selection),
             cleaning.model_dump_json(),
-            _subwords(text, sample) + tags,
+            _subwords(text, sample) + more,
         ]
         parts += self._digests
         if isinstance(text, TextConfig):
@@ -53,7 +56,7 @@ class Contents:
     @staticmethod
     def vocabulary(
         contents: Sequence["Contents"],
-        cleaning: CleaningConfig,
+        cleaning: AnyCleaning,
         text: TextConfig,
         sample: int,
         temperature: float | None,

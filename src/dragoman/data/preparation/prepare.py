@@ -5,24 +5,32 @@ import fcntl
 import json
 import os
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar, Generic, TypeVar
 
 from dragoman.base.errors import ConfigError, DataError, DragomanError, ModelError, ResourceError
 from dragoman.base.files import atomic_folder, remove_folder, remove_stale_temporaries, unwritable
 from dragoman.base.log import info, warn
 from dragoman.data.batches.epoch import Part
 from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.data.corpora.pair import Pair
 from dragoman.data.corpora.readers import read_pairs
-from dragoman.data.preparation.cleaned import Cleaned, clean
-from dragoman.data.preparation.cleaning import CleaningConfig
+from dragoman.data.corpora.text_corpus import TextCorpusConfig
+from dragoman.data.preparation.blocks import Item
+from dragoman.data.preparation.cleaned import Cleaned
+from dragoman.data.preparation.cleaner import Rules, clean
+from dragoman.data.preparation.cleaning import CleaningConfig, PairRules
 from dragoman.data.preparation.fingerprint import Contents
 from dragoman.data.preparation.report import LENGTH_LIMITS, CleaningReport
+from dragoman.data.preparation.text_cleaning import TextCleaningConfig
 from dragoman.data.preparation.tokenised import TokeniseBlock, tokenise
+from dragoman.data.preparation.tokenised_pairs import TokenisePairs
 from dragoman.data.preparation.vocabulary import SAMPLE, learn_vocabulary
-from dragoman.data.shards import DatasetWriter, PairDataset, id_types
-from dragoman.data.union import PairUnion, epoch_weights
+from dragoman.data.shards import Dataset, DatasetWriter
+from dragoman.data.union import DatasetUnion, epoch_weights
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 
 REPORT = "cleaning.json"
@@ -39,7 +47,7 @@ class Prepared:
     parts: the rows of each corpus, one after another in the dataset, and how often an epoch reads it.
     """
 
-    dataset: PairDataset | PairUnion
+    dataset: Dataset | DatasetUnion
     tokenizers: Tokenizers
     reports: tuple[CleaningReport, ...]
     parts: tuple[Part, ...]
@@ -70,32 +78,57 @@ def prepare(
     DataError when a corpus cannot be read or no pair stays, ConfigError for tags that the tokenizers do not have.
     """
     corpora = (corpora,) if isinstance(corpora, CorpusConfig) else tuple(corpora)
-    epoch_weights(corpora, [1] * len(corpora), temperature)  # a contradiction is better found before the work
-    return _Preparation(corpora, cleaning, text, Path(folder), temperature, sample, workers).run()
+    return _PairPreparation(corpora, cleaning, text, Path(folder), temperature, sample, workers).run()
 
 
-class _Preparation:
-    def __init__(
-        self,
-        corpora: tuple[CorpusConfig, ...],
-        cleaning: CleaningConfig,
-        text: TextConfig | Tokenizers,
-        folder: Path,
-        temperature: float | None,
-        sample: int,
-        workers: int | None,
-    ) -> None:
-        if isinstance(text, TextConfig):
-            tags = dict.fromkeys([*text.tags, *(tag for corpus in corpora for tag in corpus.all_tags)])
-            if tags and text.vectors is not None:
-                raise ConfigError("a source of feature vectors takes no tags: leave out tags and target_language")
-            text = text.model_copy(update={"tags": tuple(tags)})
-        self.corpora, self.cleaning, self.text, self.folder = corpora, cleaning, text, folder
-        self.temperature, self.sample, self.workers = temperature, sample, workers
-        self.contents = [Contents(corpus, folder) for corpus in corpora]
-        self.vectors = text.reads_vectors if isinstance(text, Tokenizers) else text.vectors is not None
+Corpus = TypeVar("Corpus", bound=CorpusConfig | TextCorpusConfig)
+Cleaning = TypeVar("Cleaning", bound=CleaningConfig | TextCleaningConfig)
+Found = tuple[Dataset, Tokenizers, CleaningReport]
+
+
+@dataclass
+class Preparation(ABC, Generic[Corpus, Cleaning]):
+    """Preparing corpora of any kind; the fields are the arguments of `prepare`.
+
+    unit: what a corpus is counted in; dataset: what opens prepared folders; check: how dropped lines are listed, for
+    messages. vectors: whether a source is no text.
+    """
+
+    corpora: tuple[Corpus, ...]
+    cleaning: Cleaning
+    text: TextConfig | Tokenizers
+    folder: Path
+    temperature: float | None
+    sample: int
+    workers: int | None
+
+    unit: ClassVar[str]
+    dataset: ClassVar[type[Dataset]]
+    check: ClassVar[str] = ""
+    vectors: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError for a contradiction, which is better found before the work."""
+        epoch_weights(self.corpora, [1] * len(self.corpora), self.temperature)
+        self.contents = [Contents(corpus, self.folder) for corpus in self.corpora]
         self.cleaned: dict[int, Cleaned] = {}
-        self.reused: dict[str, tuple[PairDataset, Tokenizers, CleaningReport]] = {}
+        self.reused: dict[str, Found] = {}
+
+    @abstractmethod
+    def read(self, corpus: Corpus) -> Iterator[Item]:
+        """What stands in a corpus."""
+
+    @abstractmethod
+    def rules(self, corpus: Corpus) -> Rules:
+        """What is judged of it."""
+
+    @abstractmethod
+    def function(self, corpus: Corpus, source: Path, work: Path, tokenizers: Tokenizers) -> TokeniseBlock:
+        """What tokenises the blocks in the folder `source` into the folder `work`."""
+
+    def more(self, corpus: Corpus) -> str:
+        """What decides the ids of a corpus beside its text, its cleaning and the tokenizers."""
+        return ""
 
     def run(self) -> Prepared:
         prepared = self._made(make=False)
@@ -115,10 +148,10 @@ class _Preparation:
         datasets, tokenizers, reports = prepared
         sizes = [len(dataset) for dataset in datasets]
         weights = epoch_weights(self.corpora, sizes, self.temperature)
-        dataset = datasets[0] if len(datasets) == 1 else PairUnion(datasets, weights, self.folder)
+        dataset = datasets[0] if len(datasets) == 1 else DatasetUnion(datasets, weights, self.folder)
         return Prepared(dataset, tokenizers, tuple(reports), tuple(map(Part, sizes, weights)))
 
-    def _made(self, make: bool) -> tuple[list[PairDataset], Tokenizers, list[CleaningReport]] | None:
+    def _made(self, make: bool) -> tuple[list[Dataset], Tokenizers, list[CleaningReport]] | None:
         """All parts, opened, or made where they are missing and that is allowed."""
         text: TextConfig | Tokenizers | None = self.text
         if isinstance(text, TextConfig) and len(self.corpora) > 1:
@@ -153,28 +186,26 @@ class _Preparation:
 
     def _learned(self, text: TextConfig, indices: Sequence[int]) -> Tokenizers:
         cleaned = [self._cleaned(index) for index in indices]
-        sizes = [each.report.kept for each in cleaned]
+        sizes = [each.pairs for each in cleaned]
         weights = epoch_weights([self.corpora[index] for index in indices], sizes, self.temperature)
         return learn_vocabulary(cleaned, weights, text, self.sample)
 
-    def _part(
-        self, index: int, text: TextConfig | Tokenizers, make: bool
-    ) -> tuple[PairDataset, Tokenizers, CleaningReport] | None:
+    def _part(self, index: int, text: TextConfig | Tokenizers, make: bool) -> Found | None:
         corpus = self.corpora[index]
-        fingerprint = self.contents[index].tokenised(self.cleaning, text, self.sample)
+        fingerprint = self.contents[index].tokenised(self.cleaning, text, self.sample, self.more(corpus))
         place = self.folder / fingerprint[:16]
         if fingerprint in self.reused:
             return self.reused[fingerprint]
         if place.exists():
             try:
-                found = _open(place, fingerprint, text)
+                found = self._open(place, fingerprint, text)
             except (DataError, ModelError) as error:
                 if not make:
                     return None
                 warn(f"{error} Preparing {corpus} again.")
                 remove_folder(place)
             else:
-                info(f"Data: reused {len(found[0]):,} tokenised pairs of {corpus} from {place}")
+                info(f"Data: reused {found[0]} of {corpus} from {place}")
                 self._tell(found[2])
                 self.reused[fingerprint] = found
                 return found
@@ -183,10 +214,10 @@ class _Preparation:
         info(f"Data: preparing {corpus} into {place}")
         with atomic_folder(place) as temporary:
             self._build(index, text, temporary, fingerprint)
-        found = _open(place, fingerprint, text)
+        found = self._open(place, fingerprint, text)
         self._tell(found[2])
-        if found[2].kept < (1 - SUSPICIOUS_SHARE) * found[2].pairs:
-            warn(f"Cleaning dropped much of {corpus}; `dragoman data check` lists every dropped line.")
+        if found[2].kept < (1 - SUSPICIOUS_SHARE) * found[2].total:
+            warn(f"Cleaning dropped much of {corpus}{self.check}.")
         return found
 
     def _build(self, index: int, text: TextConfig | Tokenizers, place: Path, fingerprint: str) -> None:
@@ -203,20 +234,13 @@ class _Preparation:
                 with atomic_folder(work / "vocabulary", replace=True) as temporary:
                     tokenizers.save(temporary)
             tokenizers.save(place)
-        function = TokeniseBlock(
-            cleaned.folder,
-            work,
-            tokenizers,
-            tuple(tokenizers.source.tag_ids(corpus.all_tags)) if corpus.all_tags else (),
-            self.cleaning.max_tokens if self.cleaning.enabled else None,
-            corpus.files[0],
-        )
-        sizes = tokenizers.source.size, tokenizers.target.size
-        writer = DatasetWriter(place, id_types(sizes, self.vectors), sizes[0] if self.vectors else None)
+        function = self.function(corpus, cleaned.folder, work, tokenizers)
+        writer = DatasetWriter(place, function.types, tokenizers.source.size if self.vectors else None)
         try:
             report = tokenise(function, cleaned, writer, place, self.workers)
-            _demand_pairs(report, corpus)
-            (place / REPORT).write_text(json.dumps({"pairs": report.pairs, "counts": report.counts}), encoding="utf-8")
+            _demand_some(report, corpus)
+            values = {self.unit: report.total, "counts": report.counts}
+            (place / REPORT).write_text(json.dumps(values), encoding="utf-8")
             dropped = [CleaningReport.file(place, rule).name for rule in report.counts]
             writer.finish(fingerprint, (REPORT, *dropped))
         finally:
@@ -227,12 +251,10 @@ class _Preparation:
             corpus, place = self.corpora[index], self._unfinished(index)
             try:
                 place.mkdir(exist_ok=True)
-                self.cleaned[index] = clean(
-                    read_pairs(corpus), self.cleaning, place, str(corpus), self.vectors, workers=self.workers
-                )
+                self.cleaned[index] = clean(self.read(corpus), self.rules(corpus), place, workers=self.workers)
             except OSError as error:  # those of the corpus' own files are DataErrors
                 raise unwritable(place, error) from error
-            _demand_pairs(self.cleaned[index].report, corpus)
+            _demand_some(self.cleaned[index].report, corpus)
         return self.cleaned[index]
 
     def _unfinished(self, index: int) -> Path:
@@ -246,8 +268,54 @@ class _Preparation:
             shutil.rmtree(self._unfinished(index), ignore_errors=True)
 
     def _tell(self, report: CleaningReport) -> None:
-        """The report, and where long pairs were dropped, which settings would keep them."""
         info(report.table())
+
+    def _open(self, place: Path, fingerprint: str, text: TextConfig | Tokenizers) -> Found:
+        dataset = self.dataset(place)
+        if dataset.fingerprint != fingerprint:
+            raise DataError(f"The tokenised corpus in {place} belongs to other data.")
+        if isinstance(text, TextConfig):
+            text = Tokenizers.load(place).with_dropout(text.subword.resampling)
+        try:
+            values = json.loads((place / REPORT).read_text(encoding="utf-8"))
+            report = CleaningReport.of_files(place, int(values[self.unit]), values["counts"], self.unit)
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{place / REPORT} is damaged ({error}).") from error
+        return dataset, text, report
+
+
+class _PairPreparation(Preparation[CorpusConfig, CleaningConfig]):
+    unit = "pairs"
+    dataset = Dataset
+    check = "; `dragoman data check` lists every dropped line"
+
+    def __post_init__(self) -> None:
+        text = self.text
+        if isinstance(text, TextConfig):
+            tags = dict.fromkeys([*text.tags, *(tag for corpus in self.corpora for tag in corpus.all_tags)])
+            if tags and text.vectors is not None:
+                raise ConfigError("a source of feature vectors takes no tags: leave out tags and target_language")
+            self.text = text.model_copy(update={"tags": tuple(tags)})
+        self.vectors = text.reads_vectors if isinstance(text, Tokenizers) else text.vectors is not None
+        super().__post_init__()
+
+    def read(self, corpus: CorpusConfig) -> Iterator[Pair]:
+        return read_pairs(corpus)
+
+    def rules(self, corpus: CorpusConfig) -> PairRules:
+        return PairRules(self.cleaning, str(corpus), self.vectors)
+
+    def more(self, corpus: CorpusConfig) -> str:
+        return repr(corpus.all_tags) if corpus.all_tags else ""
+
+    def function(self, corpus: CorpusConfig, source: Path, work: Path, tokenizers: Tokenizers) -> TokenisePairs:
+        tags = tuple(tokenizers.source.tag_ids(corpus.all_tags)) if corpus.all_tags else ()
+        limit = self.cleaning.max_tokens if self.cleaning.enabled else None
+        return TokenisePairs(source, work, tokenizers, tags, limit, corpus.files[0])
+
+    def _tell(self, report: CleaningReport) -> None:
+        """The report, and where long pairs were dropped, which settings would keep them."""
+        super()._tell(report)
         if any(limit in report.counts for limit in LENGTH_LIMITS):
             values = {limit: getattr(self.cleaning, limit) for limit in LENGTH_LIMITS}
             limits = ", ".join(f"{limit}={'null' if most is None else most}" for limit, most in values.items())
@@ -256,22 +324,7 @@ class _Preparation:
             )
 
 
-def _open(
-    place: Path, fingerprint: str, text: TextConfig | Tokenizers
-) -> tuple[PairDataset, Tokenizers, CleaningReport]:
-    dataset = PairDataset(place)
-    if dataset.fingerprint != fingerprint:
-        raise DataError(f"The tokenised corpus in {place} belongs to other data.")
-    tokenizers = text if isinstance(text, Tokenizers) else Tokenizers.load(place).with_dropout(text.subword.resampling)
-    try:
-        values = json.loads((place / REPORT).read_text(encoding="utf-8"))
-        report = CleaningReport.of_files(place, int(values["pairs"]), values["counts"])
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{place / REPORT} is damaged ({error}).") from error
-    return dataset, tokenizers, report
-
-
-def _demand_pairs(report: CleaningReport, corpus: CorpusConfig) -> None:
+def _demand_some(report: CleaningReport, corpus: CorpusConfig | TextCorpusConfig) -> None:
     if report.kept == 0:
         raise DataError(f"Cleaning left nothing of {corpus}; mend the corpus or relax the rules.\n{report.table()}")
 

@@ -1,4 +1,4 @@
-"""`CleaningReport`: how many pairs each cleaning rule dropped, and where they stand."""
+"""`CleaningReport`: how many pairs or documents each cleaning rule dropped, and where they stand."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ RULES = (
     "wrong_script",
     "duplicates",
 )
-"""The rules, named as their options, in the order of the table; a pair counts for one of them."""
+"""The rules, named as their options, in the order of the table; a pair or document counts for one of them."""
 
 LENGTH_LIMITS = ("max_characters", "max_words", "max_tokens")
 """The rules that a long text breaks."""
@@ -39,38 +39,43 @@ _TITLES = {
     "wrong_script": "wrong script",
     "duplicates": "duplicate pair",
 }
+_TITLES_OF_DOCUMENTS = {"empty": "empty", "duplicates": "duplicate document"}
 
 
 @dataclass(frozen=True)
 class CleaningReport:
-    """pairs: read in all; dropped: line numbers (int64, counted from 1, ascending) by rule, perhaps memory-mapped."""
+    """total: pairs or documents read, which `unit` names; dropped: by rule the lines (int64, counted from 1, ascending)
+    where they begin, perhaps memory-mapped.
+    """
 
-    pairs: int
+    total: int
     dropped: Mapping[str, NDArray[np.int64]]
+    unit: str = "pairs"
 
     @property
     def counts(self) -> dict[str, int]:
-        """Dropped pairs by rule, in the order of the rules; only rules that dropped any."""
+        """How many were dropped by each rule, in the order of the rules; only rules that dropped any."""
         return {rule: len(self.dropped[rule]) for rule in RULES if rule in self.dropped}
 
     @property
     def kept(self) -> int:
-        """Pairs that stay."""
-        return self.pairs - sum(self.counts.values())
+        """How many stay."""
+        return self.total - sum(self.counts.values())
 
     def table(self, lines: int | None = 5) -> str:
         """A table for people: a line a rule, with the first `lines` line numbers (None: all of them)."""
-        share = 100 * self.kept / self.pairs if self.pairs else 0.0
-        rows = [f"{self.pairs:,} pairs read, {self.kept:,} kept ({share:.2f} %)"]
+        share = 100 * self.kept / self.total if self.total else 0.0
+        titles = _TITLES if self.unit == "pairs" else _TITLES | _TITLES_OF_DOCUMENTS
+        rows = [f"{self.total:,} {self.unit} read, {self.kept:,} kept ({share:.2f} %)"]
         for rule, count in self.counts.items():
             numbers = self.dropped[rule][:lines].tolist()
             more = ", …" if len(numbers) < count else ""
-            rows.append(f"  {_TITLES[rule]:<20} {count:>10,}   lines {', '.join(map(str, numbers))}{more}")
+            rows.append(f"  {titles[rule]:<20} {count:>10,}   lines {', '.join(map(str, numbers))}{more}")
         return "\n".join(rows)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for a JSON file."""
-        return {"pairs": self.pairs, "dropped": {rule: lines.tolist() for rule, lines in self.dropped.items()}}
+        return {self.unit: self.total, "dropped": {rule: lines.tolist() for rule, lines in self.dropped.items()}}
 
     @staticmethod
     def file(folder: Path, rule: str) -> Path:
@@ -78,11 +83,11 @@ class CleaningReport:
         return folder / f"dropped.{rule}.bin"
 
     @classmethod
-    def of_files(cls, folder: Path, pairs: int, counts: Mapping[str, int]) -> "CleaningReport":
+    def of_files(cls, folder: Path, total: int, counts: Mapping[str, int], unit: str = "pairs") -> "CleaningReport":
         """A report whose line numbers are memory-mapped. Raises OSError or ValueError where a file does not fit."""
         dropped = {
             rule: np.memmap(cls.file(folder, rule), np.int64, "r", shape=(count,)).view(np.ndarray)
             for rule, count in counts.items()
             if count
         }
-        return cls(pairs, dropped)
+        return cls(total, dropped, unit)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dragoman.base.log import info
 from dragoman.data.permutation import mixed
 from dragoman.data.preparation.blocks import block_file, read_block, split_texts
-from dragoman.data.preparation.cleaned import Cleaned, open_verdicts
+from dragoman.data.preparation.cleaned import Cleaned, open_verdicts, text_bytes
 from dragoman.data.workers import Workers
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 
@@ -29,7 +29,7 @@ _NEVER = np.uint32(2**32 - 1)
 
 @dataclass(frozen=True)
 class Sample:
-    """A part of a cleaned corpus: each pair with probability `rate`, which depends on its place alone.
+    """A part of a cleaned corpus: each pair or passage with probability `rate`, which depends on its place alone.
 
     folder, starts: as of `Cleaned`.
     """
@@ -39,18 +39,13 @@ class Sample:
     rate: float = 1.0
 
     def texts(self, side: str) -> Iterator[str]:
-        """The texts of a side (source or target), in the order of the corpus."""
+        """The texts of a side, in the order of the corpus."""
         for _, texts in self._blocks(side):
             yield from texts
 
     def bytes(self, side: str) -> int:
         """UTF-8 of all that stays of a side, whatever the rate."""
-        verdicts, total = open_verdicts(self.folder), 0
-        for number in range(len(self.starts) - 1):
-            before, ends = read_block(block_file(self.folder, number), "verdicts", f"{side}_ends")
-            kept = verdicts[self.starts[number] : self.starts[number + 1]][before == 0] == 0
-            total += int(np.diff(ends, prepend=0)[kept].sum())
-        return total
+        return text_bytes(self.folder, self.starts, side)
 
     def first_draws(self, side: str, slots: NDArray[np.uint32]) -> None:
         """Lower each word's slot to the least that its sentences draw, as a part of the rate (1 is 2^32).
@@ -81,15 +76,16 @@ class Sample:
 
 @dataclass(frozen=True)
 class Learning:
-    """Learns a vocabulary from samples; `most`: see `learn_vocabulary`."""
+    """Learns a vocabulary from samples; `most`: see `learn_vocabulary`; sides: of the corpora."""
 
     text: TextConfig
     most: int
+    sides: tuple[str, ...] = Cleaned.sides
 
     def __call__(self, task: tuple[list[Sample], list[float]]) -> tuple[Tokenizers, float]:
         """task: the whole corpora, and how often an epoch reads each. Gives the share of the text that was read too."""
         samples, weights = task
-        sides = ["target"] if self.text.vectors is not None else ["source", "target"]
+        sides = self.sides if self.text.vectors is None else self.sides[1:]
         sizes = [sum(map(sample.bytes, sides)) for sample in samples]
         if sum(sizes) > self.most:
             whole = sum(size * weight for size, weight in zip(sizes, weights, strict=True))
@@ -100,11 +96,9 @@ class Learning:
         if sum(sizes) > _SMALL:
             factor = _factor(samples, sides, max(1, self.most // BYTES_A_WORD))
             samples = [replace(sample, rate=sample.rate * factor) for sample in samples]
-        sources, targets = (
-            chain.from_iterable([sample.texts(side) for sample in samples]) for side in ("source", "target")
-        )
+        *sources, targets = (chain.from_iterable([sample.texts(side) for sample in samples]) for side in self.sides)
         read = sum(size * sample.rate for size, sample in zip(sizes, samples, strict=True))
-        return train_tokenizers(self.text, sources, targets), read / max(1, sum(sizes))
+        return train_tokenizers(self.text, chain(*sources), targets), read / max(1, sum(sizes))
 
 
 def learn_vocabulary(
@@ -112,14 +106,15 @@ def learn_vocabulary(
 ) -> Tokenizers:
     """Learn subwords from corpora that an epoch reads `weights` times each.
 
-    most: bytes of text, both sides together; of more, pairs are left out at random, so that the corpora stand in the
-    sample as in an epoch, and so they are where there are more words (parted by blanks) than one for BYTES_A_WORD of
-    `most`. A process of its own does it, unless the corpora are small: memory for learning is not needed afterwards.
+    most: bytes of text, all sides together; of more, pairs or passages are left out at random, so that the corpora
+    stand in the sample as in an epoch, and so they are where there are more words (parted by blanks) than one for
+    BYTES_A_WORD of `most`. A process of its own does it, unless the corpora are small: memory for learning is not
+    needed afterwards.
     """
-    pairs = sum(cleaned.report.kept for cleaned in corpora)
-    learning = Learning(text.model_copy(update={"subword": text.subword.sized(pairs)}), most)
+    pairs, sides = sum(cleaned.pairs for cleaned in corpora), corpora[0].sides
+    learning = Learning(text.model_copy(update={"subword": text.subword.sized(pairs)}), most, sides)
     task = [Sample(cleaned.folder, cleaned.starts) for cleaned in corpora], list(weights)
-    if sum(sample.bytes("target") for sample in task[0]) < _SMALL // 4:
+    if sum(sample.bytes(sides[-1]) for sample in task[0]) < _SMALL // 4:
         return learning(task)[0]
     with Workers(learning, 1, threads=True) as workers:
         ((tokenizers, share),) = workers.map([task])

@@ -138,8 +138,8 @@ class TranslationJob(Job):
 
     def padding(self, plan: BatchPlan) -> str:
         """Of both sides."""
-        waste = plan.padding_waste
-        return f"padding is {waste.source:.1%} of the source and {waste.target:.1%} of the target"
+        source, target = plan.padding_waste
+        return f"padding is {source:.1%} of the source and {target:.1%} of the target"
 
     def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Loader:
         """Read and padded by a thread, and split anew by processes where there is BPE-dropout."""
