@@ -33,7 +33,7 @@ def demo(
     from dragoman.base.settings import load_settings
     from dragoman.evaluate.translation import bleu, chrf
     from dragoman.inspect.pictures import draw_attention
-    from dragoman.tasks.union import Recipe
+    from dragoman.tasks.translation.config import TranslationRun
     from dragoman.train.run.loop import run
     from dragoman.translator import Translator
 
@@ -44,7 +44,7 @@ def demo(
     folder = out / "corpus"
     recipe = out / "recipe.yaml"
     _write_recipe(recipe, _recipe(out, folder, source, target))
-    config = load_settings(recipe, settings or [], Recipe)
+    config = load_settings(recipe, settings or [], TranslationRun)
     sources, references = _write_corpus(folder, source, target)
     info(
         f"{TRAIN:,} {LANGUAGES[source]}–{LANGUAGES[target]} training pairs from dragoman's own grammar are in {folder}"

@@ -123,16 +123,16 @@ def _trained(folder: Path) -> _Asked:
 def _untrained(path: Path | None, overrides: list[str], sizes: tuple[int, ...], pairs: int | None) -> _Asked:
     from dragoman.base.settings import load_settings, read_document
     from dragoman.models.build import ModelConfig, resolve_preset
+    from dragoman.tasks.translation.config import TranslationRun
     from dragoman.tasks.translation.start import load_start
-    from dragoman.tasks.union import Recipe
     from dragoman.text.tokenizers import TextConfig
 
     keys = {"model"} if path is None else set(read_document(path).content)
     start, text = None, TextConfig()
     if path is None and len(sizes) == 2:
         overrides = ["text.shared=false", *overrides]
-    if keys & set(Recipe.model_fields):
-        run = load_settings(path, [*overrides, *_PLACEHOLDERS], Recipe)
+    if keys & set(TranslationRun.model_fields):
+        run = load_settings(path, [*overrides, *_PLACEHOLDERS], TranslationRun)
         run, start = load_start(run)
         config, text = run.model, run.text
     else:

@@ -44,8 +44,7 @@ def train(
 ) -> None:
     """Train a translator. `dragoman settings` lists all settings; the config.yaml of a run holds those it used."""
     from dragoman.base.errors import ConfigError
-    from dragoman.base.settings import load_settings
-    from dragoman.tasks.union import Recipe
+    from dragoman.tasks.union import load_recipe
     from dragoman.train.run.loop import run
 
     arguments = list(recipe or [])
@@ -78,7 +77,7 @@ def train(
         raise ConfigError("there is no validation set: give --valid-source and --valid-target, or --valid-tsv")
     if path is None and not any(each.startswith("out=") for each in overrides):
         raise ConfigError("there is no folder for the run: give --out FOLDER")
-    config = load_settings(path, overrides, Recipe)
+    config = load_recipe(path, overrides)
     result = run(config, resume=resume, profile=profile)
     if not result.first:
         return

@@ -14,8 +14,6 @@ from dragoman.base.errors import ConfigError
 from dragoman.models.build import ModelConfig, build_model, count_active_parameters, count_parameters
 from dragoman.models.footprint import Footprint, evaluate, measure
 from dragoman.models.limits import LengthLimit
-from dragoman.models.seq2seq import Seq2Seq
-from dragoman.text.special import BOS
 
 _BYTES = 4
 _FEW = 8
@@ -113,7 +111,7 @@ def describe(
         count_parameters(model),
         count_active_parameters(model),
         sum(parameter.numel() for parameter in parameters if parameter.requires_grad),
-        _operations(model, length),
+        operations_of(model, length),
         length,
         measure(small.to_empty(device="cpu"), length, training=True),
         model.limits,
@@ -127,7 +125,7 @@ def count_operations(
     with torch.device("meta"):
         model = build_model(config, source_size, target_size, vectors).to("meta")
     most = [limit.positions for limit in model.limits if limit.positions is not None]
-    return _operations(model, min([length, *most]))
+    return operations_of(model, min([length, *most]))
 
 
 def _parts(
@@ -185,8 +183,12 @@ def _like(one: nn.Module, other: nn.Module) -> bool:
     return type(one) is type(other) and signature(one) == signature(other)
 
 
-def _operations(model: Seq2Seq, length: int) -> Operations:
-    """On the meta device; with empty storage where a module asks for numbers, or what that device does not have."""
+def operations_of(model: Any, length: int) -> Operations:
+    """Of a model (`models.interface.Model`) on the meta device, a length beyond its positions being cut.
+
+    It is given empty storage where a module asks for numbers, or for what that device does not have.
+    """
+    length = min([length, *(limit.positions for limit in model.limits if limit.positions is not None)])
     model.eval()
     try:
         return _counted(model, length)
@@ -197,14 +199,11 @@ def _operations(model: Seq2Seq, length: int) -> Operations:
         return _counted(model, length)
 
 
-def _counted(model: Seq2Seq, length: int) -> Operations:
-    device = model.decoder.projection.weight.device
-    tokens = torch.full((1, length), BOS, dtype=torch.int64, device=device)
-    source = tokens if model.vectors is None else torch.zeros(1, length, model.vectors, device=device)
-    keep = torch.ones_like(tokens, dtype=torch.bool)
-    reading = _count(lambda: model.decoder.start(model.encode(source, keep)), backward=False)
-    forward = _count(lambda: model(source, keep, tokens).logits(), backward=False)
-    whole = _count(lambda: model(source, keep, tokens).logits(), backward=True)
+def _counted(model: Any, length: int) -> Operations:
+    source, inputs = model.trial(length)
+    reading = _count(lambda: model.decoder.start(model.remember(source)), backward=False)
+    forward = _count(lambda: model(*source, inputs).logits(), backward=False)
+    whole = _count(lambda: model(*source, inputs).logits(), backward=True)
     return Operations(reading / length, (forward - reading) / length, whole / length)
 
 

@@ -12,8 +12,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from dragoman.models.interface import Tree, tree_map
-from dragoman.models.seq2seq import Seq2Seq
-from dragoman.text.special import BOS
 
 SHORT_TRIAL, LONG_TRIAL = 128, 2048
 """Tokens. Texts are tried out as long as they are up to the long trial; only what starts to grow otherwise beyond it,
@@ -47,7 +45,7 @@ def evaluate(polynomial: tuple[float, ...], length: int) -> int:
     return int(sum(coefficient * float(length) ** power for power, coefficient in enumerate(polynomial)))
 
 
-def measure(model: Seq2Seq, longest: int, training: bool) -> Footprint:
+def measure(model: Any, longest: int, training: bool) -> Footprint:
     """Run the model on single sentences of up to `longest` tokens, of which 2048 tell as much as more would.
 
     training: with what the backward pass keeps, which only a run that trains needs to know. Modes, buffers and random
@@ -62,19 +60,19 @@ def measure(model: Seq2Seq, longest: int, training: bool) -> Footprint:
     rows = []
     try:
         for length in lengths:
-            tokens, keep, inputs = _sentence(model, length)
+            trial = model.trial(length)
             both = _Peak()
             if training:
                 model.train()
                 with torch.enable_grad(), both:
-                    model(tokens, keep, inputs)
+                    model(*trial.source, trial.inputs)
             model.eval()
             with torch.no_grad():
                 with _Peak() as reading:
-                    memory = model.encode(tokens, keep)
+                    memory = model.remember(trial.source)
                 started = model.decoder.start(memory)
-                _, after = model.decoder.step(inputs, started)
-            held = _bytes(started.memory) + _bytes(memory.states)
+                _, after = model.decoder.step(trial.inputs, started)
+            held = _bytes(started.memory) + _bytes(None if memory is None else memory.states)
             rows.append((_UNFILLED * both.most, _UNFILLED * reading.most, held, _bytes(after.cache)))
     finally:
         model.train(was_training)
@@ -86,7 +84,7 @@ def measure(model: Seq2Seq, longest: int, training: bool) -> Footprint:
     return Footprint(top, *(_fit(np.array(lengths, np.float64), column) for column in columns))
 
 
-def refined(footprint: Footprint, model: Seq2Seq, longest: int, training: bool, free: int) -> Footprint:
+def refined(footprint: Footprint, model: Any, longest: int, training: bool, free: int) -> Footprint:
     """A footprint for sentences of up to `longest` tokens: the same one, if it was measured on such.
 
     Also where the trial itself would not fit into `free` bytes. A trial takes less time than translating its sentence
@@ -114,13 +112,6 @@ def _fit(lengths: np.ndarray, values: np.ndarray) -> tuple[float, ...]:
             nearest, coefficients = distance, found
     raised = coefficients * (values / (powers @ coefficients)).max()
     return tuple(float(coefficient) for coefficient in raised)
-
-
-def _sentence(model: Seq2Seq, length: int) -> tuple[Tensor, Tensor, Tensor]:
-    device = model.decoder.projection.weight.device
-    tokens = torch.full((1, length), BOS, dtype=torch.int64, device=device)
-    source = tokens if model.vectors is None else torch.zeros(1, length, model.vectors, device=device)
-    return source, torch.ones_like(tokens, dtype=torch.bool), tokens
 
 
 class _Peak(TorchDispatchMode):  # type: ignore[no-untyped-call]

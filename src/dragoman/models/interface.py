@@ -4,12 +4,14 @@ Any encoder hands a `Memory` to any decoder; a decoder is a pure step function o
 loop and one inspector serve every model that keeps them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
+
+from dragoman.models.limits import LengthLimit
 
 Tree = Any
 """Tensors, or None, in nested dicts, lists, tuples, NamedTuples and dataclasses.
@@ -161,6 +163,37 @@ class Output(Protocol):
 
     def last_logits(self) -> Tensor:
         """The same after the last token of each row: (R, V), made anew, so that a search may write into it."""
+        ...
+
+
+class Trial(NamedTuple):
+    """What a whole model reads of one made-up text: source, nothing for a model without one, and inputs (1, T) int64."""
+
+    source: tuple[Tensor, ...]
+    inputs: Tensor
+
+
+class Model(Protocol):
+    """A whole model: a decoder, and what it starts from. Called with a source, if it has one, and inputs."""
+
+    @property
+    def decoder(self) -> "Decoder": ...
+
+    @property
+    def limits(self) -> Iterable[LengthLimit]:
+        """How long texts may be."""
+        ...
+
+    def trial(self, length: int) -> Trial:
+        """A text of `length` tokens on each side, where its parameters are."""
+        ...
+
+    def remember(self, source: tuple[Tensor, ...]) -> Memory | None:
+        """What the decoder starts from, None without a source."""
+        ...
+
+    def __call__(self, *given: Tensor) -> Output:
+        """Teacher forcing: what follows each of the inputs, which are given last."""
         ...
 
 

@@ -1,29 +1,26 @@
 """An encoder and a decoder as one model, with their embeddings tied or apart."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from math import inf
 from typing import Any
 
-import torch
 from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError
+from dragoman.models.assembly import check_written, chosen_scheme, initialise_linear_layers, naming, unfilled
 from dragoman.models.families import DecoderConfig, EncoderConfig
-from dragoman.models.family import DecoderContext, Family, SideContext
-from dragoman.models.interface import Memory
+from dragoman.models.family import DecoderContext, SideContext
+from dragoman.models.interface import Memory, Trial
 from dragoman.models.limits import LengthLimit, LengthLimits
 from dragoman.models.output import ProjectedOutput
 from dragoman.models.pretrained import PretrainedConfig
 from dragoman.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, Projection, token_table
-from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.positions.union import PositionsConfig
 from dragoman.nn.vectors import VectorProjection
+from dragoman.text.special import BOS
 
 
 def _layers(layers: int, heads: int, feedforward: int, norm: str = "post") -> dict[str, Any]:
@@ -113,7 +110,7 @@ class ModelConfig(Config):
         """Parts that do not go together are refused here, before any data are read: one layer is built, unfilled."""
         one_layer = {"encoder": self.encoder.shallow(), "decoder": self.decoder.shallow()}
         try:
-            with torch.device("meta"), _Undrawn():
+            with unfilled():
                 Seq2Seq(self.model_copy(update=one_layer), _FEW, _FEW)
         except ConfigError as error:
             if self.preset != "auto" or not self._suits_a_preset():
@@ -144,18 +141,6 @@ def _makes_a_model(settings: dict[str, Any]) -> bool:
     return True
 
 
-class _Undrawn(TorchFunctionMode):
-    """Skips what draws initial values: on the meta device that would import torch's compiler, which takes a second."""
-
-    def __torch_function__(
-        self, function: Any, types: Any, arguments: tuple[Any, ...] = (), settings: dict[str, Any] | None = None
-    ) -> Any:
-        settings = settings or {}
-        if getattr(function, "__name__", "") in ("normal_", "uniform_"):
-            return arguments[0] if arguments else settings["tensor"]
-        return function(*arguments, **settings)
-
-
 _FEW = 8
 
 
@@ -174,13 +159,9 @@ class Seq2Seq(nn.Module):
         source = VectorProjection(source_size, width) if vectors else token_table(source_size, width)
         target = source if config.tie_embeddings else token_table(target_size, width)
         projection = Projection(target.weight if config.tie_projection else token_table(target_size, width).weight)
-        reading = _scheme(config.positions, config.encoder, "encoder")
-        writing = _scheme(config.target_positions or config.positions, config.decoder, "decoder")
-        if writing.needs_length:
-            raise ConfigError(
-                f"positions of kind {writing.kind} need the length of the whole text, which a decoder does not know: "  # type: ignore[attr-defined]
-                "choose another kind for target_positions"
-            )
+        reading = chosen_scheme(config.positions, config.encoder, "encoder")
+        writing = chosen_scheme(config.target_positions or config.positions, config.decoder, "decoder")
+        check_written(writing, "target_positions")
         if vectors and config.embeddings.source is not None:
             raise ConfigError("a source of vectors has no embeddings to load: leave out model.embeddings.source")
         config.embeddings.freeze(source, target, projection)
@@ -191,15 +172,23 @@ class Seq2Seq(nn.Module):
             LengthLimit("source", read.positions.limit, "model.positions.limit"),
             LengthLimit("target", write.positions.limit, f"model.{own}.limit"),
         )
-        with _naming("encoder"):
+        with naming("encoder"):
             self.encoder = config.encoder.build(SideContext(read, width, config.dropout, reading))
-        with _naming("decoder"):
+        with naming("decoder"):
             config.decoder.check_source()
             self.decoder = config.decoder.build(DecoderContext(write, width, config.dropout, writing, projection))
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.xavier_uniform_(module.weight)
-                nn.init.zeros_(module.bias)
+        initialise_linear_layers(self)
+
+    def trial(self, length: int) -> Trial:
+        """A sentence pair of `length` tokens a side, or as many vectors."""
+        device = self.decoder.projection.weight.device
+        tokens = torch.full((1, length), BOS, dtype=torch.int64, device=device)
+        source = tokens if self.vectors is None else torch.zeros(1, length, self.vectors, device=device)
+        return Trial((source, torch.ones_like(tokens, dtype=torch.bool)), tokens)
+
+    def remember(self, source: tuple[Tensor, ...]) -> Memory:
+        """As `encode`."""
+        return self.encode(*source)
 
     def encode(self, tokens: Tensor, keep: Tensor) -> Memory:
         """tokens (B, S) int64 or vectors (B, S, n) float32, keep (B, S) bool → what the decoder starts from."""
@@ -209,24 +198,3 @@ class Seq2Seq(nn.Module):
         """Teacher forcing: read the source, as `encode`, and target inputs (B, T), give what follows each of T."""
         output, _ = self.decoder.step(inputs, self.decoder.start(self.encode(source, source_keep)))
         return output
-
-
-@contextmanager
-def _naming(side: str) -> Iterator[None]:
-    """Says on which side a part does not fit."""
-    try:
-        yield
-    except ConfigError as error:
-        raise ConfigError(f"{side}: {error}") from None
-
-
-def _scheme(chosen: PositionScheme | None, family: Family, side: str) -> PositionScheme:
-    """The scheme of one side. Raises ConfigError for one that this family cannot use."""
-    if chosen is None:
-        return family.default_positions
-    if chosen.inside_attention and not family.attends_itself:
-        raise ConfigError(
-            f"positions of kind {chosen.kind} act inside self-attention, which a {family.kind} {side} does not have: "  # type: ignore[attr-defined]
-            "choose another kind"
-        )
-    return chosen

@@ -2,11 +2,12 @@
 
 import queue
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
-from dragoman.data.batches.batch import Batch, collate
+from dragoman.data.batches.batch import collate
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.batches.resampling import Resampler, Stored
 from dragoman.data.shards import Dataset
@@ -15,13 +16,16 @@ from dragoman.data.union import DatasetUnion
 AHEAD = 4
 """Batches made before they are asked for."""
 
+B = TypeVar("B")
+
 
 @dataclass(frozen=True)
-class Loader:
+class Loader(Generic[B]):
     """The batches of `plan` from index `start` on; each iteration runs its own thread, which ends with it.
 
     resampler: with it, sentences are split anew in this `epoch`. A batch is then longer than planned, by a third or so
-    at a rate of 0.1. None: as stored. pin: batches lie in page-locked memory, for a GPU.
+    at a rate of 0.1. None: as stored. pin: batches lie in page-locked memory, for a GPU. collate: makes a batch of the
+    sides of its rows and their numbers.
     """
 
     dataset: Dataset | DatasetUnion
@@ -30,14 +34,15 @@ class Loader:
     resampler: Resampler | None = None
     epoch: int = 0
     pin: bool = False
+    collate: Callable[..., B] = collate  # type: ignore[assignment]
 
     def __len__(self) -> int:
         """Batches from `start` on."""
         return max(len(self.plan.batches) - self.start, 0)
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[B]:
         """Batches in plan order. An exception of the thread is raised here, where its batch would have come."""
-        ready: queue.Queue[Batch | BaseException | None] = queue.Queue(maxsize=AHEAD)
+        ready: queue.Queue[B | BaseException | None] = queue.Queue(maxsize=AHEAD)
         stopped = threading.Event()
         worker = threading.Thread(target=self._fill, args=(ready, stopped), name="dragoman-loader", daemon=True)
         worker.start()
@@ -50,8 +55,8 @@ class Loader:
             stopped.set()
             worker.join()
 
-    def _fill(self, ready: "queue.Queue[Batch | BaseException | None]", stopped: threading.Event) -> None:
-        def put(item: Batch | BaseException | None) -> bool:
+    def _fill(self, ready: "queue.Queue[B | BaseException | None]", stopped: threading.Event) -> None:
+        def put(item: B | BaseException | None) -> bool:
             while not stopped.is_set():
                 try:
                     ready.put(item, timeout=0.1)
@@ -62,18 +67,18 @@ class Loader:
 
         try:
             with closing(self._batches()) as batches:
-                for rows, source, target in batches:
-                    batch = collate(source, target, rows.tolist())
+                for rows, *sides in batches:
+                    batch: Any = self.collate(*sides, rows.tolist())
                     if not put(batch.pinned() if self.pin else batch):
                         return
             put(None)
         except BaseException as error:  # the consumer raises it
             put(error)
 
-    def _batches(self) -> Generator[Stored, None, None]:
-        stored = map(self._stored, range(self.start, len(self.plan.batches)))
-        yield from stored if self.resampler is None else self.resampler.map(self.epoch, stored)
-
-    def _stored(self, index: int) -> Stored:
-        rows = self.plan.batches[index]
-        return Stored(rows, *self.dataset.take(rows))
+    def _batches(self) -> Generator[tuple[Any, ...], None, None]:
+        plans = map(self.plan.batches.__getitem__, range(self.start, len(self.plan.batches)))
+        stored = ((rows, *self.dataset.take(rows)) for rows in plans)
+        if self.resampler is None:
+            yield from stored
+        else:
+            yield from self.resampler.map(self.epoch, (Stored(*each) for each in stored))

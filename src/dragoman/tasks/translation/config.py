@@ -12,6 +12,7 @@ from dragoman.data.preparation.cleaning import CleaningConfig
 from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.decode.search import SearchConfig
 from dragoman.models.build import ModelConfig
+from dragoman.tasks.mixture.config import MixtureConfig
 from dragoman.tasks.translation.objectives.config import TranslationObjectiveConfig
 from dragoman.tasks.translation.objectives.teacher import ConstantRatioConfig, TeacherRatioConfig
 from dragoman.text.tokenizers import TextConfig
@@ -132,9 +133,11 @@ class TranslationTask(Task):
 
     def open(self, run: "TranslationRun") -> Job:
         """Reads the validation sets and the model to start from, if there is one."""
-        from dragoman.tasks.translation.job import TranslationJob  # which needs this run's class
+        from dragoman.tasks.mixture.beside import TranslationMixture  # which need this run's class
+        from dragoman.tasks.translation.job import TranslationJob
 
-        return TranslationJob(run)
+        job = TranslationJob(run)
+        return job if run.beside is None else TranslationMixture(job, run.beside)
 
 
 class TranslationRun(RunConfig):
@@ -146,6 +149,7 @@ class TranslationRun(RunConfig):
     model: ModelConfig = Field(ModelConfig(), description="the network")
     train: TranslationLoopConfig = Field(TranslationLoopConfig(), description="the training loop")
     search: SearchConfig = Field(SearchConfig(), description="how the trained model translates unless told otherwise")
+    beside: MixtureConfig | None = Field(None, description="other tasks that the model learns in the same run")
 
     def chosen_as(self, stored: Self) -> Self:
         """With an automatic preset as the stored run has chosen it."""

@@ -5,13 +5,11 @@ from numpy.typing import NDArray
 
 from dragoman.inspect.describe import count_operations
 from dragoman.models.build import ModelConfig, Seq2Seq
-from dragoman.models.footprint import SHORT_TRIAL, Footprint, evaluate, measure, refined
+from dragoman.models.footprint import SHORT_TRIAL, measure, refined
+from dragoman.train.objectives.cost import activation_bytes
 
 _SAMPLED = 100_000
 """Pairs whose lengths stand for those of the corpus."""
-_FLOAT = 4
-_ROWS_OF_LOGITS = 1024
-_COPIES_OF_LOGITS = 4
 
 
 def flops_per_target_token(
@@ -41,10 +39,3 @@ def trained_bytes(model: Seq2Seq, tokens: int, longest: int, free: int) -> int:
     footprint = measure(model, min(longest, SHORT_TRIAL), training=True)
     footprint = refined(footprint, model, longest, training=True, free=free)
     return activation_bytes(footprint, tokens, longest, model.decoder.projection.weight.size(0))
-
-
-def activation_bytes(footprint: Footprint, tokens: int, longest: int, vocabulary: int) -> int:
-    """An estimate of the bytes that a forward pass over `tokens` source and target tokens holds at its end."""
-    sentences = tokens / longest
-    logits = min(tokens, _ROWS_OF_LOGITS) * vocabulary * _COPIES_OF_LOGITS
-    return int(sentences * evaluate(footprint.training, longest)) + logits * _FLOAT

@@ -40,7 +40,10 @@ _TOKEN = 4
 
 
 class TranslationJob(Job):
-    """run: its model and text sections are those of `train.start`, where that is set and they are left out."""
+    """run: its model and text sections are those of `train.start`, where that is set and they are left out.
+
+    data_beside: fingerprints of other corpora that the model learns from, by name.
+    """
 
     run: TranslationRun
     prepared: Prepared
@@ -53,6 +56,7 @@ class TranslationJob(Job):
         check_tags(self._held_out, run, self._start)
         check_compilable(run)
         self._resampler: Resampler | None = None
+        self.data_beside: dict[str, str] = {}
 
     def check_initial_values(self) -> None:
         """The beginnings of files with word vectors."""
@@ -197,7 +201,7 @@ class TranslationJob(Job):
             tags=tuple(dict.fromkeys(tags)),
             licence=data.licence,
             scores=() if validation is None else scores(validation, data.validation),
-            data=dict(zip(map(str, data.corpora), self.prepared.fingerprints, strict=True)),
+            data=dict(zip(map(str, data.corpora), self.prepared.fingerprints, strict=True)) | self.data_beside,
             embeddings=dict(self.notes),
         )
         write_model_folder(folder, parameters, dump_settings(self.run), self.prepared.tokenizers, meta)

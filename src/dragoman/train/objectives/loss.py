@@ -42,7 +42,8 @@ class LossOf(Protocol):
     from `nn.randomness`, as `nn.dropout.Dropout` does.
     """
 
-    divisible: bool
+    @property
+    def divisible(self) -> bool: ...
 
     def __call__(self, model: Any, batch: Any, moment: Moment = FIRST) -> Loss:
         """model: what the task has built, on a batch of the task's, at a moment of the run."""

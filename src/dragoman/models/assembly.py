@@ -1,0 +1,70 @@
+"""What all assembled models share: schemes that fit families, initial values, building without storage."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+from dragoman.base.errors import ConfigError
+from dragoman.models.family import Family
+from dragoman.nn.positions.scheme import PositionScheme
+
+
+@contextmanager
+def naming(side: str) -> Iterator[None]:
+    """Says on which side a part does not fit."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{side}: {error}") from None
+
+
+def chosen_scheme(chosen: PositionScheme | None, family: Family, side: str) -> PositionScheme:
+    """The scheme of one side. Raises ConfigError for one that this family cannot use."""
+    if chosen is None:
+        return family.default_positions
+    if chosen.inside_attention and not family.attends_itself:
+        raise ConfigError(
+            f"positions of kind {chosen.kind} act inside self-attention, which a {family.kind} {side} does not have: "  # type: ignore[attr-defined]
+            "choose another kind"
+        )
+    return chosen
+
+
+def check_written(scheme: PositionScheme, setting: str) -> None:
+    """Raises ConfigError for a scheme that a decoder cannot use, because it does not know how long its text will be."""
+    if scheme.needs_length:
+        raise ConfigError(
+            f"positions of kind {scheme.kind} need the length of the whole text, which a decoder does not know: "  # type: ignore[attr-defined]
+            f"choose another kind for {setting}"
+        )
+
+
+def initialise_linear_layers(model: nn.Module) -> None:
+    """Glorot's uniform weights, biases of zero."""
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+            nn.init.zeros_(module.bias)
+
+
+@contextmanager
+def unfilled() -> Iterator[None]:
+    """What is built inside has shapes and no storage, so that it is cheap to see whether its parts go together."""
+    with torch.device("meta"), _Undrawn():
+        yield
+
+
+class _Undrawn(TorchFunctionMode):
+    """Skips what draws initial values: on the meta device that would import torch's compiler, which takes a second."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, arguments: tuple[Any, ...] = (), settings: dict[str, Any] | None = None
+    ) -> Any:
+        settings = settings or {}
+        if getattr(function, "__name__", "") in ("normal_", "uniform_"):
+            return arguments[0] if arguments else settings["tensor"]
+        return function(*arguments, **settings)

@@ -1,0 +1,126 @@
+"""`LanguageModelRun`: everything that a run is made of that learns to continue text."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from dragoman.base.config import Config
+from dragoman.data.batches.plan import BatchConfig
+from dragoman.data.corpora.text_corpus import TextCorpora, TextCorpusConfig
+from dragoman.data.preparation.text_cleaning import TextCleaningConfig
+from dragoman.data.preparation.vocabulary import SAMPLE
+from dragoman.decode.sampling import SamplingConfig
+from dragoman.models.language_model import LanguageModelConfig
+from dragoman.text.tokenizers import TextConfig
+from dragoman.train.config import LoopConfig
+from dragoman.train.objectives.objective import ObjectiveConfig
+from dragoman.train.task import Job, RunConfig, Task
+
+BLOCK = 256
+
+
+class TextDataConfig(Config):
+    """The corpora and how they become batches."""
+
+    train: TextCorpora = Field(description="the text to learn from: one corpus, or a list of them")
+    valid: TextCorpora = Field(
+        description="held-out text: every choice of the run is made on it. One corpus, or a list of them, whose mean "
+        "loss a token decides"
+    )
+    cleaning: TextCleaningConfig = Field(TextCleaningConfig(), description="which documents are dropped")
+    batch: BatchConfig = Field(BatchConfig(), description="how excerpts of documents are grouped")
+    block: int = Field(
+        BLOCK,
+        ge=1,
+        description="tokens that are predicted at once: a longer document is divided into excerpts of so many, and no "
+        "excerpt knows what stands in another one",
+    )
+    temperature: float | None = Field(
+        None,
+        gt=0,
+        description="instead of weights: corpora of n excerpts share an epoch as long as all of them in proportion to "
+        "n^(1/temperature)",
+    )
+    vocabulary_sample: int = Field(
+        SAMPLE,
+        ge=1,
+        description="most bytes of training text that subwords are learned from; of more text, a fixed random part",
+    )
+    language: str | None = Field(None, description="code of the language, for the model card")
+    licence: str | None = Field(None, description="terms of the corpus, for the model card")
+
+    @property
+    def corpora(self) -> tuple[TextCorpusConfig, ...]:
+        """The corpora of `train`."""
+        return (self.train,) if isinstance(self.train, TextCorpusConfig) else self.train
+
+    @property
+    def valid_sets(self) -> tuple[TextCorpusConfig, ...]:
+        """The corpora of `valid`."""
+        return (self.valid,) if isinstance(self.valid, TextCorpusConfig) else self.valid
+
+    @property
+    def training(self) -> str:
+        """What messages call `train`."""
+        return ", ".join(map(str, self.corpora))
+
+    @property
+    def validation(self) -> str:
+        """What messages call `valid`."""
+        return ", ".join(map(str, self.valid_sets))
+
+    @model_validator(mode="after")
+    def _weights(self) -> "TextDataConfig":
+        if any(corpus.weight != 1 for corpus in self.valid_sets):
+            raise ValueError("data.valid is read as a whole: leave out its weight")
+        weighted = [str(corpus) for corpus in self.corpora if corpus.weight != 1]
+        if self.temperature is not None and weighted:
+            raise ValueError(f"data.temperature stands instead of weights; leave out the weight of {weighted[0]}")
+        return self
+
+
+class LanguageModelObjectiveConfig(ObjectiveConfig):
+    """Cross-entropy of the next token against q' = (1 − ε)δ + ε·u (Szegedy et al. 2016, section 7)."""
+
+    label_smoothing: float = Field(
+        0.0, ge=0, lt=1, description="ε, probability mass moved off the next token; a perplexity suffers from any"
+    )
+
+
+class LanguageModelLoopConfig(LoopConfig):
+    """The training loop: limits, rhythm, optimisation. At least one limit or `patience` ends the run."""
+
+    metric: Literal["loss"] = Field("loss", description="what 'better' means on `valid`: a lower loss")
+    objective: LanguageModelObjectiveConfig = Field(LanguageModelObjectiveConfig(), description="the loss")
+
+
+class LanguageModelTask(Task):
+    """What follows a text, token by token. YAML: `task: {kind: language_model}`."""
+
+    kind: Literal["language_model"] = "language_model"
+
+    def open(self, run: "LanguageModelRun") -> Job:
+        """Reads the held-out text."""
+        from dragoman.tasks.language_model.job import LanguageModelJob  # which needs this run's class
+
+        return LanguageModelJob(run)
+
+
+class LanguageModelRun(RunConfig):
+    """A run that learns to continue text: the top level of a recipe with `task: {kind: language_model}`."""
+
+    task: LanguageModelTask = Field(description="what is learned")
+    data: TextDataConfig = Field(description="corpora, cleaning, batches")
+    text: TextConfig = Field(TextConfig(), description="subwords and the vocabulary")
+    model: LanguageModelConfig = Field(LanguageModelConfig(), description="the network")
+    train: LanguageModelLoopConfig = Field(LanguageModelLoopConfig(), description="the training loop")
+    search: SamplingConfig = Field(
+        SamplingConfig(), description="how the trained model writes unless told otherwise"
+    )
+
+    def chosen_as(self, stored: Self) -> Self:
+        """With an automatic preset as the stored run has chosen it."""
+        if self.model.preset != "auto":
+            return self
+        settings = {**self.model.model_dump(exclude_unset=True), "preset": stored.model.preset}
+        return self.model_copy(update={"model": LanguageModelConfig.model_validate(settings)})

@@ -1,0 +1,247 @@
+"""`MixtureJob`: a run's own task and others beside it, whose batches every update mixes."""
+
+import hashlib
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from dragoman.data.batches.plan import BatchPlan
+from dragoman.tasks.mixture.batch import TaskBatch
+from dragoman.tasks.mixture.member import Member
+from dragoman.tasks.mixture.objective import MixedObjective
+from dragoman.tasks.mixture.plan import Interleaved, OwnBatches
+from dragoman.tasks.mixture.validator import MixedValidator
+from dragoman.train.objectives.loss import LossOf
+from dragoman.train.task import Content, Job
+from dragoman.train.validation import Validation
+
+_SIDES = 2
+_AT_ONCE = 1 << 18
+
+
+class MixtureJob(Job):
+    """An update has `train.accumulate` batches of every task, and moves by Σ λ_t L_t, L_t the mean loss of task t.
+
+    An epoch is the first task's. The model, its folder and what decides in validation are the first task's too.
+    """
+
+    def __init__(self, first: Job, name: str) -> None:
+        """first: the run's own task, called `name` in logs. `join` adds the others."""
+        self._first, self._name = first, name
+        self._members = [Member(name, first, 1.0, lambda model: model)]
+
+    def join(self, member: Member) -> None:
+        """Learn another task too; to be called before `build`, when both jobs are prepared."""
+        self._members.append(member)
+        self.tasks = tuple(each.name for each in self._members)
+
+    # What is the first task's.
+
+    @property
+    def run(self) -> Any:
+        """The first task's run."""
+        return self._first.run
+
+    @run.setter
+    def run(self, run: Any) -> None:
+        self._first.run = run
+
+    @property
+    def notes(self) -> Mapping[str, float]:
+        """The first task's."""
+        return self._first.notes
+
+    @notes.setter
+    def notes(self, notes: Mapping[str, float]) -> None:
+        self._first.notes = notes
+
+    def check_initial_values(self) -> None:
+        """The first task's."""
+        self._first.check_initial_values()
+
+    def prepare(self) -> None:
+        """Every task's examples; subclasses prepare the first, then join the others."""
+        for member in self._members:
+            member.job.prepare()
+
+    def build(self) -> nn.Module:
+        """The first task's model; the others only check that their examples fit it."""
+        return self._first.build()
+
+    def initialise(self, model: nn.Module) -> Mapping[str, float]:
+        """As the first task does."""
+        return self._first.initialise(model)
+
+    @property
+    def model_width(self) -> int:
+        """d."""
+        return self._first.model_width
+
+    def outline(self, model: nn.Module) -> str:
+        """The first task's, and how many examples the others have."""
+        others = [f"{member.name}: {member.job.examples:,} · λ {member.weight:.3g}" for member in self._members[1:]]
+        return " · ".join([self._first.outline(model), *others])
+
+    def write(
+        self,
+        folder: Path,
+        parameters: Mapping[str, Tensor],
+        step: int,
+        validation: Validation | None,
+        averaged_steps: tuple[int, ...] = (),
+    ) -> None:
+        """A folder of the first task's kind."""
+        self._first.write(folder, parameters, step, validation, averaged_steps)
+
+    # What is of all tasks together.
+
+    @property
+    def contents(self) -> Mapping[str, Content]:
+        """The corpora, and the validation sets, of all tasks."""
+        each = [member.job.contents for member in self._members]
+        return {name: _together([contents[name] for contents in each]) for name in each[0]}
+
+    @property
+    def lengths(self) -> NDArray[np.int32]:
+        """(N, 2) of all tasks' examples, one task after another; a missing side has no tokens. Memory-mapped."""
+        if not hasattr(self, "_lengths"):
+            self._lengths = _joined([member.job.lengths for member in self._members], self.run.out.parent / "prepared")
+        return self._lengths
+
+    @property
+    def batch_tokens(self) -> int:
+        """The largest budget."""
+        return max(member.job.batch_tokens for member in self._members)
+
+    def peak_tokens(self) -> int:
+        """Of the task that has most."""
+        return max(member.job.peak_tokens() for member in self._members)
+
+    def activation_bytes(self, model: Any, tokens: int, free: int) -> int:
+        """As if all tokens were the first task's, which reads with all of the model."""
+        return self._first.activation_bytes(model, tokens, free)
+
+    def plan(self, epoch: int) -> BatchPlan:
+        """The batches of all tasks in turn."""
+        first = self._first.plan(epoch)
+        plans = [[first], *(_enough(member.job, epoch, len(first)) for member in self._members[1:])]
+        return BatchPlan(Interleaved(plans, self._starts), first.padding_waste)
+
+    def padding(self, plan: BatchPlan) -> str:
+        """Of the first task's batches."""
+        return f"of the task {self._name} {self._first.padding(plan)}"
+
+    @property
+    def batches_an_update(self) -> int:
+        """As many of each task."""
+        return self._first.batches_an_update * len(self._members)
+
+    def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Iterator[TaskBatch]:
+        """Each read by its own task's loader; order and rows as the plan says."""
+        places: Sequence[Sequence[int]]
+        count, total = len(self._members), len(plan)
+        if isinstance(plan.batches, Interleaved):
+            owners: Sequence[int] = _Turns(start, total, count)
+            places = [range(start + (task - start) % count, total, count) for task in range(count)]
+        else:
+            firsts = [int(plan.batches[place][0]) for place in range(start, total)]
+            owners = (np.searchsorted(self._starts, firsts, side="right") - 1).tolist()
+            places = [[start + at for at, owner in enumerate(owners) if owner == task] for task in range(count)]
+        loaders = [
+            iter(member.job.batches(BatchPlan(OwnBatches(plan.batches, own, first), plan.padding_waste), 0, epoch, pin))
+            for member, own, first in zip(self._members, places, self._starts, strict=True)
+        ]
+        for owner in owners:
+            yield TaskBatch(self._members[owner].name, next(loaders[owner]))
+
+    def objective(self, device: torch.device) -> LossOf:
+        """Σ λ_t L_t."""
+        members = {member.name: member for member in self._members}
+        return MixedObjective(members, {name: member.job.objective(device) for name, member in members.items()})
+
+    def trial(self, model: Any) -> TaskBatch:
+        """The first task's, which reads with all of the model."""
+        return TaskBatch(self._name, self._first.trial(model))
+
+    def validator(self, model: Any, device: torch.device) -> MixedValidator:
+        """Judges all tasks."""
+        return MixedValidator(
+            {member.name: member.job.validator(member.body(model), device) for member in self._members}
+        )
+
+    def flops_per_target_token(self) -> float:
+        """The mean over the tasks' tokens, of which an epoch's batches have as many as their examples."""
+        flops, tokens = [], []
+        for member in self._members:
+            lengths = member.job.lengths
+            flops.append(member.job.flops_per_target_token())
+            tokens.append(float(lengths[:, -1].sum(dtype=np.int64)) / max(1, len(member.job.plan(0))))
+        return sum(one * count for one, count in zip(flops, tokens, strict=True)) / sum(tokens) if all(flops) else 0.0
+
+    def close(self) -> None:
+        """Every task's processes."""
+        for member in self._members:
+            member.job.close()
+
+    @property
+    def _starts(self) -> list[int]:
+        """The number of each task's first row."""
+        return np.cumsum([0, *(member.job.examples for member in self._members[:-1])]).tolist()  # type: ignore[no-any-return]
+
+
+def temperature_weights(tokens: Sequence[int], temperature: float) -> list[float]:
+    """λ_t = (n_t / n_1)^(1/T) of tasks with n_t target tokens; the first task's is 1 (Arivazhagan et al. 2019)."""
+    return [(count / tokens[0]) ** (1 / temperature) for count in tokens]
+
+
+class _Turns(Sequence[int]):
+    """The task of each batch from `start` to `end`: 0 … count − 1 in turn."""
+
+    def __init__(self, start: int, end: int, count: int) -> None:
+        self._start, self._end, self._count = start, end, count
+
+    def __len__(self) -> int:
+        return self._end - self._start
+
+    def __getitem__(self, index: Any) -> Any:
+        if index >= len(self):
+            raise IndexError(index)
+        return (self._start + index) % self._count
+
+
+def _enough(job: Job, epoch: int, batches: int) -> list[BatchPlan]:
+    """Plans of a task that together have so many batches, other ones in each epoch of the first task."""
+    an_epoch = max(1, len(job.plan(0)))
+    number = epoch * -(-batches // an_epoch)
+    plans: list[BatchPlan] = []
+    while sum(map(len, plans)) < batches:
+        plans.append(job.plan(number))
+        number += 1
+    return plans
+
+
+def _together(contents: Sequence[Content]) -> Content:
+    if len(contents) == 1:
+        return contents[0]
+    digest = hashlib.sha256(" ".join(content.fingerprint for content in contents).encode())
+    return Content(", ".join(content.name for content in contents), digest.hexdigest())
+
+
+def _joined(lengths: Sequence[NDArray[np.int32]], folder: Path) -> NDArray[np.int32]:
+    """One array after another in a file without a name, the last side of each in the last column."""
+    if len(lengths) == 1:
+        return lengths[0]
+    with tempfile.TemporaryFile(dir=folder) as file:
+        for own in lengths:
+            for start in range(0, len(own), _AT_ONCE):
+                block = np.zeros((len(own[start : start + _AT_ONCE]), _SIDES), np.int32)
+                block[:, _SIDES - own.shape[1] :] = own[start : start + _AT_ONCE]
+                file.write(block.tobytes())
+        file.flush()
+        return np.memmap(file, np.int32, "r", shape=(sum(map(len, lengths)), _SIDES)).view(np.ndarray)
