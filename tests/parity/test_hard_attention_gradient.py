@@ -1,6 +1,7 @@
 """REINFORCE against the exact gradient: on a model so small that every choice can be enumerated."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -57,9 +58,9 @@ def model(layers: int, **settings: Any) -> Seq2Seq:
 def batch(source: int = SOURCE) -> Batch:
     """One pair of so many source and two target tokens, padding behind both; what is drawn there counts nothing."""
     pair = collate([[5, 7][: source - 1], [6, 7, 8]], [[6], [4, 5]], [0, 1])
-    return Batch(
-        pair.source[:1], pair.source_keep[:1], pair.inputs[:1], pair.labels[:1], pair.target_keep[:1], TARGET, (0,)
-    )
+    names = ("source", "source_keep", "inputs", "labels", "target_keep")
+    first: dict[str, Any] = {name: getattr(pair, name)[:1] for name in names}
+    return replace(pair, **first, target_tokens=TARGET, rows=(0,))
 
 
 Choice = tuple[list[list[int]], list[list[bool]]]
@@ -201,7 +202,7 @@ def rows(longest: int) -> Batch:
     """The first row's source has so many tokens, the second's 2."""
     pair = collate([[5, 7][: longest - 1], [8], []], [[6], [], [5]], [0, 1, 2])
     keep = torch.arange(2) < torch.tensor(TARGETS)[:, None]
-    return Batch(pair.source, pair.source_keep, pair.inputs, pair.labels, keep, int(keep.sum()), (0, 1, 2))
+    return replace(pair, target_keep=keep, target_tokens=int(keep.sum()))
 
 
 def ways(layers: int, longest: int) -> list[Tensor]:

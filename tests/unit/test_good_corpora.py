@@ -6,9 +6,13 @@ from pathlib import Path
 import pytest
 
 from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.data.corpora.documents import read_passages, read_texts
 from dragoman.data.corpora.readers import read_pairs
+from dragoman.data.corpora.text_corpus import TextCorpusConfig
 from dragoman.data.preparation.cleaner import Cleaner
 from dragoman.data.preparation.cleaning import CleaningConfig, PairRules
+from dragoman.data.preparation.text_cleaning import TextCleaningConfig, TextRules
+from dragoman.text.character import CharacterConfig
 
 ROOT = os.environ.get("DRAGOMAN_DATA")
 pytestmark = pytest.mark.skipif(ROOT is None, reason="DRAGOMAN_DATA does not say where the corpora are")
@@ -29,3 +33,20 @@ def test_tatoeba_keeps_every_pair() -> None:
     )
     assert report.total > 1000
     assert report.counts == {}
+
+
+def test_wikitext_and_shakespeare_are_read_as_others_count_them() -> None:
+    """2.09M, 218k and 246k words and ends of lines: Merity et al. 2016, table 1. Shakespeare's characters are kept."""
+    names, found = ("train", "valid", "test"), []
+    for name in names:
+        path = Path(str(ROOT)) / "wikitext-2" / f"wiki.{name}.tokens.gz"
+        (whole,) = read_texts(TextCorpusConfig(text=path, documents="file"))
+        articles = read_texts(TextCorpusConfig(text=path, documents="file", heading=" = [^=].* = "))
+        assert "".join(articles) == whole
+        found.append((len(whole.split()) + whole.count("\n"), len(articles)))
+    assert found == [(2_088_628, 601), (217_646, 60), (245_569, 60)]
+    shakespeare = TextCorpusConfig(text=Path(str(ROOT)) / "shakespeare" / "input.txt.gz", documents="file")
+    (text,) = read_texts(shakespeare)
+    tokenizer = CharacterConfig(min_frequency=1).learn([text])
+    assert (len(text), tokenizer.size) == (1_115_394, 65 + 4)
+    assert Cleaner(TextRules(TextCleaningConfig())).run(read_passages(shakespeare)).kept == 1

@@ -9,9 +9,10 @@ import pytest
 import torch
 from engines import build_engine
 
-from dragoman.data.batches.batch import Batch, _places, collate
+from dragoman.data.batches.batch import Batch, collate
 from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchPlan
+from dragoman.data.batches.targets import _places
 from dragoman.data.sentences import Sentences
 from dragoman.models.build import ModelConfig, build_model
 from dragoman.train.machine.journal import Journal
@@ -44,7 +45,7 @@ def test_a_loader_pins_where_it_is_asked_to(monkeypatch: pytest.MonkeyPatch, pin
     plan = BatchPlan([np.array([0, 1]), np.array([1])], (0.0, 0.0))
     batches = list(Loader(Stored(), plan, pin=pin))  # type: ignore[arg-type]
     assert len(batches) == 2
-    names = ("source", "source_keep", "inputs", "labels", "target_keep")
+    names = ("inputs", "labels", "target_keep", "source", "source_keep")
     expected = [getattr(batch, name) for batch in batches for name in names] if pin else []
     assert [id(tensor) for tensor in pinned] == [id(tensor) for tensor in expected]
 

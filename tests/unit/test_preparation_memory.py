@@ -1,4 +1,4 @@
-"""What grows with a corpus lies on disk: preparing and planning four times the pairs takes no more memory."""
+"""What grows with a corpus lies on disk: preparing and planning six times the text takes no more memory."""
 
 import tracemalloc
 from pathlib import Path
@@ -9,11 +9,14 @@ from dragoman.data import permutation, shards
 from dragoman.data.batches import epoch
 from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
-from dragoman.data.corpora import lines
+from dragoman.data.corpora import lines, passage
 from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.data.corpora.text_corpus import TextCorpusConfig
 from dragoman.data.preparation import blocks, duplicates, fingerprint
 from dragoman.data.preparation.cleaning import CleaningConfig
 from dragoman.data.preparation.prepare import prepare
+from dragoman.data.preparation.prepare_texts import prepare_texts
+from dragoman.data.preparation.text_cleaning import TextCleaningConfig
 from dragoman.text.character import CharacterConfig
 from dragoman.text.tokenizers import Tokenizers
 
@@ -29,6 +32,8 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
         (permutation, "TABLE", 16),
         (shards, "_BYTES_AT_ONCE", 4096),
         (lines, "CHUNK", 4096),
+        (passage, "LONGEST", 512),
+        (blocks, "CHARACTERS", 8192),
     ):
         monkeypatch.setattr(module, name, value)
 
@@ -57,3 +62,30 @@ def test_memory_stays_while_the_corpus_grows(tmp_path: Path) -> None:
     peak(tmp_path / "first", 300)  # what is imported and cached once
     small, large = peak(tmp_path / "small", 1_000), peak(tmp_path / "large", 6_000)
     assert large < 1.5 * small  # a list of the pairs' texts, or of anything else a pair, would more than double it
+
+
+def peak_of_a_document(folder: Path, lines: int) -> int:
+    """The same for one document of so many lines."""
+    folder.mkdir()
+    corpus = TextCorpusConfig(text=folder / "book", documents="file")
+    with corpus.files[0].open("w") as file:
+        file.writelines(f"line {number} {number * 7}\n" for number in range(100_000, 100_000 + lines))
+    tokenizer = CharacterConfig(min_frequency=1).learn(["line 0123456789\n"])
+    tracemalloc.start()
+    try:
+        prepared = prepare_texts(
+            corpus, TextCleaningConfig(), Tokenizers(tokenizer, tokenizer), folder / "cache", 32, workers=0
+        )
+        dataset = prepared.dataset
+        plan = plan_epoch(dataset.lengths, BatchConfig(tokens=640), 1, 0, prepared.parts, special=dataset.special)
+        taken = sum(int((dataset.take(rows)[0].lengths - 1).sum()) for rows in plan.batches)
+        assert taken == dataset.lengths.sum() == corpus.files[0].stat().st_size + 1
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_stays_while_a_document_grows(tmp_path: Path) -> None:
+    peak_of_a_document(tmp_path / "first", 300)
+    small, large = (peak_of_a_document(tmp_path / f"{lines}", lines) for lines in (2_000, 12_000))
+    assert large < 1.5 * small

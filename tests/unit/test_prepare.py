@@ -10,10 +10,10 @@ import pytest
 
 from dragoman.base.errors import DataError
 from dragoman.data.corpora.corpus import CorpusConfig
-from dragoman.data.preparation import digests
+from dragoman.data.preparation import digests, fingerprint
 from dragoman.data.preparation import prepare as module
 from dragoman.data.preparation.cleaning import CleaningConfig
-from dragoman.data.preparation.prepare import Prepared, prepare
+from dragoman.data.preparation.prepare import Prepared, _PairPreparation, prepare
 from dragoman.data.sentences import Sentences
 from dragoman.data.shards import Dataset, DatasetWriter, id_types
 from dragoman.text.bpe import BPEConfig
@@ -211,3 +211,26 @@ def test_ids_are_stored_as_wide_as_the_vocabulary_needs(tmp_path: Path, size: in
     assert dataset[0][0].dtype == dtype
     with pytest.raises(IndexError):
         dataset[2]
+
+
+def test_prepared_folders_of_earlier_versions_are_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fingerprints that version 0.1 gave, with another version of the library in them."""
+    monkeypatch.setattr(fingerprint.library, "__version__", "0")
+    monkeypatch.setattr(fingerprint, "file_digest", lambda path, _: path.name)
+    one = CorpusConfig(source=tmp_path / "a.en", target=tmp_path / "a.de")
+    other = CorpusConfig(jsonl=tmp_path / "b", source_field="t.en", tags=("bt",), target_language="de", weight=2)
+    for path in (*one.files, *other.files):
+        path.write_text("x\n")
+    cleaning = CleaningConfig(max_tokens=100)
+    text = TextConfig(subword=BPEConfig(size=300, dropout=0.1), tags=("x",))
+    shared = _PairPreparation((one, other), cleaning, text, tmp_path, None, 5000, 0)
+    found = [each.tokenised(cleaning, text, 5000, shared.more(each.corpus)) for each in shared.contents]
+    found += [each.cleaned(cleaning, False) for each in shared.contents]
+    found.append(fingerprint.Contents.vocabulary(shared.contents, cleaning, text, 5000, 2.0))
+    assert [each[:16] for each in found] == [
+        "d0f5d49c9395c798",
+        "b41943588fb4a216",
+        "f8a3ad9e267bbdc3",
+        "06a32b5aefabc89c",
+        "4849d9915066e8fc",
+    ]

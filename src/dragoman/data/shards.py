@@ -70,6 +70,11 @@ class Dataset:
         """How much it is, for people."""
         return f"{len(self):,} tokenised pairs"
 
+    @property
+    def amount(self) -> int:
+        """How much it is beside others, where a temperature decides how often each is read."""
+        return len(self)
+
     def take(self, rows: NDArray[np.int64]) -> tuple[Sentences, ...]:
         """Each side of some rows, in their order, copied."""
         if len(rows) and not 0 <= rows.min() <= rows.max() < len(self):
@@ -101,7 +106,12 @@ class TextDataset(Dataset):
     special = 0
 
     def __str__(self) -> str:
-        return f"{len(self._ids[0]):,} tokens"
+        return f"{self.amount:,} tokens"
+
+    @property
+    def amount(self) -> int:
+        """Tokens, the ends of documents counted."""
+        return len(self._ids[0])
 
     def _take(self, side: int, rows: NDArray[np.int64]) -> Sentences:
         # before the first document stands EOS as well: index -1 is the last one's

@@ -75,9 +75,9 @@ class DatasetUnion:
 def epoch_weights(
     corpora: Sequence[CorpusConfig | TextCorpusConfig], sizes: Sequence[int], temperature: float | None
 ) -> list[float]:
-    """How often an epoch reads each corpus: its weight, or what the temperature T gives to its n rows.
+    """How often an epoch reads each corpus: its weight, or what the temperature T gives to its n pairs or tokens.
 
-    With T the corpora share an epoch of Σn rows in proportion to n^(1/T) (Arivazhagan et al. 2019, section 4.2): 1
+    With T the corpora share an epoch of Σn of them in proportion to n^(1/T) (Arivazhagan et al. 2019, section 4.2): 1
     leaves them as they are, a high T makes them equal. Raises ConfigError where both are given.
     """
     if temperature is None:

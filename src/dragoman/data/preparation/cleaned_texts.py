@@ -69,8 +69,8 @@ class CleanedTexts(Cleaned):
 
     @property
     def pairs(self) -> int:
-        """As many as have so much text."""
-        return text_bytes(self.folder, self.starts, "text") // BYTES_A_PAIR
+        """As many as have so much text, at least one."""
+        return max(1, text_bytes(self.folder, self.starts, "text") // BYTES_A_PAIR)
 
     def _counted(self, number: int) -> NDArray[np.uint8]:
         return np.where(self._begins(number), self.verdicts(number), 0).astype(np.uint8)

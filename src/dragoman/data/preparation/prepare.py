@@ -146,10 +146,9 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
                 self._remove_unfinished()
         assert prepared is not None
         datasets, tokenizers, reports = prepared
-        sizes = [len(dataset) for dataset in datasets]
-        weights = epoch_weights(self.corpora, sizes, self.temperature)
+        weights = epoch_weights(self.corpora, [dataset.amount for dataset in datasets], self.temperature)
         dataset = datasets[0] if len(datasets) == 1 else DatasetUnion(datasets, weights, self.folder)
-        return Prepared(dataset, tokenizers, tuple(reports), tuple(map(Part, sizes, weights)))
+        return Prepared(dataset, tokenizers, tuple(reports), tuple(map(Part, map(len, datasets), weights)))
 
     def _made(self, make: bool) -> tuple[list[Dataset], Tokenizers, list[CleaningReport]] | None:
         """All parts, opened, or made where they are missing and that is allowed."""

@@ -32,7 +32,6 @@ def prepare_texts(
     block: a document is divided into excerpts of so many tokens to predict, the last of fewer, see `TextDataset`. text:
     how to learn one vocabulary, which is source and target of the tokenizers alike, or tokenizers that exist, of which
     the target's is taken. The others, what decides whether a corpus is reused, and what is raised: see `prepare`.
-    Temperatures go by the number of excerpts.
     """
     corpora = (corpora,) if isinstance(corpora, TextCorpusConfig) else tuple(corpora)
     return _TextPreparation(corpora, cleaning, text, Path(folder), temperature, sample, workers, block).run()

@@ -66,7 +66,8 @@ class CleaningReport:
         """A table for people: a line a rule, with the first `lines` line numbers (None: all of them)."""
         share = 100 * self.kept / self.total if self.total else 0.0
         titles = _TITLES if self.unit == "pairs" else _TITLES | _TITLES_OF_DOCUMENTS
-        rows = [f"{self.total:,} {self.unit} read, {self.kept:,} kept ({share:.2f} %)"]
+        unit = self.unit.removesuffix("s") if self.total == 1 else self.unit
+        rows = [f"{self.total:,} {unit} read, {self.kept:,} kept ({share:.2f} %)"]
         for rule, count in self.counts.items():
             numbers = self.dropped[rule][:lines].tolist()
             more = ", …" if len(numbers) < count else ""

@@ -1,0 +1,100 @@
+"""Preparing plain text: the same after any number of kills, on any number of processes; done blocks stay done."""
+
+import hashlib
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from training_runs import process_environment
+
+SCRIPT = """
+import os, signal, sys
+from pathlib import Path
+from dragoman.data.corpora import passage
+from dragoman.data.corpora.text_corpus import TextCorpusConfig
+from dragoman.data.preparation import blocks
+from dragoman.data.preparation.prepare_texts import prepare_texts
+from dragoman.data.preparation.text_cleaning import TextCleaningConfig
+from dragoman.text.bpe import BPEConfig
+from dragoman.text.tokenizers import TextConfig
+
+passage.LONGEST, blocks.CHARACTERS = 400, 1500
+folder, workers, fatal = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+calls = 0
+
+def counting(function):
+    def counted(*arguments, **options):
+        global calls
+        calls += 1
+        if calls == fatal:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*arguments, **options)
+    return counted
+
+os.fsync, os.rename, os.replace = map(counting, (os.fsync, os.rename, os.replace))
+corpora = [
+    TextCorpusConfig(text=folder / "book", documents="file"),
+    TextCorpusConfig(text=folder / "book", documents="blank_line", weight=2),
+]
+prepare_texts(corpora, TextCleaningConfig(), TextConfig(subword=BPEConfig(size=300)), folder / "cache", 32,
+    workers=workers)
+print(calls)
+"""
+
+
+def write(folder: Path) -> None:
+    draw = random.Random(3)
+    words = [f"{draw.choice('abcdefgh')}{number}x" for number in range(60)]
+    lines = [" ".join(draw.choices(words, k=draw.randint(1, 30))) if draw.random() < 0.9 else "" for _ in range(300)]
+    (folder / "book").write_text("\n".join(lines))
+
+
+def run(folder: Path, workers: int = 0, fatal: int = -1) -> tuple[int, str]:
+    command = [sys.executable, "-c", SCRIPT, str(folder), str(workers), str(fatal)]
+    done = subprocess.run(command, text=True, env=process_environment(), capture_output=True, check=False)
+    assert done.returncode in (0, -signal.SIGKILL), done.stderr
+    return done.returncode, done.stdout
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """A digest of every file that was prepared, hidden ones too."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted((folder / "cache").rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], int]:
+    """What an undisturbed process makes, and how many calls could have been its last."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    write(folder)
+    _, calls = run(folder)
+    found = contents(folder)
+    assert sum(name.endswith("text.bin") for name in found) == 2
+    return found, int(calls)
+
+
+def test_kills_leave_done_blocks_and_change_nothing(tmp_path: Path, prepared: tuple[dict[str, str], int]) -> None:
+    expected, calls = prepared
+    write(tmp_path)
+    most = 0
+    for fatal in (calls // 4, calls // 3, calls // 4):
+        before = blocks_done(tmp_path)
+        code, _ = run(tmp_path, fatal=fatal)
+        after = blocks_done(tmp_path)
+        assert code == -signal.SIGKILL
+        assert before.items() <= after.items()  # not one was made again
+        most = max(most, len(after))
+    assert most > 20
+    run(tmp_path, workers=2)
+    assert contents(tmp_path) == expected
+
+
+def blocks_done(folder: Path) -> dict[str, int]:
+    """The block files of unfinished work, with the time when each was made."""
+    return {str(path): path.stat().st_mtime_ns for path in (folder / "cache").glob(".*.unfinished/**/*.npz")}

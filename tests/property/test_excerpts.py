@@ -1,0 +1,89 @@
+"""Preparing plain text: every token of every document is predicted exactly once, and no row holds two documents."""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.data.batches.plan import BatchConfig, plan_epoch
+from dragoman.data.batches.text_batch import collate_text, excerpts
+from dragoman.data.corpora import passage
+from dragoman.data.corpora.text_corpus import TextCorpusConfig
+from dragoman.data.preparation import blocks, tokenised_texts
+from dragoman.data.preparation.prepare_texts import prepare_texts
+from dragoman.data.preparation.text_cleaning import TextCleaningConfig
+from dragoman.text.character import CharacterConfig
+from dragoman.text.special import BOS, EOS, PAD
+from dragoman.text.tokenizers import Tokenizers
+
+LETTERS = "ab c\n\td"
+TOKENIZER = CharacterConfig(min_frequency=1).learn([LETTERS])
+CORPORA = st.lists(st.lists(st.text(alphabet=LETTERS, max_size=40), min_size=1, max_size=8), min_size=1, max_size=2)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    corpora=CORPORA,
+    block=st.integers(1, 12),
+    longest=st.integers(1, 30),
+    size=st.integers(1, 5),
+    tokens=st.integers(1, 40),
+    data=st.data(),
+)
+def test_every_token_is_predicted_once(
+    corpora: list[list[str]], block: int, longest: int, size: int, tokens: int, data: st.DataObject
+) -> None:
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as name:
+        patch.setattr(os, "fsync", lambda _: None)
+        patch.setattr(passage, "LONGEST", longest)
+        patch.setattr(blocks, "PAIRS", size)
+        patch.setattr(tokenised_texts, "AT_ONCE", 2 * longest)
+        configs = []
+        for number, documents in enumerate(corpora):
+            path = Path(name) / f"{number}.jsonl"
+            path.write_text("".join(f'{{"text": {json.dumps(text)}}}\n' for text in documents))
+            configs.append(TextCorpusConfig(jsonl=path))
+        shared = Tokenizers(TOKENIZER, TOKENIZER)
+        prepared = prepare_texts(
+            configs, TextCleaningConfig(enabled=False), shared, Path(name) / "cache", block, workers=0
+        )
+        dataset = prepared.dataset
+        expected = [
+            each for documents in corpora for text in documents for each in excerpts(TOKENIZER.encode(text), block)
+        ]
+        rows = [dataset[row][0].tolist() for row in range(len(dataset))]
+        assert rows == expected
+        assert dataset.lengths.tolist() == [[len(ids) - 1] for ids in expected]
+        assert dataset.lengths.max() <= block
+        counts = np.bincount([label for ids in expected for label in ids[1:]], minlength=TOKENIZER.size)
+        assert dataset.target_counts(TOKENIZER.size).tolist() == counts.tolist()
+        plan = plan_epoch(dataset.lengths, BatchConfig(tokens=tokens), 1, 0, prepared.parts, special=dataset.special)
+        predicted = np.zeros(TOKENIZER.size, np.int64)
+        for chosen in plan.batches:
+            (ids,) = dataset.take(chosen)
+            batch = collate_text(ids, chosen.tolist())
+            assert len(chosen) == 1 or batch.labels.numel() <= tokens
+            parts = batch.cut(data.draw(st.integers(1, 3)))
+            assert sum(part.target_tokens for part in parts) == batch.target_tokens
+            for part in parts:
+                for place, row in enumerate(part.rows):
+                    keep = part.target_keep[place]
+                    assert [int(part.inputs[place, 0]), *part.labels[place][keep].tolist()] == rows[row]
+                    assert part.inputs[place][keep].tolist() == rows[row][:-1]
+                    assert (part.inputs[place][~keep] == PAD).all()
+                    assert (part.labels[place][~keep] == PAD).all()
+                assert torch.equal(part.at_targets(part.labels), part.labels[part.target_keep])
+                predicted += np.bincount(part.at_targets(part.labels), minlength=TOKENIZER.size)
+        assert predicted.tolist() == counts.tolist()
+
+
+def test_excerpts_overlap_by_the_token_that_the_next_begins_with() -> None:
+    assert excerpts([4, 5, 6, 7], 2) == [[BOS, 4, 5], [5, 6, 7], [7, EOS]]
+    assert excerpts([4, 5, 6], 4) == [[BOS, 4, 5, 6, EOS]]
+    assert excerpts([], 3) == [[BOS, EOS]]

@@ -1,0 +1,131 @@
+"""Cleaning documents: whole documents stay or go, however they are divided into passages and blocks."""
+
+import os
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from dragoman.base.errors import DataError
+from dragoman.data.corpora import passage
+from dragoman.data.corpora.passage import Passage, in_passages
+from dragoman.data.preparation import blocks
+from dragoman.data.preparation.cleaner import Cleaner, clean
+from dragoman.data.preparation.report import CleaningReport
+from dragoman.data.preparation.scripts import dominant_script
+from dragoman.data.preparation.text_cleaning import TextCleaningConfig, TextRules
+
+BAD = {"broken_utf8": "\udcff", "control_characters": "\x01", "wrong_script": "собака " * 9}
+WORDS = st.lists(st.sampled_from(["dog ", "cats\n", "1 2 ", "\t"]), max_size=12).map("".join)
+DOCUMENTS = st.lists(
+    st.one_of(
+        WORDS,
+        st.tuples(WORDS, st.sampled_from(list(BAD.values())), WORDS).map("".join),
+        st.sampled_from(["the same one again and again", "and the other one", "", " \n "]),
+    ),
+    max_size=12,
+)
+
+
+def expected(documents: list[list[Passage]], config: TextCleaningConfig) -> list[set[str]]:
+    """The rules that may be named for each document, none where it stays: a plain second version."""
+    found: list[set[str]] = []
+    for parts in documents:
+        text = "".join(part.text for part in parts)
+        rules = set()
+        if "\udcff" in text:
+            rules.add("broken_utf8")
+        elif not text.strip() and len(parts) == 1:
+            rules.add("empty")
+        if "\x01" in text:
+            rules.add("control_characters")
+        found.append(rules)
+    good = [
+        (index, dominant_script(part.text))
+        for index, parts in enumerate(documents)
+        for part in parts
+        if not {"\udcff", "\x01"} & set(part.text) and "empty" not in found[index]
+    ]
+    counts = Counter(script for _, script in good if script)
+    enough = min(config.script_share * counts.total(), max(counts.values(), default=0))
+    for index, script in good:
+        if script and counts[script] < enough:
+            found[index].add("wrong_script")
+    seen = set()
+    for index, parts in enumerate(documents):
+        text = "".join(part.text for part in parts)
+        if not found[index] - {"wrong_script"}:
+            if text in seen:
+                found[index].add("duplicates")
+            seen.add(text)
+    return found
+
+
+@settings(max_examples=50, deadline=None)
+@given(texts=DOCUMENTS, longest=st.integers(5, 60), size=st.integers(1, 6), characters=st.integers(20, 200))
+def test_whole_documents_are_dropped_and_counted_once(
+    texts: list[str], longest: int, size: int, characters: int
+) -> None:
+    config = TextCleaningConfig(script_share=0.4)
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+        patch.setattr(os, "fsync", lambda _: None)  # most of the time
+        patch.setattr(passage, "LONGEST", longest)
+        patch.setattr(blocks, "PAIRS", size)
+        patch.setattr(blocks, "CHARACTERS", characters)
+        documents = [list(in_passages(10 * index, [text])) for index, text in enumerate(texts)]
+        cleaned = clean((part for parts in documents for part in parts), TextRules(config), Path(folder), workers=0)
+        report = cleaned.report
+        verdicts = np.concatenate([np.array(cleaned.verdicts(number)) for number in range(len(cleaned))] or [[]])
+        dropped = {int(line): rule for rule, lines in report.dropped.items() for line in lines}
+        counted = sum(len(text.encode()) for index, text in enumerate(texts) if 10 * index not in dropped)
+        assert cleaned.pairs == max(1, counted // 133)
+    rules = expected(documents, config)
+    assert report.total == len(texts)
+    assert report.kept == sum(not each for each in rules)
+    assert set(dropped) == {10 * index for index, each in enumerate(rules) if each}
+    assert all(rule in rules[line // 10] for line, rule in dropped.items())
+    stays = [not each for each, parts in zip(rules, documents, strict=True) for _ in parts]
+    assert (verdicts == 0).tolist() == stays
+
+
+def judged(*texts: str, **settings: object) -> CleaningReport:
+    rules = TextRules(TextCleaningConfig.model_validate(settings), "corpus.txt")
+    return Cleaner(rules).run(Passage(line, text) for line, text in enumerate(texts, start=1))
+
+
+def test_what_is_left_of_a_bad_document_is_no_duplicate() -> None:
+    bad = Passage(1, "one", True, False), Passage(1, " \x01", False, False), Passage(1, " two", False, True)
+    good = Passage(2, "one", True, False), Passage(2, " two", False, True)
+    assert Cleaner(TextRules(TextCleaningConfig())).run([*bad, *good]).counts == {"control_characters": 1}
+
+
+def test_each_rule_can_be_switched_off_alone() -> None:
+    texts = ["A dog.\nTwo\tdogs.", *["the first dog of many", "two"] * 9, "собака", " ", "a\x00b", "A dog.\r\nTwo"]
+    assert judged(*texts).counts == {"empty": 1, "control_characters": 2, "wrong_script": 1, "duplicates": 16}
+    off = dict.fromkeys(("empty", "control_characters", "wrong_script", "duplicates"), False)
+    assert judged(*texts, **off).kept == len(texts)
+    assert judged(*texts, enabled=False).kept == len(texts)
+    assert judged(*texts, scripts=["cyrillic"]).counts["wrong_script"] == 19
+    with pytest.raises(ValidationError, match="unknown script 'cyrilic'"):
+        TextCleaningConfig(scripts=("cyrilic",))
+
+
+@pytest.mark.parametrize("settings", [{"broken_utf8": "error"}, {"enabled": False}])
+def test_broken_utf8_is_an_error_that_names_the_line(settings: dict[str, object]) -> None:
+    broken = "one\ntwo\nth\udcffree"
+    assert judged("good", broken, "fine").counts == {"broken_utf8": 1}
+    with pytest.raises(DataError, match=r"corpus\.txt, line 4: bytes that are no UTF-8"):
+        judged("good", broken, "fine", **settings)
+
+
+def test_the_report_speaks_of_documents() -> None:
+    report = judged("a dog", "a dog", "", "two dogs")
+    assert report.table().split("\n")[0] == "4 documents read, 2 kept (50.00 %)"
+    assert "duplicate document" in report.table()
+    assert "empty side" not in report.table()
+    assert report.to_json() == {"documents": 4, "dropped": {"empty": [3], "duplicates": [2]}}
