@@ -104,12 +104,14 @@ def test_the_translations_are_worth_comparing() -> None:
 
 
 def test_rows_that_can_go_together_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Languages, tags, prefixes and seeds share a batch; beams do not."""
+    """Languages, tags, prefixes, penalties and seeds share a batch; beams of different sizes do not."""
     sizes: list[int] = []
     decoded = TorchEngine._decoded
     monkeypatch.setattr(TorchEngine, "_decoded", lambda self, rows: sizes.append(len(rows)) or decoded(self, rows))
     searched = [Request(SearchConfig(beam=2), tags, prefix) for tags in TAGS for prefix in PREFIXES]
-    drawn = [Request(Sampling(seed=seed), TAGS[0]) for seed in (1, 2, 3)]
+    other = SearchConfig(beam=2, nbest=2, length_penalty=0.0, unknown="forbid", minimum_length=2)
+    searched.append(Request(other, TAGS[0]))
+    drawn = [Request(Sampling(SamplingConfig(top_k=3 + seed), seed=seed), TAGS[0]) for seed in (1, 2, 3)]
     others = [Request(SearchConfig(beam=3), TAGS[0])]
     wanted = [*searched, *drawn, *others]
     translator().translate_nbest(["a dog runs ."] * len(wanted), wanted)
