@@ -14,7 +14,7 @@ from dragoman.checkpoint.meta import Meta
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig
 from dragoman.models.build import build_model
-from dragoman.text.special import EOS, UNK
+from dragoman.text.special import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 from dragoman.translation.result import Translation
 from dragoman.translation.torch_engine import TorchEngine
@@ -26,11 +26,12 @@ TAGS = [("to:de",), ("to:fr",), ("to:de", "bt")]
 
 searches = st.builds(
     lambda beam, nbest, **others: SearchConfig(beam=beam, nbest=min(beam, nbest), length_margin=4, **others),
-    beam=st.integers(1, 4),
+    beam=st.sampled_from([1, 3]),
     nbest=st.integers(1, 3),
     length_penalty=st.sampled_from([0.0, 0.9, {"kind": "mean"}, {"kind": "none"}]),
-    coverage_penalty=st.sampled_from([0.0, 0.4]),
+    coverage_penalty=st.sampled_from([0.0, 0.0, 0.4]),
     minimum_length=st.sampled_from([0, 3]),
+    forbid=st.sampled_from([(PAD, BOS, UNK), (PAD, BOS)]),
     unknown=st.sampled_from([None, "copy", "forbid"]),
 )
 samplings = st.builds(
@@ -39,14 +40,14 @@ samplings = st.builds(
     ),
     temperature=st.sampled_from([0.7, 1.3]),
     top_k=st.sampled_from([None, 7]),
-    samples=st.integers(1, 2),
+    samples=st.just(2),
 )
 
 
 @st.composite
 def mixed(draw: st.DrawFn) -> list[tuple[str, Request]]:
-    """Texts with requests, of which several ask for the same search or sampling."""
-    decodings = draw(st.lists(st.one_of(searches, searches, samplings), min_size=1, max_size=3))
+    """Texts with requests, of which several can be decoded together."""
+    decodings = draw(st.lists(st.one_of(searches, searches, samplings), min_size=1, max_size=5))
     lines = []
     for text in draw(st.lists(st.sampled_from(TEXTS), min_size=2, max_size=8)):
         decoding, tags = draw(st.sampled_from(decodings)), draw(st.sampled_from(TAGS))
@@ -85,7 +86,7 @@ def same(found: list[Translation], expected: list[Translation]) -> None:
         assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(mixed(), st.integers(1, 8))
 def test_mixed_requests_equal_each_alone(lines: list[tuple[str, Request]], batch_size: int) -> None:
     texts, wanted = zip(*lines, strict=True)
