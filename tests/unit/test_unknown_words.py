@@ -226,11 +226,6 @@ def random_model_folder() -> LoadedModel:
     return LoadedModel(model, tokenizers, Meta(step=0), folder)
 
 
-def random_translator() -> Translator:
-    """With that model."""
-    return Translator.of(random_model_folder(), torch.device("cpu"))
-
-
 class Eager:
     """A decoder that wants to write UNK after some tokens at some places; otherwise it is the one that it is given."""
 
@@ -250,7 +245,7 @@ class Eager:
 
 
 def test_every_hypothesis_of_every_beam_gets_words_of_its_own_source() -> None:
-    translator = random_translator()
+    translator = Translator.of(random_model_folder(), torch.device("cpu"))
     lists = translator.translate_nbest(TEXTS, translator.request(beam=6, nbest=6))
     seen = 0
     for text, hypotheses in zip(TEXTS, lists, strict=True):
@@ -267,7 +262,7 @@ def test_every_hypothesis_of_every_beam_gets_words_of_its_own_source() -> None:
 
 
 def test_batches_and_their_order_change_nothing() -> None:
-    translator = random_translator()
+    translator = Translator.of(random_model_folder(), torch.device("cpu"))
     request = translator.request(beam=4, nbest=4)
     whole = translator.translate_nbest(TEXTS, request)
     for batch_size, order in ((1, [0, 1, 2]), (3, [2, 0, 1])):
@@ -344,7 +339,7 @@ def test_the_attention_of_a_step_is_what_its_prediction_reads(name: str) -> None
 
 
 def test_prefixes_with_unknown_words_stay_in_the_translation_and_of_blank_lines() -> None:
-    translator = random_translator()
+    translator = Translator.of(random_model_folder(), torch.device("cpu"))
     out = translator.translate(["Xaver sees", ""], prefixes=["der Ottokar", "der Ottokar"])
     assert out[0].startswith("der Ottokar")
     assert out[1] == "der Ottokar"

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import warn
+from dragoman.decode.output import each
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.decode.unknown import Translate, UnknownConfig
@@ -36,7 +37,7 @@ class UnknownWords:
         self,
         decoder: Decoder,
         memory: Memory,
-        config: SearchConfig,
+        config: SearchConfig | Sequence[SearchConfig],
         prefixes: Sequence[Sequence[int]],
         texts: Sequence[str],
         kept: Sequence[tuple[str, ...]],
@@ -44,29 +45,32 @@ class UnknownWords:
     ) -> list[list[Hypothesis]]:
         """`decode.search.search`, with `Hypothesis.unknown` filled.
 
-        texts: the B source texts; kept: the words that the UNKs of each prefix stand for; tags: how many tags stand
-        before each source, none where it is left out. Without a setting, unknowns are copied where the vocabulary has
-        them and the decoder attends the source; else UNK is forbidden. Raises ConfigError where a setting needs
-        attention that the decoder does not have, DataError for a dictionary that cannot be read.
+        config: one for all or one a sentence. texts: the B source texts; kept: the words that the UNKs of each prefix
+        stand for; tags: how many tags stand before each source, none where it is left out. Without a setting, unknowns
+        are copied where the vocabulary has them and the decoder attends the source; else UNK is forbidden. Raises
+        ConfigError where a setting needs attention that the decoder does not have, DataError for a dictionary that
+        cannot be read.
         """
-        translate = self._reader(decoder, memory, config.unknown)
-        if translate is not None:
-            config = config.model_copy(update={"forbid": tuple(token for token in config.forbid if token != UNK)})
-        found = search(decoder, Prompts.of(decoder, memory, config, prefixes), config)
+        configs = each(config, len(texts))
+        readers = {one: self._reader(decoder, memory, one.unknown) for one in dict.fromkeys(configs)}
+        settled = {one: one if reader is None else _with_unknowns(one) for one, reader in readers.items()}
+        searched = [settled[one] for one in configs]
+        found = search(decoder, Prompts.of(decoder, memory, searched, prefixes), searched)
         wanted = [
             (row, place)
             for row, hypotheses in enumerate(found)
             for place, hypothesis in enumerate(hypotheses)
-            if hypothesis.tokens.count(UNK) > len(kept[row])
+            if readers[configs[row]] is not None and hypothesis.tokens.count(UNK) > len(kept[row])
         ]
-        filled = [[replace(each, unknown=kept[row]) for each in hypotheses] for row, hypotheses in enumerate(found)]
-        if translate is None or not wanted:
+        filled = [[replace(best, unknown=kept[row]) for best in hypotheses] for row, hypotheses in enumerate(found)]
+        if not wanted:
             return filled
         tokens = [found[row][place].tokens for row, place in wanted]
         attention = _attention(decoder, memory, [row for row, _ in wanted], tokens)
         assert attention is not None
         for (row, place), weights in zip(wanted, attention, strict=True):
-            first = tags[row] if tags else 0
+            translate, first = readers[configs[row]], tags[row] if tags else 0
+            assert translate is not None
             words = self._attended(texts[row], weights[len(kept[row]) :, first:])
             unknown = (*kept[row], *(_translated(word, translate) for word in words))
             filled[row][place] = replace(found[row][place], unknown=unknown)
@@ -143,6 +147,11 @@ def _attention(
         for row, weights in enumerate(output.attention):
             found[row].append(weights[wanted[row]])
     return [torch.cat(each) for each in found]
+
+
+def _with_unknowns(config: SearchConfig) -> SearchConfig:
+    """The same search where UNK may be written."""
+    return config.model_copy(update={"forbid": tuple(token for token in config.forbid if token != UNK)})
 
 
 def _translated(word: str, translate: Translate) -> str:

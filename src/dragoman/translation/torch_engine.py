@@ -1,7 +1,6 @@
 """`TorchEngine`: the engine that computes with a PyTorch model, in batches that fit the memory."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property
 from typing import TypeVar
 
@@ -14,7 +13,7 @@ from dragoman.decode.forced import CHUNK, force
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.replacement import UnknownWords
 from dragoman.decode.sampling import sample, uniforms
-from dragoman.decode.search import Hypothesis
+from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.inspect.attention import AttentionMap, attention_maps
 from dragoman.models.build import Seq2Seq
 from dragoman.models.footprint import SHORT_TRIAL, Footprint, evaluate, measure, refined
@@ -33,7 +32,11 @@ Result = TypeVar("Result")
 
 
 class TorchEngine:
-    """An encoder and a decoder that search and sample. Batches hold rows of like length and one decoding."""
+    """An encoder and a decoder that search and sample.
+
+    Batches hold rows of like length. Searches of one beam size share them, with and without coverage apart, and
+    samplings of one number of samples; all else may differ from row to row.
+    """
 
     def __init__(self, model: Seq2Seq, tokenizers: Tokenizers, device: torch.device) -> None:
         """model: on `device`; it is put into evaluation mode."""
@@ -100,18 +103,21 @@ class TorchEngine:
     def _decoded(self, rows: Sequence[Row]) -> list[list[Hypothesis]]:
         """Of rows that can be decoded together."""
         tokens, keep = (tensor.to(self._device) for tensor in pad([row.source for row in rows], after=(EOS,)))
-        memory, decoding = self.model.encode(tokens, keep), rows[0].decoding
-        if isinstance(decoding, Sampling):
-            return self._sampled(memory, rows, decoding)
+        memory = self.model.encode(tokens, keep)
+        samplings = [row.decoding for row in rows if isinstance(row.decoding, Sampling)]
+        if samplings:
+            return self._sampled(memory, samplings, [row.number for row in rows])
+        searches = [row.decoding for row in rows if isinstance(row.decoding, SearchConfig)]
         prefixes, kept = [row.prefix.ids for row in rows], [row.prefix.unknown for row in rows]
         texts, tags = [row.text for row in rows], [row.tags for row in rows]
-        return self._unknown_words.search(self.model.decoder, memory, decoding, prefixes, texts, kept, tags)
+        return self._unknown_words.search(self.model.decoder, memory, searches, prefixes, texts, kept, tags)
 
-    def _sampled(self, memory: Memory, rows: Sequence[Row], sampling: Sampling) -> list[list[Hypothesis]]:
-        seeds = [(row.decoding.seed, row.number) for row in rows if isinstance(row.decoding, Sampling)]
-        prompts = Prompts.of(self.model.decoder, memory, sampling.config)
-        numbers = uniforms(seeds, sampling.samples, int(prompts.limits.max()))
-        return sample(self.model.decoder, prompts, sampling.config, numbers)
+    def _sampled(self, memory: Memory, samplings: Sequence[Sampling], numbers: Sequence[int]) -> list[list[Hypothesis]]:
+        configs = [sampling.config for sampling in samplings]
+        seeds = [(sampling.seed, number) for sampling, number in zip(samplings, numbers, strict=True)]
+        prompts = Prompts.of(self.model.decoder, memory, configs)
+        drawn = uniforms(seeds, samplings[0].samples, int(prompts.limits.max()))
+        return sample(self.model.decoder, prompts, configs, drawn)
 
     def _scored(self, pairs: Sequence[Pair]) -> list[float]:
         """Of pairs that can be read together."""
@@ -126,12 +132,10 @@ class TorchEngine:
         length = max(len(row.source) for row in rows) + 1
         self._footprint = refined(self._footprint, self.model, length, training=False, free=free)
         decoding = rows[0].decoding
-        if isinstance(decoding, Sampling):
-            hypotheses, logits, margin = decoding.samples, _SAMPLING_LOGITS, decoding.config.length_margin
-        else:
-            hypotheses, logits, margin = decoding.beam, _SEARCH_LOGITS, decoding.length_margin
+        hypotheses = _hypotheses(decoding)
+        logits = _SAMPLING_LOGITS if isinstance(decoding, Sampling) else _SEARCH_LOGITS
         # outputs are seldom longer; a batch that is after all is caught and split
-        limit = max(length, *(len(row.prefix.ids) for row in rows)) + margin
+        limit = max(length, *(len(row.prefix.ids) for row in rows)) + max(_margin(row.decoding) for row in rows)
         # a cache is held twice while it is reordered
         cache = 2 * hypotheses * evaluate(self._footprint.cache, limit)
         memory = evaluate(self._footprint.memory, length)
@@ -155,8 +159,8 @@ class TorchEngine:
 
 
 def _batches(rows: Sequence[Row], batch_size: int) -> list[Sequence[int]]:
-    """The places of rows that go together: of one decoding and like length. The batch of the first row comes first."""
-    together: dict[Decoding, list[int]] = {}
+    """The places of rows that are decoded together, of like length. The batch of the first row comes first."""
+    together: dict[Hashable, list[int]] = {}
     for place, row in enumerate(rows):
         together.setdefault(_shared(row.decoding), []).append(place)
     batches: list[Sequence[int]] = []
@@ -165,9 +169,21 @@ def _batches(rows: Sequence[Row], batch_size: int) -> list[Sequence[int]]:
     return sorted(batches, key=min)
 
 
-def _shared(decoding: Decoding) -> Decoding:
-    """What rows that are decoded together must have in common: samples may have different seeds."""
-    return replace(decoding, seed=0) if isinstance(decoding, Sampling) else decoding
+def _shared(decoding: Decoding) -> Hashable:
+    """What rows of one batch have in common, because they would else wait for the widest, or for attention."""
+    if isinstance(decoding, Sampling):
+        return "sampling", decoding.samples
+    return "search", decoding.beam, decoding.attends
+
+
+def _hypotheses(decoding: Decoding) -> int:
+    """That are held of a row at one time."""
+    return decoding.samples if isinstance(decoding, Sampling) else decoding.beam
+
+
+def _margin(decoding: Decoding) -> int:
+    """Of the length limit, in tokens."""
+    return (decoding.config if isinstance(decoding, Sampling) else decoding).length_margin
 
 
 def _chunks(places: Sequence[int], size: int) -> list[Sequence[int]]:
