@@ -195,7 +195,7 @@ def operations_of(model: Any, length: int) -> Operations:
     except (NotImplementedError, RuntimeError):
         for parameter in model.to_empty(device="cpu").parameters():
             if parameter.requires_grad:  # one gradient at a time exists
-                parameter.register_post_accumulate_grad_hook(_forget)  # type: ignore[no-untyped-call]
+                parameter.register_post_accumulate_grad_hook(_forget)
         return _counted(model, length)
 
 

@@ -167,7 +167,7 @@ class Output(Protocol):
 
 
 class Trial(NamedTuple):
-    """What a whole model reads of one made-up text: source, nothing for a model without one, and inputs (1, T) int64."""
+    """What a whole model reads of a made-up text: source, nothing for a model without one, and inputs (1, T) int64."""
 
     source: tuple[Tensor, ...]
     inputs: Tensor

@@ -3,8 +3,8 @@
 from math import inf
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
 import torch
+from pydantic import Field, ValidationError, field_validator, model_validator
 from torch import Tensor, nn
 
 from dragoman.base.config import Config

@@ -3,6 +3,7 @@
 from math import inf
 from typing import Any
 
+import torch
 from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 

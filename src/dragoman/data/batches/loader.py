@@ -77,8 +77,7 @@ class Loader(Generic[B]):
 
     def _batches(self) -> Generator[tuple[Any, ...], None, None]:
         plans = map(self.plan.batches.__getitem__, range(self.start, len(self.plan.batches)))
-        stored = ((rows, *self.dataset.take(rows)) for rows in plans)
         if self.resampler is None:
-            yield from stored
+            yield from ((rows, *self.dataset.take(rows)) for rows in plans)
         else:
-            yield from self.resampler.map(self.epoch, (Stored(*each) for each in stored))
+            yield from self.resampler.map(self.epoch, (Stored(rows, *self.dataset.take(rows)) for rows in plans))

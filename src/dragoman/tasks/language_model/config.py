@@ -114,9 +114,7 @@ class LanguageModelRun(RunConfig):
     text: TextConfig = Field(TextConfig(), description="subwords and the vocabulary")
     model: LanguageModelConfig = Field(LanguageModelConfig(), description="the network")
     train: LanguageModelLoopConfig = Field(LanguageModelLoopConfig(), description="the training loop")
-    search: SamplingConfig = Field(
-        SamplingConfig(), description="how the trained model writes unless told otherwise"
-    )
+    search: SamplingConfig = Field(SamplingConfig(), description="how the trained model writes unless told otherwise")
 
     def chosen_as(self, stored: Self) -> Self:
         """With an automatic preset as the stored run has chosen it."""

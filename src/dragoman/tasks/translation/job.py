@@ -145,7 +145,7 @@ class TranslationJob(Job):
         source, target = plan.padding_waste
         return f"padding is {source:.1%} of the source and {target:.1%} of the target"
 
-    def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Loader:
+    def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Loader[Batch]:
         """Read and padded by a thread, and split anew by processes where there is BPE-dropout."""
         if self.run.text.subword.resampling and self._resampler is None:
             self._resampler = Resampler(self.prepared.tokenizers, self.run.train.seed, self._longest)
