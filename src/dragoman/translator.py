@@ -212,6 +212,7 @@ class Translator:
 
         to, tags: as in `request`. Raises DataError for a pair that is longer than the model's positions.
         """
+        _check_batch_size(batch_size)
         if len(sources) != len(targets):
             raise DataError(f"{len(sources)} sources and {len(targets)} targets: each source needs one target")
         pairs = self._codec.pairs(sources, targets, self.source_tags.of(to, tags))
@@ -252,8 +253,7 @@ class Translator:
         self, windows: Iterable[Sequence[Line]], batch_size: int, first: int = 1
     ) -> Iterator[list[Translation]]:
         """The hypotheses of each line of the windows; at their end a warning of those that were cut."""
-        if batch_size < 1:
-            raise ConfigError(f"the batch size must be at least 1 sentence, not {batch_size}")
+        _check_batch_size(batch_size)
         unfinished = Unfinished(self.engine.limits.target)
         for window in windows:
             for line, translations in enumerate(self._window(window, batch_size, first), start=first):
@@ -287,6 +287,11 @@ class Translator:
             except LineError as error:
                 return rows[:place], error
         return rows, None
+
+
+def _check_batch_size(batch_size: int) -> None:
+    if batch_size < 1:
+        raise ConfigError(f"the batch size must be at least 1 sentence, not {batch_size}")
 
 
 def _check_counts(texts: Sequence[str], others: Sequence[Any], name: str) -> None:

@@ -173,6 +173,8 @@ def test_settings_that_make_no_sense_are_refused(translator: Translator) -> None
         translator.translate(["a"], length_penalty="long")
     with pytest.raises(ConfigError, match="batch size"):
         translator.translate(["a"], batch_size=0)
+    with pytest.raises(ConfigError, match="batch size"):
+        translator.score(["a"], ["a"], batch_size=0)
     with pytest.raises(TypeError, match="lists of strings"):
         translator.translate("one string")
 
