@@ -1,158 +1,133 @@
-"""Mixture of experts against a plain loop over tokens; capacity and balance."""
+"""Several tasks in one run: which batches an update mixes, what it moves by, and what a run leaves."""
 
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
-from torch.nn import functional
+from engines import build_engine
+from tiny_model import tiny_batch, tiny_config, tiny_model, tiny_tokenizers
+from training_runs import RUN, SETTINGS, Server, differences, outcome, wait_until_reached, write_corpus
 
-from dragoman.base.errors import ConfigError
-from dragoman.models.build import ModelConfig, build_model, count_active_parameters, count_parameters
-from dragoman.nn.auxiliary import Auxiliary, collecting
-from dragoman.nn.feedforward import FeedForward
-from dragoman.nn.mixture import Mixture, MixtureConfig
+from dragoman.base.errors import ConfigError, DataError
+from dragoman.base.settings import load_settings
+from dragoman.data.batches.plan import BatchPlan
+from dragoman.data.batches.text_batch import collate_text
+from dragoman.tasks.mixture.batch import TaskBatch
+from dragoman.tasks.mixture.beside import DecoderAlone
+from dragoman.tasks.mixture.job import temperature_weights
+from dragoman.tasks.mixture.member import Member
+from dragoman.tasks.mixture.objective import MixedObjective
+from dragoman.tasks.mixture.plan import Interleaved, OwnBatches
+from dragoman.tasks.translation.config import TranslationRun
+from dragoman.train.machine.journal import Journal
+from dragoman.train.objectives.loss import Moment
+from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.train.updates.update import Update
 
-WIDTH, INNER = 6, 10
-
-
-def mixture(seed: int = 1, **settings: object) -> Mixture:
-    torch.manual_seed(seed)
-    return MixtureConfig.model_validate(settings).build(WIDTH, lambda: FeedForward(WIDTH, INNER, "relu", 0.0))
-
-
-def tokens(rows: int = 4, length: int = 9, seed: int = 2) -> Tensor:
-    return torch.randn(rows, length, WIDTH, generator=torch.Generator().manual_seed(seed))
-
-
-def some_padding(rows: int = 4, length: int = 9) -> Tensor:
-    return torch.arange(length) < torch.tensor([9, 4, 1, 7])[:rows, None]
-
-
-def plain(block: Mixture, states: Tensor, keep: Tensor, capacity: float | None) -> Tensor:
-    """One token after another: first choices of all tokens take their places, then second ones."""
-    count, active = block.config.count, block.config.active
-    result, taken = torch.zeros_like(states), [0] * count
-    limit = float("inf")
-    if capacity is not None:
-        limit = max(1, -(-capacity * active * int(keep.sum()) // count))
-    for rank in range(active):
-        for row in range(len(states)):
-            for place in range(states.size(1)):
-                if not keep[row, place]:
-                    continue
-                probabilities = (states[row, place] @ block.router.T).softmax(0)
-                best = sorted(range(count), key=lambda expert: -probabilities[expert].item())[:active]
-                whole = sum(probabilities[expert] for expert in best) if active > 1 else 1.0
-                expert = best[rank]
-                if taken[expert] < limit:
-                    taken[expert] += 1
-                    read = block.experts[expert](states[row, place])
-                    result[row, place] += probabilities[expert] / whole * read
-    return result
+BESIDE = [
+    "beside.tasks.reversed.data.train.text=train.b",
+    "beside.tasks.reversed.data.valid.text=valid.b",
+    "beside.tasks.reversed.data.block=9",
+    "beside.tasks.reversed.data.batch.tokens=100",
+    "beside.tasks.reversed.weight=0.5",
+]
 
 
-@pytest.mark.parametrize("active", [1, 2, 3])
-@pytest.mark.parametrize("capacity", [None, 0.6, 1.0, 1.25])
-def test_equals_a_loop_over_tokens(active: int, capacity: float | None) -> None:
-    block, states, keep = mixture(count=4, active=active, capacity=capacity), tokens(), some_padding()
-    with collecting() as auxiliary:
-        found = block(states, keep)
-    expected = plain(block, states, keep, capacity)
-    torch.testing.assert_close(found, expected)
-    assert not found[~keep].any()
-    over = int(auxiliary.counts["over_capacity"])
-    assert int(auxiliary.counts["experts"].sum()) == active * int(keep.sum())
-    assert (over > 0) == (not torch.allclose(expected, plain(block, states, keep, None)))
-    if capacity == 0.6:
-        assert over
-    block.eval()
-    for context in (block(states, keep), _while_collecting(block, states, keep)[0]):
-        torch.testing.assert_close(context, plain(block, states, keep, None))
+def plan(first: int, *sizes: int) -> BatchPlan:
+    """Batches of so many rows, numbered from `first` on."""
+    ends = first + np.cumsum(sizes)
+    return BatchPlan([np.arange(end - size, end) for end, size in zip(ends, sizes, strict=True)], (0.0,))
 
 
-def _while_collecting(block: Mixture, states: Tensor, keep: Tensor | None = None) -> tuple[Tensor, Auxiliary]:
-    with collecting() as auxiliary:
-        return block(states, keep), auxiliary
+def test_every_round_has_a_batch_of_each_task_and_the_first_is_read_once() -> None:
+    first, epochs = plan(0, 2, 3, 1, 2, 2), [plan(0, 4, 1), plan(0, 2, 3), plan(0, 5)]
+    mixed = Interleaved([[first], epochs], [0, 10])
+    assert len(mixed) == 10
+    assert [batch.tolist() for batch in mixed[::2]] == [batch.tolist() for batch in first.batches]
+    others = [batch + 10 for each in epochs for batch in each.batches]
+    assert [batch.tolist() for batch in mixed[1::2]] == [batch.tolist() for batch in others]
+    own = OwnBatches(mixed, range(3, 10, 2), 10)
+    assert [batch.tolist() for batch in own] == [(batch - 10).tolist() for batch in others[1:]]
+    assert mixed[-1].tolist() == mixed[9].tolist()
+    with pytest.raises(IndexError):
+        mixed[10]
 
 
-def test_all_experts_active_is_the_weighted_sum_of_all() -> None:
-    block, states = mixture(count=5, active=5, capacity=None), tokens()
-    gates = functional.linear(states, block.router).softmax(-1)
-    expected = sum(gates[..., [number]] * expert(states) for number, expert in enumerate(block.experts))
-    torch.testing.assert_close(block(states), expected)
+def test_an_update_moves_by_the_weighted_sum_of_the_tasks_mean_losses(tmp_path: Path) -> None:
+    model = tiny_model(tiny_config(dropout=0.0), tiny_tokenizers())
+    texts = collate_text([[1, 9, 8, 7, 2], [1, 5, 2]], [0, 1])
+    pairs, plain, weight = tiny_batch(5), Objective(ObjectiveConfig()), 0.3
+    members = {
+        "translation": Member("translation", None, 1.0, lambda model: model),  # type: ignore[arg-type]
+        "text": Member("text", None, weight, DecoderAlone.of),  # type: ignore[arg-type]
+    }
+    mixed = MixedObjective(members, dict.fromkeys(members, plain))
+    model.train()
+    means = [
+        plain(model, pairs).total / pairs.target_tokens,
+        plain(DecoderAlone.of(model), texts).total / texts.target_tokens,
+    ]
+    expected = torch.autograd.grad(means[0] + weight * means[1], list(model.parameters()), allow_unused=True)
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    engine = build_engine(model, mixed, torch.optim.SGD(model.parameters(), lr=0.0), Journal(tmp_path / "journal"))
+    # of one task there are several batches, which must count as one
+    batches = [*(TaskBatch("translation", part) for part in pairs.cut(2)), TaskBatch("text", texts)]
+    result = engine.step(Update(batches), Moment(1), 1.0)
+    for old, parameter, gradient in zip(before, model.parameters(), expected, strict=True):
+        torch.testing.assert_close(old - parameter.detach(), gradient, rtol=1e-3, atol=1e-6)
+    assert result.loss == pytest.approx(float(means[0] + weight * means[1]), rel=1e-5)
+    assert result.losses.keys() == members.keys()
+    assert result.cross_entropy == pytest.approx(sum(result.losses.values()))
+    assert result.target_tokens == pairs.target_tokens + texts.target_tokens
 
 
-def test_padding_changes_nothing_even_under_capacity() -> None:
-    block, states = mixture(count=4, capacity=0.7), tokens()
-    keep = torch.ones(4, 9, dtype=torch.bool)
-    expected, alone = _while_collecting(block, states, keep)
-    wide = functional.pad(states, (0, 0, 0, 5), value=3.0)
-    found, padded = _while_collecting(block, wide, functional.pad(keep, (0, 5)))
-    torch.testing.assert_close(found[:, :9], expected)
-    assert not found[:, 9:].any()
-    assert padded.penalty(1)[1] == pytest.approx(alone.penalty(1)[1])
-    assert torch.equal(padded.counts["experts"], alone.counts["experts"])
-    assert not block(states, torch.zeros_like(keep)).any()
+def test_a_temperature_weighs_by_tokens() -> None:
+    assert temperature_weights([100, 400, 25], 2) == pytest.approx([1, 2, 0.5])
 
 
-def test_balance_is_least_where_experts_read_alike_and_its_gradient_leads_there() -> None:
-    block = mixture(count=4, active=1, balance=1.0, capacity=None)
-    corners = torch.eye(WIDTH)[:4].repeat(5, 1)[None]  # each expert's own tokens
-    with torch.no_grad():
-        block.router.zero_()
-        block.router[:, :4] = 50 * torch.eye(4)
-    _, even = _while_collecting(block, corners)
-    assert float(even.penalty(1)[0]) == pytest.approx(1.0, abs=1e-4)
-    assert even.counts["experts"].tolist() == [5, 5, 5, 5]
-    with torch.no_grad():
-        block.router.copy_(torch.randn(4, WIDTH))
-        block.router[2, :] += 3  # one expert takes nearly all of positive tokens
-    states = tokens(rows=20).abs()
-    before = _while_collecting(block, states)[1].counts["experts"]
-    assert int(before.max()) > 0.9 * int(before.sum())
-    for _ in range(500):
-        loss = _while_collecting(block, states)[1].penalty(1)[0]
-        assert isinstance(loss, Tensor)
-        (gradient,) = torch.autograd.grad(loss, block.router)
-        with torch.no_grad():
-            block.router -= 0.3 * gradient
-    after = _while_collecting(block, states)[1].counts["experts"]
-    assert int(after.max()) < 0.4 * int(after.sum())
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    opened = Server()
+    yield opened
+    opened.close()
 
 
-def test_gradients_in_double() -> None:
-    block = mixture(count=3, active=2).double()
-    states = tokens(2, 3).double().requires_grad_()
-
-    def run(states: Tensor, *parameters: Tensor) -> Tensor:
-        with collecting() as auxiliary:
-            named = dict(zip(dict(block.named_parameters()), parameters, strict=True))
-            result = torch.func.functional_call(block, named, (states,))
-        return torch.cat((result.flatten(), torch.as_tensor(auxiliary.penalty(1)[0]).view(1)))
-
-    assert torch.autograd.gradcheck(run, (states, *block.parameters()))
-
-
-def test_counts_of_mixtures_of_different_sizes_add_up() -> None:
-    small, large = mixture(count=2, active=1), mixture(count=3, active=1)
-    with collecting() as auxiliary:
-        small(tokens())
-        large(tokens())
-        small(tokens())
-    assert len(auxiliary.counts["experts"]) == 3
-    assert int(auxiliary.counts["experts"].sum()) == 3 * 36
-
-
-def test_a_transformer_of_experts_and_its_parameters() -> None:
-    stack = {"layers": 2, "heads": 2, "feedforward": 12, "experts": {"count": 4, "active": 1}}
-    given = {"preset": None, "width": 8, "encoder": stack, "decoder": {**stack, "experts": None}}
-    model = build_model(ModelConfig.model_validate(given), 20, 20)
-    one = 2 * 8 * 12 + 12 + 8
-    assert count_parameters(model) - count_active_parameters(model) == 2 * 3 * one
-    assert sum(isinstance(module, Mixture) for module in model.modules()) == 2
-    assert isinstance(model.decoder.layers[0].feedforward, FeedForward)
-    assert all(isinstance(expert, nn.Module) for expert in model.encoder.layers[0].feedforward.experts)
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_killed_mixture_goes_on_bit_for_bit(server: Server, tmp_path: Path, ranks: int) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    for folder in (whole, killed):
+        folder.mkdir()
+        arguments = ["train", *write_corpus(folder, 60), *SETTINGS, *BESIDE, "train.max_steps=24"]
+    assert [process.wait() for process in server.start_ranks(ranks, whole, *arguments)] == [0] * ranks
+    processes = server.start_ranks(ranks, killed, *arguments)
+    wait_until_reached(processes[0], 10)
+    for process in processes:
+        process.kill()
+        process.wait()
+    resumed = server.start_ranks(ranks, killed, *arguments, "--resume")
+    assert [process.wait() for process in resumed] == [0] * ranks
+    expected: dict[str, Any] = outcome(whole)
+    assert differences(expected, outcome(killed)) == []
+    judged = [line for line in expected["log"] if "valid_bleu" in line]
+    assert all({"valid_reversed_loss", "valid_reversed_perplexity"} <= line.keys() for line in judged)
+    trained = [line for line in expected["log"] if "losses" in line]
+    assert trained[-1]["losses"].keys() == {"translation", "reversed"}
+    assert trained[-1]["losses"]["reversed"] < trained[0]["losses"]["reversed"]
+    meta = json.loads((whole / RUN / "meta.json").read_text())
+    assert "train.b" in meta["data"]
 
 
-def test_more_active_experts_than_there_are_is_refused() -> None:
-    with pytest.raises(ConfigError, match="experts.active = 3 is more than experts.count = 2"):
-        mixture(count=2, active=3)
+def test_what_does_not_go_together_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_corpus(tmp_path, 20)
+    corpus = ["data={train: {source: train.a, target: train.b}, valid: {source: valid.a, target: valid.b}}", "out=run"]
+    with pytest.raises(ConfigError, match="leave out the weight of reversed"):
+        load_settings(None, [*corpus, *BESIDE, "beside.temperature=5"], TranslationRun)
+    wrong = [*corpus, *BESIDE, "beside.tasks.reversed.data.train.text=nowhere"]
+    run = load_settings(None, wrong, TranslationRun)
+    with pytest.raises(DataError, match="nowhere"):
+        run.task.open(run)

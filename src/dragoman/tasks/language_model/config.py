@@ -38,7 +38,7 @@ class TextDataConfig(Config):
     temperature: float | None = Field(
         None,
         gt=0,
-        description="instead of weights: corpora of n excerpts share an epoch as long as all of them in proportion to "
+        description="instead of weights: corpora of n tokens share an epoch as long as all of them in proportion to "
         "n^(1/temperature)",
     )
     vocabulary_sample: int = Field(
