@@ -158,10 +158,11 @@ def test_later_tokens_change_later_logits_alone_and_the_source_matters(name: str
 def test_search_equals_a_plain_search_and_rescores(name: str) -> None:
     built, sources = model(name), [[5, 9, 4, EOS], [7, EOS], [12, 4, 19, 11, 6, 5, EOS]]
     config = SearchConfig(beam=3, nbest=3, length_factor=0, length_margin=5)
-    found = searched(built.decoder, memory_of(built, sources, extra=2), config)
-    for source, hypotheses in zip(sources, found, strict=True):
+    prefixes = [[7, 7], [], [4]]
+    found = searched(built.decoder, memory_of(built, sources, extra=2), config, prefixes)
+    for source, hypotheses, prefix in zip(sources, found, prefixes, strict=True):
         memory = memory_of(built, [source])
-        wanted = plain_search(built.decoder, memory, config)
+        wanted = plain_search(built.decoder, memory, config, prefix)
         assert [(each.tokens, each.finished) for each in hypotheses] == [
             (each.tokens, each.finished) for each in wanted
         ]

@@ -36,12 +36,15 @@ def same(found: list[Hypothesis], wanted: list[Hypothesis]) -> None:
 def test_equals_the_plain_search_and_rescores(cell: str, wiring: str, bridge: str) -> None:
     model = small_model(cell, wiring, bridge, layers=2, scale=0.6)
     config = SearchConfig(beam=3, nbest=3, coverage_penalty=0.3, length_factor=0, length_margin=4)
-    found = searched(model.decoder, memory_of(model, SOURCES), config)
-    for source, hypotheses in zip(SOURCES, found, strict=True):
+    memory, prefixes = memory_of(model, SOURCES), [[7], [], [9, 4, 7]]
+    found = searched(model.decoder, memory, config)
+    begun = searched(model.decoder, memory, config, prefixes)
+    for source, hypotheses, prefix, others in zip(SOURCES, found, prefixes, begun, strict=True):
         memory = memory_of(model, [source])
         with torch.no_grad():
             same(hypotheses, plain_search(model.decoder, memory, config))
-        for each in hypotheses:
+            same(others, plain_search(model.decoder, memory, config, prefix))
+        for each in (*hypotheses, *others):
             tail = (EOS,) if each.finished else ()
             inputs, _ = pad([(BOS, *each.tokens, *tail)[:-1]])
             labels, keep = pad([(*each.tokens, *tail)])

@@ -4,13 +4,14 @@ import pytest
 import torch
 from plain_search import plain_search
 from searching import searched
+from torch import Tensor
 
 from dragoman.data.batches.batch import pad
 from dragoman.decode.forced import force
 from dragoman.decode.rules.length_penalty import GNMTPenalty, LengthPenalty, MeanLogProbability, NoPenalty
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
-from dragoman.models.interface import Memory
+from dragoman.models.interface import Memory, Output, State
 from dragoman.nn.attention.recording import recording
 from dragoman.text.special import BOS, EOS
 
@@ -36,6 +37,9 @@ def memory_of(model: Seq2Seq, sources: list[list[int]], extra: int = 0) -> Memor
     tokens = torch.nn.functional.pad(tokens, (0, extra), value=7)
     with torch.no_grad():
         return model.encode(tokens, torch.nn.functional.pad(keep, (0, extra)))
+
+
+PREFIXES = [[5, 9, 4], [], [12], [9, 9, 3, 5], [6]]
 
 
 def same(found: list[Hypothesis], wanted: list[Hypothesis]) -> None:
@@ -65,6 +69,27 @@ def test_equals_the_plain_search_and_rescores(
             labels, keep = pad([(*each.tokens, *tail)])
             total = float(force(model.decoder, memory, inputs, labels, keep).sum())
             assert each.log_probability == pytest.approx(total, abs=1e-4)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_prefixes_are_read_at_once_and_continued_as_the_plain_search_does(
+    model: Seq2Seq, beam: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = SearchConfig(beam=beam, nbest=beam, coverage_penalty=0.5, length_factor=1, length_margin=6)
+    step, read = model.decoder.step, []
+
+    def counted(tokens: Tensor, state: State) -> tuple[Output, State]:
+        read.append(tokens.shape[1])
+        return step(tokens, state)  # type: ignore[no-any-return]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(model.decoder, "step", counted)
+        found = searched(model.decoder, memory_of(model, SOURCES, extra=2), config, PREFIXES)
+    assert read[0] == max(map(len, PREFIXES)) and set(read[1:]) == {1}
+    for source, prefix, hypotheses in zip(SOURCES, PREFIXES, found, strict=True):
+        memory = memory_of(model, [source])
+        with torch.no_grad():
+            same(hypotheses, plain_search(model.decoder, memory, config, prefix))
 
 
 @pytest.mark.parametrize("coverage", [0.0, 0.5])

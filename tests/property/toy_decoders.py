@@ -18,6 +18,12 @@ def toy_memory(sources: list[list[int]], extra: int = 0) -> Memory:
     return Memory(states, keep)
 
 
+def reading(state: State, count: int) -> Tensor:
+    """(T, R or 1, 1) bool: whether a row's text has begun with each of the next `count` tokens."""
+    places = torch.arange(state.position, state.position + count).view(-1, 1, 1)
+    return places >= (torch.zeros(1, 1) if state.skip is None else state.skip.unsqueeze(1))
+
+
 class MarkovToy:
     """Logits from a random table, by the source's sum and the two tokens read last."""
 
@@ -29,19 +35,18 @@ class MarkovToy:
         else:  # few different logits, hence many ties
             self.table = torch.randint(levels, shape, generator=generator).float()
 
-    def start(self, memory: Memory, attention: bool = False) -> State:
+    def start(self, memory: Memory, attention: bool = False, skip: Tensor | None = None) -> State:
         kinds = (memory.states.squeeze(2) * memory.keep).sum(1).long() % 5
-        return State(memory={"kind": kinds}, cache=[torch.zeros(len(kinds), 2, dtype=torch.int64), None])
+        return State(memory={"kind": kinds}, cache=[torch.zeros(len(kinds), 2, dtype=torch.int64), None], skip=skip)
 
     def step(self, tokens: Tensor, state: State) -> tuple[GivenLogits, State]:
         kinds = state.memory["kind"].repeat_interleave(state.beam_size)
         assert len(tokens) == len(kinds)
         last, steps = state.cache[0], []
-        for column in tokens.T:
-            last = torch.stack([last[:, 1], column], 1)
-            steps.append(self.table[kinds, last[:, 0], last[:, 1]])
-        after = State(state.memory, [last, None], state.position + tokens.shape[1], state.beam_size)
-        return GivenLogits(torch.stack(steps, 1)), after
+        for column, begun in zip(tokens.T, reading(state, tokens.shape[1]), strict=True):
+            last = torch.where(begun, torch.stack([last[:, 1], column], 1), last)
+            steps.append(torch.where(begun, self.table[kinds, last[:, 0], last[:, 1]], torch.nan))
+        return GivenLogits(torch.stack(steps, 1)), state.after(tokens.shape[1], [last, None])
 
 
 class RecurrentToy:
@@ -62,12 +67,12 @@ class RecurrentToy:
         self.recurrent, self.look = table(self.width, self.width), table(self.width, self.width)
         self.source = table(1, self.width)
 
-    def start(self, memory: Memory, attention: bool = False) -> State:
+    def start(self, memory: Memory, attention: bool = False, skip: Tensor | None = None) -> State:
         total = (memory.states * memory.keep.unsqueeze(2)).sum(1, keepdim=True)
         mean = total / memory.keep.sum(1).view(-1, 1, 1).clamp(min=1)
         count = len(memory.keep)
         cache = {"hidden": torch.zeros(count, self.width), "past": torch.zeros(count, 0, self.width)}
-        return State(memory=(torch.sin(mean @ self.source),), cache=cache)
+        return State(memory=(torch.sin(mean @ self.source),), cache=cache, skip=skip)
 
     def step(self, tokens: Tensor, state: State) -> tuple[GivenLogits, State]:
         source = state.memory[0].squeeze(1).repeat_interleave(state.beam_size, 0)
@@ -75,13 +80,15 @@ class RecurrentToy:
         state.cache["hidden"].fill_(torch.nan)
         state.cache["past"].fill_(torch.nan)
         steps = []
-        for column in tokens.T:
-            past = torch.cat([past, self.embedding[column].unsqueeze(1)], 1)
-            hidden = torch.tanh(hidden @ self.recurrent + self.embedding[column] + source + past.mean(1) @ self.look)
-            steps.append(hidden)
-        position = state.position + tokens.shape[1]
-        after = State(state.memory, {"hidden": hidden, "past": past}, position, state.beam_size)
-        return GivenLogits(torch.stack(steps, 1) @ self.out), after
+        skip = torch.zeros(1, 1) if state.skip is None else state.skip.unsqueeze(1)
+        for column, begun in zip(tokens.T, reading(state, tokens.shape[1]), strict=True):
+            past = torch.cat([past, (self.embedding[column] * begun).unsqueeze(1)], 1)
+            mean = past.sum(1) / (past.shape[1] - skip)
+            after = torch.tanh(hidden @ self.recurrent + self.embedding[column] + source + mean @ self.look)
+            hidden = torch.where(begun, after, hidden)
+            steps.append(torch.where(begun, hidden, torch.nan))
+        cache = {"hidden": hidden, "past": past}
+        return GivenLogits(torch.stack(steps, 1) @ self.out), state.after(tokens.shape[1], cache)
 
 
 class AttendingToy:
@@ -99,22 +106,21 @@ class AttendingToy:
         self.recurrent, self.query, self.source = (table(self.width, self.width) for _ in range(3))
         self.place = table(100, self.width)
 
-    def start(self, memory: Memory, attention: bool = False) -> State:
+    def start(self, memory: Memory, attention: bool = False, skip: Tensor | None = None) -> State:
         places = self.place[: memory.states.shape[1]]
         keys = torch.sin(memory.states + places)
         cache = [torch.zeros(len(memory.keep), self.width)]
-        return State(memory={"keys": keys, "keep": memory.keep}, cache=cache, attention=attention)
+        return State(memory={"keys": keys, "keep": memory.keep}, cache=cache, attention=attention, skip=skip)
 
     def step(self, tokens: Tensor, state: State) -> tuple[GivenLogits, State]:
         keys, keep = (state.memory[name].repeat_interleave(state.beam_size, 0) for name in ("keys", "keep"))
         (hidden,), steps, weights = state.cache, [], []
-        for column in tokens.T:
-            hidden = torch.tanh(hidden @ self.recurrent + self.embedding[column])
-            scores = torch.einsum("rw,rsw->rs", hidden @ self.query, keys).masked_fill(~keep, -torch.inf)
-            weights.append(scores.softmax(1))
-            hidden = torch.tanh(hidden + torch.einsum("rs,rsw->rw", weights[-1], keys) @ self.source)
-            steps.append(hidden)
+        for column, begun in zip(tokens.T, reading(state, tokens.shape[1]), strict=True):
+            after = torch.tanh(hidden @ self.recurrent + self.embedding[column])
+            scores = torch.einsum("rw,rsw->rs", after @ self.query, keys).masked_fill(~keep, -torch.inf)
+            weights.append(scores.softmax(1).where(begun, torch.nan))
+            after = torch.tanh(after + torch.einsum("rs,rsw->rw", scores.softmax(1), keys) @ self.source)
+            hidden = torch.where(begun, after, hidden)
+            steps.append(torch.where(begun, hidden, torch.nan))
         attention = torch.stack(weights, 1) if state.attention else None
-        position = state.position + tokens.shape[1]
-        after = State(state.memory, [hidden], position, state.beam_size, state.attention)
-        return GivenLogits(torch.stack(steps, 1) @ self.out, attention), after
+        return GivenLogits(torch.stack(steps, 1) @ self.out, attention), state.after(tokens.shape[1], [hidden])

@@ -29,14 +29,13 @@ class Fixed:
     ) -> None:
         self.logits, self.then, self.rows = torch.tensor(logits), then, []  # type: ignore[var-annotated]
 
-    def start(self, memory: Memory, attention: bool = False) -> State:
-        return State(memory=memory.states, cache=torch.zeros(len(memory.keep), 1))
+    def start(self, memory: Memory, attention: bool = False, skip: Tensor | None = None) -> State:
+        return State(memory=memory.states, cache=torch.zeros(len(memory.keep), 1), skip=skip)
 
     def step(self, tokens: Tensor, state: State) -> tuple[GivenLogits, State]:
         self.rows.append(len(tokens))
         logits = self.then(self.logits, state.position).expand(*tokens.shape, -1)
-        after = State(state.memory, state.cache, state.position + tokens.shape[1], state.beam_size)
-        return GivenLogits(logits), after
+        return GivenLogits(logits), state.after(tokens.shape[1], state.cache)
 
 
 def memory(*lengths: int) -> Memory:

@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dragoman.base.errors import ConfigError, ModelError
+from dragoman.base.errors import ModelError
+from dragoman.decode.beginning import begin
 from dragoman.decode.best import best
 from dragoman.decode.ends import End, Ends
 from dragoman.decode.history import History
@@ -25,7 +26,7 @@ from dragoman.text.special import EOS
 class Live:
     """The live hypotheses: R = B · w, w places for each of the B sentences that are still searched, best first.
 
-    sentences: (B,) int64, which of the prompts these are. state: the decoder's, before it reads tokens (R, T). totals:
+    sentences: (B,) int64, which of the prompts these are. state: the decoder's, before it reads tokens (R, 1). totals:
     (B, w) float32, what they are compared by, summed log-probabilities and what rules add to them; −∞ at a place that
     holds none. own: (B, w), the log-probabilities alone; the same tensor where no rule adds. numbers: (R,) int64, in
     the history. carried: the rules with their states.
@@ -104,19 +105,18 @@ class BeamSearch:
         return [[(end, next(written)) for end in each.best] for each in self._ends]
 
     def begin(self) -> Live:
-        """One hypothesis a sentence, which has read nothing."""
-        prompts, count = self.prompts, len(self.prompts)
-        totals = torch.zeros(count, 1, dtype=torch.float32, device=prompts.tokens.device)
-        numbers = torch.arange(count, device=totals.device)
-        carried = Carried.start(self.rules, prompts)
-        return Live(np.arange(count), prompts.state, prompts.tokens, totals, totals, numbers, carried)
+        """One hypothesis a sentence, which has read all of its prompt but the last token."""
+        state, tokens, totals, carried = begin(self.decoder, self.prompts, self.rules)
+        sums = totals.unsqueeze(1)
+        numbers = torch.arange(len(sums), device=sums.device)
+        return Live(np.arange(len(sums)), state, tokens, sums, sums, numbers, carried)
 
     def step(self, before: Live) -> Live | None:
         """One token more for every hypothesis; None once all sentences have left."""
         output, state = self.decoder.step(before.tokens, before.state)
         self._steps += 1
-        lengths = np.full(len(before.sentences), self._steps)
-        step = Step(before.sentences, lengths, before.tokens, None, output)
+        lengths = self.prompts.prefix_lengths[before.sentences] + self._steps
+        step = Step(before.sentences, lengths, before.tokens, output)
         live = replace(before, state=state, carried=before.carried.read(step))
         ranked = self.rank(live, self.expand(live, step))
         chosen = self.choose(live, step, ranked)
@@ -132,30 +132,12 @@ class BeamSearch:
         """The best continuations of each hypothesis, as many as can matter."""
         logits = step.output.last_logits().float()
         normaliser = logits.logsumexp(1, keepdim=True)
-        kept = self._forced(logits, step)
         weighed = live.carried.add(logits, step)
         live.carried.restrict(weighed, step)
-        self._force(weighed, kept, step)
         values, tokens = best(weighed, min(self._looked_at, logits.size(1)))
         tokens, order = tokens.sort(dim=1)
         values = (values - normaliser).gather(1, order)
         return Continuations(tokens, values, values if weighed is logits else logits.gather(1, tokens) - normaliser)
-
-    def _forced(self, logits: Tensor, step: Step) -> Tensor | None:
-        """(R, 2): the only token that may follow each hypothesis, −1 where any may, and its logit."""
-        table, length = self.prompts.forced, int(step.lengths[0])
-        if table is None or length > table.shape[1]:
-            return None
-        forced = step.of_hypotheses(torch.from_numpy(table[:, length - 1]).to(logits.device)).unsqueeze(1)
-        if int(forced.max()) >= logits.size(1):
-            raise ConfigError(f"a prefix holds token {int(forced.max())}, but the vocabulary has only {logits.size(1)}")
-        return torch.cat([forced.double(), logits.gather(1, forced.clamp(min=0)).double()], 1)
-
-    def _force(self, logits: Tensor, kept: Tensor | None, step: Step) -> None:
-        if kept is not None:
-            rows = (kept[:, 0] >= 0).nonzero().squeeze(1)
-            logits[rows] = -torch.inf
-            logits[rows, kept[rows, 0].long()] = kept[rows, 1].float()
 
     def rank(self, live: Live, continuations: Continuations) -> Ranked:
         """The best continuations of each sentence, equal ones by the place of their hypothesis, then by token."""

@@ -3,20 +3,25 @@
 import torch
 from torch import Tensor
 
-from dragoman.models.interface import Decoder, Memory
+from dragoman.models.interface import Decoder, Output, Tree
 
 CHUNK = 1024
 """Target tokens projected onto the vocabulary at a time, so that the memory needed does not grow with the batch."""
 
 
 @torch.no_grad()
-def force(decoder: Decoder, memory: Memory, inputs: Tensor, labels: Tensor, keep: Tensor) -> Tensor:
+def force(decoder: Decoder, memory: Tree, inputs: Tensor, labels: Tensor, keep: Tensor) -> Tensor:
     """Natural log-probabilities (B, T) float32 of `labels` given the source and the tokens before; 0 at padding.
 
-    inputs: (B, T) int64, BOS and the target; labels: (B, T) int64, the target and EOS; keep: (B, T) bool, True where
-    `labels` holds a token. The decoder should be in evaluation mode.
+    memory: of the sources, None without. inputs: (B, T) int64, BOS and the target; labels: (B, T) int64, the target and
+    EOS; keep: (B, T) bool, True where `labels` holds a token. The decoder should be in evaluation mode.
     """
     output, _ = decoder.step(inputs, decoder.start(memory))
+    return log_probabilities(output, labels, keep)
+
+
+def log_probabilities(output: Output, labels: Tensor, keep: Tensor) -> Tensor:
+    """The same of what a decoder gave for B rows of T tokens."""
     places, targets = keep.flatten().nonzero().squeeze(1), labels[keep]
     parts = []
     for some, tokens in zip(torch.split(places, CHUNK), torch.split(targets, CHUNK), strict=True):

@@ -11,28 +11,35 @@ from torch import Tensor
 from dragoman.base.errors import ConfigError
 from dragoman.decode.output import C, each
 from dragoman.models.interface import Decoder, State, Tree, source_keep
-from dragoman.text.special import BOS, EOS
+from dragoman.text.special import BOS, EOS, PAD
 
 
 @dataclass(frozen=True)
 class Prompts:
-    """A started decoder, what it reads first, and how long outputs may be, for B sentences.
+    """A started decoder, what it reads before it writes, and how long outputs may be, for B sentences.
 
-    state: of B rows, nothing read yet; of any decoder, with a source or without. tokens: (B, T) int64, what is read
-    first. limits: (B,) int64, the longest output of each sentence in tokens, its end counted. source: (B, S) bool, True
-    at source tokens, None without a source; only rules ask for it. forced: (B, n) int64, tokens that an output begins
-    with, −1 where nothing is forced.
+    state: of B rows, nothing read yet; of any decoder, with a source or without. tokens: (B, T) int64, to be read
+    first, padded on the left, `state.skip` says how far. limits: (B,) int64, the longest output of each sentence in
+    tokens, its end counted. prefix_lengths: (B,) int64, how many of the tokens, the last ones, are the beginning of the
+    output itself. source: (B, S) bool, True at source tokens, None without a source; only rules ask for it.
     """
 
     state: State
     tokens: Tensor
     limits: NDArray[np.int64]
+    prefix_lengths: NDArray[np.int64]
     source: Tensor | None = None
-    forced: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         """B."""
         return len(self.tokens)
+
+    def prefixes(self) -> list[tuple[int, ...]]:
+        """The tokens that each output begins with."""
+        return [
+            tuple(row[len(row) - length :])
+            for row, length in zip(self.tokens.tolist(), self.prefix_lengths.tolist(), strict=True)
+        ]
 
     @staticmethod
     @torch.no_grad()
@@ -50,36 +57,73 @@ class Prompts:
         """
         source = source_keep(memory)
         configs = each(config, len(source))
-        forced = _table(prefixes, len(source))
-        state = decoder.start(memory, attention=any(config.attends for config in configs))
-        lengths = source.sum(1).tolist()
+        begun = _checked(prefixes, len(source))
+        tokens, skip = _left_padded([(BOS, *prefix) for prefix in begun], source.device)
+        state = _started(decoder, memory, skip, any(config.attends for config in configs))
+        lengths = np.array([len(prefix) for prefix in begun], np.int64)
         limits = np.array(
-            [config.max_length(tokens) for config, tokens in zip(configs, lengths, strict=True)], np.int64
+            [config.max_length(tokens) for config, tokens in zip(configs, source.sum(1).tolist(), strict=True)],
+            np.int64,
         )
-        needed = (forced >= 0).sum(1) + 1
         if state.limit is not None:
             limits = np.minimum(limits, state.limit)
-            if (too_long := np.flatnonzero(needed > state.limit)).size:
+            if (too_long := np.flatnonzero(lengths >= state.limit)).size:
                 row = int(too_long[0])
                 raise ConfigError(
-                    f"prefix of sentence {row}: {needed[row] - 1} tokens, but the decoder has {state.limit} positions, "
+                    f"prefix of sentence {row}: {lengths[row]} tokens, but the decoder has {state.limit} positions, "
                     "one of them for the beginning of the sentence: shorten the prefix"
                 )
-        tokens = torch.full((len(source), 1), BOS, dtype=torch.int64, device=source.device)
-        return Prompts(state, tokens, np.maximum(limits, needed), source, forced)
+        return Prompts(state, tokens, np.maximum(limits, lengths + 1), lengths, source)
+
+    @staticmethod
+    @torch.no_grad()
+    def after(
+        decoder: Decoder, texts: Sequence[Sequence[int]], limits: Sequence[int], device: torch.device
+    ) -> "Prompts":
+        """For what a decoder without a source writes after B texts, which are not part of it.
+
+        texts: token ids, at least one each, a beginning of sentence among them where the model was trained with one.
+        limits: the most tokens to be written after each, an end counted; less where the decoder's positions end.
+        Raises ConfigError for a text that is empty or longer than the decoder's positions.
+        """
+        tokens, skip = _left_padded(texts, device)
+        state = _started(decoder, None, skip, False)
+        lengths = np.array([len(text) for text in texts], np.int64)
+        most = np.array(limits, np.int64)
+        if state.limit is not None:
+            most = np.minimum(most, state.limit - lengths + 1)
+        if (wrong := np.flatnonzero((lengths < 1) | (most < 1))).size:
+            row = int(wrong[0])
+            positions = "any number of" if state.limit is None else state.limit
+            raise ConfigError(
+                f"prompt {row}: {lengths[row]} tokens with {limits[row]} to write, but a prompt has at least one, at "
+                f"least one is written, and the decoder has {positions} positions"
+            )
+        return Prompts(state, tokens, most, np.zeros_like(lengths))
 
 
-def _table(prefixes: Sequence[Sequence[int]] | None, count: int) -> NDArray[np.int64]:
-    """(B, longest prefix) int64, −1 where nothing is forced."""
+def _started(decoder: Decoder, memory: Tree, skip: Tensor | None, attention: bool) -> State:
+    """Decoders that cannot skip can still be searched without."""
+    return decoder.start(memory, attention) if skip is None else decoder.start(memory, attention, skip=skip)
+
+
+def _left_padded(texts: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor | None]:
+    """(B, T) int64, and how far each row is padded, None where none is."""
+    longest = max(map(len, texts), default=1)
+    skip = [longest - len(text) for text in texts]
+    rows = [[PAD] * padding + list(text) for padding, text in zip(skip, texts, strict=True)]
+    tokens = torch.tensor(rows, dtype=torch.int64, device=device).view(len(texts), longest)
+    return tokens, torch.tensor(skip, device=device) if any(skip) else None
+
+
+def _checked(prefixes: Sequence[Sequence[int]] | None, count: int) -> Sequence[Sequence[int]]:
     if prefixes is None:
-        return np.full((count, 0), -1, dtype=np.int64)
+        return [()] * count
     if len(prefixes) != count:
         raise ConfigError(
             f"{len(prefixes)} prefixes for {count} sentences; give one a sentence, empty ones where none is wanted"
         )
-    table = np.full((count, max((len(prefix) for prefix in prefixes), default=0)), -1, dtype=np.int64)
     for row, prefix in enumerate(prefixes):
         if EOS in prefix or any(token < 0 for token in prefix):
             raise ConfigError(f"prefix of sentence {row}: {list(prefix)} holds the end of sentence or a negative id")
-        table[row, : len(prefix)] = prefix
-    return table
+    return prefixes

@@ -10,9 +10,9 @@ from pydantic import Field
 from torch import Tensor
 
 from dragoman.base.errors import ModelError
+from dragoman.decode.beginning import begin
 from dragoman.decode.output import OutputConfig, each
 from dragoman.decode.prompts import Prompts
-from dragoman.decode.rules.carried import Carried
 from dragoman.decode.rules.restrictions import restrictions
 from dragoman.decode.rules.rule import Restriction, Step
 from dragoman.decode.search import Hypothesis
@@ -69,6 +69,8 @@ class Draw(NamedTuple):
 class Draws(Iterator[Draw]):
     """Samples token by token, as they are drawn: an iterator over steps, which is through when all samples are over.
 
+    prefix_log_probabilities: (B,) float32, of the prefixes that outputs begin with, which are not drawn.
+
     A sample is over with its EOS, at its prompt's limit, where no token may follow, or where `stop` says so.
     """
 
@@ -80,7 +82,8 @@ class Draws(Iterator[Draw]):
         numbers: Tensor,
         rules: Sequence[Restriction] = (),
     ) -> None:
-        """n samples of each of B prompts; numbers: (B, n, L) in [0, 1), L at least what the limits leave room for.
+        """n samples of each of B prompts; numbers: (B, n, L) in [0, 1), L at least what the limits leave room for
+        after the prefixes.
 
         config: one for all or one a prompt. rules: what may follow, besides what the config forbids. Sample j of prompt
         i takes its t-th token by inverting the cumulative distribution, tokens in order of their ids, at
@@ -90,15 +93,18 @@ class Draws(Iterator[Draw]):
         self._configs = each(config, len(prompts))
         device = prompts.tokens.device
         self._numbers = numbers.to(device).flatten(0, 1)
-        self._limits = torch.from_numpy(prompts.limits).to(device).repeat_interleave(self._width)
-        first = torch.arange(len(prompts), device=device).repeat_interleave(self._width)
-        self._state = prompts.state.reorder(first, self._width)
-        carried = Carried.start((*restrictions(self._configs, prompts), *rules), prompts)
-        self._carried = carried.reorder(first, self._width)
-        self._tokens = prompts.tokens[first]
+        self._first = prompts.prefix_lengths
+        room = torch.from_numpy(prompts.limits - prompts.prefix_lengths).to(device)
+        self._room = room.repeat_interleave(self._width)
         # the samples still in the batch, all of a prompt or none
-        self._rows = torch.arange(len(first), device=device)
-        self._over = self._limits < 1
+        self._rows = torch.arange(len(self._room), device=device)
+        self._over = self._room < 1
+        beginning = begin(decoder, prompts, (*restrictions(self._configs, prompts), *rules))
+        prompt_of = torch.div(self._rows, self._width, rounding_mode="floor")
+        self._state = beginning.state.reorder(prompt_of, self._width)
+        self._carried = beginning.carried.reorder(prompt_of, self._width)
+        self._tokens = beginning.tokens[prompt_of]
+        self.prefix_log_probabilities = beginning.totals
         self._steps = 0
 
     @torch.no_grad()
@@ -109,7 +115,7 @@ class Draws(Iterator[Draw]):
             raise StopIteration
         output, self._state = self._decoder.step(self._tokens, self._state)
         sentences = (self._rows[:: self._width] // self._width).cpu().numpy()
-        step = Step(sentences, np.full(len(sentences), self._steps + 1), self._tokens, None, output)
+        step = Step(sentences, self._first[sentences] + self._steps + 1, self._tokens, output)
         self._carried = self._carried.read(step)
         logits = output.last_logits().float()
         normaliser = logits.logsumexp(1)
@@ -125,7 +131,7 @@ class Draws(Iterator[Draw]):
         self._tokens = tokens[:, None]
         live = (~self._over[self._rows]).nonzero().squeeze(1)
         rows, tokens = self._rows[live], tokens[live]
-        self.stop(rows[(tokens == EOS) | (self._limits[rows] <= self._steps)])
+        self.stop(rows[(tokens == EOS) | (self._room[rows] <= self._steps)])
         return Draw(rows, tokens, log_probabilities[live])
 
     def stop(self, rows: Tensor) -> None:
@@ -173,18 +179,20 @@ def sample(
     be in evaluation mode. Raises ModelError where the model's log-probabilities are NaN.
     """
     sentences, width = numbers.shape[:2]
-    device = prompts.tokens.device
-    longest = int(prompts.limits.max(initial=0))
-    written = torch.full((sentences * width, longest + 1), _NONE, dtype=torch.int64, device=device)
-    totals = torch.zeros(len(written), dtype=torch.float64, device=device)
-    for step, drawn in enumerate(Draws(decoder, prompts, config, numbers, rules)):
+    longest = int((prompts.limits - prompts.prefix_lengths).max(initial=0))
+    written = torch.full((sentences * width, longest + 1), _NONE, dtype=torch.int64, device=prompts.tokens.device)
+    draws = Draws(decoder, prompts, config, numbers, rules)
+    totals = draws.prefix_log_probabilities.double().repeat_interleave(width)
+    for step, drawn in enumerate(draws):
         written[drawn.rows, step] = drawn.tokens
         totals[drawn.rows] += drawn.log_probabilities.double()
-    found = []
-    for text, total in zip(written.tolist(), totals.tolist(), strict=True):
+    found: list[list[Hypothesis]] = [[] for _ in range(sentences)]
+    prefixes = prompts.prefixes()
+    for row, (text, total) in enumerate(zip(written.tolist(), totals.tolist(), strict=True)):
         finished = EOS in text
-        found.append(Hypothesis(tuple(text[: text.index(EOS if finished else _NONE)]), total, total, finished))
-    return [found[start : start + width] for start in range(0, len(found), width)]
+        tokens = (*prefixes[row // width], *text[: text.index(EOS if finished else _NONE)])
+        found[row // width].append(Hypothesis(tokens, total, total, finished))
+    return found
 
 
 def truncated(logits: Tensor, config: SamplingConfig) -> Tensor:

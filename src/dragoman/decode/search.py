@@ -89,19 +89,19 @@ def search(
 
     config: one for all or one a sentence. rules: others than the config asks for.
 
-    Beam search, precisely: a sentence starts with one live hypothesis, BOS. In each step every live hypothesis is
-    continued by every token that may follow, and the continuations are ordered by summed log-probability and what rules
-    add to it (equal ones by rank of their hypothesis, then token id). Of the 2 · beam best, those that end with EOS
-    *and* are among the first `beam` are finished; the best `beam` that do not end with EOS are the live hypotheses of
-    the next step. A beam of 1 looks at the single best continuation only, so it stops where that is EOS: greedy search.
-    This goes on until the longest output; a sentence leaves the batch before that when its result can't change any
-    more: when no continuation of the best live hypothesis can get a score above that of the last of `nbest` finished
-    ones. A score is the sum divided by the length penalty, and what rules add to that.
+    Beam search, precisely: a sentence starts with one live hypothesis, its prompt. In each step every live hypothesis
+    is continued by every token that may follow, and the continuations are ordered by summed log-probability and what
+    rules add to it (equal ones by rank of their hypothesis, then token id). Of the 2 · beam best, those that end with
+    EOS *and* are among the first `beam` are finished; the best `beam` that do not end with EOS are the live hypotheses
+    of the next step. A beam of 1 looks at the single best continuation only, so it stops where that is EOS: greedy
+    search. This goes on until the longest output; a sentence leaves the batch before that when its result can't change
+    any more: when no continuation of the best live hypothesis can get a score above that of the last of `nbest`
+    finished ones. A score is the sum divided by the length penalty, and what rules add to that.
 
     The list is ordered by score, finished hypotheses first; where the longest output is reached with fewer than
     `nbest` finished, the best live ones follow them with finished=False.
 
-    The tokens of a prefix belong to the output: their log-probability counts.
+    The tokens of a prefix belong to the output, and their log-probability counts.
 
     Log-probabilities are float32 whatever the model computes in. The decoder should be in evaluation mode.
     Raises ConfigError where the decoder has no attention for a coverage penalty that is set, ModelError where the
@@ -113,8 +113,8 @@ def search(
         decoder, prompts, beam, [config.nbest for config in configs], (*_rules(configs, prompts), *rules)
     )
     return [
-        [Hypothesis(tokens, end.log_probability, end.score, end.finished) for end, tokens in ends]
-        for ends in found.run()
+        [Hypothesis((*prefix, *tokens), end.log_probability, end.score, end.finished) for end, tokens in ends]
+        for prefix, ends in zip(prompts.prefixes(), found.run(), strict=True)
     ]
 
 

@@ -44,9 +44,9 @@ class Coverage(Scoring):
         attention = step.output.attention
         if attention is None:
             raise _no_attention()
-        if attention.size(1) == 1:
-            return state + attention[:, -1].float()
-        return state + (attention.float() * step.read.unsqueeze(2)).sum(1)
+        if step.skip is not None:
+            attention = attention.masked_fill(~step.read.unsqueeze(2), 0.0)
+        return state + attention.float().sum(1)
 
     def score(self, scores: NDArray[np.float64], ended: Ended, state: Tree) -> NDArray[np.float64]:
         """Each with its penalty, never above 0."""

@@ -22,16 +22,19 @@ class Step:
     """A step as rules see it: R = B · beam_size hypotheses, those of a sentence side by side, have been read further.
 
     sentences: (B,) int64, which of the prompts are still at work, ascending; lengths: (B,) int64, how many tokens an
-    output of theirs has with the one that is chosen now, an end counted. tokens: (R, T) int64, what was read; of it
-    `skip` (R,) int64, None for none, are padding on the left. T is 1 but for prompts, in the first step. output: what
-    the decoder gave for them.
+    output of theirs has with the one that is chosen now, an end counted. tokens: (R, T) int64, what was read, T = 1;
+    output: what the decoder gave for it.
+
+    Before the first step all of the prompts but their last tokens are read at once, where there are more. Nothing is
+    chosen then: T is any, lengths are those of the prefixes, and on the left `skip` (R,) int64 tokens of a row are
+    padding, None for none.
     """
 
     sentences: NDArray[np.int64]
     lengths: NDArray[np.int64]
     tokens: Tensor
-    skip: Tensor | None
     output: Output
+    skip: Tensor | None = None
 
     @property
     def beam_size(self) -> int:
