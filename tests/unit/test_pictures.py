@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from dragoman.inspect import pictures
 from dragoman.inspect.attention import AttentionMap
-from dragoman.inspect.pictures import draw_attention, draw_curves
+from dragoman.inspect.pictures import curves, matrices
+from dragoman.inspect.pictures.curves import draw_curves
+from dragoman.inspect.pictures.figure import save
+from dragoman.inspect.pictures.matrices import draw_attention
 
 BLUE, ORANGE = (31, 95, 168), (217, 115, 26)
 
@@ -53,8 +55,8 @@ def test_curves_show_each_validation_set(tmp_path: Path, monkeypatch: pytest.Mon
     ]
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     figures = []
-    save = pictures._save
-    monkeypatch.setattr(pictures, "_save", lambda figure, png: (figures.append(figure), save(figure, png)))
+    for drawer in (curves, matrices):
+        monkeypatch.setattr(drawer, "save", lambda figure, png: (figures.append(figure), save(figure, png)))
     draw_curves(tmp_path / "log.jsonl", tmp_path / "curves.png")
     bleu = figures[0].axes[2]
     drawn = {line.get_label(): (list(line.get_xdata()), list(line.get_ydata())) for line in bleu.get_lines()}

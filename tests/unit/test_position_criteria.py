@@ -9,7 +9,7 @@ from matplotlib.image import imread
 
 from dragoman.base.schema import kinds, union_members
 from dragoman.cli.main import main
-from dragoman.inspect.pictures import draw_matrices
+from dragoman.inspect.pictures.matrices import draw_matrices
 from dragoman.inspect.positions import CRITERIA, Probe, Setting, criteria_table, first_rise, judge
 from dragoman.nn.positions.learned import LearnedConfig
 from dragoman.nn.positions.relative import RelativeConfig

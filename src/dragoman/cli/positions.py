@@ -39,7 +39,7 @@ def positions(
     from dragoman.base.log import info
     from dragoman.base.schema import kinds, union_members
     from dragoman.base.settings import load_settings
-    from dragoman.inspect.pictures import draw_matrices
+    from dragoman.inspect.pictures.matrices import draw_matrices
     from dragoman.inspect.positions import Probe, Setting, criteria_table, first_rise, judge
     from dragoman.inspect.reach import reach_table
     from dragoman.nn.positions.union import PositionsConfig

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from dragoman.base.files import atomic_write
 from dragoman.base.log import console, info
-from dragoman.inspect.pictures import draw_curves
+from dragoman.inspect.pictures.curves import draw_curves
 from dragoman.train.profiling.utilisation import Utilisation
 from dragoman.train.progress.horizon import Horizon
 from dragoman.train.progress.progress import Unlogged, added

@@ -1,0 +1,222 @@
+"""The learning curves of a run as a PNG file."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from math import ceil, isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from dragoman.inspect.pictures.figure import BLUE, GRID, INK, ORANGE, QUIET, new_figure, save
+
+_TASKS = (BLUE, "#2e8b57", "#8a4fa8", "#b03a48")
+"""Of the training losses of several tasks."""
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """A measure of validation. key: in the log, without `valid_`; unit: of its axis; lower: whether lower is better."""
+
+    key: str
+    title: str
+    unit: str
+    lower: bool
+    form: str = "{:.2f}"
+
+
+_KNOWN = {
+    "perplexity": _Panel("perplexity", "Validation perplexity", "a target token", lower=True),
+    "bleu": _Panel("bleu", "Validation BLEU", "points", lower=False, form="{:.1f}"),
+}
+_SAME = ("word_perplexity", "byte_perplexity")
+"""What says the same as another measure, in another unit."""
+
+
+def draw_curves(log: Path, png: Path) -> None:
+    """A run's `log.jsonl` over the step: loss, a panel for each measure of validation, learning rate.
+
+    Several validation sets have thin lines of their own beside their mean, several tasks a line each in the loss.
+    """
+    records = _read_log(log)
+    panels = _panels(records)
+    count = len(panels) + 2
+    columns = 2 if count <= 4 else 3
+    rows = ceil(count / columns)
+    figure = new_figure(5.25 * columns, 3.3 * rows)
+    loss, *judged, rate = (figure.add_subplot(rows, columns, place + 1) for place in range(count))
+    _draw_loss(loss, records)
+    for axes, panel in zip(judged, panels, strict=True):
+        _draw_measure(axes, records, panel)
+    steps, values = _series(records, "learning_rate")
+    _line(rate, steps, values, BLUE, "learning rate")
+    rate.ticklabel_format(axis="y", style="sci", scilimits=(-2, 2), useMathText=True)
+    rate.yaxis.get_offset_text().set_fontsize(8)
+    _finish(rate, "Learning rate", "")
+    figure.suptitle(_progress(records), fontsize=9, color=QUIET, x=0.02, ha="left")
+    save(figure, png)
+
+
+def _panels(records: Sequence[dict[str, Any]]) -> list[_Panel]:
+    """One a measure that was logged; before the first validation those of translation."""
+    keys = dict.fromkeys(
+        key.removeprefix("valid_")
+        for record in records
+        for key, value in record.items()
+        if key.startswith("valid_") and isinstance(value, int | float) and not key.endswith(_SAME)
+    )
+    wanted = [key for key in keys if not key.endswith("loss")] or list(_KNOWN)
+    return [_KNOWN.get(key) or _panel(key) for key in wanted]
+
+
+def _panel(key: str) -> _Panel:
+    lower = key.endswith("perplexity")
+    return _Panel(key, f"Validation {key.replace('_', ' ')}", "a target token" if lower else "", lower)
+
+
+def _draw_loss(axes: Axes, records: Sequence[dict[str, Any]]) -> None:
+    tasks = list(dict.fromkeys(task for record in records for task in record.get("losses", {})))
+    drawn: list[np.ndarray] = []
+    for place, task in enumerate(tasks):
+        points = [(record["step"], record["losses"][task]) for record in records if task in record.get("losses", {})]
+        steps, values = np.array(points, dtype=np.float64).T
+        _line(axes, steps, values, _TASKS[place % len(_TASKS)], f"training, {task}")
+        drawn.append(values)
+    if not tasks:
+        steps, values = _series(records, "loss")
+        _line(axes, steps, values, BLUE, "training", alpha=0.28 if len(steps) > 20 else 1.0)
+        if len(steps) > 20:
+            _line(axes, steps, _smooth(values), BLUE, "training, moving mean (dropout, smoothed labels)")
+        drawn.append(values)
+    valid_steps, valid = _series(records, "valid_loss")
+    _line(axes, valid_steps, valid, ORANGE, f"validation, {tasks[0]}" if tasks else "validation", marker="o")
+    for place, task in enumerate(tasks[1:], start=1):
+        steps, values = _series(records, f"valid_{task}_loss")
+        _line(axes, steps, values, _TASKS[place % len(_TASKS)], f"validation, {task}", marker="o")
+    _finish(axes, "Loss", "nats a target token")
+    if not (len(valid) or any(map(len, drawn))):
+        return
+    axes.legend(frameon=False, fontsize=8, labelcolor=INK)
+    # the first steps are far above everything that is worth seeing
+    tail = np.concatenate([*(values[len(values) // 20 :] for values in drawn), valid])
+    if len(tail) > 5:
+        low, high = float(tail.min()), float(np.percentile(tail, 99))
+        axes.set_ylim(low - 0.06 * (high - low + 0.1), high + 0.06 * (high - low + 0.1))
+
+
+def _draw_measure(axes: Axes, records: Sequence[dict[str, Any]], panel: _Panel) -> None:
+    steps, values = _series(records, f"valid_{panel.key}")
+    _line(axes, steps, values, ORANGE, "validation", marker="o")
+    _sets(axes, records, panel.key)
+    if panel.lower and len(values) and values.min() > 0 and values.max() / values.min() > 20:
+        axes.set_yscale("log")
+    place = int(values.argmin() if panel.lower else values.argmax()) if len(values) else 0
+    _finish(axes, f"{panel.title}{_best(axes, steps, values, place, panel.form)}", panel.unit)
+
+
+def _read_log(log: Path) -> list[dict[str, Any]]:
+    """The records by step; of a step logged twice (after a resume) the later one; a torn last line is left out."""
+    records: dict[tuple[float, bool], dict[str, Any]] = {}
+    for line in log.read_text(encoding="utf-8").splitlines():
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict) and isinstance(record.get("step"), int | float):
+            judged = any(key.startswith("valid_") for key in record)
+            records[record["step"], judged] = record
+    return [records[key] for key in sorted(records)]
+
+
+def _series(records: Sequence[dict[str, Any]], key: str) -> tuple[np.ndarray, np.ndarray]:
+    points = [(r["step"], r[key]) for r in records if isinstance(r.get(key), int | float) and isfinite(r[key])]
+    table = np.array(points, dtype=np.float64).reshape(-1, 2)
+    return table[:, 0], table[:, 1]
+
+
+def _smooth(values: np.ndarray) -> np.ndarray:
+    """An exponential mean over about a hundredth of the run, without the bias to its start."""
+    keep = 1 - 1 / max(4.0, len(values) / 100)
+    total, weight, smoothed = 0.0, 0.0, np.empty_like(values)
+    for place, value in enumerate(values):
+        total, weight = keep * total + float(value), keep * weight + 1
+        smoothed[place] = total / weight
+    return smoothed
+
+
+def _line(
+    axes: Axes, steps: np.ndarray, values: np.ndarray, colour: str, label: str, alpha: float = 1.0, marker: str = ""
+) -> None:
+    if len(steps):
+        name = None if alpha < 1 else label
+        axes.plot(
+            steps,
+            values,
+            color=colour,
+            label=name,
+            alpha=alpha,
+            linewidth=1.6 if alpha == 1 else 1,
+            marker=marker,
+            markersize=3.5,
+        )
+
+
+def _sets(axes: Axes, records: Sequence[dict[str, Any]], key: str) -> None:
+    """A line for each validation set, where there are several."""
+    judged = [record for record in records if isinstance(record.get("valid_sets"), dict)]
+    names = list(dict.fromkeys(name for record in judged for name in record["valid_sets"]))
+    # one validation is a point, which only a marker shows
+    for name, (style, marker) in zip(names, cycle((("--", "v"), (":", "s"), ("-.", "^"))), strict=False):
+        points = [
+            (each["step"], each["valid_sets"][name][key]) for each in judged if key in each["valid_sets"].get(name, {})
+        ]
+        if not points:
+            continue
+        # a label that begins with _ would be left out of the legend
+        label = name.lstrip("_")
+        axes.plot(*zip(*points, strict=True), style, color=QUIET, linewidth=1, marker=marker, markersize=3, label=label)
+    if names and axes.get_lines():
+        axes.get_lines()[0].set_label("mean")
+        for text in axes.legend(frameon=False, fontsize=8, labelcolor=INK).get_texts():
+            text.set_parse_math(False)
+
+
+def _best(axes: Axes, steps: np.ndarray, values: np.ndarray, place: int, form: str) -> str:
+    """Ring the best point; what the title says of it."""
+    if not len(values):
+        axes.text(0.5, 0.5, "no validation yet", transform=axes.transAxes, ha="center", color=QUIET, fontsize=9)
+        return ""
+    axes.plot(steps[place], values[place], marker="o", markersize=8, markerfacecolor="none", markeredgecolor=INK)
+    return f" · best {form.format(values[place])} at step {steps[place]:,.0f}"
+
+
+def _finish(axes: Axes, title: str, unit: str) -> None:
+    axes.set_title(title, fontsize=11, color=INK, loc="left")
+    if unit:
+        axes.set_ylabel(unit, fontsize=8, color=QUIET)
+    axes.set_xlabel("step", fontsize=8, color=QUIET)
+    axes.grid(color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=8, colors=QUIET, length=0)
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(GRID)
+
+
+def _progress(records: Sequence[dict[str, Any]]) -> str:
+    if not records:
+        return "nothing logged yet"
+    last = records[-1]
+    parts = [f"step {last['step']:,.0f}"]
+    if isinstance(last.get("epoch"), int | float):
+        parts.append(f"epoch {last['epoch']:g}")
+    seconds = [record["seconds"] for record in records if isinstance(record.get("seconds"), int | float)]
+    if seconds:
+        parts.append(f"{seconds[-1] / 60:.1f} minutes")
+    return " · ".join(parts)
