@@ -20,6 +20,7 @@ from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import State
 from dragoman.tasks.translation.objectives.reward import RewardConfig
 from dragoman.tasks.translation.objectives.sequence import SequenceObjective
+from dragoman.tasks.translation.objectives.teacher import ConstantRatioConfig, TeacherForced
 from dragoman.text.special import BOS, EOS
 from dragoman.train.objectives.objective import Objective, ObjectiveConfig
 
@@ -70,8 +71,9 @@ def check_training(model: Seq2Seq) -> None:
     model.train()
     drawn = SamplingConfig(length_factor=0, length_margin=4, forbid=())
     rewarded = SequenceObjective(ObjectiveConfig(), RewardConfig(samples=2, likelihood=1.0), Numbers(), drawn=drawn)
-    for objective, ratio in ((Objective(ObjectiveConfig()), 1.0), (Objective(ObjectiveConfig()), 0.3), (rewarded, 1.0)):
-        loss = objective(model, BATCH, ratio)
+    often_own = TeacherForced(ObjectiveConfig(), teacher=ConstantRatioConfig(value=0.3))
+    for objective in (Objective(ObjectiveConfig()), often_own, rewarded):
+        loss = objective(model, BATCH)
         assert isfinite(loss.total.item()) and isfinite(loss.cross_entropy), f"loss {loss}"
         assert all(isfinite(value) for value in loss.auxiliary.values()), loss.auxiliary
         assert all(bool((counts >= 0).all()) for counts in loss.counts.values()), loss.counts
