@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.checkpoint.meta import Meta
+from dragoman.checkpoint.uses import USES
 
 UNKNOWN = "not stated"
 
@@ -11,11 +12,13 @@ UNKNOWN = "not stated"
 def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
     """Markdown for `README.md`. config: the run's resolved settings; parameters: how many values were trained."""
     targets = ", ".join(meta.target_languages) or meta.target_language
-    languages = f"{meta.source_language or 'source'} → {targets or 'target'}"
+    model = config.get("model")
+    kind = model.get("kind") if isinstance(model, Mapping) else None
+    alone = kind == "decoder_only"  # it reads no source
+    languages = (targets or UNKNOWN) if alone else f"{meta.source_language or 'source'} → {targets or 'target'}"
     origin = (
         f"the mean of steps {', '.join(map(str, meta.averaged_steps))}" if meta.averaged_steps else f"step {meta.step}"
     )
-    model = config.get("model")
     facts = {
         "Languages": languages if meta.source_language or targets else UNKNOWN,
         "Licence": meta.licence or f"{UNKNOWN}: ask whoever trained it before passing it on",
@@ -25,7 +28,9 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
         **_word_vectors(meta, model),
         "Made with": ", ".join(f"{name} {number}" for name, number in meta.libraries.items()) or UNKNOWN,
     }
-    lines = [f"# Translation model, {languages}", "", *_table(("", ""), facts.items()), "", "## Scores", ""]
+    name = USES["decoder_only" if alone else "encoder_decoder"].name.capitalize()
+    title = f"# {name}, {languages}" if targets or not alone else f"# {name}"
+    lines = [title, "", *_table(("", ""), facts.items()), "", "## Scores", ""]
     if meta.scores:
         rows = [(score.metric, f"{score.value:.2f}", score.data, _code(score.signature)) for score in meta.scores]
         lines += _table(("metric", "value", "measured on", "signature"), rows)
@@ -40,15 +45,20 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
     option, argument = (
         (f" --to {meta.target_languages[0]}", f', to="{meta.target_languages[0]}"') if several else ("", "")
     )
+    if alone:
+        command = "`dragoman generate FOLDER --prompt TEXT`"
+        python = "`dragoman.LanguageModel.load(FOLDER).generate([…])`"
+    else:
+        command = f"`dragoman translate FOLDER{option} < source.txt > target.txt`"
+        python = f"`dragoman.Translator.load(FOLDER).translate([…]{argument})`"
+    verb = "continues" if alone else "translates"
     lines += [
         "",
         "## Use",
         "",
-        f"`dragoman translate FOLDER{option} < source.txt > target.txt`, or in Python "
-        f"`dragoman.Translator.load(FOLDER).translate([…]{argument})`. All settings of the training run are in "
-        "`config.yaml`.",
+        f"{command}, or in Python {python}. All settings of the training run are in `config.yaml`.",
         "",
-        "It has learned from the data above and translates text like it best; expect errors elsewhere, and wrong names "
+        f"It has learned from the data above and {verb} text like it best; expect errors elsewhere, and wrong names "
         "and numbers anywhere. Nobody has checked it for bias.",
         "",
     ]

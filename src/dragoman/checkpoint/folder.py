@@ -1,4 +1,4 @@
-"""A model folder: everything that translating takes, in files that hold no code."""
+"""A model folder: everything that using a model takes, in files that hold no code."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from dragoman.base.errors import ConfigError, ModelError, ResourceError
 from dragoman.base.files import atomic_folder, move_into
 from dragoman.base.log import warn
 from dragoman.base.memory import available_memory
-from dragoman.base.settings import parse_settings
 from dragoman.base.yaml import parse_yaml
 from dragoman.checkpoint.card import model_card
 from dragoman.checkpoint.meta import FORMAT_VERSION, Meta, dump_meta, parse_meta
 from dragoman.checkpoint.tensors import Shape, load_tensors, model_parameters, read_shapes, save_tensors
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.checkpoint.uses import USES
+from dragoman.models.union import DEFAULT, model_kind, parse_model
 from dragoman.text.tokenizers import Tokenizers
 
 PARAMETERS, CONFIG, META, CARD = "model.safetensors", "config.yaml", "meta.json", "README.md"
@@ -30,9 +30,12 @@ _LARGE = 65_536  # a setting up to this size can be built without harm, whatever
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model folder in memory. config: the resolved settings of its training run."""
+    """A model folder in memory. config: the resolved settings of its training run.
 
-    model: Seq2Seq
+    model: an nn.Module that keeps the promise `models.interface.Model`, of the class that its kind of config builds.
+    """
+
+    model: Any
     tokenizers: Tokenizers
     meta: Meta
     config: dict[str, Any]
@@ -81,23 +84,34 @@ def read_config(folder: Path) -> dict[str, Any]:
     return dict(content)
 
 
-def load_model_folder(folder: Path, device: torch.device) -> LoadedModel:
-    """Read a model folder, ready to translate (evaluation mode) on `device`.
+def folder_kind(folder: Path) -> str:
+    """The kind of the model in a folder. Raises ModelError as `read_config` does, and for a kind that there is not."""
+    try:
+        return model_kind(read_config(folder)["model"])
+    except ConfigError as error:
+        raise ModelError(f"{folder} cannot be loaded: {error}") from None
 
-    Raises ModelError that lists all that does not fit (files, parameters by name and shape, vocabulary sizes), before
-    a parameter is read or filled; ResourceError when they do not fit the memory.
+
+def load_model_folder(folder: Path, device: torch.device, kind: str | None = DEFAULT) -> LoadedModel:
+    """Read a model folder, ready for use (evaluation mode) on `device`.
+
+    kind: of the model that is wanted; None: any. Raises ModelError for a model of another kind, and one that lists all
+    that does not fit (files, parameters by name and shape, vocabulary sizes), before a parameter is read or filled;
+    ResourceError when they do not fit the memory.
     """
     folder = Path(folder)
     meta = read_meta(folder)
     config = read_config(folder)
+    if kind is not None and (found := folder_kind(folder)) != kind:
+        raise ModelError(f"{folder} is no {USES[kind].name} but {USES[found]}")
     tokenizers = Tokenizers.load(folder)
     path = folder / PARAMETERS
     shapes, labels = read_shapes(path)
     try:
-        model_config = parse_settings(config["model"], ModelConfig, f"in section model of {folder / CONFIG}")
+        model_config = parse_model(config["model"], f"in section model of {folder / CONFIG}")
         _check_plausible(config["model"], shapes, folder)
         with _no_draws():
-            model = build_model(model_config, tokenizers.source.size, tokenizers.target.size, tokenizers.reads_vectors)
+            model = model_config.build_for(tokenizers)
     except (ConfigError, RuntimeError) as error:
         raise ModelError(f"{folder} cannot be loaded: {error}") from None
     expected = model_parameters(model)
@@ -173,7 +187,7 @@ def _agreed(meta: Meta, labels: Mapping[str, str], folder: Path) -> Meta:
     return meta.model_copy(update={"step": int(step), "scores": (), "averaged_steps": ()})
 
 
-def _place(model: Seq2Seq, device: torch.device) -> Seq2Seq:
+def _place(model: nn.Module, device: torch.device) -> nn.Module:
     try:
         return model.to(device)
     except torch.OutOfMemoryError as error:

@@ -37,17 +37,8 @@ def resolve_preset(config: ModelConfig, pairs: int) -> ModelConfig:
 
 
 def build_model(config: ModelConfig, source_size: int, target_size: int, vectors: bool = False) -> Seq2Seq:
-    """A freshly initialised model, drawn from torch's default generator.
-
-    vectors: the source is no text but vectors of `source_size` numbers.
-    Raises ConfigError when tied embeddings meet vocabularies of different sizes.
-    """
-    if config.tie_embeddings and not vectors and source_size != target_size:
-        raise ConfigError(
-            f"model.tie_embeddings needs one shared vocabulary, but the source has {source_size} entries and the "
-            f"target {target_size}: set text.shared=true, or model.tie_embeddings=false"
-        )
-    return Seq2Seq(config, source_size, target_size, vectors)
+    """As `ModelConfig.build`."""
+    return config.build(source_size, target_size, vectors)
 
 
 def count_parameters(model: nn.Module) -> int:

@@ -20,6 +20,7 @@ from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, Projection, token_table
 from dragoman.nn.positions.union import PositionsConfig
 from dragoman.text.special import BOS
+from dragoman.text.tokenizers import Tokenizers
 
 _FEW = 8
 
@@ -134,6 +135,10 @@ class LanguageModelConfig(Config):
     def build(self, size: int) -> "DecoderOnly":
         """A freshly initialised model for a vocabulary of `size` entries, drawn from torch's default generator."""
         return DecoderOnly(self, size)
+
+    def build_for(self, tokenizers: Tokenizers) -> "DecoderOnly":
+        """As `build`, for the target's vocabulary of these."""
+        return self.build(tokenizers.target.size)
 
 
 class DecoderOnly(nn.Module):

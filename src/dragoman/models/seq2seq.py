@@ -1,7 +1,7 @@
 """An encoder and a decoder as one model, with their embeddings tied or apart."""
 
 from math import inf
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from pydantic import Field, field_validator, model_validator
@@ -22,6 +22,7 @@ from dragoman.nn.embedding import Embedding, Projection, token_table
 from dragoman.nn.positions.union import PositionsConfig
 from dragoman.nn.vectors import VectorProjection
 from dragoman.text.special import BOS
+from dragoman.text.tokenizers import Tokenizers
 
 
 def _layers(layers: int, heads: int, feedforward: int, norm: str = "post") -> dict[str, Any]:
@@ -50,6 +51,7 @@ AUTO_PRESETS = {"tiny": 100_000, "small": 1_000_000, "base": inf}
 class ModelConfig(Config):
     """The assembled model. `preset` gives values that the other keys override one by one."""
 
+    kind: Literal["encoder_decoder"] = "encoder_decoder"
     preset: str | None = Field(
         "auto",
         description="tiny, small, base, big or rnn: values for all that is not set; auto: by the size of the corpus",
@@ -131,6 +133,23 @@ class ModelConfig(Config):
     def of_preset(self, preset: str) -> "ModelConfig":
         """What is set, and that preset's values for the rest. Raises pydantic's ValidationError."""
         return ModelConfig.model_validate({**self.model_dump(exclude_unset=True), "preset": preset})
+
+    def build(self, source_size: int, target_size: int, vectors: bool = False) -> "Seq2Seq":
+        """A freshly initialised model, drawn from torch's default generator.
+
+        vectors: the source is no text but vectors of `source_size` numbers.
+        Raises ConfigError when tied embeddings meet vocabularies of different sizes.
+        """
+        if self.tie_embeddings and not vectors and source_size != target_size:
+            raise ConfigError(
+                f"model.tie_embeddings needs one shared vocabulary, but the source has {source_size} entries and the "
+                f"target {target_size}: set text.shared=true, or model.tie_embeddings=false"
+            )
+        return Seq2Seq(self, source_size, target_size, vectors)
+
+    def build_for(self, tokenizers: Tokenizers) -> "Seq2Seq":
+        """As `build`, for these vocabularies."""
+        return self.build(tokenizers.source.size, tokenizers.target.size, tokenizers.reads_vectors)
 
 
 def _makes_a_model(settings: dict[str, Any]) -> bool:

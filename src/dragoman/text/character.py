@@ -21,11 +21,9 @@ class CharacterTokenizer(LibraryTokenizer):
     """One id a Unicode code point, blanks too: a text of known characters is kept exactly."""
 
     kind = "character"
+    added_blank = None
     model = "WordLevel"
     needs: ClassVar[str] = "a list of characters"
-
-    def _without_added_blank(self, text: str) -> str:
-        return text
 
     def _prepared(self, text: str) -> str:
         return text

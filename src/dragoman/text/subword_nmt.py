@@ -44,6 +44,7 @@ class SubwordNMTTokenizer(Tokenizer):
     """Words are what stands between blanks; several blanks count as one. A character that is not known is UNK."""
 
     kind = "subword_nmt"
+    added_blank = "last"
 
     def __init__(self, codes: Codes, alphabet: Iterable[str]) -> None:
         """alphabet: the characters that are known."""
@@ -111,9 +112,6 @@ class SubwordNMTTokenizer(Tokenizer):
         """The ids of each text."""
         check_unicode(texts)
         return [[self._ids.get(piece, UNK) for piece in self._known(text)] for text in texts]
-
-    def _without_added_blank(self, text: str) -> str:
-        return text.removesuffix(" ")
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """As subword-nmt writes them."""

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from copy import copy
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -26,14 +26,16 @@ class Tokenizer(ABC):
 
     kind: ClassVar[str]
     lossless: ClassVar[bool] = False
+    added_blank: ClassVar[Literal["first", "last"] | None] = "first"
+    """Where the surfaces of a whole text have a blank that the text does not have."""
     dropout: float = 0.0
     tags: tuple[str, ...] = ()
 
     def __init__(self, symbols: Sequence[str], surfaces: Sequence[bytes]) -> None:
         """symbols: an entry's name in the vocabulary; surfaces: the UTF-8 that it stands for, empty for special ones.
 
-        In a text's surfaces each word has the blank that stands before it, and so has the first; decoding takes one
-        blank off again.
+        In a text's surfaces each word has the blank that stands before it, and so has the first; decoding takes this
+        `added_blank` off again.
         """
         self._symbols = list(symbols)
         self._surfaces = list(surfaces)
@@ -100,7 +102,13 @@ class Tokenizer(ABC):
         return self._without_added_blank(b"".join(parts).decode("utf-8", "replace"))
 
     def _without_added_blank(self, text: str) -> str:
-        return text.removeprefix(" ")
+        if self.added_blank is None:
+            return text
+        return text.removeprefix(" ") if self.added_blank == "first" else text.removesuffix(" ")
+
+    def surface(self, number: int) -> bytes:
+        """The UTF-8 that an id stands for, perhaps a part of a character; empty for special symbols and tags."""
+        return self._surfaces[number]
 
     def decode_batch(self, batch: Iterable[Iterable[int]]) -> list[str]:
         """The text of each id sequence."""
