@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 from dragoman.base.waiting import wait_briefly
 
 if TYPE_CHECKING:
+    from dragoman.language_model import LanguageModel
     from dragoman.translator import Translator
 
 __version__ = "0.1.0"
-__all__ = ["Translator", "__version__"]
+__all__ = ["LanguageModel", "Translator", "__version__"]
 
 wait_briefly()
 
@@ -19,4 +20,8 @@ def __getattr__(name: str) -> Any:
         from dragoman.translator import Translator
 
         return Translator
+    if name == "LanguageModel":
+        from dragoman.language_model import LanguageModel
+
+        return LanguageModel
     raise AttributeError(f"module 'dragoman' has no attribute '{name}'")

@@ -14,7 +14,8 @@ def force(decoder: Decoder, memory: Tree, inputs: Tensor, labels: Tensor, keep: 
     """Natural log-probabilities (B, T) float32 of `labels` given the source and the tokens before; 0 at padding.
 
     memory: of the sources, None without. inputs: (B, T) int64, BOS and the target; labels: (B, T) int64, the target and
-    EOS; keep: (B, T) bool, True where `labels` holds a token. The decoder should be in evaluation mode.
+    EOS; keep: (B, T) bool, True where `labels` holds a token that is asked for. The decoder should be in evaluation
+    mode.
     """
     output, _ = decoder.step(inputs, decoder.start(memory))
     return log_probabilities(output, labels, keep)

@@ -1,0 +1,103 @@
+"""The log-probability of texts of any length, window by window."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+
+from dragoman.base.errors import ConfigError
+from dragoman.data.batches.text_batch import collate_text
+from dragoman.decode.forced import force
+from dragoman.models.interface import Decoder
+from dragoman.text.special import BOS, EOS, UNK
+
+
+@dataclass(frozen=True)
+class TextScore:
+    """log p(text, its end) in nats, and over what it is a sum.
+
+    tokens: its subwords and its end. words: what stands between blanks, and one for each line's end, the
+    text's end among them. bytes: of UTF-8, and one for the end. unknown: tokens that stand for what the vocabulary
+    lacks; each is predicted as one token, whatever it stands for, so with any of them the text's true log-probability
+    is lower.
+    """
+
+    log_probability: float
+    tokens: int
+    words: int
+    bytes: int
+    unknown: int
+
+
+class _Window(NamedTuple):
+    """Labels `first` to `end` of a text, predicted from what is read from `start` on."""
+
+    text: int
+    start: int
+    first: int
+    end: int
+
+
+def windows(labels: int, window: int, stride: int) -> Iterator[tuple[int, int, int]]:
+    """start, first and end of each window that a text of so many labels is read in: every label in exactly one.
+
+    The first window predicts all its labels, each later one its last `stride`, so that these have at least
+    `window` − `stride` tokens before them.
+    """
+    first = 0
+    while first < labels:
+        start, end = (0, window) if first == 0 else (first + stride - window, first + stride)
+        yield start, first, min(labels, end)
+        first = end
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A decoder without a source, and the window: how many tokens it reads at most. stride: as of `windows`."""
+
+    decoder: Decoder
+    window: int
+    stride: int
+    device: torch.device
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError for a stride that is none."""
+        if not 1 <= self.stride <= self.window:
+            raise ConfigError(f"the stride is {self.stride} tokens, but must be from 1 to the window of {self.window}")
+
+    def log_probabilities(self, texts: Sequence[Sequence[int]], batch_size: int) -> list[float]:
+        """Of each text's ids and its end, given the beginning of a text, in order; the decoder in evaluation mode.
+
+        batch_size: windows that are read together.
+        """
+        ids = [[BOS, *text, EOS] for text in texts]
+        parts = [
+            _Window(place, *each)
+            for place, text in enumerate(ids)
+            for each in windows(len(text) - 1, self.window, self.stride)
+        ]
+        parts.sort(key=lambda part: part.end - part.start)
+        totals = [0.0] * len(texts)
+        for begin in range(0, len(parts), batch_size):
+            some = parts[begin : begin + batch_size]
+            batch = collate_text([ids[part.text][part.start : part.end + 1] for part in some], range(len(some)))
+            batch = batch.to(self.device)
+            asked = batch.target_keep.clone()
+            for row, part in enumerate(some):
+                asked[row, : part.first - part.start] = False
+            found = force(self.decoder, None, batch.inputs, batch.labels, asked).double().sum(1)
+            for part, value in zip(some, found.tolist(), strict=True):
+                totals[part.text] += value
+        return totals
+
+
+def text_score(text: str, ids: Sequence[int], log_probability: float) -> TextScore:
+    """With what it is a sum over."""
+    return TextScore(
+        log_probability,
+        len(ids) + 1,
+        len(text.split()) + 1 + text.count("\n"),
+        len(text.encode()) + 1,
+        sum(number == UNK for number in ids),
+    )

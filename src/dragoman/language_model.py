@@ -1,0 +1,182 @@
+"""The Python face: a language model's folder as an object that continues and scores text."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Unpack
+
+import torch
+
+from dragoman.base.allocator import keep_large_tensors_on_heap
+from dragoman.base.device import choose_device
+from dragoman.base.errors import ConfigError, ModelError, ResourceError
+from dragoman.base.memory import is_out_of_memory
+from dragoman.base.settings import parse_settings
+from dragoman.checkpoint.folder import LoadedModel, load_model_folder
+from dragoman.checkpoint.meta import Meta
+from dragoman.decode.sampling import SamplingConfig
+from dragoman.generation.request import MAX_TOKENS, GenerationRequest, GenerationSettings
+from dragoman.generation.score import Scorer, TextScore, text_score
+from dragoman.generation.writer import Piece, Writer
+from dragoman.models.language_model import DecoderOnly
+from dragoman.text.tokenizer import Tokenizer
+
+__all__ = ["GenerationRequest", "LanguageModel", "TextScore"]
+
+_USUAL_WINDOW = 1024
+
+
+class LanguageModel:
+    """A trained model that continues text. What it writes depends neither on the batch size nor on other prompts."""
+
+    def __init__(
+        self,
+        model: DecoderOnly,
+        tokenizer: Tokenizer,
+        meta: Meta | None = None,
+        block: int | None = None,
+        search: Mapping[str, Any] | None = None,
+    ) -> None:
+        """model: where its parameters are it computes; it is put into evaluation mode.
+
+        block: tokens of the excerpts that it was trained on; None: not known. search: the model's own settings of
+        sampling, as far as they are not the usual ones.
+        """
+        self.model, self.tokenizer = model.eval(), tokenizer
+        self.meta = meta or Meta(step=0)
+        known = [size for size in (block, model.limit.positions) if size is not None]
+        self.window = min(known, default=_USUAL_WINDOW)
+        """Tokens that are read at once at most: `data.block` of its training, or its positions where they are fewer."""
+        self._search = dict(search or {})
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str | None = None) -> "LanguageModel":
+        """Read a model folder; `device` is cpu, cuda or cuda:N (default: a GPU if there is one).
+
+        Raises ModelError for a folder that is none, is damaged or holds another kind of model, ConfigError for an
+        unknown device.
+        """
+        keep_large_tensors_on_heap()
+        return cls.of(load_model_folder(Path(folder), choose_device(device or "auto"), "decoder_only"))
+
+    @classmethod
+    def of(cls, loaded: LoadedModel) -> "LanguageModel":
+        """With a model that is in memory. Raises ModelError where its settings are damaged."""
+        data = loaded.config.get("data")
+        block = data.get("block") if isinstance(data, Mapping) else None
+        if block is not None and (not isinstance(block, int) or block < 1):
+            raise ModelError(f"data.block of the model's config.yaml is {block!r}, not a number of tokens: restore it")
+        return cls(loaded.model, loaded.tokenizers.target, loaded.meta, block, loaded.config.get("search"))
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return self.model.decoder.projection.weight.device
+
+    def request(
+        self,
+        *,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        stop: Sequence[str] = (),
+        seed: int = 1,
+        samples: int = 1,
+        max_tokens: int = MAX_TOKENS,
+    ) -> GenerationRequest:
+        """How texts are continued, with the model's own settings for what is left out; values as in the request.
+
+        top_k=1 is greedy. Raises ConfigError for a value that makes no sense.
+        """
+        if isinstance(stop, str):
+            raise TypeError("stop is a list of strings, not one string")
+        given = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+        settings = {**self._search, **{name: value for name, value in given.items() if value is not None}}
+        config = parse_settings(settings, SamplingConfig, "search")
+        never = tuple(self.tokenizer.tag_ids(self.tokenizer.tags))
+        config = config.model_copy(update={"forbid": (*config.forbid, *never)})
+        return GenerationRequest(config, tuple(stop), seed, samples, max_tokens)
+
+    def generate(
+        self,
+        prompts: Sequence[str],
+        request: GenerationRequest | None = None,
+        *,
+        batch_size: int = 32,
+        **settings: Unpack[GenerationSettings],
+    ) -> list[str]:
+        """What goes on from each prompt, the prompt itself left out; an empty one begins a text.
+
+        All samples of the first prompt come first. request: from `request`, in place of settings, which are what that
+        takes. batch_size: samples written at once; it changes nothing but the speed, up to rounding.
+        """
+        if isinstance(prompts, str):
+            raise TypeError("prompts are a list of strings, not one string")
+        if batch_size < 1:
+            raise ConfigError(f"the batch size must be at least 1 sample, not {batch_size}")
+        wanted = self._wanted(request, settings)
+        together = max(1, batch_size // wanted.samples)
+        numbered = list(enumerate(prompts, start=1))
+        texts: list[str] = []
+        for start in range(0, len(numbered), together):
+            some = numbered[start : start + together]
+            written = [""] * (len(some) * wanted.samples)
+            for piece in self._write(some, wanted):
+                written[piece.row] += piece.text
+            texts += written
+        return texts
+
+    def stream(
+        self, prompt: str, request: GenerationRequest | None = None, **settings: Unpack[GenerationSettings]
+    ) -> Iterator[str]:
+        """The same for one prompt, in pieces as they are written: whole characters, which join to `generate`'s text.
+
+        Raises ConfigError for several samples.
+        """
+        wanted = self._wanted(request, settings)
+        if wanted.samples > 1:
+            raise ConfigError(f"{wanted.samples} samples cannot be streamed: ask for one, or use generate")
+        return (piece.text for piece in self._write([(1, prompt)], wanted))
+
+    def score(self, texts: Sequence[str], stride: int | None = None, batch_size: int = 16) -> list[TextScore]:
+        """The log-probability of each text and its end, in order.
+
+        A text that is longer than the window is read in windows that overlap, each of which predicts what the ones
+        before have not. stride: tokens that each but the first predicts, from 1 to the window (default: half of it):
+        the fewer, the more is known of what stands before a token, at least `window` − `stride` tokens, and the longer
+        it takes. At `stride` = `window` nothing overlaps, as in validation. batch_size: windows that are read together.
+        Raises ConfigError for a stride that is none, DataError for what is no Unicode text.
+        """
+        if isinstance(texts, str):
+            raise TypeError("texts are a list of strings, not one string")
+        if batch_size < 1:
+            raise ConfigError(f"the batch size must be at least 1 window, not {batch_size}")
+        step = max(1, self.window // 2) if stride is None else stride
+        scorer = Scorer(self.model.decoder, self.window, step, self.device)
+        ids = self.tokenizer.encode_batch(texts)
+        with _memory_told():
+            found = scorer.log_probabilities(ids, batch_size)
+        return [text_score(*each) for each in zip(texts, ids, found, strict=True)]
+
+    def _write(self, prompts: Sequence[tuple[int, str]], request: GenerationRequest) -> Iterator[Piece]:
+        writer = Writer(self.model.decoder, self.tokenizer, self.window, self.device)
+        with _memory_told():
+            yield from writer.write(prompts, request)
+
+    def _wanted(self, request: GenerationRequest | None, settings: GenerationSettings) -> GenerationRequest:
+        if request is None:
+            return self.request(**settings)
+        if settings:
+            raise ConfigError(f"a request says all that is wanted: leave out {', '.join(settings)}, or the request")
+        return request
+
+
+@contextmanager
+def _memory_told() -> Iterator[None]:
+    """Raises ResourceError where the memory is too small."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise ResourceError("the texts do not fit the memory together: use a smaller batch size") from error

@@ -1,0 +1,56 @@
+"""`TextStream`: whatever tokens come, its pieces are whole characters and join to what decoding at once gives."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from tiny_language_model import BYTE_LEVEL, tiny_tokenizers
+
+from dragoman.generation.text_stream import TextStream
+from dragoman.text.special import SPECIAL_SYMBOLS, UNK
+from dragoman.text.subword_nmt import Codes, SubwordNMTTokenizer
+from dragoman.text.tokenizer import Tokenizer
+
+KINDS: dict[str, Tokenizer] = {
+    "bpe": tiny_tokenizers(BYTE_LEVEL).target,
+    "character": tiny_tokenizers({"kind": "character", "min_frequency": 1}).target,
+    "word": tiny_tokenizers({"kind": "word", "min_frequency": 1}).target,
+    "subword_nmt": SubwordNMTTokenizer(Codes((0, 2), (("a", "b"), ("ab", "c</w>"))), "abc"),
+}
+PROMPTS = ["", "a dog", "abc ab"]
+
+
+def pieces(stream: TextStream, ids: Sequence[int]) -> list[str]:
+    found = []
+    for token in ids:
+        found.append(stream.push(token))
+        if stream.stopped:
+            break
+    return [*found, stream.finish()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_any_tokens(kind: str, data: st.DataObject) -> None:
+    """Random bytes, too, which are no text."""
+    tokenizer = KINDS[kind]
+    prompt = tokenizer.encode(data.draw(st.sampled_from(PROMPTS)))
+    assume(UNK not in prompt)  # whose text decoding does not know
+    ids = data.draw(st.lists(st.integers(len(SPECIAL_SYMBOLS), tokenizer.size - 1), max_size=20))
+    before = tokenizer.decode(prompt)
+    assert before + "".join(pieces(TextStream(tokenizer, prompt), ids)) == tokenizer.decode([*prompt, *ids])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(max_size=12), st.lists(st.text("ab 狗🐕", min_size=1, max_size=3), max_size=3))
+def test_any_text_up_to_a_stop_string(text: str, stop: list[str]) -> None:
+    tokenizer = KINDS["bpe"]
+    ids = tokenizer.encode(text)
+    stream = TextStream(tokenizer, [], stop)
+    found = pieces(stream, ids)
+    ends = [(text.index(each) + len(each), text.index(each)) for each in stop if each in text]
+    assert "".join(found) == (text[: min(ends)[1]] if ends else text)
+    assert stream.stopped == bool(ends)
+    assert not any("\ufffd" in piece for piece in found if "\ufffd" not in text)

@@ -1,0 +1,208 @@
+"""`LanguageModel`: what it writes and scores, against plain loops over its own logits."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny_language_model import tiny_language_model, write_tiny_language_model
+from tiny_model import write_tiny_model
+
+import dragoman
+from dragoman.base.errors import ConfigError, ModelError
+from dragoman.checkpoint.average import average_folders
+from dragoman.checkpoint.folder import load_model_folder
+from dragoman.generation.score import windows
+from dragoman.language_model import LanguageModel
+from dragoman.text.special import BOS, EOS, PAD, UNK
+from dragoman.translator import Translator
+
+PROMPTS = ["a dog", "", "The man sees a dög –", "Two", "狗狗狗狗狗狗狗狗狗狗 runs"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> LanguageModel:
+    return tiny_language_model(tmp_path_factory.mktemp("models") / "model")
+
+
+@torch.no_grad()
+def next_logits(model: LanguageModel, tokens: list[int]) -> torch.Tensor:
+    return model.model(torch.tensor([tokens])).logits()[0, -1]
+
+
+def greedy(model: LanguageModel, prompt: str, count: int) -> list[int]:
+    """By hand: reads all again for each token, and the last half of the window where it is full."""
+    ids = model.tokenizer.encode(prompt)
+    context, written = [BOS, *ids], []
+    while len(written) < count:
+        if len(context) > model.window:
+            context = context[-(model.window // 2) :]
+        logits = next_logits(model, context)
+        logits[[PAD, BOS, UNK]] = -torch.inf
+        token = int(logits.argmax())
+        if token == EOS:
+            break
+        written.append(token)
+        context.append(token)
+    return written
+
+
+def test_greedy_past_the_window_as_by_hand(model: LanguageModel) -> None:
+    """Prompts of unequal length in one batch, one of them longer than the window."""
+    assert model.window == 16 < len(model.tokenizer.encode(PROMPTS[4]))
+    found = model.generate(PROMPTS, top_k=1, max_tokens=50)
+    for prompt, text in zip(PROMPTS, found, strict=True):
+        ids = model.tokenizer.encode(prompt)
+        whole = model.tokenizer.decode([*ids, *greedy(model, prompt, 50)])
+        assert prompt + text == whole
+    assert max(map(len, found)) > 20
+
+
+def test_a_seed_decides_whatever_stands_beside(model: LanguageModel) -> None:
+    request = model.request(seed=7, samples=2, max_tokens=30, temperature=1.3, top_p=0.95)
+    texts = model.generate(PROMPTS, request)
+    assert len(texts) == 10
+    assert model.generate(PROMPTS, request, batch_size=2) == texts
+    assert model.generate(PROMPTS[:1], request) == texts[:2]
+    assert texts[0] != texts[1]
+    assert model.generate(PROMPTS, seed=8, samples=2, max_tokens=30) != texts
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_pieces_join_to_the_whole(model: LanguageModel, prompt: str) -> None:
+    """A random byte-level model writes many a half character: a piece never holds one, unless the text does."""
+    for seed in range(3):
+        pieces = list(model.stream(prompt, seed=seed, max_tokens=40))
+        assert "".join(pieces) == model.generate([prompt], seed=seed, max_tokens=40)[0]
+        assert all(pieces)
+
+
+def test_a_text_ends_before_a_stop_string(model: LanguageModel) -> None:
+    whole = model.generate(["a"], seed=3, max_tokens=60)[0]
+    stop = whole[10:13]
+    for given in ([stop], ["never to be found", stop]):
+        text = model.generate(["a"], seed=3, max_tokens=60, stop=given)[0]
+        assert text == whole[: whole.index(stop)]
+        assert "".join(model.stream("a", seed=3, max_tokens=60, stop=given)) == text
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"temperature": 0.0}, "temperature"),
+        ({"top_p": 1.5}, "top_p"),
+        ({"samples": 0}, "samples must be at least 1"),
+        ({"max_tokens": 0}, "max_tokens must be at least 1"),
+        ({"stop": [""]}, "a stop string is empty"),
+    ],
+)
+def test_senseless_requests_are_refused(model: LanguageModel, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        model.generate(["a"], **settings)
+    with pytest.raises(ConfigError, match="2 samples cannot be streamed"):
+        model.stream("a", samples=2)
+
+
+@torch.no_grad()
+def plain_score(model: LanguageModel, text: str, stride: int) -> float:
+    """Each token by a pass of its own over the window in which it is predicted."""
+    ids = [BOS, *model.tokenizer.encode(text), EOS]
+    total = 0.0
+    for place in range(1, len(ids)):
+        late = max(0, place - model.window)
+        start = -(-late // stride) * stride
+        total += float(next_logits(model, ids[start:place]).log_softmax(0)[ids[place]])
+    return total
+
+
+@pytest.mark.parametrize("stride", [1, 5, 16, None])
+def test_scores_are_those_of_each_token_in_its_window(model: LanguageModel, stride: int | None) -> None:
+    texts = ["", "a dog", "The man sees a dög – 狗 🐕.\nTwo dogs  sleep."]
+    found = model.score(texts, stride, batch_size=3)
+    for text, score in zip(texts, found, strict=True):
+        assert score.log_probability == pytest.approx(plain_score(model, text, stride or 8), abs=1e-3)
+    assert [score.tokens for score in found] == [len(model.tokenizer.encode(text)) + 1 for text in texts]
+    assert [score.words for score in found] == [1, 3, 13]
+    assert [score.bytes for score in found] == [1, 6, len(texts[2].encode()) + 1]
+    assert not any(score.unknown for score in found)
+
+
+def test_every_label_stands_in_one_window_with_enough_before_it() -> None:
+    for labels in range(1, 40):
+        for window, stride in [(8, 1), (8, 3), (8, 8), (1, 1), (50, 7)]:
+            parts = list(windows(labels, window, stride))
+            assert [place for _, first, end in parts for place in range(first, end)] == list(range(labels))
+            for start, first, end in parts:
+                assert start >= 0
+                assert end - start <= window
+                assert start == 0 or first - start >= window - stride
+
+
+def test_the_stride_is_at_most_the_window(model: LanguageModel) -> None:
+    for stride in (0, 17):
+        with pytest.raises(ConfigError, match="must be from 1 to the window of 16"):
+            model.score(["a"], stride)
+
+
+def test_another_documents_token_changes_nothing(model: LanguageModel) -> None:
+    (alone,) = model.score(["a dog sleeps"])
+    for beside in (["x"], ["The man " * 9, "Two"]):
+        assert model.score([*beside, "a dog sleeps"])[-1].log_probability == pytest.approx(alone.log_probability)
+
+
+def test_unknowns_are_counted(tmp_path: Path) -> None:
+    model = tiny_language_model(tmp_path / "model", text={"subword": {"kind": "character", "min_frequency": 1}})
+    (score,) = model.score(["a dog Ж Q\n"])
+    assert (score.unknown, score.tokens, score.words) == (2, 11, 6)
+    assert "\ufffd" not in model.generate(["a"], max_tokens=20)[0]
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"model": {"preset": "lstm", "width": 8}},
+        {"model": {"preset": None, "width": 8, "positions": {"kind": "learned", "limit": 12}}, "block": 12},
+        {"model": {"preset": "tiny", "width": 8, "decoder": {"attention": {"kind": "window", "window": 4}}}},
+    ],
+    ids=["lstm", "learned positions", "window"],
+)
+def test_every_family_slides(tmp_path: Path, sections: dict[str, Any]) -> None:
+    model = tiny_language_model(tmp_path / "model", **sections)
+    texts = model.generate(["a dog", "Two dogs sleep"], top_k=1, max_tokens=40)
+    for prompt, text in zip(["a dog", "Two dogs sleep"], texts, strict=True):
+        ids = model.tokenizer.encode(prompt)
+        assert prompt + text == model.tokenizer.decode([*ids, *greedy(model, prompt, 40)])
+
+
+def test_each_loader_says_what_the_other_kind_of_folder_can_do(tmp_path: Path) -> None:
+    write_tiny_language_model(tmp_path / "writes")
+    write_tiny_model(tmp_path / "translates")
+    with pytest.raises(ModelError, match=r"is no translation model but a language model.*`dragoman generate`"):
+        Translator.load(tmp_path / "writes")
+    with pytest.raises(ModelError, match=r"is no language model but a translation model.*`Translator.load`"):
+        LanguageModel.load(tmp_path / "translates")
+    assert dragoman.LanguageModel is LanguageModel
+    for folder in ("writes", "translates"):
+        load_model_folder(tmp_path / folder, torch.device("cpu"), kind=None)
+    card = (tmp_path / "writes" / "README.md").read_text(encoding="utf-8")
+    assert card.startswith("# Language model\n")
+    assert "dragoman generate" in card
+
+
+def test_a_kind_that_there_is_not(tmp_path: Path) -> None:
+    write_tiny_language_model(tmp_path)
+    config = tmp_path / "config.yaml"
+    config.write_text(config.read_text(encoding="utf-8").replace("kind: decoder_only", "kind: diffusion"), "utf-8")
+    with pytest.raises(ModelError, match="there is no 'diffusion'; choose one of encoder_decoder, decoder_only"):
+        LanguageModel.load(tmp_path)
+
+
+def test_the_mean_of_two(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        write_tiny_language_model(tmp_path / str(seed), step=seed, seed=seed)
+    average_folders([tmp_path / "1", tmp_path / "2"], tmp_path / "mean")
+    first, second, mean = (
+        dict(LanguageModel.load(tmp_path / name).model.named_parameters()) for name in "1 2 mean".split()
+    )
+    for name, value in mean.items():
+        torch.testing.assert_close(value, (first[name] + second[name]) / 2)
