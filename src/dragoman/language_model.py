@@ -103,12 +103,14 @@ class LanguageModel:
         request: GenerationRequest | None = None,
         *,
         batch_size: int = 32,
+        first: int = 1,
         **settings: Unpack[GenerationSettings],
     ) -> list[str]:
         """What goes on from each prompt, the prompt itself left out; an empty one begins a text.
 
         All samples of the first prompt come first. request: from `request`, in place of settings, which are what that
-        takes. batch_size: samples written at once; it changes nothing but the speed, up to rounding.
+        takes. batch_size: samples written at once; it changes nothing but the speed, up to rounding. first: the number
+        of the first prompt, which with the seed decides what is drawn for it.
         """
         if isinstance(prompts, str):
             raise TypeError("prompts are a list of strings, not one string")
@@ -116,7 +118,7 @@ class LanguageModel:
             raise ConfigError(f"the batch size must be at least 1 sample, not {batch_size}")
         wanted = self._wanted(request, settings)
         together = max(1, batch_size // wanted.samples)
-        numbered = list(enumerate(prompts, start=1))
+        numbered = list(enumerate(prompts, start=first))
         texts: list[str] = []
         for start in range(0, len(numbered), together):
             some = numbered[start : start + together]

@@ -22,8 +22,9 @@ RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
 FROZEN = {
     "train": "--source --target --valid-source --valid-target --out --resume",
     "translate": "--beam --batch-size --nbest --length-penalty --coverage-penalty --prefix --scores --to --tags",
-    "score": "--source --target --to --tags",
-    "evaluate": "--reference --hypothesis --source --to --tags",
+    "generate": "--prompt --input --samples --temperature --top-k --top-p --max-tokens --stop --seed",
+    "score": "--source --target --to --tags --documents --stride",
+    "evaluate": "--reference --hypothesis --source --to --tags --documents --stride",
     "backtranslate": "--input --output --out --language --method",
     "average": "--out -o",
     "data check": "--source --target",

@@ -24,9 +24,11 @@ FROZEN = {
     "train": "recipe --source --target --tsv --valid-source --valid-target --valid-tsv --out --resume --profile",
     "translate": "model --input -i --output -o --beam --nbest --length-penalty --coverage-penalty --unknown --prefix "
     "--scores --to --tags --sample --temperature --top-k --top-p --seed --batch-size --device --threads",
-    "score": "model --source --target --to --tags --batch-size --device --threads",
+    "generate": "model --prompt --input -i --samples --temperature --top-k --top-p --max-tokens --stop --seed "
+    "--batch-size --device --threads",
+    "score": "model --source --target --to --tags --documents --stride --batch-size --device --threads",
     "evaluate": "model --reference --hypothesis --source --metric --tokenized --json --to --tags --beam "
-    "--length-penalty --coverage-penalty --unknown --batch-size --device --threads",
+    "--length-penalty --coverage-penalty --unknown --documents --stride --batch-size --device --threads",
     "average": "checkpoints --out -o",
     "backtranslate": "model --input -i --output -o --out --language --to --tags --method --beam --length-penalty "
     "--temperature --top-k --top-p --seed --empty --no-empty --duplicates --no-duplicates --unfinished --no-unfinished "
@@ -34,7 +36,7 @@ FROZEN = {
     "demo": "settings --out --languages",
     "describe": "model --vocabulary --pairs --length --depth --json",
     "positions": "overrides --out -o --width --heads --length --layers --threads",
-    "settings": "path --markdown",
+    "settings": "path --task --markdown",
     "data check": "--source --target --tsv --jsonl --tmx --source-field --target-field --source-code --target-code "
     "--lines --all-lines --json --empty --no-empty --max-words --max-characters "
     "--max-ratio --duplicates --no-duplicates --control-characters --no-control-characters --wrong-script "

@@ -86,6 +86,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 def folder_kind(folder: Path) -> str:
     """The kind of the model in a folder. Raises ModelError as `read_config` does, and for a kind that there is not."""
+    _check_files(Path(folder))
     try:
         return model_kind(read_config(folder)["model"])
     except ConfigError as error:

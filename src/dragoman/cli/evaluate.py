@@ -1,4 +1,4 @@
-"""`dragoman evaluate`: scores of translations against references, and whether two systems really differ."""
+"""`dragoman evaluate`: scores of translations against references, or a language model's perplexity on texts."""
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -21,6 +21,7 @@ from dragoman.cli.options import (
     split_tags,
     use_threads,
 )
+from dragoman.cli.texts import DocumentsOption, Reading, Stride, evaluate_documents
 
 if TYPE_CHECKING:
     from dragoman.evaluate.bootstrap import Comparison
@@ -37,9 +38,13 @@ class Measure(StrEnum):
 
 
 def evaluate(
-    model: Annotated[Path | None, typer.Argument(help="A model folder: translate --source first, then score.")] = None,
+    model: Annotated[
+        Path | None,
+        typer.Argument(help="A model folder: it translates --source first; a language model predicts --reference."),
+    ] = None,
     reference: Annotated[
-        list[Path], typer.Option("--reference", help="Reference translations; give several for several references.")
+        list[Path],
+        typer.Option("--reference", help="References, one file or several; for a language model, texts to predict."),
     ] = ...,  # type: ignore[assignment]
     hypothesis: Annotated[
         list[Path] | None,
@@ -64,29 +69,46 @@ def evaluate(
     length_penalty: LengthPenalty = None,
     coverage_penalty: CoveragePenalty = None,
     unknown: Unknown = None,
+    documents: DocumentsOption = None,
+    stride: Stride = None,
     batch_size: BatchSize = 64,
     device: Device = None,
     threads: Threads = None,
 ) -> None:
-    """BLEU, chrF and TER with the signatures that make them comparable."""
+    """BLEU, chrF and TER with the signatures that make them comparable; of a language model, perplexity on --reference.
+
+    Perplexity is given a token, a word and a byte; the latter two compare models with different vocabularies.
+    """
     use_threads(threads)
     from dragoman.base.errors import ConfigError
+    from dragoman.checkpoint.folder import folder_kind
     from dragoman.cli.lines import read_together
 
+    of_translation = {
+        "--to": to,
+        "--tags": tags,
+        "--beam": beam,
+        "--length-penalty": length_penalty,
+        "--coverage-penalty": coverage_penalty,
+        "--unknown": unknown,
+    }
+    if model is not None and folder_kind(model) == "decoder_only":
+        of_measures = {
+            "--hypothesis": hypothesis or None,
+            "--source": source,
+            "--metric": metric or None,
+            "--tokenized": tokenized,
+        }
+        refuse({**of_measures, **of_translation}, "with translations")
+        evaluate_documents(model, reference, Reading(documents, stride, batch_size, device), as_json)
+        return
+    refuse({"--documents": documents, "--stride": stride}, "with a language model")
     given = hypothesis or []
     if model is None and not given:
         raise ConfigError("nothing to evaluate: give --hypothesis FILE, or a model folder and --source FILE")
     if model is not None and source is None:
         raise ConfigError(f"to evaluate the model {model}, give the sentences that it shall translate: --source FILE")
     if model is None:
-        of_translation = {
-            "--to": to,
-            "--tags": tags,
-            "--beam": beam,
-            "--length-penalty": length_penalty,
-            "--coverage-penalty": coverage_penalty,
-            "--unknown": unknown,
-        }
         refuse(of_translation, "with a model to translate with")
     together = [*reference, *given, *([source] if source is not None else [])]
     texts = read_together(*together)

@@ -17,6 +17,7 @@ from dragoman.cli import (
     demo,
     describe,
     evaluate,
+    generate,
     positions,
     score,
     settings,
@@ -49,6 +50,7 @@ def _root(
 
 app.command("train")(train.train)
 app.command("translate")(translate.translate)
+app.command("generate")(generate.generate)
 app.command("score")(score.score)
 app.command("evaluate")(evaluate.evaluate)
 app.command("average")(average.average)

@@ -1,31 +1,44 @@
-"""`dragoman score`: how probable given translations are under a model."""
+"""`dragoman score`: how probable given translations, or texts, are under a model."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dragoman.cli.options import BatchSize, Device, Model, Tags, Threads, To, split_tags, use_threads
+from dragoman.cli.options import BatchSize, Device, Model, Tags, Threads, To, refuse, split_tags, use_threads
+from dragoman.cli.texts import DocumentsOption, Reading, Stride, score_documents
 
 
 def score(
     model: Model,
-    source: Annotated[Path, typer.Option("--source", help="Source sentences, one a line.")],
-    target: Annotated[Path, typer.Option("--target", help="Their translations, line by line.")],
+    target: Annotated[
+        Path, typer.Option("--target", help="Translations, line by line; of a language model, the text to score.")
+    ],
+    source: Annotated[Path | None, typer.Option("--source", help="Source sentences of the translations.")] = None,
     to: To = None,
     tags: Tags = None,
+    documents: DocumentsOption = None,
+    stride: Stride = None,
     batch_size: BatchSize = 64,
     device: Device = None,
     threads: Threads = None,
 ) -> None:
-    """One log-probability (nats) a pair on stdout; the perplexity of the whole on stderr."""
+    """One log-probability (nats) a pair, or a document, on stdout; the perplexity of the whole on stderr."""
     use_threads(threads)
-    from dragoman.base.errors import in_files
+    from dragoman.base.errors import ConfigError, in_files
     from dragoman.base.log import info
+    from dragoman.checkpoint.folder import folder_kind
     from dragoman.cli.lines import read_together
     from dragoman.evaluate.perplexity import perplexity
     from dragoman.translator import Translator
 
+    if folder_kind(model) == "decoder_only":
+        refuse({"--source": source, "--to": to, "--tags": tags}, "with a translation model")
+        score_documents(model, target, Reading(documents, stride, batch_size, device))
+        return
+    refuse({"--documents": documents, "--stride": stride}, "with a language model")
+    if source is None:
+        raise ConfigError(f"{model} translates: give the sentences that the translations are of, --source FILE")
     sources, targets = read_together(source, target)
     translator = Translator.load(model, device)
     with in_files(source, target):

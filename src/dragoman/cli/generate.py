@@ -1,0 +1,95 @@
+"""`dragoman generate`: texts that a language model continues."""
+
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.cli.options import Device, Model, Seed, Temperature, Threads, TopK, TopP, use_threads
+
+if TYPE_CHECKING:
+    from dragoman.generation.request import GenerationRequest
+    from dragoman.language_model import LanguageModel
+
+BETWEEN = "---\n"
+"""Stands between two texts, which may have several lines."""
+
+
+def generate(
+    model: Model,
+    prompt: Annotated[
+        str | None, typer.Option("--prompt", help="What the text begins with; '' lets the model begin.")
+    ] = None,
+    source: Annotated[
+        Path | None, typer.Option("--input", "-i", help="Prompts, one a line, .gz .xz .zst too (default: stdin).")
+    ] = None,
+    samples: Annotated[int, typer.Option("--samples", min=1, help="Texts for each prompt.")] = 1,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Most tokens after a prompt.")] = 256,
+    stop: Annotated[
+        list[str] | None, typer.Option("--stop", help="A text ends before this string; may be given several times.")
+    ] = None,
+    seed: Seed = None,
+    batch_size: Annotated[
+        int, typer.Option("--batch-size", min=1, help="Texts written at once; does not change the output.")
+    ] = 32,
+    device: Device = None,
+    threads: Threads = None,
+) -> None:
+    """Continue each prompt, past the model's window too. A single text is shown as it is written.
+
+    Each text begins with its prompt and ends with a line feed; between two texts there is a line with ---.
+    """
+    use_threads(threads)
+    from dragoman.base.errors import ConfigError
+    from dragoman.language_model import LanguageModel
+
+    if prompt is not None and source is not None:
+        raise ConfigError("a prompt comes from --prompt or from --input: leave one out")
+    language_model = LanguageModel.load(model, device)
+    request = language_model.request(
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        stop=stop or (),
+        seed=1 if seed is None else seed,
+        samples=samples,
+        max_tokens=max_tokens,
+    )
+    if prompt is not None and samples == 1:
+        _show(prompt)
+        for piece in language_model.stream(prompt, request):
+            _show(piece)
+        _show("\n")
+    elif prompt is not None:
+        _write(language_model, iter([prompt]), request, batch_size)
+    else:
+        from dragoman.cli.lines import read_lines
+
+        _write(language_model, read_lines(source), request, batch_size)
+
+
+def _write(model: "LanguageModel", prompts: Iterator[str], request: "GenerationRequest", batch_size: int) -> None:
+    """All samples of a batch of prompts, then those of the next."""
+    from dragoman.base.errors import DataError
+
+    first, between = 1, ""
+    size = max(1, batch_size // request.samples)
+    while some := list(islice(prompts, size)):
+        texts = model.generate(some, request, batch_size=batch_size, first=first)
+        for place, text in enumerate(texts):
+            _show(between, some[place // request.samples], text, "\n")
+            between = BETWEEN
+        first += len(some)
+    if first == 1:
+        raise DataError("there is no prompt: give --prompt TEXT ('' lets the model begin), or one a line")
+
+
+def _show(*texts: str) -> None:
+    sys.stdout.buffer.write("".join(texts).encode())
+    sys.stdout.buffer.flush()
