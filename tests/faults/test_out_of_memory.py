@@ -11,9 +11,9 @@ from dragoman.base.settings import load_settings
 from dragoman.checkpoint.store import CheckpointStore
 from dragoman.evaluate import translation
 from dragoman.tasks.translation.config import TranslationRun
+from dragoman.tasks.translation.validation import validator
 from dragoman.train.progress import report
 from dragoman.train.run.loop import run
-from dragoman.train.validation import validator
 
 FULL = (
     "[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate "
@@ -48,7 +48,7 @@ def test_validation(config: TranslationRun, monkeypatch: pytest.MonkeyPatch) -> 
         raise MemoryError
 
     monkeypatch.setattr(validator, "bleu", fail)
-    with pytest.raises(ResourceError, match="not enough memory to validate at step 4: leave the longest pairs out of"):
+    with pytest.raises(ResourceError, match="not enough memory to validate at step 4: leave the longest examples out of"):
         run(config)
     with CheckpointStore(Path(RUN)) as store:
         snapshot = store.latest_training()

@@ -220,7 +220,7 @@ REFUSED = {
     "running statistics": (["model.encoder.normalisation.kind=batch"], "running statistics of whole batches"),
     "fewer batches than ranks": (["model.encoder.experts.count=3"], "set train.accumulate=2 or more"),
     "another folder": (["train.seed=2", "out=thirty"], "thirty holds a training run already"),
-    "pairs": (["data.train.source=one", "data.train.target=one", "text.subword.size=270"], "only 1 sentence pairs"),
+    "pairs": (["data.train.source=one", "data.train.target=one", "text.subword.size=270"], "only 1 examples"),
 }
 
 

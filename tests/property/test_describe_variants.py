@@ -34,6 +34,8 @@ def levels() -> dict[str, tuple[Choice, str]]:
         for level in choice.levels:
             if (choice.path[-1], level) == ("target_positions", "fraction"):
                 continue  # never: a decoder does not know how long its text will be
+            if choice.path == ("decoder", "cross_attention") and level == "null" != choice.usual:
+                continue  # never: nothing of the source would reach a translator's decoder
             found.setdefault("-".join([*above, choice.path[-1], level]), (choice, level))
     return found
 

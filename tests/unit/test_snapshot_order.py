@@ -22,7 +22,7 @@ def test_ranks_meet_when_all_have_read(monkeypatch: pytest.MonkeyPatch, sharded:
 
     monkeypatch.setattr(snapshot, "read_shards", read)
     monkeypatch.setattr(snapshot, "shard_shapes", lambda folder: {})
-    monkeypatch.setattr(snapshot, "load", lambda targets, values: events.append("load"))
+    monkeypatch.setattr(snapshot, "fill", lambda targets, values: events.append("load"))
     model = tiny_model(tiny_config(), tiny_tokenizers())
     parts: Any = SimpleNamespace(
         parallel=SimpleNamespace(like=lambda tensor, trained: tensor),

@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from dragoman.data.batches.batch import pad
-from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.attention.recording import recording
 from dragoman.text.special import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
@@ -37,7 +36,7 @@ class AttentionMap:
         return np.asarray(self.weights.mean(0))
 
 
-def capture(model: Seq2Seq, source: Sequence[int], target: Sequence[int]) -> dict[str, np.ndarray]:
+def capture(model: nn.Module, source: Sequence[int], target: Sequence[int]) -> dict[str, np.ndarray]:
     """Read one pair of token ids (no specials) and keep every attention's weights, by module name.
 
     `encoder.layers.N.self_attention` (heads, S, S), `decoder.layers.N.self_attention` (heads, T, T) and
@@ -60,7 +59,7 @@ def capture(model: Seq2Seq, source: Sequence[int], target: Sequence[int]) -> dic
 
 
 def attention_maps(
-    model: Seq2Seq,
+    model: nn.Module,
     source_tokenizer: Tokenizer,
     target_tokenizer: Tokenizer,
     source: Sequence[int],

@@ -5,11 +5,10 @@ Vaswani et al. 2017, table 1, and deck 001; here as exact counts, which tests co
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
-
-from dragoman.models.seq2seq import Seq2Seq
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ MECHANISMS = (
 """Those that the table shows."""
 
 
-def influence(model: Seq2Seq, tokens: Tensor, place: int) -> Tensor:
+def influence(model: Any, tokens: Tensor, place: int) -> Tensor:
     """Which of `tokens` (S,), distinct ids, change the encoder's result at `place`: (S,) bool, by its gradient.
 
     The model should compute in float64, in which a gradient that has come a long way is small but not 0.
