@@ -370,14 +370,15 @@ def test_prompts_end_where_the_decoders_positions_end() -> None:
 @pytest.mark.parametrize("toy", [MarkovToy, RecurrentToy, AttendingToy])
 def test_samples_begin_with_prefixes_too(toy: Any) -> None:
     decoder, memory, prefixes = toy(SIZE, 1), toy_memory([[1, 2], [3], [4]]), [[5, 0, 6], [], [4]]
-    config = SamplingConfig(temperature=3, length_factor=0, length_margin=5)
-    numbers = uniforms([(1,), (2,), (3,)], 6, 5)
+    config = SamplingConfig(temperature=20, length_factor=0, length_margin=7, minimum_length=4)
+    numbers = uniforms([(1,), (2,), (3,)], 20, 7)
     for row, found in enumerate(sampled(decoder, memory, config, numbers, prefixes)):
         alone = one(memory, row)
         for each in found:
             assert each.tokens[: len(prefixes[row])] == tuple(prefixes[row])
-            assert len(each.tokens) + each.finished <= 5
+            assert 4 <= len(each.tokens) <= 7 - each.finished
             assert each.log_probability == pytest.approx(rescored(decoder, memory, row, each), abs=1e-4)
+        assert any(each.finished and len(each.tokens) == 4 for each in found)
         again = sampled(decoder, alone, config, numbers[row : row + 1], [prefixes[row]])[0]
         assert [each.tokens for each in again] == [each.tokens for each in found]
     assert sampled(decoder, memory, config, numbers) == sampled(decoder, memory, config, numbers, [[]] * 3)

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dragoman.base.errors import ModelError
+from dragoman.decode.beam.best import best
+from dragoman.decode.beam.ends import End, Ends
+from dragoman.decode.beam.history import History
 from dragoman.decode.beginning import begin
-from dragoman.decode.best import best
-from dragoman.decode.ends import End, Ends
-from dragoman.decode.history import History
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.beam_size import looked_at
 from dragoman.decode.rules.carried import Carried
