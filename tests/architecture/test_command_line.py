@@ -14,6 +14,7 @@ from dragoman.base.schema import known_settings
 from dragoman.base.settings import load_settings
 from dragoman.cli.main import app
 from dragoman.tasks.translation.config import TranslationRun
+from dragoman.tasks.union import load_recipe
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -114,6 +115,16 @@ def test_recipes_are_valid(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     ]
     assert all(files)
     assert files[0].isdisjoint(files[1])
+
+
+def test_documented_language_models_are_valid(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "language-models.md").read_text(encoding="utf-8")
+    recipes = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    kinds = []
+    for recipe in recipes:
+        (tmp_path / "recipe.yaml").write_text(recipe, encoding="utf-8")
+        kinds.append(load_recipe(tmp_path / "recipe.yaml", []).task.kind)
+    assert kinds == ["language_model", "language_model", "translation"]
 
 
 def test_help_answers_without_torch() -> None:

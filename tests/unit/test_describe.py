@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tiny_language_model import write_tiny_language_model
 from torch.utils.flop_counter import FlopCounterMode
 
 from dragoman.base.errors import ConfigError
@@ -12,6 +13,7 @@ from dragoman.base.yaml import dump_yaml
 from dragoman.cli.main import main
 from dragoman.inspect.describe import Description, describe
 from dragoman.inspect.description_text import numbers_text, parts_table
+from dragoman.language_model import LanguageModel
 from dragoman.models.build import ModelConfig, build_model, count_parameters
 from dragoman.models.footprint import Footprint, evaluate, measure
 from dragoman.text.special import BOS
@@ -266,3 +268,23 @@ def test_the_text_fits_a_terminal(width: int) -> None:
     assert ("weight 128×128, bias 128" in table) == (width == 120)
     assert "tied to encoder.embedding.tokens" in table
     assert f"{found.parameters:,} parameters" in table
+
+
+def test_a_language_models_recipe_and_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], unmeasured: None
+) -> None:
+    write_tiny_language_model(tmp_path / "model")
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("task: {kind: language_model}\nmodel: {preset: base, tie_projection: true}\n", encoding="utf-8")
+    trained = told(capsys, str(tmp_path / "model"))
+    model = LanguageModel.load(tmp_path / "model", "cpu")
+    assert trained["parameters"]["all"] == sum(parameter.numel() for parameter in model.model.parameters())
+    # GPT-2's smallest (Radford et al. 2019)
+    base = told(capsys, str(recipe), "--vocabulary", "50257")
+    assert base["parameters"]["all"] == 124_439_808
+    assert base["flops"]["source_token"] == 0
+    assert base["most_tokens"] == {"target": 1023}
+    assert main(["describe", str(recipe)]) == 0
+    shown = capsys.readouterr().out
+    assert "source" not in shown
+    assert "what it holds of one text" in shown

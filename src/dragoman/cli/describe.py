@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from dragoman.models.build import ModelConfig
+    from dragoman.inspect.describe import Description
+    from dragoman.models.union import AnyModelConfig
 
 VOCABULARY, PAIRS = 37_000, 4_500_000
 """Of WMT 2014 English–German in Vaswani et al. 2017, section 5.1."""
 
+TOKENS = 1_000_000
+"""Of text, by which a language model's preset is chosen where nothing else is known."""
+
 # What a description does not depend on, so that a recipe's corpora need not be there.
+_TEXT_PLACEHOLDERS = ("data={train: {text: corpus.txt}, valid: {text: corpus.txt}}", "out=run")
 _PLACEHOLDERS = ("data={train: {tsv: corpus.tsv}, valid: {tsv: corpus.tsv}}", "out=run")
 
 
@@ -54,9 +59,10 @@ def describe(
     import shutil
 
     from dragoman.base.errors import ConfigError
-    from dragoman.inspect.describe import describe as describe_model
     from dragoman.inspect.description_text import as_json as in_plain_types
     from dragoman.inspect.description_text import numbers_text, parts_table
+    from dragoman.tasks.language_model.config import LanguageModelRun
+    from dragoman.tasks.union import run_class
 
     arguments = list(model or [])
     if not arguments:
@@ -71,9 +77,11 @@ def describe(
         if arguments or vocabulary or pairs:
             raise ConfigError(f"{path} is a trained model, of which nothing can be set: leave the settings out")
         asked = _trained(path)
+    elif run_class(path, arguments) is LanguageModelRun:
+        asked = _language_model(path, arguments, _sizes(vocabulary), pairs)
     else:
         asked = _untrained(path, arguments, _sizes(vocabulary), pairs)
-    result = describe_model(asked.config, asked.source, asked.target, length, asked.vectors, depth)
+    result = asked.described(length, depth)
     if as_json:
         settings = {"model": asked.config.model_dump(mode="json"), "source": asked.source, "target": asked.target}
         print(json.dumps({**settings, "notes": asked.notes, **in_plain_types(result)}, ensure_ascii=False, indent=2))
@@ -87,11 +95,20 @@ def describe(
 class _Asked:
     """The model to describe; source and target: entries, or the source's numbers a vector; notes: where from."""
 
-    config: "ModelConfig"
+    config: "AnyModelConfig"
     source: int
     target: int
     vectors: bool
     notes: list[str]
+
+    def described(self, length: int, depth: int) -> "Description":
+        """The model, for texts of `length` tokens, parts down to `depth`."""
+        from dragoman.inspect.describe import describe, describe_language_model
+        from dragoman.models.language_model import LanguageModelConfig
+
+        if isinstance(self.config, LanguageModelConfig):
+            return describe_language_model(self.config, self.target, length, depth)
+        return describe(self.config, self.source, self.target, length, self.vectors, depth)
 
 
 def _sizes(vocabulary: str | None) -> tuple[int, ...]:
@@ -107,17 +124,37 @@ def _sizes(vocabulary: str | None) -> tuple[int, ...]:
 
 
 def _trained(folder: Path) -> _Asked:
-    from dragoman.base.settings import parse_settings
     from dragoman.checkpoint.folder import read_config, read_meta
-    from dragoman.models.build import ModelConfig
+    from dragoman.models.union import parse_model
     from dragoman.text.tokenizers import Tokenizers
 
     meta = read_meta(folder)
-    config = parse_settings(read_config(folder)["model"], ModelConfig, f"in section model of {folder / 'config.yaml'}")
+    config = parse_model(read_config(folder)["model"], f"in section model of {folder / 'config.yaml'}")
     tokenizers = Tokenizers.load(folder)
     source, target = tokenizers.source.size, tokenizers.target.size
     notes = [f"{folder}: trained for {meta.step:,} steps", _vocabularies(source, target, tokenizers.shared, "")]
     return _Asked(config, source, target, tokenizers.reads_vectors, notes)
+
+
+def _language_model(path: Path | None, overrides: list[str], sizes: tuple[int, ...], pairs: int | None) -> _Asked:
+    """The model of a recipe with `task: {kind: language_model}`."""
+    from dragoman.base.errors import ConfigError
+    from dragoman.base.settings import load_settings
+    from dragoman.tasks.language_model.config import LanguageModelRun
+
+    if len(sizes) > 1 or pairs:
+        raise ConfigError("a language model has one vocabulary and no pairs: give --vocabulary N, leave --pairs out")
+    run = load_settings(path, [*overrides, *_TEXT_PLACEHOLDERS], LanguageModelRun)
+    config, notes = run.model.resolved(TOKENS), [str(path) if path is not None else "settings from the command line"]
+    if run.model.preset == "auto":
+        notes.append(f"preset auto is {config.preset} for {TOKENS:,} tokens of text (assumed; model.preset chooses)")
+    elif config.preset is not None:
+        notes.append(f"preset {config.preset}")
+    stated = getattr(run.text.subword, "size", None) if "text" in run.model_fields_set else None
+    size = sizes[0] if sizes else stated or VOCABULARY
+    origin = "as given" if sizes else "of text.subword" if stated else "assumed; --vocabulary says otherwise"
+    notes.append(_vocabularies(size, size, True, f" ({origin})"))
+    return _Asked(config, size, size, False, notes)
 
 
 def _untrained(path: Path | None, overrides: list[str], sizes: tuple[int, ...], pairs: int | None) -> _Asked:

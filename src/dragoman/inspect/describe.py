@@ -13,6 +13,7 @@ from torch.utils.flop_counter import flop_registry
 from dragoman.base.errors import ConfigError
 from dragoman.models.build import ModelConfig, build_model, count_active_parameters, count_parameters
 from dragoman.models.footprint import Footprint, evaluate, measure
+from dragoman.models.language_model import LanguageModelConfig
 from dragoman.models.limits import LengthLimit
 
 _BYTES = 4
@@ -73,6 +74,11 @@ class Description:
     limits: tuple[LengthLimit, ...]
 
     @property
+    def reads_source(self) -> bool:
+        """Whether it translates; else it is a language model."""
+        return len(self.limits) > 1
+
+    @property
     def memory(self) -> dict[str, int]:
         """Bytes in float32, by use: parameters; with gradients and Adam's two moments; the footprint's for `length`."""
         activations = {
@@ -95,10 +101,23 @@ def describe(
     additive attention and mixtures of experts cannot, and get some that is not filled.
     Raises ConfigError as `build_model` does, and for a length beyond the model's positions.
     """
+    return _described(
+        lambda: build_model(config, source_size, target_size, vectors),
+        lambda: build_model(config, source_size if vectors else _FEW, _FEW, vectors),
+        length,
+        depth,
+    )
+
+
+def describe_language_model(config: LanguageModelConfig, size: int, length: int, depth: int = 3) -> Description:
+    """The same of a model of texts of `length` tokens, with a vocabulary of `size` entries."""
+    return _described(lambda: config.build(size), lambda: config.build(_FEW), length, depth)
+
+
+def _described(whole: Callable[[], Any], few: Callable[[], Any], length: int, depth: int) -> Description:
+    """few: builds the same model with a small vocabulary, on which activations do not depend."""
     with torch.device("meta"):
-        model = build_model(config, source_size, target_size, vectors).to("meta")
-        # activations do not depend on the vocabulary
-        small = build_model(config, source_size if vectors else _FEW, _FEW, vectors)
+        model, small = whole().to("meta"), few()
     for limit in model.limits:
         if limit.positions is not None and length > limit.positions:
             raise ConfigError(

@@ -36,31 +36,46 @@ def numbers_text(description: Description) -> str:
         lines.append(f"  {description.active:,} of them at work on a token: not all experts are")
     if description.trained != description.parameters:
         lines.append(f"  {description.trained:,} of them trained: the others are frozen")
-    rows = (
-        ("a source token", _count(operations.reading), "encoder, and once what the decoder makes of it"),
-        ("a target token", _count(operations.writing), "decoder, all tokens at once, and projection"),
-        ("in training", _count(operations.training), "one of each, forward and backward"),
-        ("", _count(operations.training * length), "the whole pair of sentences"),
-    )
-    lines += ["", f"FLOPs of matrix products, 2 a multiply-add, at {length} source and {length} target tokens"]
+    lengths = f"{length} tokens"
+    rows = [
+        ("a token", _count(operations.writing), "all tokens at once, and projection"),
+        ("in training", _count(operations.training), "forward and backward"),
+        ("", _count(operations.training * length), "the whole text"),
+    ]
+    if description.reads_source:
+        lengths = f"{length} source and {length} target tokens"
+        rows = [
+            ("a source token", _count(operations.reading), "encoder, and once what the decoder makes of it"),
+            ("a target token", _count(operations.writing), "decoder, all tokens at once, and projection"),
+            ("in training", _count(operations.training), "one of each, forward and backward"),
+            ("", _count(operations.training * length), "the whole pair of sentences"),
+        ]
+    lines += ["", f"FLOPs of matrix products, 2 a multiply-add, at {lengths}"]
     lines += [f"  {name:14} {number:>12}  {meaning}" for name, number, meaning in rows]
     lines += [
         "What is done element by element is not counted: norms, softmax, activations,",
         "gates, the tanh of additive scores.",
     ]
+    of_source = (
+        ("encoding", "encoding", "the most held while the encoder translates"),
+        ("memory", "memory", "what the decoder holds of the source"),
+    )
     uses = (
         ("parameters", "parameters", f"{_bytes(memory['optimised'])} with gradients and Adam's moments"),
         ("in training", "training", "the most held in a forward pass, without logits"),
-        ("encoding", "encoding", "the most held while the encoder translates"),
-        ("memory", "memory", "what the decoder holds of the source"),
-        ("cache", "cache", "what it holds of one hypothesis"),
+        *(of_source if description.reads_source else ()),
+        ("cache", "cache", f"what it holds of one {'hypothesis' if description.reads_source else 'text'}"),
     )
-    lines += ["", f"Memory in float32, for a sentence pair of {length} and {length} tokens, estimated from above"]
+    text = (
+        f"a sentence pair of {length} and {length} tokens" if description.reads_source else f"a text of {length} tokens"
+    )
+    lines += ["", f"Memory in float32, for {text}, estimated from above"]
     lines += [f"  {name:14} {_bytes(memory[use]):>12}  {meaning}" for name, use, meaning in uses]
     lines.append("")
     for limit in description.limits:
         most = "any number of tokens" if limit.tokens is None else f"at most {limit.tokens:,} tokens ({limit.setting})"
-        lines.append(f"The {limit.side} may have {most}.")
+        side = limit.side if description.reads_source else "text"
+        lines.append(f"The {side} may have {most}.")
     return "\n".join(lines)
 
 

@@ -97,7 +97,8 @@ def influence(model: Any, tokens: Tensor, place: int) -> Tensor:
     # an uneven sum: the plain one of a layer-normalised vector never changes
     weights = torch.linspace(1, 2, states.size(2), dtype=states.dtype).square()
     (gradient,) = torch.autograd.grad((states[0, place] * weights).sum(), table)
-    return gradient[tokens].abs().sum(1) > 0
+    changed: Tensor = gradient[tokens].abs().sum(1) > 0
+    return changed
 
 
 def reach_table(layers: int, length: int) -> str:
