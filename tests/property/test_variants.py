@@ -93,9 +93,8 @@ def designed(tmp_path_factory: pytest.TempPathFactory) -> Design:
 def test_every_two_variants_keep_the_promises(shard: int, designed: Design) -> None:
     """In few models, each of which holds many pairs; they are dealt to shards that can run side by side."""
     runs = list(enumerate(designed.runs))
-    for number, (settings, held) in (
-        runs[:FIRST][shard::SHARDS] if shard < SHARDS else runs[FIRST + shard - SHARDS :: LATER]
-    ):
+    mine = runs[:FIRST][shard::SHARDS] if shard < SHARDS else runs[FIRST:][shard - SHARDS :: LATER]
+    for number, (settings, held) in mine:
         config = passes(settings, number)
         present = levels(config, registry())
         assert held == {(factors()[choice], level) for choice, level in present.items()}, json.dumps(settings)

@@ -125,7 +125,7 @@ class Designer:
 
 @dataclass
 class Design:
-    """runs: models with the levels that are in them, those with most pairs first; refused: pairs that no model can hold.
+    """runs: models with the levels in them, those with most pairs first; refused: pairs that no model can hold.
 
     impossible: levels that do not go together, with what the config says: why those pairs are refused.
     """
@@ -172,6 +172,6 @@ def _most_first(runs: list[Run]) -> list[Run]:
         best = max(left, key=lambda place: len(left[place]))
         new = left.pop(best)
         ordered.append(runs[best])
-        for pairs in left.values():
-            pairs -= new
+        for others in left.values():
+            others -= new
     return ordered
