@@ -54,3 +54,13 @@ def test_any_text_up_to_a_stop_string(text: str, stop: list[str]) -> None:
     assert "".join(found) == (text[: min(ends)[1]] if ends else text)
     assert stream.stopped == bool(ends)
     assert not any("\ufffd" in piece for piece in found if "\ufffd" not in text)
+
+
+@pytest.mark.parametrize(("stop", "left"), [(["og", "d"], "a "), (["dogs", "og"], "a d"), (["g", "og"], "a d")])
+def test_several_stop_strings_in_one_token(stop: list[str], left: str) -> None:
+    """The one that is complete first counts, in whatever order they are given; of two that end together the longer."""
+    tokenizer = KINDS["word"]
+    ids = tokenizer.encode("a dog")
+    assert [tokenizer.surface(number) for number in ids] == [b" a", b" dog"]
+    for given_stop in (stop, stop[::-1]):
+        assert "".join(pieces(TextStream(tokenizer, [], given_stop), ids)) == left

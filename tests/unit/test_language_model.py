@@ -65,6 +65,8 @@ def test_a_seed_decides_whatever_stands_beside(model: LanguageModel) -> None:
     assert model.generate(PROMPTS, request, batch_size=2) == texts
     assert model.generate(PROMPTS[:1], request) == texts[:2]
     assert texts[0] != texts[1]
+    twice = model.generate(["a", "a"], seed=7, max_tokens=30)
+    assert twice[0] != twice[1] == model.generate(["a"], seed=7, max_tokens=30, first=2)[0]
     assert model.generate(PROMPTS, seed=8, samples=2, max_tokens=30) != texts
 
 
