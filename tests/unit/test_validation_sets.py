@@ -14,6 +14,8 @@ from dragoman.train.loop import run
 from dragoman.train.validation.sets import mean_of
 from dragoman.train.validation.validator import Validation
 
+pytestmark = pytest.mark.usefixtures("quick_reports")
+
 CORPORA = """
 data:
   train:
