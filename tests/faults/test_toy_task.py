@@ -129,13 +129,6 @@ def settings(threads: int) -> SumRun:
     return SumRun(train=LoopConfig.model_validate({**rhythm, **machine, "schedule": schedule}), out=Path(RUN))
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    opened = Server()
-    yield opened
-    opened.close()
-
-
 @pytest.mark.parametrize(("threads", "ranks"), [(1, 1), (2, 1), (1, 2)], ids=["alone", "threads", "ranks"])
 def test_trains_and_goes_on_bit_for_bit_after_a_kill(server: Server, tmp_path: Path, threads: int, ranks: int) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"

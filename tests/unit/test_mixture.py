@@ -1,7 +1,6 @@
 """Several tasks in one run: which batches an update mixes, what it moves by, and what a run leaves."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,13 +86,6 @@ def test_an_update_moves_by_the_weighted_sum_of_the_tasks_mean_losses(tmp_path: 
 
 def test_a_temperature_weighs_by_tokens() -> None:
     assert temperature_weights([100, 400, 25], 2) == pytest.approx([1, 2, 0.5])
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    opened = Server()
-    yield opened
-    opened.close()
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
