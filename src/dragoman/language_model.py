@@ -9,7 +9,7 @@ import torch
 
 from dragoman.base.allocator import keep_large_tensors_on_heap
 from dragoman.base.device import choose_device
-from dragoman.base.errors import ConfigError, ModelError, ResourceError
+from dragoman.base.errors import ConfigError, DataError, ModelError, ResourceError
 from dragoman.base.memory import is_out_of_memory
 from dragoman.base.settings import parse_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
@@ -18,8 +18,10 @@ from dragoman.decode.sampling import SamplingConfig
 from dragoman.generation.request import MAX_TOKENS, GenerationRequest, GenerationSettings
 from dragoman.generation.score import Scorer, TextScore, text_score
 from dragoman.generation.writer import Piece, Writer
+from dragoman.inspect.attention import AttentionMap, attention_maps
 from dragoman.models.language_model import DecoderOnly
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.tokenizers import Tokenizers
 
 __all__ = ["GenerationRequest", "LanguageModel", "TextScore"]
 
@@ -159,6 +161,16 @@ class LanguageModel:
         with _memory_told():
             found = scorer.log_probabilities(ids, batch_size)
         return [text_score(*each) for each in zip(texts, ids, found, strict=True)]
+
+    def attention(self, text: str) -> list[AttentionMap]:
+        """The weights of every layer and head while `text` and its end are predicted.
+
+        Raises DataError for a text that the window does not hold.
+        """
+        ids = self.tokenizer.encode(text)
+        if len(ids) >= self.window:
+            raise DataError(f"a text of {len(ids)} tokens, but the window holds {self.window - 1}: shorten it")
+        return attention_maps(self.model, Tokenizers(self.tokenizer, self.tokenizer), ids)
 
     def _write(self, prompts: Sequence[tuple[int, str]], request: GenerationRequest) -> Iterator[Piece]:
         writer = Writer(self.model.decoder, self.tokenizer, self.window, self.device)

@@ -153,7 +153,7 @@ def test_attention_is_given_a_row_a_hypothesis_and_token(wiring: str) -> None:
 
 def test_the_inspector_names_the_only_attention() -> None:
     model = model_of("gru", "feeding", "initial", "additive")
-    maps = capture(model, [5, 9, 4], [8, 6])
+    maps = capture(model, [8, 6], [5, 9, 4])
     assert {name: weights.shape for name, weights in maps.items()} == {"decoder.cross_attention": (1, 3, 4)}
 
 

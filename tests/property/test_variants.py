@@ -37,8 +37,7 @@ REASONS = (
     "act inside self-attention, which a",
     "change the scores or values of single pairs, which linear attention never makes",
     "relative positions without keys and without values do nothing",
-    "neither stacked nor cross_attention lets the decoder see the source",
-    "with bridge none and attention null nothing of the source reaches it",
+    "nothing of the source reaches it",
 )
 """Why two variants do not go together; each says so in words that a user sees."""
 

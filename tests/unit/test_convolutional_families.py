@@ -99,7 +99,10 @@ def test_attention_is_given_where_there_is_one() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"decoder": {**ATTENDS, "cross_attention": None}}, "decoder: neither stacked nor cross_attention"),
+        (
+            {"decoder": {**ATTENDS, "cross_attention": None}},
+            "decoder: with stacked false and cross_attention null",
+        ),
         ({"decoder": {**CONVOLUTIONAL, "heads": 3}}, "decoder: 3 heads do not divide a width of 8"),
         ({"decoder": {**ATTENDS, "cross_attention": {"combine": "concatenate", "value_width": 3}}}, "needs as many"),
         ({"encoder": {**BYTENET, "dilations": []}}, "at least 1 item"),

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from dragoman.inspect.reach import (
     Mechanism,
@@ -15,7 +16,7 @@ from dragoman.inspect.reach import (
     recurrence,
     windowed_attention,
 )
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.models.build import ModelConfig, build_model
 
 LENGTH = 41
 TRANSFORMER = {"kind": "transformer", "heads": 2, "feedforward": 8}
@@ -29,18 +30,20 @@ ENCODERS: dict[str, tuple[dict[str, Any], Mechanism]] = {
 }
 
 
-def built(encoder: dict[str, Any], layers: int) -> Seq2Seq:
+def built(encoder: dict[str, Any], layers: int) -> tuple[nn.Module, torch.Tensor]:
+    """An encoder, and the embeddings that it reads."""
     torch.manual_seed(1)
     config = {"preset": None, "width": 8, "encoder": {**encoder, "layers": layers}, "dropout": 0}
     decoder = {"layers": 1, "heads": 2, "feedforward": 8}
-    return build_model(ModelConfig.model_validate({**config, "decoder": decoder}), LENGTH, LENGTH).eval().double()
+    model = build_model(ModelConfig.model_validate({**config, "decoder": decoder}), LENGTH, LENGTH).eval().double()
+    return model.encoder, model.encoder.embedding.tokens.weight
 
 
 @pytest.mark.parametrize("kind", ENCODERS)
 @pytest.mark.parametrize("layers", [1, 3])
 def test_receptive_fields_are_what_gradients_show(kind: str, layers: int) -> None:
     encoder, mechanism = ENCODERS[kind]
-    found = influence(built(encoder, layers), torch.randperm(LENGTH), LENGTH // 2)
+    found = influence(*built(encoder, layers), torch.randperm(LENGTH), LENGTH // 2)
     assert int(found.sum()) == mechanism.receptive_field(layers, LENGTH)
     places = found.nonzero().flatten()
     assert places[-1] - places[0] + 1 == len(places) and places[0] + places[-1] == LENGTH - 1
@@ -52,7 +55,7 @@ def test_path_lengths_are_the_layers_that_it_takes(kind: str) -> None:
     distance = 9
     layers = mechanism.path_length(distance)
     for depth in {max(1, layers - 1), layers}:
-        reached = bool(influence(built(encoder, depth), torch.arange(LENGTH), 20)[20 + distance])
+        reached = bool(influence(*built(encoder, depth), torch.arange(LENGTH), 20)[20 + distance])
         assert reached == (depth == layers)
 
 

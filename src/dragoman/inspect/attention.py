@@ -1,4 +1,4 @@
-"""What every attention of a model looks at, for one sentence pair."""
+"""What every attention of a model looks at, for one sentence pair, or one text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,9 +8,10 @@ import torch
 from torch import nn
 
 from dragoman.data.batches.batch import pad
+from dragoman.models.interface import Model
 from dragoman.nn.attention.recording import recording
 from dragoman.text.special import BOS, EOS
-from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.tokenizers import Tokenizers
 
 START, END = "<s>", "</s>"
 
@@ -36,43 +37,40 @@ class AttentionMap:
         return np.asarray(self.weights.mean(0))
 
 
-def capture(model: nn.Module, source: Sequence[int], target: Sequence[int]) -> dict[str, np.ndarray]:
-    """Read one pair of token ids (no specials) and keep every attention's weights, by module name.
+def capture(model: Model, target: Sequence[int], source: Sequence[int] | None = None) -> dict[str, np.ndarray]:
+    """Read one text, of a pair with its source, as ids (no specials), and keep every attention's weights, by name.
 
-    `encoder.layers.N.self_attention` (heads, S, S), `decoder.layers.N.self_attention` (heads, T, T) and
-    `decoder.layers.N.cross_attention` (heads, T, S) in a Transformer; other
-    families have `cross_attention` only. S counts the source's EOS and T the target's BOS.
+    Names are the modules'. In a Transformer: `encoder.layers.N.self_attention` (heads, S, S),
+    `decoder.layers.N.self_attention` (heads, T, T) and `decoder.layers.N.cross_attention` (heads, T, S); without a
+    source, which a language model does not read, only the second of them. Other families have `cross_attention` only. S
+    counts the source's EOS and T the target's BOS.
     Row t of the target's maps is the moment when the piece *after* input t is predicted.
     """
     names: dict[nn.Module, str] = {module: name for name, module in model.named_modules()}
     device = next(model.parameters()).device
-    tokens, keep = (each.to(device) for each in pad([source], after=(EOS,)))
+    read = () if source is None else tuple(each.to(device) for each in pad([source], after=(EOS,)))
     inputs = torch.tensor([[BOS, *target]], device=device)
     training = model.training
     model.eval()
     try:
         with torch.inference_mode(), recording() as weights:
-            model(tokens, keep, inputs)
+            model(*read, inputs)
     finally:
         model.train(training)
     return {names[module]: torch.cat(calls, 2)[0].float().cpu().numpy() for module, calls in weights.items()}
 
 
 def attention_maps(
-    model: nn.Module,
-    source_tokenizer: Tokenizer,
-    target_tokenizer: Tokenizer,
-    source: Sequence[int],
-    target: Sequence[int],
+    model: Model, tokenizers: Tokenizers, target: Sequence[int], source: Sequence[int] | None = None
 ) -> list[AttentionMap]:
-    """Every attention of the model for one pair of token ids, labelled with the pieces that queries and keys stand for.
+    """What `capture` finds, labelled with the pieces that queries and keys stand for.
 
     A decoder's query is labelled by the piece that it predicts, its self-attention's key by the piece that it reads.
     """
-    read = (*source_tokenizer.pieces(source), END)
-    written = tuple(target_tokenizer.pieces(target))
+    read = () if source is None else (*tokenizers.source.pieces(source), END)
+    written = tuple(tokenizers.target.pieces(target))
     maps = []
-    for name, weights in capture(model, source, target).items():
+    for name, weights in capture(model, target, source).items():
         inside_encoder = name.startswith("encoder.")
         queries = read if inside_encoder else (*written, END)
         keys = read if inside_encoder or name.endswith("cross_attention") else (START, *written)

@@ -5,10 +5,11 @@ Vaswani et al. 2017, table 1, and deck 001; here as exact counts, which tests co
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
+
+from dragoman.models.interface import Encoder
 
 
 @dataclass(frozen=True)
@@ -87,13 +88,13 @@ MECHANISMS = (
 """Those that the table shows."""
 
 
-def influence(model: Any, tokens: Tensor, place: int) -> Tensor:
+def influence(encoder: Encoder, table: Tensor, tokens: Tensor, place: int) -> Tensor:
     """Which of `tokens` (S,), distinct ids, change the encoder's result at `place`: (S,) bool, by its gradient.
 
-    The model should compute in float64, in which a gradient that has come a long way is small but not 0.
+    table: (V, d), the embeddings that it reads. It should compute in float64, in which a gradient that has come a long
+    way is small but not 0.
     """
-    table = model.encoder.embedding.tokens.weight
-    states = model.encode(tokens[None], torch.ones(1, len(tokens), dtype=torch.bool)).states
+    states = encoder(tokens[None], torch.ones(1, len(tokens), dtype=torch.bool)).states
     # an uneven sum: the plain one of a layer-normalised vector never changes
     weights = torch.linspace(1, 2, states.size(2), dtype=states.dtype).square()
     (gradient,) = torch.autograd.grad((states[0, place] * weights).sum(), table)

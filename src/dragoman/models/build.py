@@ -1,10 +1,8 @@
 """From a validated configuration and two vocabulary sizes to a model."""
 
-from pydantic import ValidationError
 from torch import nn
 
-from dragoman.base.errors import ConfigError
-from dragoman.models.seq2seq import AUTO_PRESETS, PRESETS, ModelConfig, Seq2Seq
+from dragoman.models.seq2seq import PRESETS, ModelConfig, Seq2Seq
 from dragoman.nn.mixture import Mixture
 
 __all__ = [
@@ -19,21 +17,8 @@ __all__ = [
 
 
 def resolve_preset(config: ModelConfig, pairs: int) -> ModelConfig:
-    """The config with `preset: auto` replaced by the preset for a corpus of so many pairs.
-
-    Raises ConfigError where what is set does not go with that preset's values.
-    """
-    if config.preset != "auto":
-        return config
-    preset = next(name for name, largest in AUTO_PRESETS.items() if pairs <= largest)
-    try:
-        return config.of_preset(preset)
-    except ValidationError as error:
-        reasons = "; ".join(detail["msg"].removeprefix("Value error, ") for detail in error.errors())
-        raise ConfigError(
-            f"model.preset=auto is {preset} for {pairs:,} pairs, and that does not go with the model's other settings: "
-            f"{reasons}; or choose another preset"
-        ) from None
+    """As `ModelConfig.resolved`."""
+    return config.resolved(pairs)
 
 
 def build_model(config: ModelConfig, source_size: int, target_size: int, vectors: bool = False) -> Seq2Seq:

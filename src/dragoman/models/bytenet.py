@@ -1,7 +1,8 @@
 """The dilated convolutional encoder and decoder of ByteNet (Kalchbrenner et al. 2016)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -9,7 +10,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.base.config import Config
-from dragoman.base.errors import ConfigError
 from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, SideContext
 from dragoman.models.interface import Memory, State, Tree
 from dragoman.models.layered import HeldSource, LayeredDecoder, Step
@@ -54,6 +54,8 @@ class ByteNetDecoderConfig(_Layers, DecoderFamily):
     `decoder: {kind: bytenet}`; with attention instead: `{kind: bytenet, stacked: false, cross_attention: {}}`.
     """
 
+    without_source: ClassVar[Mapping[str, Any]] = {"stacked": False, "cross_attention": None}
+
     stacked: bool = Field(
         True, description="the source's state at position t is added to target token t; past its end, zero (paper)"
     )
@@ -63,11 +65,6 @@ class ByteNetDecoderConfig(_Layers, DecoderFamily):
         json_schema_extra={"kind": "soft"},
     )
     heads: int = Field(1, ge=1, description="heads of that attention; must divide the model width")
-
-    def check_source(self) -> None:
-        """By the states below the tokens, or by attention."""
-        if not self.stacked and self.cross_attention is None:
-            raise ConfigError("neither stacked nor cross_attention lets the decoder see the source: set one of them")
 
     def build(self, context: DecoderContext) -> "ByteNetDecoder":
         """Embeddings, blocks and the vocabulary projection."""

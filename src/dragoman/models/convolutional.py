@@ -1,14 +1,14 @@
 """The convolutional encoder and decoder of ConvS2S (Gehring et al. 2017)."""
 
+from collections.abc import Mapping
 from math import sqrt
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.base.config import Config
-from dragoman.base.errors import ConfigError
 from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, SideContext
 from dragoman.models.interface import Memory, State, Tree
 from dragoman.models.layered import LayeredDecoder, Step
@@ -65,16 +65,12 @@ class ConvolutionalDecoderConfig(_Layers, DecoderFamily):
     """
 
     default_positions: ClassVar[PositionScheme] = SinusoidalConfig()
+    without_source: ClassVar[Mapping[str, Any]] = {"cross_attention": None}
 
     heads: int = Field(1, ge=1, description="attention heads h; must divide the model width (paper: 1)")
     cross_attention: SourceAttentionConfig | None = Field(
         SoftAttentionConfig(), description="how tokens attend the source; null: not at all, in a language model"
     )
-
-    def check_source(self) -> None:
-        """Only attention leads there."""
-        if self.cross_attention is None:
-            raise ConfigError("with cross_attention null nothing of the source reaches it: set cross_attention")
 
     def build(self, context: DecoderContext) -> "ConvolutionalDecoder":
         """Embeddings, layers and the vocabulary projection."""

@@ -1,11 +1,13 @@
 """What a family of encoders or decoders is: a config that builds one."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from torch import Tensor
 
 from dragoman.base.config import Config
+from dragoman.base.errors import ConfigError
 from dragoman.models.interface import Decoder, Encoder, State
 from dragoman.models.output import ProjectedOutput
 from dragoman.nn.attention.interface import AttentionSizes
@@ -78,12 +80,34 @@ class EncoderFamily(Family):
 
 
 class DecoderFamily(Family):
-    """The base of every decoder's config."""
+    """The base of every decoder's config.
+
+    without_source: the settings that lead to the source, with the values at which they do not, as in language models.
+    """
+
+    without_source: ClassVar[Mapping[str, Any]]
 
     def check_source(self) -> None:
-        """Raises ConfigError where nothing leads from the source to this decoder, which is for language models then."""
-        raise NotImplementedError
+        """Raises ConfigError where nothing leads from the source to this decoder."""
+        if not self._leading():
+            without = " and ".join(f"{name} {_as_yaml(value)}" for name, value in self.without_source.items())
+            others = "it" if len(self.without_source) == 1 else "one of them"
+            raise ConfigError(f"with {without} nothing of the source reaches it: set {others} otherwise")
+
+    def check_no_source(self) -> None:
+        """Raises ConfigError where something would."""
+        if leading := self._leading():
+            raise ConfigError(
+                f"{' and '.join(leading)} would lead to a source, which a language model does not have: leave it out"
+            )
+
+    def _leading(self) -> list[str]:
+        return [name for name, value in self.without_source.items() if getattr(self, name) != value]
 
     def build(self, context: DecoderContext) -> ProjectingDecoder:
         """An nn.Module that keeps the `Decoder` promise. Raises ConfigError for settings that do not go together."""
         raise NotImplementedError
+
+
+def _as_yaml(value: Any) -> str:
+    return "null" if value is None else str(value).lower()

@@ -4,14 +4,14 @@ Any encoder hands a `Memory` to any decoder; a decoder is a pure step function o
 loop and one inspector serve every model that keeps them.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from dragoman.models.limits import LengthLimit
+from dragoman.models.limits import LengthLimit, LengthLimits
 
 Tree = Any
 """Tensors, or None, in nested dicts, lists, tuples, NamedTuples and dataclasses.
@@ -174,7 +174,12 @@ class Trial(NamedTuple):
 
 
 class Model(Protocol):
-    """A whole model: a decoder, and what it starts from. Called with a source, if it has one, and inputs."""
+    """A whole model, an nn.Module: a decoder, and what it starts from.
+
+    Called with a source, if it has one, and inputs.
+    """
+
+    training: bool
 
     @property
     def decoder(self) -> "Decoder": ...
@@ -194,6 +199,27 @@ class Model(Protocol):
 
     def __call__(self, *given: Tensor) -> Output:
         """Teacher forcing: what follows each of the inputs, which are given last."""
+        ...
+
+    def eval(self) -> Self: ...
+
+    def train(self, mode: bool = True) -> Self: ...
+
+    def parameters(self) -> Iterator[nn.Parameter]: ...
+
+    def named_modules(self) -> Iterator[tuple[str, nn.Module]]: ...
+
+
+class SourceModel(Model, Protocol):
+    """A model of a target given its source."""
+
+    @property
+    def limits(self) -> LengthLimits:
+        """How long sources and targets may be."""
+        ...
+
+    def encode(self, tokens: Tensor, keep: Tensor) -> Memory:
+        """What the decoder starts from; tokens and keep as of `Encoder`, or vectors (B, S, n) float32 for tokens."""
         ...
 
 

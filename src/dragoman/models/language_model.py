@@ -1,20 +1,20 @@
 """A decoder alone: a model of what follows a text."""
 
 from math import inf
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 
-from dragoman.base.config import Config
-from dragoman.base.errors import ConfigError
-from dragoman.models.assembly import check_written, chosen_scheme, initialise_linear_layers, naming, unfilled
+from dragoman.base.schema import kinds, union_members
+from dragoman.models.assembly import check_written, chosen_scheme, initialise_linear_layers, naming
 from dragoman.models.families import DecoderConfig
-from dragoman.models.family import DecoderContext
+from dragoman.models.family import DecoderContext, DecoderFamily
 from dragoman.models.interface import Trial
 from dragoman.models.limits import LengthLimit
 from dragoman.models.output import ProjectedOutput
+from dragoman.models.settings import ModelSettings
 from dragoman.models.transformer import TransformerDecoderConfig
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, Projection, token_table
@@ -23,17 +23,17 @@ from dragoman.text.special import BOS
 from dragoman.text.tokenizers import Tokenizers
 
 _FEW = 8
+_FAMILIES: dict[str, type[DecoderFamily]] = {
+    kind: family for family in union_members(DecoderConfig) for kind in kinds(family)
+}
 
 
 def _transformer(width: int, layers: int, heads: int, dropout: float, **more: Any) -> dict[str, Any]:
     stack = {"layers": layers, "heads": heads, "feedforward": 4 * width, "norm": "pre", "activation": "gelu"}
-    decoder = {"kind": "transformer", "cross_attention": None, **stack}
-    return {"width": width, "decoder": decoder, "dropout": dropout, **more}
+    return {"width": width, "decoder": {"kind": "transformer", **stack}, "dropout": dropout, **more}
 
 
 _ROTARY = {"positions": {"kind": "rotary"}}
-_NO_SOURCE = {"attention": None, "bridge": "none"}
-
 PRESETS: dict[str, dict[str, Any]] = {
     "tiny": _transformer(128, 4, 4, 0.2, **_ROTARY),
     "small": _transformer(256, 6, 8, 0.1, **_ROTARY),
@@ -43,7 +43,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "large": _transformer(1024, 24, 16, 0.1, positions={"kind": "learned", "limit": 1024}),
     "lstm": {
         "width": 512,
-        "decoder": {"kind": "recurrent", "cell": "lstm", "layers": 2, **_NO_SOURCE},
+        "decoder": {"kind": "recurrent", "cell": "lstm", "layers": 2},
         "dropout": 0.3,
     },
 }
@@ -52,8 +52,13 @@ PRESETS: dict[str, dict[str, Any]] = {
 AUTO_PRESETS = {"tiny": 10_000_000, "small": 100_000_000, "medium": 1_000_000_000, "base": inf}
 
 
-class LanguageModelConfig(Config):
+class LanguageModelConfig(ModelSettings):
     """The assembled model. `preset` gives values that the other keys override one by one."""
+
+    presets: ClassVar = PRESETS
+    automatic: ClassVar = AUTO_PRESETS
+    counted: ClassVar = "tokens"
+    families: ClassVar = ("decoder",)
 
     kind: Literal["decoder_only"] = "decoder_only"
     preset: str | None = Field(
@@ -74,63 +79,18 @@ class LanguageModelConfig(Config):
     tie_projection: bool = Field(True, description="the vocabulary projection is the embedding table")
 
     @classmethod
-    def usual_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
-        """A preset says of which kind decoder and positions are."""
-        preset = PRESETS.get(str(settings.get("preset")), {})
-        return {part: preset[part]["kind"] for part in ("decoder", "positions") if part in preset}
+    def completed(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        """No decoder attends a source unless somebody sets it to, which is refused."""
+        decoder = settings.get("decoder")
+        if not isinstance(decoder, dict):
+            return settings
+        kind = decoder.get("kind", "transformer")
+        without = _FAMILIES[kind].without_source if kind in _FAMILIES else {}
+        return {**settings, "decoder": {**without, **decoder}}
 
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_from_preset(cls, values: Any) -> Any:
-        if not isinstance(values, dict):
-            return values
-        preset = values.get("preset", "auto")
-        if preset not in (None, "auto") and preset not in PRESETS:
-            raise ValueError(f"there is no preset '{preset}'; choose one of {', '.join(PRESETS)}")
-        usual = PRESETS.get(preset, {})
-        filled = {**usual, **values}
-        decoder = filled.get("decoder")
-        if isinstance(decoder, dict):
-            kind = decoder.get("kind", usual.get("decoder", {}).get("kind", "transformer"))
-            filled["decoder"] = {**_without_source(kind), **_of_kind(usual, kind), **decoder}
-            if kind != usual.get("decoder", {}).get("kind", kind) and "positions" not in values:
-                filled.pop("positions", None)
-        if isinstance(filled.get("dropout"), dict) and "dropout" in usual:
-            rate = usual["dropout"]
-            filled["dropout"] = {"embedding": rate, "residual": rate, **filled["dropout"]}
-        return filled
-
-    @field_validator("dropout", mode="before")
-    @classmethod
-    def _spread_one_rate(cls, value: Any) -> Any:
-        return {"embedding": value, "residual": value} if isinstance(value, int | float) else value
-
-    @model_validator(mode="after")
-    def _can_be_built(self) -> "LanguageModelConfig":
-        """Parts that do not go together are refused here, before any data are read: one layer is built, unfilled."""
-        try:
-            with unfilled():
-                DecoderOnly(self.model_copy(update={"decoder": self.decoder.shallow()}), _FEW)
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
-        return self
-
-    def resolved(self, tokens: int) -> "LanguageModelConfig":
-        """With `preset: auto` replaced by the preset for so many tokens of text.
-
-        Raises ConfigError where what is set does not go with that preset's values.
-        """
-        if self.preset != "auto":
-            return self
-        preset = next(name for name, most in AUTO_PRESETS.items() if tokens <= most)
-        try:
-            return LanguageModelConfig.model_validate({**self.model_dump(exclude_unset=True), "preset": preset})
-        except ValidationError as error:
-            reasons = "; ".join(detail["msg"].removeprefix("Value error, ") for detail in error.errors())
-            raise ConfigError(
-                f"model.preset=auto is {preset} for {tokens:,} tokens, and that does not go with the model's other "
-                f"settings: {reasons}; or choose another preset"
-            ) from None
+    def miniature(self) -> "DecoderOnly":
+        """The model for a vocabulary of a few entries."""
+        return DecoderOnly(self, _FEW)
 
     def build(self, size: int) -> "DecoderOnly":
         """A freshly initialised model for a vocabulary of `size` entries, drawn from torch's default generator."""
@@ -154,6 +114,7 @@ class DecoderOnly(nn.Module):
         embedding = Embedding(table, scheme.embedded(width), config.dropout.embedding)
         self.limit = LengthLimit("target", embedding.positions.limit, "model.positions.limit")
         with naming("decoder"):
+            config.decoder.check_no_source()
             self.decoder = config.decoder.build(DecoderContext(embedding, width, config.dropout, scheme, projection))
         initialise_linear_layers(self)
 
@@ -174,15 +135,3 @@ class DecoderOnly(nn.Module):
         """inputs (B, T) int64 → what follows each of them."""
         output, _ = self.decoder.step(inputs, self.decoder.start(None))
         return output
-
-
-def _without_source(kind: str) -> dict[str, Any]:
-    """The settings by which a decoder of a kind attends no source, where somebody sets other ones of it."""
-    if kind == "recurrent":
-        return dict(_NO_SOURCE)
-    return {"cross_attention": None} if kind in ("transformer", "bytenet") else {}
-
-
-def _of_kind(preset: dict[str, Any], kind: str) -> dict[str, Any]:
-    decoder: dict[str, Any] = preset.get("decoder", {})
-    return decoder if decoder.get("kind") == kind else {}

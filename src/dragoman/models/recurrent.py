@@ -1,15 +1,15 @@
 """Recurrent encoder and decoder, the decoder with attention over the source or without."""
 
+from collections.abc import Mapping
 from contextlib import nullcontext
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from dragoman.base.config import Config
-from dragoman.base.errors import ConfigError
 from dragoman.base.schema import kinds, union_members
 from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, SideContext
 from dragoman.models.interface import Memory, State, Tree
@@ -86,6 +86,8 @@ class RecurrentDecoderConfig(_Layers, DecoderFamily):
     Keys of `attention` that are left out are those of Bahdanau et al. 2015: no projections, the additive scorer.
     """
 
+    without_source: ClassVar[Mapping[str, Any]] = {"bridge": "none", "attention": None}
+
     wiring: WiringConfig = Field(BahdanauConfig(), description="where attention stands and what the prediction reads")
     bridge: BridgeKind = Field(
         "initial",
@@ -113,14 +115,6 @@ class RecurrentDecoderConfig(_Layers, DecoderFamily):
             for name in group.model_fields
         }
         return {**values, "attention": {**{name: usual[name] for name in usual if name in fields}, **given}}
-
-    def check_source(self) -> None:
-        """By the bridge, or by attention."""
-        if self.bridge == "none" and self.attention is None:
-            raise ConfigError(
-                "with bridge none and attention null nothing of the source reaches it: set attention, or bridge "
-                "initial, concatenate or both"
-            )
 
     def build(self, context: DecoderContext) -> "RecurrentDecoder":
         """Embeddings, layers, attention and the vocabulary projection."""

@@ -1,21 +1,21 @@
 """An encoder and a decoder as one model, with their embeddings tied or apart."""
 
 from math import inf
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 
-from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError
-from dragoman.models.assembly import check_written, chosen_scheme, initialise_linear_layers, naming, unfilled
+from dragoman.models.assembly import check_written, chosen_scheme, initialise_linear_layers, naming
 from dragoman.models.families import DecoderConfig, EncoderConfig
 from dragoman.models.family import DecoderContext, SideContext
 from dragoman.models.interface import Memory, Trial
 from dragoman.models.limits import LengthLimit, LengthLimits
 from dragoman.models.output import ProjectedOutput
 from dragoman.models.pretrained import PretrainedConfig
+from dragoman.models.settings import ModelSettings
 from dragoman.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, Projection, token_table
@@ -30,7 +30,6 @@ def _layers(layers: int, heads: int, feedforward: int, norm: str = "post") -> di
     return {"encoder": dict(stack), "decoder": dict(stack)}
 
 
-# A preset's positions are for encoders and decoders that can take them; others have their usual ones.
 PRESETS: dict[str, dict[str, Any]] = {
     # The sizes of Transformer-Tiny (Wu et al. 2021, "Good for Misconceived Reasons"); all else by measurement: with its
     # post-norm it takes far longer to learn, with sinusoids somewhat longer (docs/EXPERIMENTS.md).
@@ -48,8 +47,13 @@ PRESETS: dict[str, dict[str, Any]] = {
 AUTO_PRESETS = {"tiny": 100_000, "small": 1_000_000, "base": inf}
 
 
-class ModelConfig(Config):
+class ModelConfig(ModelSettings):
     """The assembled model. `preset` gives values that the other keys override one by one."""
+
+    presets: ClassVar = PRESETS
+    automatic: ClassVar = AUTO_PRESETS
+    counted: ClassVar = "pairs"
+    families: ClassVar = ("encoder", "decoder")
 
     kind: Literal["encoder_decoder"] = "encoder_decoder"
     preset: str | None = Field(
@@ -75,64 +79,9 @@ class ModelConfig(Config):
     tie_projection: bool = Field(True, description="the vocabulary projection is the target's embedding table")
     embeddings: PretrainedConfig = Field(PretrainedConfig(), description="word vectors that the tables begin with")
 
-    @classmethod
-    def usual_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
-        """A preset says of which kind encoder, decoder and positions are."""
-        preset = PRESETS.get(str(settings.get("preset")), {})
-        return {part: preset[part]["kind"] for part in ("encoder", "decoder", "positions") if part in preset}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_from_preset(cls, values: Any) -> Any:
-        if not isinstance(values, dict):
-            return values
-        preset = values.get("preset", "auto")
-        if preset in (None, "auto"):
-            return values
-        if preset not in PRESETS:
-            raise ValueError(f"there is no preset '{preset}'; choose one of {', '.join(PRESETS)}")
-        filled = {**PRESETS[preset], **values}
-        for side in ("encoder", "decoder"):
-            usual = PRESETS[preset][side]
-            if isinstance(filled[side], dict) and filled[side].get("kind", usual["kind"]) == usual["kind"]:
-                filled[side] = {**usual, **filled[side]}
-        if isinstance(filled["dropout"], dict):
-            rate = PRESETS[preset]["dropout"]
-            filled["dropout"] = {"embedding": rate, "residual": rate, **filled["dropout"]}
-        if "positions" in PRESETS[preset] and "positions" not in values and not _makes_a_model(filled):
-            del filled["positions"]
-        return filled
-
-    @field_validator("dropout", mode="before")
-    @classmethod
-    def _spread_one_rate(cls, value: Any) -> Any:
-        return {"embedding": value, "residual": value} if isinstance(value, int | float) else value
-
-    @model_validator(mode="after")
-    def _can_be_built(self) -> "ModelConfig":
-        """Parts that do not go together are refused here, before any data are read: one layer is built, unfilled."""
-        one_layer = {"encoder": self.encoder.shallow(), "decoder": self.decoder.shallow()}
-        try:
-            with unfilled():
-                Seq2Seq(self.model_copy(update=one_layer), _FEW, _FEW)
-        except ConfigError as error:
-            if self.preset != "auto" or not self._suits_a_preset():
-                raise ValueError(str(error)) from None
-        return self
-
-    def _suits_a_preset(self) -> bool:
-        """Whether one of those that `auto` chooses from can be built, though the classes' own values cannot."""
-        for preset in AUTO_PRESETS:
-            try:
-                self.of_preset(preset)
-            except ValueError:
-                continue
-            return True
-        return False
-
-    def of_preset(self, preset: str) -> "ModelConfig":
-        """What is set, and that preset's values for the rest. Raises pydantic's ValidationError."""
-        return ModelConfig.model_validate({**self.model_dump(exclude_unset=True), "preset": preset})
+    def miniature(self) -> "Seq2Seq":
+        """The model for vocabularies of a few entries."""
+        return Seq2Seq(self, _FEW, _FEW)
 
     def build(self, source_size: int, target_size: int, vectors: bool = False) -> "Seq2Seq":
         """A freshly initialised model, drawn from torch's default generator.
@@ -150,15 +99,6 @@ class ModelConfig(Config):
     def build_for(self, tokenizers: Tokenizers) -> "Seq2Seq":
         """As `build`, for these vocabularies."""
         return self.build(tokenizers.source.size, tokenizers.target.size, tokenizers.reads_vectors)
-
-
-def _makes_a_model(settings: dict[str, Any]) -> bool:
-    """Whether settings without a preset make a model."""
-    try:
-        ModelConfig.model_validate({**settings, "preset": None})
-    except ValueError:
-        return False
-    return True
 
 
 _FEW = 8

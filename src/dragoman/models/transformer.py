@@ -1,12 +1,12 @@
 """The Transformer's encoder and decoder (Vaswani et al. 2017)."""
 
-from typing import ClassVar, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 from torch import Tensor, nn
 
 from dragoman.base.config import Config
-from dragoman.base.errors import ConfigError
 from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, SideContext
 from dragoman.models.interface import Memory, State, Tree
 from dragoman.models.layered import LayeredDecoder, Step
@@ -76,15 +76,11 @@ class TransformerDecoderConfig(_Layers, DecoderFamily):
     default_positions: ClassVar[PositionScheme] = SinusoidalConfig()
     attends_itself: ClassVar[bool] = True
     compilable: ClassVar[bool] = True
+    without_source: ClassVar[Mapping[str, Any]] = {"cross_attention": None}
 
     cross_attention: SourceAttentionConfig | None = Field(
         SoftAttentionConfig(), description="how tokens attend the source; null: not at all, in a language model"
     )
-
-    def check_source(self) -> None:
-        """Only attention leads there."""
-        if self.cross_attention is None:
-            raise ConfigError("with cross_attention null nothing of the source reaches it: set cross_attention")
 
     def build(self, context: DecoderContext) -> "TransformerDecoder":
         """Embeddings, layers and the vocabulary projection."""

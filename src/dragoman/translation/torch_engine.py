@@ -15,9 +15,8 @@ from dragoman.decode.replacement import UnknownWords
 from dragoman.decode.sampling import sample, uniforms
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.inspect.attention import AttentionMap, attention_maps
-from dragoman.models.build import Seq2Seq
 from dragoman.models.footprint import SHORT_TRIAL, Footprint, evaluate, measure, refined
-from dragoman.models.interface import Memory
+from dragoman.models.interface import Memory, SourceModel
 from dragoman.models.limits import LengthLimits
 from dragoman.text.special import EOS
 from dragoman.text.tokenizers import Tokenizers
@@ -38,7 +37,7 @@ class TorchEngine:
     samplings of one number of samples; all else may differ from row to row.
     """
 
-    def __init__(self, model: Seq2Seq, tokenizers: Tokenizers, device: torch.device) -> None:
+    def __init__(self, model: SourceModel, tokenizers: Tokenizers, device: torch.device) -> None:
         """model: on `device`; it is put into evaluation mode."""
         self.model = model.eval()
         self._tokenizers, self._device = tokenizers, device
@@ -73,7 +72,7 @@ class TorchEngine:
 
     def attention(self, source: Sequence[int], target: Sequence[int]) -> list[AttentionMap]:
         """As `AttentionEngine.attention`."""
-        return attention_maps(self.model, self._tokenizers.source, self._tokenizers.target, source, target)
+        return attention_maps(self.model, self._tokenizers, target, source)
 
     def _halving(
         self,

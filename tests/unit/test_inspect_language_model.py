@@ -1,0 +1,24 @@
+"""What the inspector tells of a language model: what it attends, and what it is made of."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_language_model import tiny_language_model
+
+from dragoman.base.errors import DataError
+
+
+def test_a_text_attends_itself_and_what_stands_before(tmp_path: Path) -> None:
+    model = tiny_language_model(tmp_path / "model")
+    maps = model.attention("a dog")
+    assert [each.name for each in maps] == [f"decoder.layers.{layer}.self_attention" for layer in (0, 1)]
+    pieces = tuple(model.tokenizer.pieces(model.tokenizer.encode("a dog")))
+    for each in maps:
+        assert each.keys == ("<s>", *pieces)
+        assert each.queries == (*pieces, "</s>")
+        assert each.weights.shape == (2, len(each.queries), len(each.keys))
+        np.testing.assert_allclose(each.weights.sum(-1), 1, rtol=1e-5)
+        assert not np.triu(each.weights, 1).any()
+    with pytest.raises(DataError, match="the window holds 15: shorten"):
+        model.attention("a dog runs in the park, and another dog sleeps")

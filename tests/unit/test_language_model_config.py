@@ -1,0 +1,95 @@
+"""A language model's settings: presets, what is refused, and that all that is built is used."""
+
+from typing import Any
+
+import pytest
+import torch
+from pydantic import ValidationError
+
+from dragoman.models.build import count_parameters
+from dragoman.models.language_model import PRESETS, LanguageModelConfig
+
+SMALL = {"layers": 2, "heads": 2, "feedforward": 12}
+FAMILIES: dict[str, dict[str, Any]] = {
+    "transformer": SMALL,
+    "window": {**SMALL, "attention": {"kind": "window", "window": 3}},
+    "linear": {**SMALL, "attention": {"kind": "linear"}},
+    "recurrent": {"kind": "recurrent", "cell": "lstm"},
+    "feeding": {"kind": "recurrent", "wiring": {"kind": "luong", "input_feeding": True}},
+    "convolutional": {"kind": "convolutional", "layers": 2},
+    "bytenet": {"kind": "bytenet", "layers": 2},
+}
+
+
+def config(**settings: Any) -> LanguageModelConfig:
+    return LanguageModelConfig.model_validate({"preset": None, "width": 8, **settings})
+
+
+@pytest.mark.parametrize(("preset", "parameters"), [("base", 124_439_808), ("large", 354_823_168)])
+def test_the_sizes_of_gpt_2(preset: str, parameters: int) -> None:
+    """Radford et al. 2019, as counted in the weights that were published."""
+    with torch.device("meta"):
+        assert count_parameters(LanguageModelConfig(preset=preset).build(50_257)) == parameters
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_everything_that_is_built_is_used(family: str) -> None:
+    """No part waits for a source: it would never learn, and ranks would wait for its gradient."""
+    torch.manual_seed(1)
+    model = config(decoder=FAMILIES[family], dropout=0.0).build(20)
+    model(torch.tensor([[1, 5, 9, 6]])).logits().square().sum().backward()
+    assert [name for name, each in model.named_parameters() if each.grad is None] == []
+
+
+@pytest.mark.parametrize(
+    ("decoder", "name"),
+    [
+        ({**SMALL, "cross_attention": {}}, "cross_attention"),
+        ({"kind": "convolutional", "cross_attention": {}}, "cross_attention"),
+        ({"kind": "recurrent", "attention": {}}, "attention"),
+        ({"kind": "recurrent", "bridge": "initial"}, "bridge"),
+        ({"kind": "bytenet", "stacked": True}, "stacked"),
+    ],
+)
+def test_what_leads_to_a_source_is_refused(decoder: dict[str, Any], name: str) -> None:
+    with pytest.raises(ValidationError, match=f"decoder: {name} would lead to a source, which a language model"):
+        config(decoder=decoder)
+
+
+def test_other_parts_that_do_not_go_together_are_refused() -> None:
+    with pytest.raises(ValidationError, match="decoder: 3 heads do not divide a width of 8"):
+        config(decoder={"heads": 3})
+    with pytest.raises(ValidationError, match="choose another kind for positions"):
+        config(decoder=SMALL, positions={"kind": "fraction"})
+    with pytest.raises(ValidationError, match="no preset 'gpt'; choose one of tiny, small, medium, base, large, lstm"):
+        LanguageModelConfig(preset="gpt")
+
+
+def test_keys_override_a_preset_one_by_one() -> None:
+    plain = LanguageModelConfig(preset="tiny")
+    assert LanguageModelConfig.model_validate(plain.model_dump()) == plain
+    changed = LanguageModelConfig.model_validate(
+        {"preset": "tiny", "decoder": {"layers": 2}, "dropout": {"attention": 0.3}, "positions": {"base": 500}}
+    )
+    assert changed == plain.model_copy(
+        update={
+            "decoder": plain.decoder.model_copy(update={"layers": 2}),
+            "dropout": plain.dropout.model_copy(update={"attention": 0.3}),
+            "positions": changed.positions,
+        }
+    )
+    other = LanguageModelConfig.model_validate({"preset": "tiny", "decoder": {"kind": "recurrent"}})
+    assert (other.width, other.positions) == (128, None)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "preset"),
+    [(1, "tiny"), (10_000_000, "tiny"), (10_000_001, "small"), (10**9, "medium"), (10**12, "base")],
+)
+def test_auto_goes_by_the_text_and_keeps_what_was_set(tokens: int, preset: str) -> None:
+    given: dict[str, Any] = {"decoder": {"layers": 1}, "dropout": 0.0}
+    found = LanguageModelConfig.model_validate(given).resolved(tokens)
+    assert found == LanguageModelConfig.model_validate({"preset": preset, **given})
+    assert (found.width, found.decoder.layers) == (PRESETS[preset]["width"], 1)
+    # the class's own 8 heads do not divide 300; tiny's 4 do
+    assert LanguageModelConfig.model_validate({"width": 300}).resolved(1).width == 300
