@@ -16,7 +16,7 @@ from dragoman.text.special import BOS, EOS, PAD
 
 @dataclass(frozen=True)
 class Prompts:
-    """A started decoder, what it reads before it writes, and how long outputs may be, for B sentences.
+    """A started decoder, what it reads before it writes, and how long outputs may be, for B sentences. To be used once.
 
     state: of B rows, nothing read yet; of any decoder, with a source or without. tokens: (B, T) int64, to be read
     first, padded on the left, `state.skip` says how far. limits: (B,) int64, the longest output of each sentence in

@@ -82,9 +82,9 @@ class Draws(Iterator[Draw]):
         numbers: Tensor,
         rules: Sequence[Restriction] = (),
     ) -> None:
-        """n samples of each of B prompts; numbers: (B, n, L) in [0, 1), L at least what the limits leave room for
-        after the prefixes.
+        """n samples of each of B prompts.
 
+        numbers: (B, n, L) in [0, 1), L at least what the limits leave room for after the prefixes.
         config: one for all or one a prompt. rules: what may follow, besides what the config forbids. Sample j of prompt
         i takes its t-th token by inverting the cumulative distribution, tokens in order of their ids, at
         numbers[i, j, t].

@@ -157,8 +157,9 @@ class BeamSearch:
         finished = ranked.totals.masked_fill(~ends, -torch.inf)[:, : self.beam]
         order = ends.int().argsort(dim=1, stable=True)[:, : self.beam]
         totals = ranked.totals.masked_fill(ends, -torch.inf).gather(1, order)
-        counts = np.array([self._ends[sentence].count for sentence in live.sentences])
-        if (sizes := live.carried.sizes(step, counts)) is not None:
+        if live.carried.narrows:
+            counts = np.array([self._ends[sentence].count for sentence in live.sentences])
+            sizes = live.carried.sizes(step, counts)
             seen, kept = (torch.from_numpy(each).to(order.device).unsqueeze(1) for each in sizes)
             outside = torch.arange(order.size(1), device=order.device) >= kept
             finished = finished.masked_fill(outside, -torch.inf)

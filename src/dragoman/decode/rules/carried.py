@@ -46,14 +46,19 @@ class Carried:
                 logits = logits + rule.add(step, state)
         return logits
 
-    def sizes(self, step: Step, ended: NDArray[np.int64]) -> Sizes | None:
-        """The smallest that a rule wants; None where no rule narrows the beam."""
+    @property
+    def narrows(self) -> bool:
+        """Whether a rule may want fewer hypotheses than there are places for."""
+        return any(isinstance(rule, BeamSizes) for rule in self.rules)
+
+    def sizes(self, step: Step, ended: NDArray[np.int64]) -> Sizes:
+        """The smallest that a rule which narrows the beam wants."""
         wanted = [
             rule.sizes(step, ended, state)
             for rule, state in zip(self.rules, self.states, strict=True)
             if isinstance(rule, BeamSizes)
         ]
-        return Sizes(*map(np.minimum.reduce, zip(*wanted, strict=True))) if wanted else None
+        return Sizes(*map(np.minimum.reduce, zip(*wanted, strict=True)))
 
     def scores(self, totals: NDArray[np.float32], rows: Tensor, ended: Ended) -> NDArray[np.float64]:
         """(N,) float64, of hypotheses `rows` (N,) int64 with these totals."""
