@@ -20,7 +20,7 @@ from dragoman.tasks.translation.config import TranslationRun
 
 PAGE = (Path(__file__).parents[2] / "docs" / "variants.md").read_text(encoding="utf-8")
 REFUSED = "## What does not go together"
-SNIPPET = re.compile(r"`(\{?(?:data|text|model|train|search): .*?)`")
+SNIPPET = re.compile(r"`(\{?(?:data|text|model|train|search|beside): .*?)`")
 # A recipe needs these too.
 REST = ("data={train: {tsv: corpus.tsv}, valid: {tsv: corpus.tsv}}", "out=run")
 # Levels whose default means "chosen from other settings" or "none", and groups that every recipe has.
@@ -52,7 +52,7 @@ def test_every_line_is_valid(snippet: str, tmp_path: Path) -> None:
     for key, value in leaves(read_document(tmp_path / "recipe.yaml").content):
         found: Any = config
         for part in key:
-            found = getattr(found, part)
+            found = found[part] if isinstance(found, dict) else getattr(found, part)
         found = list(found) if isinstance(found, tuple) else str(found) if isinstance(found, Path) else found
         assert found == value, f"{key} is {found}, not {value}"
 
