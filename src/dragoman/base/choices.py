@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from dragoman.base.schema import is_group, kinds, union_members
+from dragoman.base.schema import is_group, kinds, members_of_fields, union_members
 
 Path = tuple[str, ...]
 
@@ -81,23 +82,36 @@ def compatible(one: tuple[Choice, str], other: tuple[Choice, str]) -> dict[Path,
 
 
 def _choices(group: type[BaseModel], path: Path, within: tuple[Level, ...], numbers: Numbers) -> Iterator[Choice]:
-    for name, field in group.model_fields.items():
+    for name in group.model_fields:
         here = (*path, name)
-        choice = _choice(here, field, within, numbers)
+        choice = _choice(group, here, within, numbers)
         if choice is not None:
             yield choice
-        for label, member in _groups(field.annotation).items():
+        for label, member in _groups(group)[name].items():
             inside = (*within, (here, label)) if choice is not None else within
             if not _required(member):
                 yield from _choices(member, here, inside, numbers)
 
 
-def _choice(path: Path, field: FieldInfo, within: tuple[Level, ...], numbers: Numbers) -> Choice | None:
-    """The choice at a field, or None where there is nothing to choose."""
+def _choice(group: type[BaseModel], path: Path, within: tuple[Level, ...], numbers: Numbers) -> Choice | None:
+    """The choice at the field of `group` that `path` ends with, or None where there is nothing to choose."""
     if path[-1] == "kind":
         return None
+    labels, usual, missing = _offered(group)[path[-1]]
+    if not labels and path[-1] in numbers:
+        labels = tuple(_label(value) for value in numbers[path[-1]])
+        usual = labels[0]
+    return Choice(path, labels, usual, within, missing) if len(labels) > 1 or missing else None
+
+
+@cache
+def _offered(group: type[BaseModel]) -> dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]]:
+    """The labels that each field offers by itself, the default's, and those left out (`Choice.needs`)."""
+    return {name: _labels(field, _groups(group)[name]) for name, field in group.model_fields.items()}
+
+
+def _labels(field: FieldInfo, groups: dict[str, type[BaseModel]]) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
     optional = NoneType in get_args(field.annotation)
-    groups = _groups(field.annotation)
     # without a factory the default itself, of which get_default would make a deep copy
     default = field.default if field.default_factory is None else field.get_default(call_default_factory=True)
     usual = _label(default)
@@ -109,10 +123,7 @@ def _choice(path: Path, field: FieldInfo, within: tuple[Level, ...], numbers: Nu
         labels, missing = [_label(value) for value in _values(field.annotation)], ()
         # null means "chosen from other settings": another level only where it is the default
         labels = ["null", *labels] if labels and optional and default is None else labels
-        if not labels and path[-1] in numbers:
-            labels = [_label(value) for value in numbers[path[-1]]]
-            usual = labels[0]
-    return Choice(path, tuple(labels), usual, within, missing) if len(labels) > 1 or missing else None
+    return tuple(labels), usual, missing
 
 
 def _assembled(
@@ -127,7 +138,7 @@ def _assembled(
     settings: dict[str, Any] = {}
     for name, field in group.model_fields.items():
         here = (*path, name)
-        choice, groups = _choice(here, field, within, numbers), _groups(field.annotation)
+        choice, groups = _choice(group, here, within, numbers), _groups(group)[name]
         level = None if choice is None else pick(choice)
         if choice is not None and level is not None:
             chosen[here] = level
@@ -146,12 +157,16 @@ def _assembled(
     return settings
 
 
-def _groups(annotation: Any) -> dict[str, type[BaseModel]]:
-    """The config classes that a field may hold, by kind; `set` where a class has none."""
-    groups = [member for member in union_members(annotation) if is_group(member)]
-    return {label: member for member in groups for label in kinds(member) or ("set",)}
+@cache
+def _groups(config: type[BaseModel]) -> dict[str, dict[str, type[BaseModel]]]:
+    """The config classes that each field may hold, by kind; `set` where a class has none."""
+    return {
+        name: {label: member for member in members if is_group(member) for label in kinds(member) or ("set",)}
+        for name, members in members_of_fields(config).items()
+    }
 
 
+@cache
 def _required(group: type[BaseModel]) -> bool:
     return any(field.is_required() for field in group.model_fields.values())
 

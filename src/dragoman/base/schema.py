@@ -4,6 +4,7 @@ import inspect
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -69,21 +70,29 @@ def fill_kinds(config: Any, settings: Any) -> Any:
     Where the default is null, the field may name a kind: `json_schema_extra={"kind": …}`. What a class's `usual_kinds`
     says of the settings beside comes first.
     """
+    if not isinstance(settings, dict):
+        return settings
     groups = [member for member in union_members(config) if is_group(member)]
-    if not isinstance(settings, dict) or len(groups) != 1:
+    if len(groups) != 1:
         return settings
     filled = dict(settings)
     usual = groups[0].usual_kinds(settings) if hasattr(groups[0], "usual_kinds") else {}
-    for name, field in groups[0].model_fields.items():
-        value, tag = settings.get(name), usual.get(name, _usual_kind(field))
-        if isinstance(value, dict) and len(union_members(field.annotation)) > 1 and tag is not None:
+    unions = members_of_fields(groups[0])
+    for name, value in settings.items():
+        if name not in unions or not isinstance(value, dict):
+            continue
+        tag = usual.get(name, _usual_kind(groups[0].model_fields[name]))
+        if len(unions[name]) > 1 and tag is not None:
             value = {"kind": tag, **value}
-        if isinstance(value, dict):
-            chosen = [
-                member for member in union_members(field.annotation) if value.get("kind") in (None, *kinds(member))
-            ]
-            filled[name] = fill_kinds(chosen[0], value) if len(chosen) == 1 else value
+        chosen = [member for member in unions[name] if value.get("kind") in (None, *kinds(member))]
+        filled[name] = fill_kinds(chosen[0], value) if len(chosen) == 1 else value
     return filled
+
+
+@cache
+def members_of_fields(group: type[BaseModel]) -> dict[str, tuple[Any, ...]]:
+    """The alternatives of every field of a config class (`union_members`), by the field's name."""
+    return {name: tuple(union_members(field.annotation)) for name, field in group.model_fields.items()}
 
 
 def _usual_kind(field: FieldInfo) -> str | None:
