@@ -4,25 +4,30 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 # One pytest worker a core, one thread a worker: many small tensors gain nothing from more. Tests take from half a
-# millisecond to a minute, so a worker that has none left takes some of the other.
+# millisecond to ten seconds, so a worker that has none left takes some of the other.
 WORKERS ?= 2
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations 10
 
-.PHONY: help demo test lint types format wheel clean
+.PHONY: help demo test test-all lint types format wheel clean
 
 help:
-	@echo "make demo    train on the built-in corpus and show what came out"
-	@echo "make test    all tests"
-	@echo "make lint    ruff and the import rules"
-	@echo "make types   mypy --strict"
-	@echo "make format  let ruff put the code into shape"
-	@echo "make wheel   build the wheel into dist/"
-	@echo "make clean   remove the virtual environment and everything built"
+	@echo "make demo      train on the built-in corpus and show what came out"
+	@echo "make test      the tests that every change must pass, in minutes"
+	@echo "make test-all  those and the slow ones"
+	@echo "make lint      ruff and the import rules"
+	@echo "make types     mypy --strict"
+	@echo "make format    let ruff put the code into shape"
+	@echo "make wheel     build the wheel into dist/"
+	@echo "make clean     remove the virtual environment and everything built"
 
 demo: $(VENV)/.core
 	$(BIN)/dragoman demo
 
 test: $(VENV)/.dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
+
+test-all: $(VENV)/.dev
+	$(PYTEST) $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -1,6 +1,37 @@
-"""Lets tests import the helpers in tests/fixtures."""
+"""Lets tests import the helpers in tests/fixtures, and gives all of them one server of processes."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent / "fixtures"))
+
+from training_runs import Server
+
+
+DEAR = ("faults", "learn", "property")
+"""Folders whose tests take longest. They begin, so that at the end there are short ones to share between workers."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the dear ones first; otherwise the order stays."""
+    places = {name: place for place, name in enumerate(DEAR)}
+    items.sort(key=lambda item: places.get(item.path.parent.name, len(DEAR)))
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """See `training_runs.Server`."""
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def quick_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What of a short run takes most of the time is left out: the picture of its curves, and the machine's speed."""
+    monkeypatch.setattr("dragoman.train.progress.report.draw_curves", lambda log, png: None)
+    monkeypatch.setattr("dragoman.train.profiling.utilisation._SIZE", {"cpu": 64})
+    monkeypatch.setattr("dragoman.train.profiling.utilisation._SECONDS", 0.001)
