@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 import torch
+from toys import fit
 from variant_settings import NUMBERS, Settings, factors, holding, refusal, singles
 
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import ModelConfig, build_model
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
 
 SYMBOLS = range(4, 10)
-STEPS, ROWS, WARMUP, PEAK = 200, 48, 20, 8e-3
+ROWS, WARMUP = 48, 20
+STEPS = {110: 1.1e-2, 200: 8e-3}
+"""Updates, and the highest rate. Most models learn in the few; one that does not begins again and has the many."""
 RIGHT = 0.85
 ORDERLESS = {
     ("encoder", "mean"): "every position of the memory is the same",
@@ -22,8 +24,8 @@ ORDERLESS = {
     ("positions", "alibi"): "an encoder knows distances, which are alike to both sides, and no places",
 }
 """What cannot know the order of its source learns to sort instead of to copy; less than `RIGHT` of copies is right."""
-SLOW = {"hard": 600}
-"""Updates of what learns by trial and error."""
+SLOW = {"hard": {300: 8e-3, 600: 8e-3}}
+"""The same of what learns by trial and error."""
 Case = tuple[str, str]
 
 
@@ -62,21 +64,13 @@ def batch_of(sources: list[list[int]], sort: bool) -> Batch:
     return collate(sources, [sorted(source) if sort else source for source in sources], range(len(sources)))
 
 
-def share_right(settings: Settings, steps: int, sort: bool) -> float:
+def share_right(settings: Settings, steps: int, peak: float, sort: bool) -> float:
     """Of the tokens of held-out words, under teacher forcing, after so many updates."""
     torch.manual_seed(1)
-    model = build_model(ModelConfig.model_validate(settings), SYMBOLS.stop, SYMBOLS.stop).train()
-    optimiser = torch.optim.Adam(model.parameters(), lr=PEAK)
-    objective = Objective(ObjectiveConfig(label_smoothing=0.0))
+    model = build_model(ModelConfig.model_validate(settings), SYMBOLS.stop, SYMBOLS.stop)
     train = words(steps * ROWS, 1)
-    for step in range(steps):
-        for group in optimiser.param_groups:
-            group["lr"] = PEAK * min(1.0, (step + 1) / WARMUP, (steps - step) / (0.7 * steps))
-        loss = objective(model, batch_of(train[step * ROWS :][:ROWS], sort))
-        (loss.total / loss.tokens).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
-        optimiser.zero_grad()
+    batches = (batch_of(train[step * ROWS :][:ROWS], sort) for step in range(steps))
+    fit(model, batches, steps, peak, WARMUP)
     model.eval()
     held_out = batch_of(words(300, 99), sort)
     with torch.inference_mode():
@@ -88,12 +82,15 @@ def share_right(settings: Settings, steps: int, sort: bool) -> float:
 def test_learns(case: Case) -> None:
     settings = cases()[case]
     steps = next((steps for kind, steps in SLOW.items() if f"'kind': '{kind}'" in str(settings)), STEPS)
-    share = share_right(settings, steps, sort=case in ORDERLESS)
+    for few_or_many, peak in steps.items():
+        share = share_right(settings, few_or_many, peak, sort=case in ORDERLESS)
+        if share >= RIGHT:
+            break
     assert share >= RIGHT, f"{share:.1%} of the tokens right: {settings}"
 
 
 @pytest.mark.parametrize("case", ORDERLESS, ids="-".join)
 def test_what_cannot_know_the_order_cannot_copy(case: Case) -> None:
     """Or it would not belong on that list."""
-    share = share_right(cases()[case], STEPS, sort=False)
+    share = share_right(cases()[case], *max(STEPS.items()), sort=False)
     assert share < RIGHT, f"{share:.1%} of the tokens right"

@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from toys import fit
 
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.nn.attention.hard import HardAttention
 from dragoman.nn.attention.recording import recording
 from dragoman.train.objectives import reinforce
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
 
 SYMBOLS = range(4, 12)
-STEPS, ROWS, WARMUP, PEAK = 300, 64, 20, 5e-3
+STEPS, ROWS, PEAK = 300, 64, 5e-3
 
 STACK = {"layers": 1, "heads": 1, "feedforward": 96, "norm": "pre"}
 # By its defaults: with less entropy, or a discount of 1, the Transformer decoder does not learn to reverse in time.
@@ -42,19 +42,9 @@ def batch_of(sources: list[list[int]], task: str) -> Batch:
 def trained(decoder: str, task: str, seed: int) -> Seq2Seq:
     torch.manual_seed(seed)
     config = {"preset": None, "width": 48, "encoder": ENCODER, "decoder": DECODERS[decoder], "dropout": 0.0}
-    model = build_model(ModelConfig.model_validate(config), len(SYMBOLS) + 4, len(SYMBOLS) + 4).train()
-    optimiser = torch.optim.Adam(model.parameters(), lr=PEAK)
-    objective = Objective(ObjectiveConfig(label_smoothing=0.0))
+    model = build_model(ModelConfig.model_validate(config), len(SYMBOLS) + 4, len(SYMBOLS) + 4)
     train = words(STEPS * ROWS, seed, task)
-    for step in range(STEPS):
-        batch = batch_of(train[step * ROWS :][:ROWS], task)
-        for group in optimiser.param_groups:
-            group["lr"] = PEAK * min(1.0, (step + 1) / WARMUP, (STEPS - step) / (STEPS * 2 / 3))
-        loss = objective(model, batch)
-        (loss.total / loss.tokens).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
-        optimiser.zero_grad()
+    fit(model, (batch_of(train[step * ROWS :][:ROWS], task) for step in range(STEPS)), STEPS, PEAK)
     return model.eval()
 
 

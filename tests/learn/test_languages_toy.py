@@ -23,7 +23,7 @@ def words(count: int, seed: int, without: list[str]) -> list[str]:
     draw = random.Random(seed)
     found: dict[str, None] = {}
     while len(found) < count:
-        word = "".join(draw.choices("abcdef", k=draw.randint(3, 5)))
+        word = "".join(draw.choices("abcdef", k=draw.randint(2, 4)))
         if word not in without:
             found[word] = None
     return list(found)
@@ -43,7 +43,7 @@ def part(folder: Path, name: str, chosen: list[str]) -> list[dict[str, Any]]:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """The run's folder, and words that it has not seen."""
     folder = tmp_path_factory.mktemp("languages")
-    train = words(2000, 1, [])
+    train = words(1200, 1, [])
     held_out = words(100, 2, train)
     stack = {"layers": 1, "heads": 4, "feedforward": 128, "norm": "pre"}
     config = TranslationRun.model_validate(
@@ -59,15 +59,15 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
             "text": {"subword": {"kind": "character"}},
             "model": {"preset": None, "width": 64, "encoder": stack, "decoder": stack, "dropout": 0.0},
             "train": {
-                "max_steps": 420,
-                "validate_every": 210,
-                "checkpoint_every": 420,
-                "log_every": 210,
+                "max_steps": 240,
+                "validate_every": 120,
+                "checkpoint_every": 240,
+                "log_every": 120,
                 "average": {"count": 0},
                 "precision": "float32",
                 "device": "cpu",
                 "threads": 1,
-                "schedule": {"kind": "linear", "peak": 5e-3, "warmup": 60},
+                "schedule": {"kind": "linear", "peak": 6e-3, "warmup": 40},
             },
             "out": str(folder / "run"),
         }

@@ -24,8 +24,8 @@ SETTINGS = [
     "train.precision=float32",
     "train.device=cpu",
     "train.threads=1",
-    "train.validate_every=450",
-    "train.checkpoint_every=200",
+    "train.validate_every=250",
+    "train.checkpoint_every=100",
     "train.schedule.kind=inverse_sqrt",
     "train.schedule.warmup=60",
     "train.schedule.peak=0.006",
@@ -33,9 +33,9 @@ SETTINGS = [
 
 
 def write(folder: Path, part: str, count: int, seed: int) -> list[str]:
-    """Words of two to five letters; each letter's vector is one-hot and noise of a deviation of 0.2."""
+    """Words of two to four letters; each letter's vector is one-hot and noise of a deviation of 0.2."""
     draw, noise = random.Random(seed), np.random.default_rng(seed)
-    words = ["".join(draw.choices(LETTERS, k=draw.randint(2, 5))) for _ in range(count)]
+    words = ["".join(draw.choices(LETTERS, k=draw.randint(2, 4))) for _ in range(count)]
     lines = [
         (np.eye(6)[[LETTERS.index(x) for x in word]] + noise.normal(0, 0.2, (len(word), 6))).round(3) for word in words
     ]
@@ -44,6 +44,7 @@ def write(folder: Path, part: str, count: int, seed: int) -> list[str]:
     return words
 
 
+@pytest.mark.usefixtures("quick_reports")
 def test_learns_to_name_what_it_sees(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -54,8 +55,8 @@ def test_learns_to_name_what_it_sees(
     files = ["--source", "train.jsonl", "--target", "train.txt"]
     files += ["--valid-source", "valid.jsonl", "--valid-target", "valid.txt", "--out", "run"]
     try:
-        assert main(["train", *SETTINGS, *files, "train.max_steps=200"]) == 0
-        assert main(["train", *SETTINGS, *files, "train.max_steps=450", "--resume"]) == 0
+        assert main(["train", *SETTINGS, *files, "train.max_steps=100"]) == 0
+        assert main(["train", *SETTINGS, *files, "train.max_steps=250", "--resume"]) == 0
         capsys.readouterr()
         assert main(["translate", "run", "--input", "valid.jsonl", "--output", "out.txt", "--beam", "2"]) == 0
         assert main(["score", "run", "--source", "valid.jsonl", "--target", "valid.txt"]) == 0

@@ -14,6 +14,8 @@ from dragoman.tasks.translation.validation.validator import measures
 from dragoman.train.run.loop import run
 from dragoman.train.validation import Validation
 
+pytestmark = pytest.mark.usefixtures("quick_reports")
+
 CORPORA = """
 data:
   train:
