@@ -1,15 +1,17 @@
 """Several processes train one model: the same parameters as one, whatever the model; a lost one is no hang."""
 
+import hashlib
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from string import digits
 
 import pytest
 import torch
+from made_once import made_once
 from training_runs import (
     RUN,
     SETTINGS,
@@ -35,11 +37,22 @@ PLAIN = [
 
 def run(server: Server, folder: Path, ranks: int, *settings: str, base: list[str] = SETTINGS) -> Path:
     """A finished run."""
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     command = ["train", *write_corpus(folder), *base, *PLAIN, *settings]
     processes = server.start_ranks(ranks, folder, *command) if ranks > 1 else [server.start(folder, *command)]
     finish(processes)
     return folder
+
+
+@pytest.fixture
+def alone(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Gives the folder of the run of one process with such settings, which several tests compare with."""
+
+    def made(*settings: str, base: list[str] = SETTINGS) -> Path:
+        name = hashlib.sha256(repr((settings, base)).encode()).hexdigest()[:12]
+        return made_once(tmp_path_factory, f"alone-{name}", lambda folder: run(server, folder, 1, *settings, base=base))
+
+    return made
 
 
 def finish(processes: list[Process]) -> None:
@@ -77,9 +90,9 @@ def assert_equal_runs(one: Path, other: Path) -> None:
     ids=["cut", "whole-and-cut", "four"],
 )
 def test_ranks_train_what_one_process_trains(
-    server: Server, tmp_path: Path, parallel: str, ranks: int, settings: list[str]
+    server: Server, alone: Callable[..., Path], tmp_path: Path, parallel: str, ranks: int, settings: list[str]
 ) -> None:
-    one = run(server, tmp_path / "one", 1, *settings)
+    one = alone(*settings)
     several = run(server, tmp_path / "several", ranks, f"train.parallel={parallel}", *settings)
     assert_equal_runs(one, several)
 
@@ -102,10 +115,12 @@ VARIANTS = {
     ("variant", "parallel"),
     [*((variant, "fsdp") for variant in VARIANTS), ("experts", "ddp"), ("recurrent", "ddp"), ("muon", "ddp")],
 )
-def test_variants_train_alike(server: Server, tmp_path: Path, variant: str, parallel: str) -> None:
+def test_variants_train_alike(
+    server: Server, alone: Callable[..., Path], tmp_path: Path, variant: str, parallel: str
+) -> None:
     changed = {setting.partition("=")[0].rpartition(".")[0] for setting in VARIANTS[variant] if ".kind=" in setting}
     own = [each for each in SETTINGS if not any(each.startswith(f"{side}.") for side in changed)]
-    one = run(server, tmp_path / "one", 1, *VARIANTS[variant], base=own)
+    one = alone(*VARIANTS[variant], base=own)
     several = run(server, tmp_path / "several", 2, f"train.parallel={parallel}", *VARIANTS[variant], base=own)
     assert_equal_runs(one, several)
     assert ("valid_sets" in str(log_lines(one))) == (variant == "validation sets")
@@ -130,16 +145,23 @@ def test_what_draws_at_random_trains_too(server: Server, tmp_path: Path, paralle
         assert len(losses) == 3, name
 
 
-LONG = ["train.max_steps=40", "train.validate_every=20", "train.checkpoint_every=4", "train.log_every=1"]
+LONG = ["train.max_steps=20", "train.validate_every=10", "train.checkpoint_every=4", "train.log_every=1"]
 TRAINED = ["train", *SETTINGS, *LONG, "train.accumulate=3"]
 
 
 @pytest.fixture(scope="module", params=["ddp", "fsdp"])
-def whole(server: Server, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
-    """A run of two processes, with dropout, that was never stopped; its folder: how it was parallel, and a number."""
-    folder = tmp_path_factory.mktemp(request.param)
-    finish(server.start_ranks(2, folder, *command(folder, request.param)))
-    return folder
+def parallel(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def whole(server: Server, tmp_path_factory: pytest.TempPathFactory, parallel: str) -> Path:
+    """The folder of a run of two processes, with dropout, that was never stopped."""
+
+    def make(folder: Path) -> None:
+        finish(server.start_ranks(2, folder, *command(folder, parallel)))
+
+    return made_once(tmp_path_factory, f"whole-{parallel}", make)
 
 
 def command(folder: Path, parallel: str) -> list[str]:
@@ -147,11 +169,12 @@ def command(folder: Path, parallel: str) -> list[str]:
 
 
 @pytest.mark.parametrize("lost", [0, 1])
-def test_a_killed_rank_ends_the_other_and_both_go_on(server: Server, whole: Path, tmp_path: Path, lost: int) -> None:
+def test_a_killed_rank_ends_the_other_and_both_go_on(
+    server: Server, whole: Path, parallel: str, tmp_path: Path, lost: int
+) -> None:
     """Restarted as torchrun does it, without --resume; the result is that of a run that was never killed."""
-    parallel = whole.name.rstrip(digits)
     processes = server.start_ranks(2, tmp_path, *command(tmp_path, parallel))
-    wait_until_reached(processes[0], 10)
+    wait_until_reached(processes[0], 6)
     killed = time.monotonic()
     processes[lost].kill()
     assert processes[lost].wait() == -signal.SIGKILL
@@ -168,10 +191,11 @@ def test_a_killed_rank_ends_the_other_and_both_go_on(server: Server, whole: Path
     assert differences(outcome(tmp_path), outcome(whole)) == []
 
 
-def test_a_signal_to_one_rank_stops_all_at_the_same_step(server: Server, whole: Path, tmp_path: Path) -> None:
-    parallel = whole.name.rstrip(digits)
+def test_a_signal_to_one_rank_stops_all_at_the_same_step(
+    server: Server, whole: Path, parallel: str, tmp_path: Path
+) -> None:
     processes = server.start_ranks(2, tmp_path, *command(tmp_path, parallel))
-    wait_until_reached(processes[0], 10)
+    wait_until_reached(processes[0], 6)
     processes[1].kill(signal.SIGTERM)
     processes[1].kill(signal.SIGTERM)  # torchrun passes on what a cluster may have sent to all
     assert [process.wait() for process in processes] == [128 + signal.SIGTERM] * 2
@@ -190,11 +214,13 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", list(CHANGES))
-def test_other_ranks_go_on_to_the_same_parameters(server: Server, tmp_path: Path, change: str) -> None:
+def test_other_ranks_go_on_to_the_same_parameters(
+    server: Server, alone: Callable[..., Path], tmp_path: Path, change: str
+) -> None:
     """To rounding, and they say so."""
-    ranks, parallel, others, later = CHANGES[change]
-    one = run(server, tmp_path / "one", 1, "train.ema=0.9")
-    halfway = run(server, tmp_path / "two", ranks, "train.ema=0.9", "train.max_steps=3", f"train.parallel={parallel}")
+    ranks, first, others, later = CHANGES[change]
+    one = alone("train.ema=0.9")
+    halfway = run(server, tmp_path / "two", ranks, "train.ema=0.9", "train.max_steps=3", f"train.parallel={first}")
     again = ["train", "--resume", "--out", RUN, "train.max_steps=6", f"train.parallel={later}"]
     processes = server.start_ranks(others, halfway, *again) if others > 1 else [server.start(halfway, *again)]
     finish(processes)
@@ -206,9 +232,9 @@ def files_below(folder: Path) -> set[str]:
     return {path.suffix for path in folder.rglob("*") if path.is_file() and path.name != ".lock"}
 
 
-def test_nothing_is_pickled(server: Server, whole: Path) -> None:
+def test_nothing_is_pickled(whole: Path, parallel: str) -> None:
     shards = sorted((whole / RUN / "training").rglob("*shard*"))
-    assert bool(shards) == whole.name.startswith("fsdp")
+    assert bool(shards) == (parallel == "fsdp")
     assert files_below(whole / RUN) == {".safetensors", ".json", ".jsonl", ".yaml", ".md", ".png"}
     for path in (whole / RUN).rglob("*.safetensors"):
         load_tensors(path)
@@ -250,9 +276,10 @@ def test_a_rank_killed_while_the_run_begins_is_noticed(server: Server, tmp_path:
     assert "another process of this run has ended" in processes[1].said
 
 
-def test_the_first_rank_killed_while_it_writes_loses_nothing(server: Server, whole: Path, tmp_path: Path) -> None:
+def test_the_first_rank_killed_while_it_writes_loses_nothing(
+    server: Server, whole: Path, parallel: str, tmp_path: Path
+) -> None:
     """In the middle of ever later snapshots and checkpoints, each time restarted."""
-    parallel = whole.name.rstrip(digits)
     for restarts, fatal in enumerate((30, 55, 60)):
         processes = server.start_ranks(2, tmp_path, *command(tmp_path, parallel), restarts=restarts, fatal=fatal)
         codes = [process.wait() for process in processes]
@@ -271,15 +298,15 @@ def test_the_first_ranks_clock_ends_the_run_for_all(server: Server, tmp_path: Pa
     assert 22 < steps[-1] < 60
 
 
-@pytest.mark.parametrize("whole", ["fsdp"], indirect=True)
-def test_torchrun_restarts_what_was_killed(whole: Path, tmp_path: Path) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("parallel", ["fsdp"], indirect=True)
+def test_torchrun_restarts_what_was_killed(whole: Path, parallel: str, tmp_path: Path) -> None:
     """The real torchrun: a rank is killed, all are restarted, and the result is that of a run never killed."""
-    parallel = whole.name.rstrip(digits)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--max-restarts=1"]
     given = [*torchrun, "-m", "dragoman", *command(tmp_path, parallel)]
     with subprocess.Popen(given, cwd=tmp_path, env=process_environment(), stderr=subprocess.PIPE, text=True) as process:
         end = time.monotonic() + 120
-        while reached(tmp_path) < 10 and process.poll() is None and time.monotonic() < end:
+        while reached(tmp_path) < 6 and process.poll() is None and time.monotonic() < end:
             time.sleep(0.01)
         ranks = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         os.kill(int(ranks[1]), signal.SIGKILL)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import typer
 from tiny_model import write_tiny_model
+from training_runs import Server
 
 from dragoman import Translator, __version__
 from dragoman.cli.main import app, main
@@ -146,7 +147,7 @@ def test_scores_stand_before_the_text(tiny_model_folder: Path, source: Path, cap
 
 
 def test_translations_start_with_the_lines_of_the_prefix_file(
-    tiny_model_folder: Path, source: Path, tmp_path: Path, capfd: pytest.CaptureFixture
+    server: Server, tiny_model_folder: Path, source: Path, tmp_path: Path, capfd: pytest.CaptureFixture
 ) -> None:
     prefixes = ["Ein", "", "", "nichts", "Das Kind"]
     prefix = tmp_path / "prefix.de"
@@ -158,12 +159,13 @@ def test_translations_start_with_the_lines_of_the_prefix_file(
     assert all(line.startswith(start) for line, start in zip(lines, prefixes, strict=True))
     assert lines[1] == ""
     assert lines[3] == "nichts"
-    piped = _dragoman(*command, "--threads", "1", stdin=source.read_bytes())
-    assert piped.stdout.decode().removesuffix("\n").split("\n") == lines, piped.stderr
+    piped = server.start(tmp_path, *command, "--threads", "1", stdin=str(source))
+    assert piped.wait() == 0, piped.said
+    assert (tmp_path / "stdout").read_text().removesuffix("\n").split("\n") == lines
 
 
 def test_unequal_numbers_of_lines_and_prefixes_are_told(
-    tiny_model_folder: Path, source: Path, tmp_path: Path, capfd: pytest.CaptureFixture
+    server: Server, tiny_model_folder: Path, source: Path, tmp_path: Path, capfd: pytest.CaptureFixture
 ) -> None:
     prefix = tmp_path / "prefix.de"
     for count in (2, 9):
@@ -174,9 +176,9 @@ def test_unequal_numbers_of_lines_and_prefixes_are_told(
         assert captured.out == ""
         told = " ".join(captured.err.split())
         assert f"{len(SOURCES)} line(s)" in told and f"has {count}:" in told and "source.en" in told
-        piped = _dragoman(*command, "--threads", "1", stdin=source.read_bytes())
-        assert piped.returncode == 1
-        told = " ".join(piped.stderr.decode().split())
+        piped = server.start(tmp_path, *command, "--threads", "1", stdin=str(source))
+        assert piped.wait() == 1
+        told = " ".join(piped.said.split())
         lines = "at least" if count < len(SOURCES) else f"has {len(SOURCES)} line(s)"  # a pipe is not read to its end
         assert lines in told and f"has {count}:" in told and "standard input" in told
 

@@ -124,17 +124,22 @@ def test_parameters_keep_their_names() -> None:
     assert list(compiled.state_dict()) == names
 
 
-def test_by_torchs_own_compiler() -> None:
-    """Dropout draws other masks than uncompiled, but the same ones from the same seed, which resuming relies on."""
-    if shutil.which("g++") is None:
+@pytest.mark.parametrize("backend", ["aot_eager_decomp_partition", pytest.param("inductor", marks=pytest.mark.slow)])
+def test_by_torchs_own_compiler(backend: str) -> None:
+    """Dropout draws other masks than uncompiled, but the same ones from the same seed, which resuming relies on.
+
+    The first backend runs the graphs of forward and backward pass as they are; only the second makes C++ of them, which
+    takes a minute.
+    """
+    if backend == "inductor" and shutil.which("g++") is None:
         pytest.skip("torch.compile needs a C++ compiler on a CPU")
     other = {"stack": {"layers": 1}, "decoder": {"kind": "recurrent"}}
     plain, compiled, dropping = model(**other), model(**other), model(dropout=0.3, **other)
-    compile_layers(compiled, CPU)
+    compile_layers(compiled, CPU, backend)
     dropping.load_state_dict(compiled.state_dict())
     read = batch(3, 8, 9)
     torch.testing.assert_close(gradient(compiled, read), gradient(plain, read), rtol=1e-4, atol=1e-4)
-    compile_layers(dropping, CPU)
+    compile_layers(dropping, CPU, backend)
     assert torch.equal(gradient(dropping, read, seed=2), gradient(dropping, read, seed=2))
     assert not torch.equal(gradient(dropping, read, seed=2), gradient(dropping, read, seed=3))
 
