@@ -10,7 +10,6 @@ sys.path.insert(0, str(Path(__file__).parent / "fixtures"))
 
 from training_runs import Server
 
-
 DEAR = ("faults", "learn", "property")
 """Folders whose tests take longest. They begin, so that at the end there are short ones to share between workers."""
 
