@@ -20,8 +20,6 @@ from dragoman.train.run.loop import run
 
 pytestmark = pytest.mark.usefixtures("quick_reports")
 
-pytestmark = pytest.mark.usefixtures("quick_reports")
-
 BASE = [*SETTINGS, "train.validate_every=4", "train.checkpoint_every=4", "train.log_every=1", "train.average.count=0"]
 REWARD = ["train.start=start", "train.objective.reward.samples=3", "train.objective.reward.kind=chrf"]
 

@@ -16,8 +16,6 @@ from dragoman.train.validation import Validation
 
 pytestmark = pytest.mark.usefixtures("quick_reports")
 
-pytestmark = pytest.mark.usefixtures("quick_reports")
-
 CORPORA = """
 data:
   train:
