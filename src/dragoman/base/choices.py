@@ -1,4 +1,8 @@
-"""Every choice that a config class offers: kinds of unions, fixed words, switches, groups that may be left out."""
+"""Every choice that a config class offers: kinds of unions, fixed words, switches, groups that may be left out.
+
+Only tests and benchmarks ask. It stays here because it reads configs by the rules of `schema`, and changes with them;
+and because tests and benchmarks, of which neither imports the other, have no other place in common.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
