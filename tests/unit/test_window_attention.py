@@ -98,9 +98,9 @@ def test_a_decoder_equals_soft_attention_in_a_band(window: int, options: dict[st
     soft, banded = pair(window, options)
     states = torch.randn(2, 97, WIDTH, dtype=torch.float64, requires_grad=True)
     expected, _ = soft.extend(states, None, Banded(97, window))
-    found, (keys, values) = banded.extend(states, None, Causal(0, 97, states.device))
+    found, cache = banded.extend(states, None, Causal(0, 97, states.device))
     check(soft, banded, expected, found, states)
-    assert keys.size(2) == values.size(2) == window - 1
+    assert cache.keys.size(2) == cache.values.size(2) == cache.length == window - 1
 
 
 @pytest.mark.parametrize("kind", ["rotary", "alibi", "relative"])
@@ -124,8 +124,8 @@ def test_the_cache_holds_the_window_and_splits_equal_the_whole(kind: str, split:
         found, cache = banded.extend(part, cache, Causal(start, part.size(1), states.device))
         parts.append(found)
         start += part.size(1)
-        assert all(tensor.size(2) == min(start, 6) for tensor in cache)
-        assert all(tensor.untyped_storage().nbytes() == tensor.numel() * 8 for tensor in cache)
+        assert all(tensor.size(2) == cache.length == min(start, 6) for tensor in (cache.keys, cache.values))
+        assert all(tensor.untyped_storage().nbytes() == tensor.numel() * 8 for tensor in (cache.keys, cache.values))
     assert_close(torch.cat(parts, 1), whole)
 
 

@@ -1,7 +1,7 @@
 """`Prompts`: what a search or a sampler starts from, one for each sentence."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -73,7 +73,8 @@ class Prompts:
                     f"prefix of sentence {row}: {lengths[row]} tokens, but the decoder has {state.limit} positions, "
                     "one of them for the beginning of the sentence: shorten the prefix"
                 )
-        return Prompts(state, tokens, np.maximum(limits, lengths + 1), lengths, source)
+        limits = np.maximum(limits, lengths + 1)
+        return Prompts(_with_room(state, tokens, limits - lengths), tokens, limits, lengths, source)
 
     @staticmethod
     @torch.no_grad()
@@ -99,12 +100,17 @@ class Prompts:
                 f"prompt {row}: {lengths[row]} tokens with {limits[row]} to write, but a prompt has at least one, at "
                 f"least one is written, and the decoder has {positions} positions"
             )
-        return Prompts(state, tokens, most, np.zeros_like(lengths))
+        return Prompts(_with_room(state, tokens, most), tokens, most, np.zeros_like(lengths))
 
 
 def _started(decoder: Decoder, memory: Tree, skip: Tensor | None, attention: bool) -> State:
     """Decoders that cannot skip can still be searched without."""
     return decoder.start(memory, attention) if skip is None else decoder.start(memory, attention, skip=skip)
+
+
+def _with_room(state: State, tokens: Tensor, most: NDArray[np.int64]) -> State:
+    """With room for what is read, these tokens and all that are written but the last; most: (B,), written at most."""
+    return replace(state, capacity=tokens.size(1) + int(most.max(initial=1)) - 1)
 
 
 def _left_padded(texts: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor | None]:

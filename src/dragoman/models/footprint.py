@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from dragoman.models.interface import Tree, tree_map
+from dragoman.models.interface import Tree, tensors
 
 SHORT_TRIAL, LONG_TRIAL = 128, 2048
 """Tokens. Texts are tried out as long as they are up to the long trial; only what starts to grow otherwise beyond it,
@@ -150,11 +150,4 @@ class _Peak(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _bytes(tree: Tree) -> int:
-    sizes: list[int] = []
-
-    def add(tensor: Tensor) -> Tensor:
-        sizes.append(tensor.numel() * tensor.element_size())
-        return tensor
-
-    tree_map(add, tree)
-    return sum(sizes)
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors(tree))

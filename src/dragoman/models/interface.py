@@ -21,30 +21,38 @@ that it is a constant, the same for all rows.
 """
 
 
+class Reordered(Protocol):
+    """A part of a cache that takes its rows by itself, such as a `State` in it."""
+
+    def reorder(self, rows: Tensor, beam_size: int) -> "Reordered":
+        """As of `State`."""
+        ...
+
+
 def tree_map(
-    function: Callable[[Tensor], Tensor], tree: Tree, state: Callable[["State"], "State"] | None = None
+    function: Callable[[Tensor], Tensor], tree: Tree, reordered: Callable[[Reordered], Reordered] | None = None
 ) -> Tree:
     """The same tree with `function` applied to every tensor in it.
 
-    state: what is done to a `State` in it; None: it is gone into as any dataclass. Raises TypeError for a leaf that no
-    tree may have.
+    reordered: what is done to parts that have a `reorder`; None: they are gone into as any dataclass. Raises TypeError
+    for a leaf that no tree may have.
     """
     if isinstance(tree, Tensor):
         return function(tree)
     if tree is None:
         return None
-    if isinstance(tree, State) and state is not None:
-        return state(tree)
+    if reordered is not None and hasattr(tree, "reorder"):
+        return reordered(tree)
     if isinstance(tree, dict):
-        return {key: tree_map(function, value, state) for key, value in tree.items()}
+        return {key: tree_map(function, value, reordered) for key, value in tree.items()}
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*(tree_map(function, value, state) for value in tree))
+        return type(tree)(*(tree_map(function, value, reordered) for value in tree))
     if isinstance(tree, list | tuple):
-        return type(tree)(tree_map(function, value, state) for value in tree)
+        return type(tree)(tree_map(function, value, reordered) for value in tree)
     if is_dataclass(tree) and not isinstance(tree, type):
         parts = {each.name: getattr(tree, each.name) for each in fields(tree)}
         changed = {
-            name: tree_map(function, part, state)
+            name: tree_map(function, part, reordered)
             for name, part in parts.items()
             if not isinstance(part, bool | int | float | str)
         }
@@ -53,6 +61,19 @@ def tree_map(
         f"a tree of tensors holds {tree!r:.80}, of type {type(tree).__name__}, whose rows nobody knows how to take: "
         "make it a tensor with a row for each, or, where it is the same for all rows, a field of a dataclass"
     )
+
+
+def tensors(tree: Tree) -> Iterator[Tensor]:
+    """Every tensor in a tree."""
+    if isinstance(tree, Tensor):
+        yield tree
+        return
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    elif is_dataclass(tree):
+        tree = [getattr(tree, each.name) for each in fields(tree)]
+    for part in tree if isinstance(tree, list | tuple) else ():
+        yield from tensors(part)
 
 
 @dataclass(frozen=True)
@@ -98,10 +119,11 @@ class State:
 
     memory: what the decoder holds of the source, a tree of tensors with one row a sentence (B rows), without any where
     there is no source. cache: a tree of tensors with one row a hypothesis (R = B · beam_size rows; rows of a sentence
-    are neighbours); a `State` in it is reordered as a state is. position: tokens read so far. beam_size: hypotheses a
-    sentence. attention: whether `step` shall give its attention too. limit: tokens that this decoder can read at most,
-    None for any number. skip: (R,) int64, how many of the tokens that are read first are padding in each row, which
-    stands before its first token; None for none.
+    are neighbours); what has a `reorder` of its own, such as a `State` in it, takes them itself. position: tokens read
+    so far. beam_size: hypotheses a sentence. attention: whether `step` shall give its attention too. limit: tokens that
+    this decoder can read at most, None for any number. skip: (R,) int64, how many of the tokens that are read first are
+    padding in each row, which stands before its first token; None for none. capacity: tokens that will be read at most,
+    for which caches make room and are written in place; None: unknown, and no room is made.
     """
 
     memory: Tree
@@ -111,6 +133,7 @@ class State:
     attention: bool = False
     limit: int | None = None
     skip: Tensor | None = None
+    capacity: int | None = None
 
     def after(self, tokens: int, cache: Tree) -> "State":
         """The state once so many more tokens are read."""
@@ -122,23 +145,25 @@ class State:
         Expansion to a beam, reordering within it and pruning of finished sentences are all this one row-take. Each run
         of `beam_size` rows must come from one sentence.
         """
-        sentences = torch.div(rows[::beam_size], self.beam_size, rounding_mode="floor")
-
-        def take(tensor: Tensor) -> Tensor:
-            same = len(sentences) == len(tensor) and torch.equal(
-                sentences, torch.arange(len(tensor), device=rows.device)
-            )
-            return tensor if same else tensor.index_select(0, sentences)
-
         return replace(
             self,
-            memory=tree_map(take, self.memory),
+            memory=self._memory_of(torch.div(rows[::beam_size], self.beam_size, rounding_mode="floor")),
             cache=tree_map(
-                lambda tensor: tensor.index_select(0, rows), self.cache, lambda state: state.reorder(rows, beam_size)
+                lambda tensor: tensor.index_select(0, rows), self.cache, lambda part: part.reorder(rows, beam_size)
             ),
             beam_size=beam_size,
             skip=None if self.skip is None else self.skip.index_select(0, rows),
         )
+
+    def _memory_of(self, sentences: Tensor) -> Tree:
+        """The memory of `sentences` (B',) int64: the very same where they are all of them, in order."""
+        first = next(tensors(self.memory), None)
+        if first is None:
+            return self.memory
+        same = len(first) == len(sentences)
+        if same and torch.equal(sentences, torch.arange(len(first), device=sentences.device)):
+            return self.memory
+        return tree_map(lambda tensor: tensor.index_select(0, sentences), self.memory)
 
 
 class Output(Protocol):
@@ -234,13 +259,19 @@ class Encoder(Protocol):
 class Decoder(Protocol):
     """Writes the target, one or many tokens a step; T tokens at once equal T steps of one token."""
 
-    def start(self, memory: Memory | None, attention: bool = False, skip: Tensor | None = None) -> State:
+    def start(
+        self,
+        memory: Memory | None,
+        attention: bool = False,
+        skip: Tensor | None = None,
+        capacity: int | None = None,
+    ) -> State:
         """The state before any token, one hypothesis a sentence. attention: ask for `Output.attention`.
 
-        memory: None without a source, in a language model; there are as many rows then as the first tokens have. skip:
-        as of `State`, for texts of unequal length that are padded on the left: padding is attended by nobody, a row's
-        positions count from its first token, and recurrences and convolutions begin there. What a step gives after
-        padding has no meaning.
+        memory: None without a source, in a language model; there are as many rows then as the first tokens have.
+        capacity: as of `State`, for whoever reads on token by token. skip: as of `State`, for texts of unequal length
+        that are padded on the left: padding is attended by nobody, a row's positions count from its first token, and
+        recurrences and convolutions begin there. What a step gives after padding has no meaning.
         """
         ...
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 
 from torch import Tensor, nn
 
@@ -23,9 +24,9 @@ class HeldSource:
     keep: Tensor | None
     layers: Sequence[Tree | None]
 
-    @property
+    @cached_property
     def padding(self) -> Mask | None:
-        """Which source tokens may be attended."""
+        """Which source tokens may be attended; made once for all steps that have the same sentences."""
         return None if self.keep is None else Mask.padding(self.keep)
 
 
@@ -53,7 +54,13 @@ class LayeredDecoder(nn.Module):
     embedding: Embedding
     layers: nn.ModuleList
 
-    def start(self, memory: Memory | None, attention: bool = False, skip: Tensor | None = None) -> State:
+    def start(
+        self,
+        memory: Memory | None,
+        attention: bool = False,
+        skip: Tensor | None = None,
+        capacity: int | None = None,
+    ) -> State:
         """Project the memory once for every layer.
 
         attention: `step` also gives the last layer's attention over the source, averaged over its heads.
@@ -62,7 +69,7 @@ class LayeredDecoder(nn.Module):
         attended = any(layer is not None for layer in source.layers)
         cache: Tree = [None] * len(self.layers)
         limit = self.embedding.positions.limit
-        return State(source, cache, attention=attention and attended, limit=limit, skip=skip)
+        return State(source, cache, attention=attention and attended, limit=limit, skip=skip, capacity=capacity)
 
     def hold(self, memory: Memory | None) -> HeldSource:
         """What the layers need of the source."""
@@ -81,7 +88,7 @@ class LayeredDecoder(nn.Module):
 
     def read(self, tokens: Tensor, state: State) -> Step:
         """The tokens (R, T) that come after those that `state` has seen."""
-        causal = Causal(state.position, tokens.size(1), tokens.device, state.skip)
+        causal = Causal(state.position, tokens.size(1), tokens.device, state.skip, state.capacity)
         keep = tokens != PAD if self.training else None
         embedded = self.embedding(tokens, state.position, skip=state.skip)
         return Step(causal, embedded, state.memory.padding, keep)

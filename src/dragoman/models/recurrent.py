@@ -154,10 +154,17 @@ class RecurrentDecoder(nn.Module):
         )
         self.dropout = Dropout(dropout.residual)
 
-    def start(self, memory: Memory | None, attention: bool = False, skip: Tensor | None = None) -> State:
+    def start(
+        self,
+        memory: Memory | None,
+        attention: bool = False,
+        skip: Tensor | None = None,
+        capacity: int | None = None,
+    ) -> State:
         """First states from the source's summary, and what attention reads of the source, computed once.
 
-        Without a source the first states are zeros, and where a summary or a context would be read, zeros are.
+        The cache does not grow, so capacity changes nothing. Without a source the first states are zeros, and where a
+        summary or a context would be read, zeros are.
         """
         limit = self.embedding.positions.limit
         if memory is None:

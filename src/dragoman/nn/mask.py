@@ -48,13 +48,16 @@ class Causal:
     """`new` tokens behind `start` others, each of which attends itself and all before it.
 
     skip: (R,) int64, how many of all these places hold padding that stands before a row's first token, None where none
-    do. No token attends such a place, which attends itself alone. The mask is made when it is first asked for:
+    do. No token attends such a place, which attends itself alone. capacity: how many places there will be at most, for
+    caches to make room; None: unknown, and no room is made. The mask is made when it is first asked for:
     mechanisms that never compare all pairs must not pay for all pairs. Compiled layers each make their own, of which
     the compiler leaves out what no kernel reads.
     """
 
-    def __init__(self, start: int, new: int, device: torch.device, skip: Tensor | None = None) -> None:
-        self.start, self.new, self.device, self.skip = start, new, device, skip
+    def __init__(
+        self, start: int, new: int, device: torch.device, skip: Tensor | None = None, capacity: int | None = None
+    ) -> None:
+        self.start, self.new, self.device, self.skip, self.capacity = start, new, device, skip, capacity
 
     @property
     def mask(self) -> Mask | None:

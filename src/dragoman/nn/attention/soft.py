@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError
+from dragoman.nn.attention.cache import Keys, KeyValueCache, extended
 from dragoman.nn.attention.interface import Attention, AttentionSizes, Tree
 from dragoman.nn.attention.recording import recorder
 from dragoman.nn.auxiliary import collector
@@ -95,13 +96,6 @@ class Queries(NamedTuple):
     keep: Tensor | None
 
 
-class Keys(NamedTuple):
-    """Of S places: keys as the scorer prepares them, (B, h, S, ·), and values (B, h, S, d_v)."""
-
-    keys: Tensor
-    values: Tensor
-
-
 class Comparison:
     """Queries, the keys that each is compared with, and a mask of those that it may attend, None where it may all.
 
@@ -123,8 +117,8 @@ class SoftAttention(Attention):
     """A mean of values under normalised scores, a head; sizes and options as the config says.
 
     Built by `SoftAttentionConfig.build`. A mechanism that differs from it overrides what it does otherwise of these:
-    `attend_text` and `attend_past`, which keys are compared with which queries; `kept`, what stays of the past;
-    `context`, what comes of a comparison.
+    `attend_text` and `attend_past`, which keys are compared with which queries; `kept` and `capacity`, what stays of
+    the past; `context`, what comes of a comparison.
     """
 
     def __init__(self, config: SoftAttentionConfig, sizes: AttentionSizes, positions: PositionScheme | None) -> None:
@@ -153,13 +147,13 @@ class SoftAttention(Attention):
     def extend(
         self, states: Tensor, cache: Tree | None, causal: Causal, keep: Tensor | None = None
     ) -> tuple[Tensor, Tree]:
-        """The cache holds `kept` of the keys and values (R, h, t, ·)."""
+        """The cache is a `KeyValueCache` of what is `kept`."""
         states, rows = self.converted(states), states.size(0)
         keys = self._keys(states, causal.start, causal.skip)
-        if cache is not None:
-            keys = Keys(*(torch.cat(both, 2) for both in zip(cache, keys, strict=True)))
-        vectors = self._queries(states, rows, causal.start, causal.skip)
-        return self.attend_past(Queries(vectors, rows, causal.start, keep), keys, causal), self.kept(keys)
+        queries = Queries(self._queries(states, rows, causal.start, causal.skip), rows, causal.start, keep)
+        held = extended(cache, keys, self.capacity(causal))
+        seen = self.attend_past(queries, keys if cache is None else held.read(), causal)
+        return seen, self.kept(held)
 
     def memorise(self, states: Tensor, padding: Mask) -> Tree:
         """`Keys` of (B, S, d)."""
@@ -182,9 +176,13 @@ class SoftAttention(Attention):
         """Each new token over itself and what is held of those before: (R, T, output_width)."""
         return self.attend(queries, keys, causal.mask)
 
-    def kept(self, keys: Keys) -> Keys:
-        """What later tokens may attend of all that was read."""
-        return keys
+    def kept(self, cache: KeyValueCache) -> KeyValueCache:
+        """What later tokens may attend of all that is held."""
+        return cache
+
+    def capacity(self, causal: Causal) -> int | None:
+        """How many places a cache shall have, None for those alone that it holds."""
+        return causal.capacity
 
     def attend(self, queries: Queries, keys: Keys, mask: Mask | None) -> Tensor:
         """Compare, take what comes of it, and bring the heads together: (B·K, T, output_width)."""

@@ -7,9 +7,10 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
+from dragoman.nn.attention.cache import Keys, KeyValueCache
 from dragoman.nn.attention.interface import Attention, AttentionSizes
 from dragoman.nn.attention.recording import recorder
-from dragoman.nn.attention.soft import Keys, Queries, SoftAttention, SoftAttentionConfig
+from dragoman.nn.attention.soft import Queries, SoftAttention, SoftAttentionConfig
 from dragoman.nn.mask import Causal, Mask
 from dragoman.nn.positions.scheme import PositionScheme
 
@@ -68,11 +69,13 @@ class WindowAttention(SoftAttention):
             calls[-1] = functional.pad(calls[-1], (causal.start + causal.new - keys.keys.size(2), 0))
         return seen
 
-    def kept(self, keys: Keys) -> Keys:
+    def kept(self, cache: KeyValueCache) -> KeyValueCache:
         """The last window − 1."""
-        first = max(keys.keys.size(2) - (self.window - 1), 0)
-        # a copy, because a part of a tensor would keep all of it
-        return Keys(*(each[:, :, first:].contiguous() for each in keys))
+        return cache.last(self.window - 1)
+
+    def capacity(self, causal: Causal) -> int | None:
+        """Two windows at most: when they are full, the last one is copied to the beginning of others."""
+        return None if causal.capacity is None else min(causal.capacity, 2 * self.window)
 
     def _banded(self, queries: Queries, keys: Keys, left: int, right: int, valid: Tensor | None) -> Tensor:
         """Queries (B, h, T, ·) over the keys (B, h, c + T, ·) from `left` before each to `right` behind it.
