@@ -174,7 +174,7 @@ def _disk(folder: Path) -> int:
 
 def _train(folder: Path, dropout: float) -> None:
     """Prepare, say so, and train: `train` finds the corpus prepared."""
-    from dragoman.base.settings import parse_settings
+    from dragoman.base.settings.load import parse_settings
     from dragoman.data.preparation.prepare import prepare
     from dragoman.tasks.translation.config import TranslationRun
     from dragoman.train.run.loop import run

@@ -28,7 +28,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from dragoman.base.allocator import keep_large_tensors_on_heap
+from dragoman.base.machine.allocator import keep_large_tensors_on_heap
 from dragoman.data.batches.batch import collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import State, tree_map

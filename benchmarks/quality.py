@@ -127,7 +127,7 @@ def judged(folder: Path) -> dict[str, Any]:
     """What the model of a run reaches on its validation set."""
     import torch
 
-    from dragoman.base.settings import load_settings
+    from dragoman.base.settings.load import load_settings
     from dragoman.evaluate.translation import bleu, tokenised_bleu
     from dragoman.tasks.translation.config import TranslationRun
     from dragoman.tasks.translation.validation.held_out import read_held_out

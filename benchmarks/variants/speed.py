@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from dragoman.base.settings import parse_settings
+from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.folder import load_model_folder
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.data.batches.plan import plan_epoch

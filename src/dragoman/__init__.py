@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from dragoman.base.waiting import wait_briefly
+from dragoman.base.machine.waiting import wait_briefly
 
 if TYPE_CHECKING:
     from dragoman.language_model import LanguageModel

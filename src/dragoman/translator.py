@@ -8,9 +8,9 @@ from typing import Any, TypeVar, Unpack
 
 import torch
 
-from dragoman.base.allocator import keep_large_tensors_on_heap
-from dragoman.base.device import choose_device
 from dragoman.base.errors import ConfigError, DataError, LineError
+from dragoman.base.machine.allocator import keep_large_tensors_on_heap
+from dragoman.base.machine.device import choose_device
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.decode.search import SearchConfig

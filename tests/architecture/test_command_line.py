@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import typer
 
-from dragoman.base.schema import known_settings
-from dragoman.base.settings import load_settings
+from dragoman.base.settings.load import load_settings
+from dragoman.base.settings.schema import known_settings
 from dragoman.cli.main import app
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.union import load_recipe

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import dragoman
-from dragoman.base.config import Config
+from dragoman.base.settings.config import Config
 
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST_FILE = 400

@@ -7,7 +7,7 @@ import torch
 from training_runs import RUN, SETTINGS, write_corpus
 
 from dragoman.base.errors import ResourceError
-from dragoman.base.settings import load_settings
+from dragoman.base.settings.load import load_settings
 from dragoman.checkpoint.store import CheckpointStore
 from dragoman.evaluate import translation
 from dragoman.tasks.translation.config import TranslationRun

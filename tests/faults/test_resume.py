@@ -12,7 +12,7 @@ import torch
 import yaml
 from training_runs import RUN, SETTINGS, Server, differences, log_lines, outcome, wait_until_reached, write_corpus
 
-from dragoman.base.settings import load_settings
+from dragoman.base.settings.load import load_settings
 from dragoman.checkpoint.folder import load_model_folder
 from dragoman.checkpoint.store import CheckpointStore
 from dragoman.tasks.translation.config import TranslationRun

@@ -9,7 +9,7 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.settings import parse_settings
+from dragoman.base.settings.load import parse_settings
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.tasks.translation.objectives.config import TranslationObjectiveConfig

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from dragoman.base.config import Config
-from dragoman.base.settings import parse_settings
+from dragoman.base.settings.config import Config
+from dragoman.base.settings.load import parse_settings
 from dragoman.models.families import DecoderConfig
 from dragoman.models.family import DecoderContext, DecoderFamily, ProjectingDecoder
 from dragoman.models.interface import Memory, State

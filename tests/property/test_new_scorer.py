@@ -95,7 +95,7 @@ def show(folder: Path) -> None:
     from variant_settings import holding, label, refusal, registry, singles
 
     import dragoman
-    from dragoman.base.settings import load_settings
+    from dragoman.base.settings.load import load_settings
     from dragoman.checkpoint.folder import load_model_folder
     from dragoman.cli.main import app
     from dragoman.models.build import ModelConfig

@@ -10,7 +10,7 @@ from toy_decoders import AttendingToy, MarkovToy, RecurrentToy, toy_memory
 from transformers.generation.logits_process import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
 from dragoman.base.errors import ConfigError, ModelError
-from dragoman.base.settings import parse_settings
+from dragoman.base.settings.load import parse_settings
 from dragoman.decode.forced import force
 from dragoman.decode.sampling import SamplingConfig, truncated, uniforms
 from dragoman.decode.search import SearchConfig

@@ -6,8 +6,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.base.config import Config
-from dragoman.base.settings import dump_settings, load_settings
+from dragoman.base.settings.config import Config
+from dragoman.base.settings.load import dump_settings, load_settings
 
 
 class Everything(Config):

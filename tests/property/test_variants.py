@@ -25,7 +25,7 @@ from variant_settings import (
     singles,
 )
 
-from dragoman.base.choices import levels
+from dragoman.base.settings.choices import levels
 from dragoman.models.build import ModelConfig
 
 FIRST, SHARDS, LATER = 100, 10, 14

@@ -17,7 +17,7 @@ from dragoman.backtranslation.journal import Journal, work_folder
 from dragoman.backtranslation.repetition import most_repeats
 from dragoman.backtranslation.run import Task, backtranslate
 from dragoman.base.errors import ConfigError, ResourceError
-from dragoman.base.yaml import parse_yaml
+from dragoman.base.settings.yaml import parse_yaml
 from dragoman.cli.main import main
 from dragoman.data.corpora.lines import open_lines
 from dragoman.decode.sampling import SamplingConfig

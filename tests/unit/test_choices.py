@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from dragoman.base.choices import Choice, assemble, choices, compatible, levels
-from dragoman.base.config import Config
+from dragoman.base.settings.choices import Choice, assemble, choices, compatible, levels
+from dragoman.base.settings.config import Config
 
 
 class Plain(Config):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.settings import dump_settings, load_settings
+from dragoman.base.settings.load import dump_settings, load_settings
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.tasks.translation.config import TranslationRun
 

@@ -9,7 +9,7 @@ from tiny_language_model import write_tiny_language_model
 from torch.utils.flop_counter import FlopCounterMode
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.yaml import dump_yaml
+from dragoman.base.settings.yaml import dump_yaml
 from dragoman.cli.main import main
 from dragoman.inspect.describe import Description, describe
 from dragoman.inspect.description_text import numbers_text, parts_table

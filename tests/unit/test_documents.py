@@ -11,9 +11,9 @@ import pytest
 import zstandard
 from pydantic import ValidationError
 
-from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.base.settings import parse_settings
+from dragoman.base.settings.config import Config
+from dragoman.base.settings.load import parse_settings
 from dragoman.data.corpora import lines, passage
 from dragoman.data.corpora.documents import read_passages, read_texts
 from dragoman.data.corpora.passage import Passage

@@ -7,8 +7,8 @@ import torch
 from engines import build_engine
 from torch import nn
 
-from dragoman.base.device import choose_device
 from dragoman.base.errors import ConfigError
+from dragoman.base.machine.device import choose_device
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.train.machine.journal import Journal

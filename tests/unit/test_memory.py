@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.base import log, memory
+from dragoman.base import log
+from dragoman.base.machine import memory
 
 
 def test_available_memory_is_below_the_machine_s() -> None:

@@ -12,7 +12,7 @@ from tiny_model import tiny_batch, tiny_config, tiny_model, tiny_tokenizers
 from training_runs import RUN, SETTINGS, Server, differences, outcome, wait_until_reached, write_corpus
 
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.base.settings import load_settings
+from dragoman.base.settings.load import load_settings
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.batches.text_batch import collate_text
 from dragoman.tasks.mixture.batch import TaskBatch

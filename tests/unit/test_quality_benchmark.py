@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from dragoman.base.settings import dump_settings, load_settings
+from dragoman.base.settings.load import dump_settings, load_settings
 from dragoman.tasks.translation.config import TranslationRun
 
 ROOT = Path(__file__).resolve().parents[2]

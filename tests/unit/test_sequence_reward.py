@@ -9,7 +9,7 @@ from sacrebleu import sentence_bleu, sentence_chrf
 from torch import Tensor
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.settings import parse_settings
+from dragoman.base.settings.load import parse_settings
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field, ValidationError, field_validator
 
-from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError
-from dragoman.base.settings import dump_settings, load_settings, parse_settings
+from dragoman.base.settings.config import Config
+from dragoman.base.settings.load import dump_settings, load_settings, parse_settings
 
 
 class Words(Config):

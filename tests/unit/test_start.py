@@ -11,7 +11,7 @@ from tiny_model import tiny_config, tiny_model, tiny_tokenizers
 from training_runs import RUN, SETTINGS, outcome, write_corpus
 
 from dragoman.base.errors import ConfigError, ModelError
-from dragoman.base.settings import load_settings
+from dragoman.base.settings.load import load_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder, model_parameters
 from dragoman.checkpoint.meta import Meta
 from dragoman.tasks.translation.config import TranslationRun

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dragoman.base.errors import ConfigError, ModelError
-from dragoman.base.settings import parse_settings
+from dragoman.base.settings.load import parse_settings
 from dragoman.text.special import SPECIAL_SYMBOLS, UNK
 from dragoman.text.tags import in_order, languages
 from dragoman.text.tokenizer import Tokenizer

@@ -8,7 +8,7 @@ from searching import searched
 from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.settings import parse_settings
+from dragoman.base.settings.load import parse_settings
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.decode.search import SearchConfig
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model

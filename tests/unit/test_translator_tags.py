@@ -158,7 +158,7 @@ def folder(several: Translator, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 def _dumped() -> str:
-    from dragoman.base.settings import dump_settings
+    from dragoman.base.settings.load import dump_settings
 
     return dump_settings(tiny_config(dropout=0.0))
 

@@ -7,7 +7,7 @@ import torch
 from training_runs import RUN, SETTINGS, outcome, write_corpus
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.settings import load_settings
+from dragoman.base.settings.load import load_settings
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.validation.sets import mean_of
 from dragoman.tasks.translation.validation.validator import measures

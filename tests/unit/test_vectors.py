@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from dragoman.base.errors import ConfigError, DataError, ModelError
-from dragoman.base.settings import parse_settings
+from dragoman.base.settings.load import parse_settings
 from dragoman.cli.main import main
 from dragoman.data.batches.batch import collate, pad
 from dragoman.data.corpora.corpus import CorpusConfig

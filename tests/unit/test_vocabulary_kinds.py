@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dragoman.base.errors import ConfigError, DataError, ModelError
-from dragoman.base.settings import load_settings, parse_settings
+from dragoman.base.settings.load import load_settings, parse_settings
 from dragoman.text.special import SPECIAL_SYMBOLS, UNK
 from dragoman.text.subword_nmt import SubwordNMTConfig, read_codes
 from dragoman.text.tokenizer import Tokenizer

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from dragoman.backtranslation.repetition import most_repeats
-from dragoman.base.config import Config
+from dragoman.base.settings.config import Config
 
 RULES = {
     "broken_utf8": "the line holds bytes that are no UTF-8",

@@ -13,8 +13,8 @@ from torch.overrides import TorchFunctionMode
 from dragoman.base.errors import ConfigError, ModelError, ResourceError
 from dragoman.base.files import atomic_folder, move_into
 from dragoman.base.log import warn
-from dragoman.base.memory import available_memory
-from dragoman.base.yaml import parse_yaml
+from dragoman.base.machine.memory import available_memory
+from dragoman.base.settings.yaml import parse_yaml
 from dragoman.checkpoint.card import model_card
 from dragoman.checkpoint.meta import FORMAT_VERSION, Meta, dump_meta, parse_meta
 from dragoman.checkpoint.tensors import Shape, load_tensors, model_parameters, read_shapes, save_tensors

@@ -7,9 +7,9 @@ from importlib.metadata import PackageNotFoundError, version
 
 from pydantic import Field
 
-from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError, ModelError
-from dragoman.base.settings import parse_settings
+from dragoman.base.settings.config import Config
+from dragoman.base.settings.load import parse_settings
 
 FORMAT_VERSION = 1
 _LIBRARIES = ("torch", "tokenizers", "safetensors", "numpy")

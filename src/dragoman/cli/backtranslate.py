@@ -118,7 +118,7 @@ def backtranslate(
     from dragoman.backtranslation.filters import FilterConfig
     from dragoman.backtranslation.run import Task, backtranslate, check
     from dragoman.base.log import console, info
-    from dragoman.base.settings import parse_settings
+    from dragoman.base.settings.load import parse_settings
     from dragoman.translator import Translator
 
     if method is Method.beam:

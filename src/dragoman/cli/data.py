@@ -77,7 +77,7 @@ def check(
     on subword tokens is judged only there, once there is a tokeniser.
     """
     from dragoman.base.errors import ConfigError
-    from dragoman.base.settings import parse_settings
+    from dragoman.base.settings.load import parse_settings
     from dragoman.data.corpora.corpus import CorpusConfig
     from dragoman.data.corpora.readers import read_pairs
     from dragoman.data.preparation.cleaner import Cleaner

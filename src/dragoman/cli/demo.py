@@ -30,7 +30,7 @@ def demo(
 
     from dragoman.base.errors import ConfigError
     from dragoman.base.log import info
-    from dragoman.base.settings import load_settings
+    from dragoman.base.settings.load import load_settings
     from dragoman.evaluate.translation import bleu, chrf
     from dragoman.inspect.pictures.matrices import draw_attention
     from dragoman.tasks.translation.config import TranslationRun
@@ -118,7 +118,7 @@ def _write_corpus(folder: Path, source: str, target: str) -> tuple[list[str], li
 
 def _write_recipe(path: Path, recipe: dict[str, Any]) -> None:
     from dragoman.base.files import atomic_write, unwritable
-    from dragoman.base.yaml import dump_yaml
+    from dragoman.base.settings.yaml import dump_yaml
 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

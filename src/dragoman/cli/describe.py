@@ -139,7 +139,7 @@ def _trained(folder: Path) -> _Asked:
 def _language_model(path: Path | None, overrides: list[str], sizes: tuple[int, ...], pairs: int | None) -> _Asked:
     """The model of a recipe with `task: {kind: language_model}`."""
     from dragoman.base.errors import ConfigError
-    from dragoman.base.settings import load_settings
+    from dragoman.base.settings.load import load_settings
     from dragoman.tasks.language_model.config import LanguageModelRun
 
     if len(sizes) > 1 or pairs:
@@ -158,7 +158,7 @@ def _language_model(path: Path | None, overrides: list[str], sizes: tuple[int, .
 
 
 def _untrained(path: Path | None, overrides: list[str], sizes: tuple[int, ...], pairs: int | None) -> _Asked:
-    from dragoman.base.settings import load_settings, read_document
+    from dragoman.base.settings.load import load_settings, read_document
     from dragoman.models.build import ModelConfig, resolve_preset
     from dragoman.tasks.translation.config import TranslationRun
     from dragoman.tasks.translation.start import load_start

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import typer
 
 from dragoman import __version__
-from dragoman.base.allocator import restart_on_tcmalloc
 from dragoman.base.errors import DragomanError
+from dragoman.base.machine.allocator import restart_on_tcmalloc
 from dragoman.cli import (
     average,
     backtranslate,

@@ -82,7 +82,7 @@ def sampling(
     temperature: float | None, top_k: int | None, top_p: float | None, seed: int | None, samples: int = 1
 ) -> "Sampling":
     """What the options of sampling ask for. Raises ConfigError for a value that makes no sense."""
-    from dragoman.base.settings import parse_settings
+    from dragoman.base.settings.load import parse_settings
     from dragoman.decode.sampling import SamplingConfig
     from dragoman.translation.request import Sampling
 

@@ -37,8 +37,8 @@ def positions(
     use_threads(threads)
     from dragoman.base.errors import ConfigError
     from dragoman.base.log import info
-    from dragoman.base.schema import kinds, union_members
-    from dragoman.base.settings import load_settings
+    from dragoman.base.settings.load import load_settings
+    from dragoman.base.settings.schema import kinds, union_members
     from dragoman.inspect.pictures.matrices import draw_matrices
     from dragoman.inspect.positions import Probe, Setting, criteria_table, first_rise, judge
     from dragoman.inspect.reach import reach_table

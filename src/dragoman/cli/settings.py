@@ -35,7 +35,7 @@ def settings(
     import difflib
 
     from dragoman.base.errors import ConfigError
-    from dragoman.base.reference import markdown, plain, sections, select
+    from dragoman.base.settings.reference import markdown, plain, sections, select
     from dragoman.tasks.union import DEFAULT, RUNS
 
     if task is not None and task not in RUNS:

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from pydantic import Field, model_validator
 
-from dragoman.base.config import Config
+from dragoman.base.settings.config import Config
 from dragoman.text.special import BOS, EOS, PAD, UNK
 
 

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from dragoman.base.config import Config
 from dragoman.base.errors import DataError
+from dragoman.base.settings.config import Config
 from dragoman.data.corpora.lines import has_broken_utf8, open_lines
 
 Translate = Callable[[str], str]

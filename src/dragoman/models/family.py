@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Protocol, Self
 
 from torch import Tensor
 
-from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError
+from dragoman.base.settings.config import Config
 from dragoman.models.interface import Decoder, Encoder, State
 from dragoman.models.output import ProjectedOutput
 from dragoman.nn.attention.interface import AttentionSizes

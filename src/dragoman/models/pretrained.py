@@ -7,9 +7,9 @@ import torch
 from pydantic import Field, model_validator
 from torch import nn
 
-from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import info
+from dragoman.base.settings.config import Config
 from dragoman.data.word_vectors import read_word_vectors, vector_width
 from dragoman.text.special import SPECIAL_SYMBOLS
 from dragoman.text.tokenizer import Tokenizer

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Self
 from pydantic import Field, ValidationError, field_validator, model_validator
 from torch import nn
 
-from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError
+from dragoman.base.settings.config import Config
 from dragoman.models.assembly import unfilled
 
 

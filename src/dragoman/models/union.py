@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.settings import parse_settings
+from dragoman.base.settings.load import parse_settings
 from dragoman.models.language_model import LanguageModelConfig
 from dragoman.models.seq2seq import ModelConfig
 

@@ -5,7 +5,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dragoman.base.config import Config
+from dragoman.base.settings.config import Config
 from dragoman.nn.randomness import generator
 
 _LEVELS = 256

@@ -6,7 +6,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from dragoman.base.config import Config
+from dragoman.base.settings.config import Config
 
 
 class LayerNormConfig(Config):

@@ -7,8 +7,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError
+from dragoman.base.settings.config import Config
 from dragoman.nn.additive import additive_scores
 
 

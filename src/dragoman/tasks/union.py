@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.settings import load_settings, read_document
-from dragoman.base.yaml import parse_scalar
+from dragoman.base.settings.load import load_settings, read_document
+from dragoman.base.settings.yaml import parse_scalar
 from dragoman.tasks.language_model.config import LanguageModelRun
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.train.task import RunConfig

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar, Self
 
-from dragoman.base.config import Config
+from dragoman.base.settings.config import Config
 from dragoman.text.tokenizer import Tokenizer
 
 _SIZES = (100_000, 6_000), (1_000_000, 16_000)

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from dragoman.base.config import Config
 from dragoman.base.errors import ModelError
+from dragoman.base.settings.config import Config
 from dragoman.text.bpe import BPEConfig
 from dragoman.text.tags import Tag
 from dragoman.text.tokenizer import Tokenizer

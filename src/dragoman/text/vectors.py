@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError, LineError, ModelError
+from dragoman.base.settings.config import Config
 from dragoman.text.tokenizer import Tokenizer
 
 WIDEST = 1 << 20

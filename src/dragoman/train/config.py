@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from dragoman.base.config import Config
+from dragoman.base.settings.config import Config
 from dragoman.train.optimisers.adam import AdamConfig
 from dragoman.train.optimisers.schedule import ScheduleConfig
 from dragoman.train.optimisers.union import OptimiserConfig

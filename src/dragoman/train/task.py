@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
-from dragoman.base.config import Config
+from dragoman.base.settings.config import Config
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.models.build import count_parameters
 from dragoman.train.config import LoopConfig

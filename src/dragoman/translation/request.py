@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.settings import parse_settings
+from dragoman.base.settings.load import parse_settings
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig
 

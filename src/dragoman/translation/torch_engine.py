@@ -7,7 +7,7 @@ from typing import TypeVar
 import torch
 
 from dragoman.base.errors import ResourceError
-from dragoman.base.memory import available_memory, is_out_of_memory
+from dragoman.base.machine.memory import available_memory, is_out_of_memory
 from dragoman.data.batches.batch import collate, pad
 from dragoman.decode.forced import CHUNK, force
 from dragoman.decode.prompts import Prompts

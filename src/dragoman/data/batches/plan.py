@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dragoman.base.config import Config
+from dragoman.base.settings.config import Config
 from dragoman.data.batches.epoch import EpochRows, Part
 
 

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Tag, model_validator
 
-from dragoman.base.config import Config
-from dragoman.base.schema import LIST
+from dragoman.base.settings.config import Config
+from dragoman.base.settings.schema import LIST
 from dragoman.data.corpora.corpus import by_form
 
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Literal
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from dragoman.base.config import Config
 from dragoman.base.errors import DataError
+from dragoman.base.settings.config import Config
 from dragoman.data.corpora.lines import has_broken_utf8
 from dragoman.data.corpora.pair import Pair
 from dragoman.data.preparation.scripts import known_scripts

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from dragoman.base.config import Config
 from dragoman.base.errors import DataError
+from dragoman.base.settings.config import Config
 from dragoman.data.corpora.documents import broken_line
 from dragoman.data.corpora.lines import has_broken_utf8
 from dragoman.data.corpora.passage import Passage

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dragoman.base.config import Config
+from dragoman.base.settings.config import Config
 from dragoman.decode.rules.rule import Ended, Scoring
 from dragoman.models.interface import Tree
 

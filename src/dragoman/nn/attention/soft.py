@@ -8,8 +8,8 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError
+from dragoman.base.settings.config import Config
 from dragoman.nn.attention.cache import Keys, KeyValueCache, extended
 from dragoman.nn.attention.interface import Attention, AttentionSizes, Tree
 from dragoman.nn.attention.recording import recorder

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from dragoman.base.config import Config
+from dragoman.base.settings.config import Config
 
 
 class PositionScheme(Config):

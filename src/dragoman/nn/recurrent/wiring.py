@@ -8,7 +8,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from dragoman.base.config import Config
+from dragoman.base.settings.config import Config
 from dragoman.nn.recurrent.cell import Cell, States
 from dragoman.nn.recurrent.stack import Stack
 

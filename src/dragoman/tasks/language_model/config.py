@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from dragoman.base.config import Config
+from dragoman.base.settings.config import Config
 from dragoman.data.batches.plan import BatchConfig
 from dragoman.data.corpora.text_corpus import TextCorpora, TextCorpusConfig
 from dragoman.data.preparation.text_cleaning import TextCleaningConfig

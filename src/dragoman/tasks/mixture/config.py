@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from dragoman.base.config import Config
+from dragoman.base.settings.config import Config
 from dragoman.tasks.language_model.config import LanguageModelObjectiveConfig, TextDataConfig
 
 

@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from dragoman.base.config import Config
+from dragoman.base.settings.config import Config
 from dragoman.data.batches.plan import BatchConfig
 from dragoman.data.corpora.corpus import Corpora, CorpusConfig
 from dragoman.data.preparation.cleaning import CleaningConfig

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.settings import dump_settings
+from dragoman.base.settings.load import dump_settings
 from dragoman.checkpoint.folder import LoadedModel, write_model_folder
 from dragoman.checkpoint.meta import Meta, Score
 from dragoman.data.batches.batch import Batch, collate

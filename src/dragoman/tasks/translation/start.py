@@ -8,10 +8,10 @@ from typing import TypeVar
 
 import torch
 
-from dragoman.base.config import Config
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import info
-from dragoman.base.settings import flat, parse_settings
+from dragoman.base.settings.config import Config
+from dragoman.base.settings.load import flat, parse_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.tensors import model_parameters
 from dragoman.models.build import ModelConfig, Seq2Seq

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 from torch import Tensor
 
-from dragoman.base.config import Config
+from dragoman.base.settings.config import Config
 from dragoman.models.output import ProjectedOutput
 from dragoman.nn.auxiliary import Auxiliary, collecting
 from dragoman.train.objectives.cross_entropy import projected_losses

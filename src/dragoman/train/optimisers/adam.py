@@ -6,7 +6,7 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from dragoman.base.config import Config
+from dragoman.base.settings.config import Config
 from dragoman.train.machine.threads import Threads
 
 

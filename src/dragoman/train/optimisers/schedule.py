@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from dragoman.base.config import Config
+from dragoman.base.settings.config import Config
 
 _WARMUP = "linear warm-up: steps when at least 1, a share of the run below 1 (paper: 4000 steps)"
 

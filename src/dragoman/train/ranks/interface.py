@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from dragoman.base.device import choose_device
 from dragoman.base.errors import DragomanError
+from dragoman.base.machine.device import choose_device
 
 Value = TypeVar("Value")
 

@@ -5,7 +5,7 @@ from torch import nn
 
 from dragoman.base.errors import ResourceError
 from dragoman.base.log import info, warn
-from dragoman.base.memory import available_memory
+from dragoman.base.machine.memory import available_memory
 from dragoman.models.build import count_parameters
 from dragoman.train.machine.journal import Journal
 from dragoman.train.ranks.interface import Ranks

@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import warn
-from dragoman.base.settings import flat
+from dragoman.base.settings.load import flat
 from dragoman.checkpoint.store import TrainingSnapshot
 from dragoman.train.task import Job, RunConfig
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from dragoman.base.errors import ResourceError
-from dragoman.base.memory import is_out_of_memory
+from dragoman.base.machine.memory import is_out_of_memory
 from dragoman.checkpoint.store import CheckpointStore, TrainingSnapshot
 from dragoman.train.config import LoopConfig
 from dragoman.train.machine.compilation import uncompiled

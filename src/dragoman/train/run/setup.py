@@ -9,11 +9,11 @@ from typing import TypeVar
 import torch
 from torch import nn
 
-from dragoman.base.allocator import keep_large_tensors_on_heap
 from dragoman.base.errors import ConfigError
 from dragoman.base.files import atomic_write
 from dragoman.base.log import info
-from dragoman.base.settings import dump_settings, load_settings
+from dragoman.base.machine.allocator import keep_large_tensors_on_heap
+from dragoman.base.settings.load import dump_settings, load_settings
 from dragoman.checkpoint.store import CheckpointStore, TrainingSnapshot
 from dragoman.train.machine.compilation import compile_layers
 from dragoman.train.machine.journal import Journal

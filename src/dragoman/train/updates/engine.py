@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from dragoman.base.errors import ResourceError
 from dragoman.base.log import warn
-from dragoman.base.memory import is_out_of_memory
+from dragoman.base.machine.memory import is_out_of_memory
 from dragoman.nn.auxiliary import Auxiliary
 from dragoman.nn.randomness import drawing_from
 from dragoman.train.config import LoopConfig

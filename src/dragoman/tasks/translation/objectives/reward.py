@@ -8,7 +8,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from torch import Tensor
 
-from dragoman.base.config import Config
+from dragoman.base.settings.config import Config
 
 
 class RewardConfig(Config):

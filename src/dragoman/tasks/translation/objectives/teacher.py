@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dragoman.base.config import Config
+from dragoman.base.settings.config import Config
 from dragoman.data.batches.batch import Batch
 from dragoman.models.output import ProjectedOutput
 from dragoman.models.seq2seq import Seq2Seq

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from dragoman.base.schema import is_group, item_type, kinds, union_members
-from dragoman.base.yaml import dump_yaml
+from dragoman.base.settings.schema import is_group, item_type, kinds, union_members
+from dragoman.base.settings.yaml import dump_yaml
 
 _WORDS = {"int": "whole number", "float": "number", "bool": "true or false", "str": "text", "Path": "path"}
 _BELOW, _MISSING = "see below", object()

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from dragoman.base.schema import fill_kinds
+from dragoman.base.settings.schema import fill_kinds
 
 
 class Config(BaseModel):

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.schema import fill_kinds, known_settings, locate
-from dragoman.base.yaml import Document, dump_yaml, parse_scalar, parse_yaml
+from dragoman.base.settings.schema import fill_kinds, known_settings, locate
+from dragoman.base.settings.yaml import Document, dump_yaml, parse_scalar, parse_yaml
 
 C = TypeVar("C")
 Key = tuple[str | int, ...]
