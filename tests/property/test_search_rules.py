@@ -14,17 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_search import Rules, next_log_probabilities, plain_search
 from searching import sampled, searched
-from test_search_exact import COVERAGE, SOURCES, configs, one, rescored, same
+from test_search_exact import COVERAGE, SOURCES, configs, one, same
 from torch import Tensor
-from toy_decoders import AttendingToy, MarkovToy, RecurrentToy, reading, toy_memory
+from toy_decoders import AttendingToy, MarkovToy, RecurrentToy, toy_memory
 
-from dragoman.base.errors import ConfigError
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.coverage import Coverage
 from dragoman.decode.rules.forbidden import ForbiddenTokens
 from dragoman.decode.rules.minimum_length import MinimumLength
 from dragoman.decode.rules.rule import Addition, BeamSizes, Ended, Restriction, Rule, Scoring, Sizes, Step
-from dragoman.decode.sampling import Draws, SamplingConfig, sample, uniforms
+from dragoman.decode.sampling import Draws, SamplingConfig, uniforms
 from dragoman.decode.search import SearchConfig, search
 from dragoman.models.interface import Decoder, Memory, State, Tree
 from dragoman.text.special import BOS, EOS
@@ -257,6 +256,20 @@ def test_rules_that_are_not_used_are_not_called(monkeypatch: pytest.MonkeyPatch)
 
 
 @dataclass(frozen=True)
+class Given:
+    """A decoder that starts with a memory of its own, whatever it is given."""
+
+    decoder: Decoder
+    memory: Tree
+
+    def start(self, memory: Tree, attention: bool = False, skip: Tensor | None = None) -> State:
+        return self.decoder.start(self.memory)
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Any, State]:
+        return self.decoder.step(tokens, state)
+
+
+@dataclass(frozen=True)
 class Ensemble:
     """The mean of the log-probabilities of several decoders, each of which has a memory of its own."""
 
@@ -285,117 +298,3 @@ def test_an_ensemble_is_searched_as_any_decoder(seed: int, sources: list, config
         same(both, plain_search(one_decoder, alone, config))
         expected = plain_search(Given(mixed, [alone] * 3), alone, config)
         same(found, expected)
-
-
-@dataclass(frozen=True)
-class Given:
-    """A decoder that starts with a memory of its own, whatever it is given."""
-
-    decoder: Decoder
-    memory: Tree
-
-    def start(self, memory: Tree, attention: bool = False, skip: Tensor | None = None) -> State:
-        return self.decoder.start(self.memory)
-
-    def step(self, tokens: Tensor, state: State) -> tuple[Any, State]:
-        return self.decoder.step(tokens, state)
-
-
-class Toward:
-    """A language model in which every token read counts: no source, no memory, as many rows as its first tokens."""
-
-    def __init__(self, seed: int) -> None:
-        generator = torch.Generator().manual_seed(seed)
-        self.embedding, self.mix, self.out = (2 * torch.randn(SIZE, SIZE, generator=generator) for _ in range(3))
-
-    def start(self, memory: None = None, attention: bool = False, skip: Tensor | None = None) -> State:
-        return State(memory=None, cache=None, skip=skip, limit=20)
-
-    def step(self, tokens: Tensor, state: State) -> tuple[GivenLogits, State]:
-        hidden = torch.zeros(len(tokens), SIZE) if state.cache is None else state.cache
-        steps = []
-        for column, begun in zip(tokens.T, reading(state, tokens.size(1)), strict=True):
-            hidden = torch.where(begun, torch.tanh(hidden @ self.mix + self.embedding[column]), hidden)
-            steps.append(torch.where(begun, hidden @ self.out, torch.nan))
-        return GivenLogits(torch.stack(steps, 1)), state.after(tokens.size(1), hidden)
-
-
-@dataclass(frozen=True)
-class After:
-    """A language model as the plain search asks it: what it is given after BOS stands after a prompt."""
-
-    decoder: Toward
-    prompt: list[int]
-
-    def start(self, memory: Memory, attention: bool = False) -> State:
-        return self.decoder.start()
-
-    def step(self, tokens: Tensor, state: State) -> tuple[GivenLogits, State]:
-        prompt = torch.tensor([self.prompt]).expand(len(tokens), -1)
-        return self.decoder.step(torch.cat([prompt, tokens[:, 1:]], 1), state)
-
-
-TEXTS = [[BOS], [BOS, 5, 4, 4, 6], [5, 7], [BOS, 6, 6]]
-
-
-@pytest.mark.parametrize("beam", [1, 4])
-@pytest.mark.parametrize("rows", [[0, 1, 2, 3], [0], [2]])
-def test_a_language_model_goes_on_from_prompts(beam: int, rows: list[int]) -> None:
-    decoder, texts, limits = Toward(3), [TEXTS[row] for row in rows], [[3, 7, 1, 9][row] for row in rows]
-
-    def prompts() -> Prompts:
-        return Prompts.after(decoder, texts, limits, torch.device("cpu"))
-
-    config = SearchConfig(beam=beam, nbest=beam)
-    found = search(decoder, prompts(), config)
-    for hypotheses, text, limit in zip(found, texts, limits, strict=True):
-        alone = config.model_copy(update={"length_factor": 0.0, "length_margin": limit})
-        same(hypotheses, plain_search(After(decoder, text), toy_memory([[1]]), alone))
-    drawn = sample(decoder, prompts(), SamplingConfig(top_k=1), torch.zeros(len(rows), 2, 9))
-    greedy = search(decoder, prompts(), SearchConfig(beam=1))
-    assert [[each.tokens for each in row] for row in drawn] == [[best.tokens] * 2 for (best,) in greedy]
-
-
-def test_prompts_end_where_the_decoders_positions_end() -> None:
-    def limits(*lengths: int) -> list[int]:
-        texts = [[BOS] * length for length in lengths]
-        return Prompts.after(Toward(1), texts, [30] * len(texts), torch.device("cpu")).limits.tolist()
-
-    assert limits(1, 20, 7) == [20, 1, 14]
-    for wrong in (0, 21):
-        with pytest.raises(ConfigError, match=f"prompt 1: {wrong} tokens .* 20 positions"):
-            limits(3, wrong)
-
-
-@pytest.mark.parametrize("toy", [MarkovToy, RecurrentToy, AttendingToy])
-def test_samples_begin_with_prefixes_too(toy: Any) -> None:
-    decoder, memory, prefixes = toy(SIZE, 1), toy_memory([[1, 2], [3], [4]]), [[5, 0, 6], [], [4]]
-    config = SamplingConfig(temperature=20, length_factor=0, length_margin=7, minimum_length=4)
-    numbers = uniforms([(1,), (2,), (3,)], 20, 7)
-    for row, found in enumerate(sampled(decoder, memory, config, numbers, prefixes)):
-        alone = one(memory, row)
-        for each in found:
-            assert each.tokens[: len(prefixes[row])] == tuple(prefixes[row])
-            assert 4 <= len(each.tokens) <= 7 - each.finished
-            assert each.log_probability == pytest.approx(rescored(decoder, memory, row, each), abs=1e-4)
-        assert any(each.finished and len(each.tokens) == 4 for each in found)
-        again = sampled(decoder, alone, config, numbers[row : row + 1], [prefixes[row]])[0]
-        assert [each.tokens for each in again] == [each.tokens for each in found]
-    assert sampled(decoder, memory, config, numbers) == sampled(decoder, memory, config, numbers, [[]] * 3)
-
-
-@settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 10**6), sources=SOURCES, config=configs(), beta=COVERAGE, last=st.integers(1, 3))
-def test_an_output_that_nothing_may_follow_keeps_its_score(
-    seed: int, sources: list, config: SearchConfig, beta: float, last: int
-) -> None:
-    class Nothing(Restriction):
-        def restrict(self, logits: Tensor, step: Step, state: Tree) -> None:
-            if step.lengths[0] > last:
-                logits.fill_(-torch.inf)
-
-    decoder, memory = AttendingToy(SIZE, seed), toy_memory(sources)
-    config = config.model_copy(update={"coverage_penalty": beta, "minimum_length": 3})
-    for row, found in enumerate(searched(decoder, memory, config, rules=[Nothing()])):
-        rules = Rules(lambda tokens, token: len(tokens) < last)
-        same(found, plain_search(decoder, one(memory, row), config, rules=rules))
