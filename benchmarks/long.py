@@ -28,10 +28,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from dragoman.base.memory import keep_large_tensors_on_heap
+from dragoman.base.allocator import keep_large_tensors_on_heap
 from dragoman.data.batches.batch import collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
-from dragoman.models.interface import State, tree_map
+from dragoman.models.interface import State, tensors
 from dragoman.train.objectives.objective import Objective, ObjectiveConfig
 
 VOCABULARY, SHORT_SOURCE, FULL_UP_TO, DECODED, REPEATED = 1000, 64, 4096, 32, 8192
@@ -88,9 +88,7 @@ def cached_steps(model: Seq2Seq, length: int) -> tuple[Run, int]:
         for _ in range(DECODED):
             _, state = model.decoder.step(following, state)
 
-    sizes: list[int] = []
-    tree_map(lambda tensor: sizes.append(tensor.numel() * tensor.element_size()) or tensor, first.cache)
-    return run, sum(sizes)
+    return run, sum(tensor.numel() * tensor.element_size() for tensor in tensors(first.cache))
 
 
 def peak_bytes(run: Run) -> int:

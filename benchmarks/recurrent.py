@@ -32,7 +32,7 @@ from torch.nn import functional
 from training.corpus import corpus, make_batches, tokenise, windows
 from training.sizes import CLIP, DROPOUT, PIECES, SMOOTHING
 
-from dragoman.base.memory import keep_large_tensors_on_heap
+from dragoman.base.allocator import keep_large_tensors_on_heap
 from dragoman.data.batches.batch import Batch
 from dragoman.models.build import ModelConfig, build_model, count_parameters
 from dragoman.text.special import BOS, EOS, PAD, UNK
