@@ -6,6 +6,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+_FEW = 64
+"""Places that are made at once, however few tokens there are."""
+
 
 class Keys(NamedTuple):
     """Of S places: keys as the scorer prepares them, (B, h, S, ·), and values (B, h, S, d_v)."""
@@ -74,8 +77,9 @@ class KeyValueCache:
 def extended(cache: KeyValueCache | None, new: Keys, capacity: int | None) -> KeyValueCache:
     """What is held once T more tokens are, keys and values (R, h, T, ·); written in place where there is room.
 
-    capacity: places to make room for where there is none; None: for these tokens alone. Where gradients flow, nothing
-    is written in place.
+    capacity: places that will be needed at most, for which room is made: at once where they are few, else twice as much
+    whenever there is none left, because most texts end long before their limit. None: unknown, and no room is made.
+    Where gradients flow, nothing is written in place.
     """
     count = new.keys.size(2)
     in_place = cache is None or cache.in_place
@@ -85,12 +89,16 @@ def extended(cache: KeyValueCache | None, new: Keys, capacity: int | None) -> Ke
             new = Keys(torch.cat((keys, new.keys), 2), torch.cat((values, new.values), 2))
         return KeyValueCache(new.keys, new.values, 0, new.keys.size(2), in_place)
     if cache is None:
-        return KeyValueCache(new.keys, new.values, 0, count).moved(max(capacity, count))
+        return KeyValueCache(new.keys, new.values, 0, count).moved(_places(count, capacity))
     if cache.room < count:
-        cache = cache.moved(max(capacity, cache.length + count))
+        cache = cache.moved(_places(cache.length + count, capacity))
     cache.keys.narrow(2, cache.end, count).copy_(new.keys)
     cache.values.narrow(2, cache.end, count).copy_(new.values)
     return KeyValueCache(cache.keys, cache.values, cache.first, cache.end + count)
+
+
+def _places(length: int, capacity: int) -> int:
+    return max(length, min(capacity, max(_FEW, 2 * length)))
 
 
 def _copied(held: Tensor, places: int, rows: Tensor | None) -> Tensor:
