@@ -35,7 +35,8 @@ def imported(source: Path) -> ModuleType:
         del sys.modules[name]
     sys.path.insert(0, str(source))
     try:
-        importlib.import_module("dragoman.base.machine.allocator").keep_large_tensors_on_heap()
+        own = "machine.allocator" if (source / "dragoman/base/machine").is_dir() else "allocator"
+        importlib.import_module(f"dragoman.base.{own}").keep_large_tensors_on_heap()
         importlib.import_module("dragoman.decode.search")
         return importlib.import_module("dragoman.models.build")
     finally:
