@@ -5,10 +5,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent / "fixtures"))
 
 from training_runs import Server
+
+settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow], deadline=None)
+settings.load_profile("busy")
+"""Several workers and whoever else is on the machine share it, so how long an example takes says nothing."""
 
 DEAR = ("faults", "learn", "property")
 """Folders whose tests take longest. They begin, so that at the end there are short ones to share between workers."""

@@ -128,11 +128,10 @@ def test_variants_train_alike(
 
 
 RANDOM = {
-    "hard": ["model.decoder.cross_attention.kind=hard"],
+    "hard, resampled": ["model.decoder.cross_attention.kind=hard", "text.subword.dropout=0.1"],
     "sampled": ["train.teacher_forcing.kind=constant", "train.teacher_forcing.value=0.5"],
     "reward": ["train.objective.reward.kind=chrf", "train.objective.reward.samples=2"],
     "r_drop": ["train.objective.r_drop.alpha=1"],
-    "resampled": ["text.subword.dropout=0.1"],
 }
 
 
@@ -168,7 +167,15 @@ def command(folder: Path, parallel: str) -> list[str]:
     return [*TRAINED, *write_corpus(folder), f"train.parallel={parallel}"]
 
 
-@pytest.mark.parametrize("lost", [0, 1])
+COVERING = [("ddp", 1), ("fsdp", 0)]
+"""How a run is parallel, and which rank is lost; the other two are slow."""
+
+
+@pytest.mark.parametrize(
+    ("parallel", "lost"),
+    [*COVERING, *(pytest.param(*each, marks=pytest.mark.slow) for each in (("ddp", 0), ("fsdp", 1)))],
+    indirect=["parallel"],
+)
 def test_a_killed_rank_ends_the_other_and_both_go_on(
     server: Server, whole: Path, parallel: str, tmp_path: Path, lost: int
 ) -> None:
@@ -191,6 +198,7 @@ def test_a_killed_rank_ends_the_other_and_both_go_on(
     assert differences(outcome(tmp_path), outcome(whole)) == []
 
 
+@pytest.mark.parametrize("parallel", ["ddp", pytest.param("fsdp", marks=pytest.mark.slow)], indirect=True)
 def test_a_signal_to_one_rank_stops_all_at_the_same_step(
     server: Server, whole: Path, parallel: str, tmp_path: Path
 ) -> None:
@@ -276,6 +284,7 @@ def test_a_rank_killed_while_the_run_begins_is_noticed(server: Server, tmp_path:
     assert "another process of this run has ended" in processes[1].said
 
 
+@pytest.mark.parametrize("parallel", ["fsdp", pytest.param("ddp", marks=pytest.mark.slow)], indirect=True)
 def test_the_first_rank_killed_while_it_writes_loses_nothing(
     server: Server, whole: Path, parallel: str, tmp_path: Path
 ) -> None:
