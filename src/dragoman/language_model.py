@@ -15,8 +15,9 @@ from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.decode.sampling import SamplingConfig
+from dragoman.evaluate.perplexity import TextScore
 from dragoman.generation.request import MAX_TOKENS, GenerationRequest, GenerationSettings
-from dragoman.generation.score import Scorer, TextScore, text_score
+from dragoman.generation.score import Scorer
 from dragoman.generation.writer import Piece, Writer
 from dragoman.inspect.attention import AttentionMap, attention_maps
 from dragoman.models.language_model import DecoderOnly
@@ -160,7 +161,7 @@ class LanguageModel:
         ids = self.tokenizer.encode_batch(texts)
         with _memory_told():
             found = scorer.log_probabilities(ids, batch_size)
-        return [text_score(*each) for each in zip(texts, ids, found, strict=True)]
+        return [TextScore.of(*each) for each in zip(texts, ids, found, strict=True)]
 
     def attention(self, text: str) -> list[AttentionMap]:
         """The weights of every layer and head while `text` and its end are predicted.

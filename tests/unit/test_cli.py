@@ -195,6 +195,8 @@ def test_score_prints_a_line_a_pair_and_the_perplexity(
     stated = float(captured.err.split("perplexity a token ")[1].split()[0])
     assert stated == pytest.approx(math.exp(-sum(values) / tokens), rel=1e-4)
     assert f"({tokens} tokens)" in captured.err
+    size = sum(len(text.encode()) + 1 for text in SOURCES)
+    assert f"a byte {math.exp(-sum(values) / size):.4f} ({size} bytes)" in " ".join(captured.err.split())
 
 
 @pytest.fixture

@@ -1,27 +1,53 @@
-"""Perplexity of known distributions, and of texts that have none."""
+"""Perplexity of known distributions, what is counted, and texts that have none."""
 
 import math
+from typing import Any
 
 import pytest
 
 from dragoman.base.errors import DataError
-from dragoman.evaluate.perplexity import perplexity
+from dragoman.evaluate.perplexity import TextScore
+from dragoman.text.special import UNK
+
+
+def score(log_probability: float, **counts: Any) -> TextScore:
+    return TextScore(**{"log_probability": log_probability, "tokens": 3, "words": 3, "bytes": 3, **counts})
 
 
 def test_a_uniform_choice_has_its_size_as_perplexity() -> None:
-    result = perplexity(20 * math.log(1 / 8), tokens=20, words=10)
+    result = score(20 * math.log(1 / 8), tokens=20, words=10, bytes=60)
     assert result.per_token == pytest.approx(8)
     assert result.per_word == pytest.approx(64)
-    assert (result.tokens, result.words) == (20, 10)
+    assert result.per_byte == pytest.approx(2)
+    assert result.as_json() == {
+        "per_token": result.per_token,
+        "per_word": result.per_word,
+        "per_byte": result.per_byte,
+        "log_probability": result.log_probability,
+        "tokens": 20,
+        "words": 10,
+        "bytes": 60,
+        "unknown": 0,
+    }
+
+
+def test_ends_are_counted_and_unknowns_told() -> None:
+    """Two lines of a text are five words and two ends, 23 bytes and the last end."""
+    found = TextScore.of("two dogs – one\nsleeps", [4, UNK, 5, 6], -3.0)
+    assert found == TextScore(-3.0, tokens=5, words=7, bytes=24, unknown=1)
+    whole = TextScore.total([found, TextScore.of("", [], -1.0)])
+    assert whole == TextScore(-4.0, tokens=6, words=8, bytes=25, unknown=1)
+    assert "1 tokens (16.67%) are unknown" in str(whole)
+    assert "unknown" not in str(score(-1.0))
 
 
 def test_an_impossible_text_is_infinite_and_no_overflow() -> None:
-    assert perplexity(-math.inf, 3, 3).per_token == math.inf
-    assert perplexity(-1e6, 3, 3).per_word == math.inf
+    assert score(-math.inf).per_token == math.inf
+    assert score(-1e6).per_word == math.inf
 
 
 def test_what_has_no_perplexity_is_refused() -> None:
-    with pytest.raises(DataError, match="0 tokens"):
-        perplexity(0.0, 0, 0)
+    with pytest.raises(DataError, match="at least one line"):
+        TextScore.total([])
     with pytest.raises(DataError, match="NaN"):
-        perplexity(math.nan, 3, 3)
+        TextScore.total([score(-1.0), score(math.nan)])

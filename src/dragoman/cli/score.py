@@ -29,7 +29,7 @@ def score(
     from dragoman.base.log import info
     from dragoman.checkpoint.folder import folder_kind
     from dragoman.cli.lines import read_together
-    from dragoman.evaluate.perplexity import perplexity
+    from dragoman.evaluate.perplexity import TextScore
     from dragoman.translator import Translator
 
     if folder_kind(model) == "decoder_only":
@@ -45,13 +45,6 @@ def score(
         scores = translator.score(sources, targets, batch_size, to=to, tags=split_tags(tags))
     for pair in scores:
         print(f"{pair.log_probability:.6f}")
-    whole = perplexity(
-        sum(pair.log_probability for pair in scores),
-        sum(pair.tokens for pair in scores),
-        sum(len(line.split()) + 1 for line in targets),
-    )
-    info(
-        f"{len(scores)} pairs, log-probability {whole.log_probability:.2f} nats; perplexity a token "
-        f"{whole.per_token:.3f} ({whole.tokens} tokens), a word {whole.per_word:.3f} ({whole.words} words); "
-        "ends of sentence counted"
-    )
+    ids = translator.tokenizers.target.encode_batch(targets)
+    parts = (each.log_probability for each in scores)
+    info(f"{len(scores)} pairs, {TextScore.total(map(TextScore.of, targets, ids, parts))}")

@@ -2,20 +2,14 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 if TYPE_CHECKING:
-    from dragoman.evaluate.perplexity import Perplexity
-    from dragoman.generation.score import TextScore
-
-UNKNOWNS = (
-    "each is predicted as one token, whatever it stands for, so the perplexities a word and a byte are lower bounds"
-)
+    from dragoman.evaluate.perplexity import TextScore
 
 
 class Documents(StrEnum):
@@ -56,23 +50,29 @@ class Reading(NamedTuple):
 def score_documents(folder: Path, path: Path, reading: Reading) -> None:
     """One log-probability (nats) a document on stdout; the perplexity of the whole on stderr."""
     from dragoman.base.log import info
+    from dragoman.evaluate.perplexity import TextScore
 
     (scores,) = _scores(folder, [path], reading)
     for score in scores:
         print(f"{score.log_probability:.6f}")
-    info(f"{len(scores)} documents, {_text(_whole(scores))}{_unknowns(scores)}")
+    info(f"{len(scores)} documents, {TextScore.total(scores)}")
 
 
 def evaluate_documents(folder: Path, paths: Sequence[Path], reading: Reading, as_json: bool) -> None:
     """The perplexities of each file, on stdout."""
-    found = dict(zip(paths, _scores(folder, paths, reading), strict=True))
+    from dragoman.evaluate.perplexity import TextScore
+
+    found = [
+        (path, len(scores), TextScore.total(scores))
+        for path, scores in zip(paths, _scores(folder, paths, reading), strict=True)
+    ]
     if as_json:
-        texts = [{"text": str(path), **_json(scores)} for path, scores in found.items()]
+        texts = [{"text": str(path), "documents": documents, **whole.as_json()} for path, documents, whole in found]
         print(json.dumps({"model": str(folder), "texts": texts}, ensure_ascii=False, indent=2))
         return
     print(folder)
-    for path, scores in found.items():
-        print(f"  {path} ({len(scores)} documents): {_text(_whole(scores))}{_unknowns(scores)}")
+    for path, documents, whole in found:
+        print(f"  {path} ({documents} documents): {whole}")
 
 
 def _scores(folder: Path, paths: Sequence[Path], reading: Reading) -> "list[list[TextScore]]":
@@ -84,32 +84,3 @@ def _scores(folder: Path, paths: Sequence[Path], reading: Reading) -> "list[list
     texts = [read_texts(TextCorpusConfig(text=path, documents=kind)) for path in paths]
     model = LanguageModel.load(folder, reading.device)
     return [model.score(each, reading.stride, reading.batch_size) for each in texts]
-
-
-def _whole(scores: "Sequence[TextScore]") -> "Perplexity":
-    from dragoman.evaluate.perplexity import perplexity
-
-    return perplexity(
-        sum(score.log_probability for score in scores),
-        sum(score.tokens for score in scores),
-        sum(score.words for score in scores),
-        sum(score.bytes for score in scores),
-    )
-
-
-def _text(whole: "Perplexity") -> str:
-    return (
-        f"log-probability {whole.log_probability:.2f} nats; perplexity a token {whole.per_token:.3f} "
-        f"({whole.tokens} tokens), a word {whole.per_word:.3f} ({whole.words} words), a byte {whole.per_byte:.4f} "
-        f"({whole.bytes} bytes); "
-        "ends of lines and documents counted"
-    )
-
-
-def _unknowns(scores: "Sequence[TextScore]") -> str:
-    unknown, tokens = sum(score.unknown for score in scores), sum(score.tokens for score in scores)
-    return f"; {unknown} tokens ({unknown / tokens:.2%}) are unknown: {UNKNOWNS}" if unknown else ""
-
-
-def _json(scores: "Sequence[TextScore]") -> dict[str, Any]:
-    return {"documents": len(scores), **asdict(_whole(scores)), "unknown": sum(score.unknown for score in scores)}

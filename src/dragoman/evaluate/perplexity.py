@@ -1,54 +1,96 @@
-"""Perplexity per token, per word and per byte from summed log-probabilities."""
+"""`TextScore`: a text's log-probability, and its perplexity a token, a word and a byte."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from dragoman.base.errors import DataError
+from dragoman.text.special import UNK
 
 
 @dataclass(frozen=True)
-class Perplexity:
-    """How many equally likely choices a model's uncertainty amounts to.
+class TextScore:
+    """log p of a text and its end, or of several together, in nats, and over what it is a sum.
 
-    per_token: depends on the vocabulary, so it compares models that share one. per_word, per_byte: compare any models
-    on the same text, as long as none of its tokens is unknown: an unknown is one token, whatever it stands for, so
-    with any of them these two are lower bounds. log_probability: natural, summed over the tokens. tokens, words and
-    bytes include each line's end; bytes is None, and per_byte with it, where nobody has counted.
+    tokens: subwords, and one for each text's end. words, bytes: as `words_of` and `bytes_of` count them. unknown:
+    tokens that stand for what the vocabulary lacks; each is predicted as one token, whatever it stands for, so with any
+    of them the text's true log-probability is lower, and the perplexities a word and a byte are lower bounds.
+
+    A perplexity is exp(−log_probability / count), infinite where a float cannot hold it: to so many equally likely
+    choices the model's uncertainty amounts. per_token: compares models that share a vocabulary. per_word, per_byte:
+    compare any models on the same text, the latter in any language; its log₂ is bits a byte.
     """
 
-    per_token: float
-    per_word: float
     log_probability: float
     tokens: int
     words: int
-    per_byte: float | None = None
-    bytes: int | None = None
+    bytes: int
+    unknown: int = 0
+
+    @staticmethod
+    def of(text: str, ids: Sequence[int], log_probability: float) -> "TextScore":
+        """One text's; ids: of it, without its end."""
+        unknown = sum(number == UNK for number in ids)
+        return TextScore(log_probability, len(ids) + 1, words_of(text), bytes_of(text), unknown)
+
+    @staticmethod
+    def total(scores: Iterable["TextScore"]) -> "TextScore":
+        """Of all texts together. Raises DataError where there is none, and where the sum is not a number."""
+        given = list(scores)
+        if not given:
+            raise DataError("no perplexity of no text: give at least one line")
+        log_probability = sum(score.log_probability for score in given)
+        if math.isnan(log_probability):
+            raise DataError("no perplexity: the summed log-probability is not a number (NaN)")
+        counts = ([getattr(score, name) for score in given] for name in ("tokens", "words", "bytes", "unknown"))
+        return TextScore(log_probability, *map(sum, counts))
+
+    @property
+    def per_token(self) -> float:
+        """Perplexity a token."""
+        return self._per(self.tokens)
+
+    @property
+    def per_word(self) -> float:
+        """Perplexity a word."""
+        return self._per(self.words)
+
+    @property
+    def per_byte(self) -> float:
+        """Perplexity a byte."""
+        return self._per(self.bytes)
+
+    def _per(self, count: int) -> float:
+        try:
+            return math.exp(-self.log_probability / count)
+        except OverflowError:
+            return math.inf
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything in plain types."""
+        perplexities = {"per_token": self.per_token, "per_word": self.per_word, "per_byte": self.per_byte}
+        return {**perplexities, **asdict(self)}
+
+    def __str__(self) -> str:
+        unknown = (
+            f"; {self.unknown} tokens ({self.unknown / self.tokens:.2%}) are unknown: each is predicted as one token, "
+            "whatever it stands for, so the perplexities a word and a byte are lower bounds"
+            if self.unknown
+            else ""
+        )
+        return (
+            f"log-probability {self.log_probability:.2f} nats; perplexity a token {self.per_token:.3f} "
+            f"({self.tokens} tokens), a word {self.per_word:.3f} ({self.words} words), a byte {self.per_byte:.4f} "
+            f"({self.bytes} bytes); ends of lines and texts counted{unknown}"
+        )
 
 
-def perplexity(log_probability: float, tokens: int, words: int, size: int | None = None) -> Perplexity:
-    """exp(−log_probability / count), for each count; infinite where a float can't hold it.
-
-    log_probability: natural, summed over `tokens` tokens of a text, each line's end counted as one. words: the text's
-    blank-separated words, and one for each line's end. size: bytes of UTF-8, ends included. Raises DataError
-    where a count is 0 or the sum is not a number.
-    """
-    if tokens < 1 or words < 1:
-        raise DataError(f"no perplexity of {tokens} tokens and {words} words; give a text with at least one line")
-    if math.isnan(log_probability):
-        raise DataError("no perplexity: the summed log-probability is not a number (NaN)")
-    return Perplexity(
-        _exp(-log_probability / tokens),
-        _exp(-log_probability / words),
-        log_probability,
-        tokens,
-        words,
-        None if size is None else _exp(-log_probability / size),
-        size,
-    )
+def words_of(text: str) -> int:
+    """What stands between blanks, and one for each line's end, the text's end among them."""
+    return len(text.split()) + 1 + text.count("\n")
 
 
-def _exp(value: float) -> float:
-    try:
-        return math.exp(value)
-    except OverflowError:
-        return math.inf
+def bytes_of(text: str) -> int:
+    """Of UTF-8, and one for the text's end."""
+    return len(text.encode()) + 1

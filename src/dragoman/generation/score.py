@@ -10,24 +10,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.data.batches.text_batch import collate_text
 from dragoman.decode.forced import force
 from dragoman.models.interface import Decoder
-from dragoman.text.special import BOS, EOS, UNK
-
-
-@dataclass(frozen=True)
-class TextScore:
-    """log p(text, its end) in nats, and over what it is a sum.
-
-    tokens: its subwords and its end. words: what stands between blanks, and one for each line's end, the
-    text's end among them. bytes: of UTF-8, and one for the end. unknown: tokens that stand for what the vocabulary
-    lacks; each is predicted as one token, whatever it stands for, so with any of them the text's true log-probability
-    is lower.
-    """
-
-    log_probability: float
-    tokens: int
-    words: int
-    bytes: int
-    unknown: int
+from dragoman.text.special import BOS, EOS
 
 
 class _Window(NamedTuple):
@@ -90,14 +73,3 @@ class Scorer:
             for part, value in zip(some, found.tolist(), strict=True):
                 totals[part.text] += value
         return totals
-
-
-def text_score(text: str, ids: Sequence[int], log_probability: float) -> TextScore:
-    """With what it is a sum over."""
-    return TextScore(
-        log_probability,
-        len(ids) + 1,
-        len(text.split()) + 1 + text.count("\n"),
-        len(text.encode()) + 1,
-        sum(number == UNK for number in ids),
-    )

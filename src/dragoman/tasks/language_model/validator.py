@@ -11,6 +11,7 @@ import torch
 
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.data.batches.text_batch import collate_text, excerpts
+from dragoman.evaluate.perplexity import bytes_of, words_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.objectives.objective import Objective, ObjectiveConfig
 from dragoman.train.ranks.place import Place
@@ -37,8 +38,8 @@ class TextValidator:
         self._model = model
         documents = held_out.documents
         self._excerpts = [each for ids in tokenizer.encode_batch(documents) for each in excerpts(ids, block)]
-        self._words = sum(len(document.split()) + 1 + document.count("\n") for document in documents)
-        self._bytes = sum(len(document.encode()) + 1 for document in documents)
+        self._words = sum(map(words_of, documents))
+        self._bytes = sum(map(bytes_of, documents))
         lengths = np.array([[len(each) - 1] for each in self._excerpts], np.int32)
         self._plan = plan_epoch(lengths, _BATCH, seed=0, epoch=0)
 
