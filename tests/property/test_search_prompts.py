@@ -1,8 +1,10 @@
 """Searches and samples that begin with prompts: of a language model, of unequal length, at the end of positions."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from given_logits import GivenLogits
@@ -89,6 +91,15 @@ def test_prompts_end_where_the_decoders_positions_end() -> None:
     for wrong in (0, 21):
         with pytest.raises(ConfigError, match=f"prompt 1: {wrong} tokens .* 20 positions"):
             limits(3, wrong)
+
+
+def test_prompts_that_leave_no_room_are_refused() -> None:
+    """A search of them would never come to its end."""
+    tokens = torch.tensor([[BOS, 4, 5], [BOS, 6, 7]])
+    for limit, fits in ((1, False), (2, False), (3, True)):
+        with nullcontext() if fits else pytest.raises(ConfigError, match="prompt 1: .* no room"):
+            prompts = Prompts(Toward(1).start(), tokens, np.array([9, limit]), np.array([2, 2]))
+            assert [len(best.tokens) <= 9 for (best,) in search(Toward(1), prompts, SearchConfig())] == [True] * 2
 
 
 @pytest.mark.parametrize("toy", [MarkovToy, RecurrentToy, AttendingToy])

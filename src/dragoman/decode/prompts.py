@@ -30,6 +30,14 @@ class Prompts:
     prefix_lengths: NDArray[np.int64]
     source: Tensor | None = None
 
+    def __post_init__(self) -> None:
+        if (full := np.flatnonzero(self.limits <= self.prefix_lengths)).size:
+            row = int(full[0])
+            raise ConfigError(
+                f"prompt {row}: an output of at most {self.limits[row]} tokens that begins with "
+                f"{self.prefix_lengths[row]} given ones has no room for one more: raise the limit"
+            )
+
     def __len__(self) -> int:
         """B."""
         return len(self.tokens)
