@@ -81,6 +81,16 @@ def test_a_window_needs_no_more_than_two() -> None:
     assert len(set(pointers)) < 15
 
 
+@torch.no_grad()
+def test_a_far_limit_makes_no_more_room_than_twice_what_is_held() -> None:
+    cache = None
+    for length in range(1, 301):
+        cache = extended(cache, Keys(torch.full((1, 1, 1, 2), length), torch.zeros(1, 1, 1, 3)), 10**12)
+        assert cache.length == length and cache.keys.size(2) <= max(64, 2 * length)
+    assert cache is not None
+    assert cache.read().keys[0, 0, :, 1].tolist() == list(range(1, 301))
+
+
 def test_where_gradients_flow_nothing_is_written_in_place() -> None:
     def keys(length: int) -> Keys:
         return Keys(*(torch.randn(2, 3, length, 4, requires_grad=True) for _ in range(2)))
