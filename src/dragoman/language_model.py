@@ -17,7 +17,7 @@ from dragoman.checkpoint.meta import Meta
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.evaluate.perplexity import TextScore
 from dragoman.generation.request import MAX_TOKENS, GenerationRequest, GenerationSettings
-from dragoman.generation.score import Scorer
+from dragoman.generation.score import WholeScorer, WindowScorer
 from dragoman.generation.writer import Piece, Writer
 from dragoman.inspect.attention import AttentionMap, attention_maps
 from dragoman.models.language_model import DecoderOnly
@@ -48,8 +48,11 @@ class LanguageModel:
         self.model, self.tokenizer = model.eval(), tokenizer
         self.meta = meta or Meta(step=0)
         known = [size for size in (block, model.limit.positions) if size is not None]
-        self.window = min(known, default=_USUAL_WINDOW)
-        """Tokens that are read at once at most: `data.block` of its training, or its positions where they are fewer."""
+        self.window = None if model.reads_on else min(known, default=_USUAL_WINDOW)
+        """Tokens of context at most: `data.block` of its training, or its positions where they are fewer.
+
+        None: any number, where the state of a recurrence is carried on.
+        """
         self._search = dict(search or {})
 
     @classmethod
@@ -149,15 +152,15 @@ class LanguageModel:
         A text that is longer than the window is read in windows that overlap, each of which predicts what the ones
         before have not. stride: tokens that each but the first predicts, from 1 to the window (default: half of it):
         the fewer, the more is known of what stands before a token, at least `window` − `stride` tokens, and the longer
-        it takes. At `stride` = `window` nothing overlaps, as in validation. batch_size: windows that are read together.
-        Raises ConfigError for a stride that is none, DataError for what is no Unicode text.
+        it takes. At `stride` = `window` nothing overlaps, as in validation. A recurrent model has no window: it reads
+        each text from its beginning to its end. batch_size: windows, or texts, that are read together. Raises
+        ConfigError for a stride that is none or that nothing asks for, DataError for what is no Unicode text.
         """
         if isinstance(texts, str):
             raise TypeError("texts are a list of strings, not one string")
         if batch_size < 1:
             raise ConfigError(f"the batch size must be at least 1 window, not {batch_size}")
-        step = max(1, self.window // 2) if stride is None else stride
-        scorer = Scorer(self.model.decoder, self.window, step, self.device)
+        scorer = self._scorer(stride)
         ids = self.tokenizer.encode_batch(texts)
         with _memory_told():
             found = scorer.log_probabilities(ids, batch_size)
@@ -169,7 +172,7 @@ class LanguageModel:
         Raises DataError for a text that the window does not hold.
         """
         ids = self.tokenizer.encode(text)
-        if len(ids) >= self.window:
+        if self.window is not None and len(ids) >= self.window:
             raise DataError(f"a text of {len(ids)} tokens, but the window holds {self.window - 1}: shorten it")
         return attention_maps(self.model, Tokenizers(self.tokenizer, self.tokenizer), ids)
 
@@ -177,6 +180,14 @@ class LanguageModel:
         writer = Writer(self.model.decoder, self.tokenizer, self.window, self.device)
         with _memory_told():
             yield from writer.write(prompts, request)
+
+    def _scorer(self, stride: int | None) -> WindowScorer | WholeScorer:
+        if self.window is not None:
+            step = max(1, self.window // 2) if stride is None else stride
+            return WindowScorer(self.model.decoder, self.device, self.window, step)
+        if stride is not None:
+            raise ConfigError("a recurrent model reads a text as a whole, without windows: leave out the stride")
+        return WholeScorer(self.model.decoder, self.device)
 
     def _wanted(self, request: GenerationRequest | None, settings: GenerationSettings) -> GenerationRequest:
         if request is None:

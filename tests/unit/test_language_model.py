@@ -12,7 +12,7 @@ import dragoman
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.checkpoint.average import average_folders
 from dragoman.checkpoint.folder import load_model_folder
-from dragoman.generation.score import windows
+from dragoman.generation.score import PIECE, windows
 from dragoman.language_model import LanguageModel
 from dragoman.text.special import BOS, EOS, PAD, UNK
 from dragoman.translator import Translator
@@ -35,7 +35,7 @@ def greedy(model: LanguageModel, prompt: str, count: int) -> list[int]:
     ids = model.tokenizer.encode(prompt)
     context, written = [BOS, *ids], []
     while len(written) < count:
-        if len(context) > model.window:
+        if model.window is not None and len(context) > model.window:
             context = context[-(model.window // 2) :]
         logits = next_logits(model, context)
         logits[[PAD, BOS, UNK]] = -torch.inf
@@ -138,6 +138,30 @@ def test_every_label_stands_in_one_window_with_enough_before_it() -> None:
                 assert start >= 0
                 assert end - start <= window
                 assert start == 0 or first - start >= window - stride
+
+
+def test_a_recurrent_model_reads_each_text_as_a_whole(tmp_path: Path) -> None:
+    model = tiny_language_model(tmp_path / "model", model={"preset": "lstm", "width": 8})
+    texts = ["a dog", "The man sees the dog and the woman sleeps. " * 30, ""]
+    found = model.score(texts, batch_size=2)
+    for text, score in zip(texts, found, strict=True):
+        assert score.tokens > 2 * PIECE or text != texts[1]
+        assert score.log_probability == pytest.approx(whole_score(model, text), rel=1e-5)
+    assert model.window is None
+    with pytest.raises(ConfigError, match="without windows: leave out the stride"):
+        model.score(texts, stride=4)
+
+
+@torch.no_grad()
+def whole_score(model: LanguageModel, text: str) -> float:
+    ids = torch.tensor([[BOS, *model.tokenizer.encode(text), EOS]])
+    logits = model.model(ids[:, :-1]).logits().double().log_softmax(2)
+    return float(logits.gather(2, ids[:, 1:, None]).sum())
+
+
+def test_only_a_recurrence_without_positions_reads_on(tmp_path: Path) -> None:
+    sections = {"preset": "lstm", "width": 8, "positions": {"kind": "learned", "limit": 64}}
+    assert tiny_language_model(tmp_path / "model", model=sections).window == 16
 
 
 def test_the_stride_is_at_most_the_window(model: LanguageModel) -> None:

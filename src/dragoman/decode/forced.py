@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from dragoman.models.interface import Decoder, Output, Tree
+from dragoman.models.interface import Decoder, Output, State, Tree
 
 CHUNK = 1024
 """Target tokens projected onto the vocabulary at a time, so that the memory needed does not grow with the batch."""
@@ -17,8 +17,15 @@ def force(decoder: Decoder, memory: Tree, inputs: Tensor, labels: Tensor, keep: 
     EOS; keep: (B, T) bool, True where `labels` holds a token that is asked for. The decoder should be in evaluation
     mode.
     """
-    output, _ = decoder.step(inputs, decoder.start(memory))
-    return log_probabilities(output, labels, keep)
+    found, _ = read_on(decoder, decoder.start(memory), inputs, labels, keep)
+    return found
+
+
+@torch.no_grad()
+def read_on(decoder: Decoder, state: State, inputs: Tensor, labels: Tensor, keep: Tensor) -> tuple[Tensor, State]:
+    """The same after what `state` has read, and the state after `inputs`."""
+    output, after = decoder.step(inputs, state)
+    return log_probabilities(output, labels, keep), after
 
 
 def log_probabilities(output: Output, labels: Tensor, keep: Tensor) -> Tensor:

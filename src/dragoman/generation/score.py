@@ -1,4 +1,4 @@
-"""The log-probability of texts of any length, window by window."""
+"""The log-probability of texts of any length: window by window, or as a whole where a recurrence carries its state."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,9 +8,12 @@ import torch
 
 from dragoman.base.errors import ConfigError
 from dragoman.data.batches.text_batch import collate_text
-from dragoman.decode.forced import force
+from dragoman.decode.forced import force, read_on
 from dragoman.models.interface import Decoder
 from dragoman.text.special import BOS, EOS
+
+PIECE = 256
+"""Tokens of each text that `WholeScorer` reads at a time, so that the memory needed does not grow with its length."""
 
 
 class _Window(NamedTuple):
@@ -36,13 +39,36 @@ def windows(labels: int, window: int, stride: int) -> Iterator[tuple[int, int, i
 
 
 @dataclass(frozen=True)
-class Scorer:
+class WholeScorer:
+    """A recurrent decoder without a source: reads each text from its beginning to its end, a piece at a time."""
+
+    decoder: Decoder
+    device: torch.device
+
+    def log_probabilities(self, texts: Sequence[Sequence[int]], batch_size: int) -> list[float]:
+        """As of `WindowScorer`. batch_size: texts that are read together."""
+        totals = [0.0] * len(texts)
+        order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+        for begin in range(0, len(order), batch_size):
+            some = order[begin : begin + batch_size]
+            batch = collate_text([[BOS, *texts[place], EOS] for place in some], some).to(self.device)
+            state = self.decoder.start(None)
+            pieces = (each.split(PIECE, 1) for each in (batch.inputs, batch.labels, batch.target_keep))
+            for inputs, labels, keep in zip(*pieces, strict=True):
+                found, state = read_on(self.decoder, state, inputs, labels, keep)
+                for place, value in zip(some, found.double().sum(1).tolist(), strict=True):
+                    totals[place] += value
+        return totals
+
+
+@dataclass(frozen=True)
+class WindowScorer:
     """A decoder without a source, and the window: how many tokens it reads at most. stride: as of `windows`."""
 
     decoder: Decoder
+    device: torch.device
     window: int
     stride: int
-    device: torch.device
 
     def __post_init__(self) -> None:
         """Raises ConfigError for a stride that is none."""

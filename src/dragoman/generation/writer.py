@@ -1,7 +1,8 @@
-"""`Writer`: continues texts token by token, and slides on where the model's window is full."""
+"""`Writer`: continues texts token by token, and slides on where the model has a window and it is full."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple
 
 import torch
@@ -34,11 +35,11 @@ class _Sample:
 
 @dataclass(frozen=True)
 class Writer:
-    """A decoder without a source, its vocabulary, and the window: how many tokens it reads at most."""
+    """A decoder without a source, its vocabulary, and the window: how many tokens it reads at most, None for any."""
 
     decoder: Decoder
     tokenizer: Tokenizer
-    window: int
+    window: int | None
     device: torch.device
 
     def write(self, prompts: Sequence[tuple[int, str]], request: GenerationRequest) -> Iterator[Piece]:
@@ -55,7 +56,8 @@ class Writer:
             for row in live:
                 self._slide(samples[row].context)
             contexts = [samples[row].context for row in live]
-            steps = min(request.max_tokens - drawn, self.window - max(map(len, contexts)) + 1)
+            room = inf if self.window is None else self.window - max(map(len, contexts)) + 1
+            steps = int(min(request.max_tokens - drawn, room))
             numbers = torch.stack([samples[row].numbers[drawn : drawn + steps] for row in live]).unsqueeze(1)
             least = max(0, request.sampling.minimum_length - drawn)
             config = request.sampling.model_copy(update={"minimum_length": least})
@@ -86,5 +88,5 @@ class Writer:
 
     def _slide(self, context: list[int]) -> None:
         """Where the window cannot hold it, leave as much as fills half of it."""
-        if len(context) > self.window:
+        if self.window is not None and len(context) > self.window:
             del context[: -max(1, self.window // 2)]

@@ -59,12 +59,14 @@ class ProjectingDecoder(Decoder, Protocol):
 class Family(Config):
     """default_positions: where the model names no scheme. attends_itself: whether there is self-attention in it.
 
-    compilable: whether it has layers that torch.compile gains from.
+    compilable: whether it has layers that torch.compile gains from. recurrent: whether all that it knows of what it has
+    read is a state whose size does not grow, so that a text of any length can be read.
     """
 
     default_positions: ClassVar[PositionScheme] = NoPositionsConfig()
     attends_itself: ClassVar[bool] = False
     compilable: ClassVar[bool] = False
+    recurrent: ClassVar[bool] = False
 
     def shallow(self) -> Self:
         """The same with a single layer: all layers are alike, so where it can be built, this can."""

@@ -18,7 +18,7 @@ from dragoman.models.settings import ModelSettings
 from dragoman.models.transformer import TransformerDecoderConfig
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, Projection, token_table
-from dragoman.nn.positions.union import PositionsConfig
+from dragoman.nn.positions.union import NoPositionsConfig, PositionsConfig
 from dragoman.text.special import BOS
 from dragoman.text.tokenizers import Tokenizers
 
@@ -102,7 +102,11 @@ class LanguageModelConfig(ModelSettings):
 
 
 class DecoderOnly(nn.Module):
-    """A decoder that reads no source, with its embedding and projection. limit: of the texts that it can read."""
+    """A decoder that reads no source, with its embedding and projection.
+
+    limit: of the texts that it can read. reads_on: whether there is nothing in it that a text of any length could
+    outgrow: a recurrence, and no positions.
+    """
 
     def __init__(self, config: LanguageModelConfig, size: int) -> None:
         super().__init__()
@@ -113,6 +117,7 @@ class DecoderOnly(nn.Module):
         check_written(scheme, "positions")
         embedding = Embedding(table, scheme.embedded(width), config.dropout.embedding)
         self.limit = LengthLimit("target", embedding.positions.limit, "model.positions.limit")
+        self.reads_on = config.decoder.recurrent and isinstance(scheme, NoPositionsConfig)
         with naming("decoder"):
             config.decoder.check_no_source()
             self.decoder = config.decoder.build(DecoderContext(embedding, width, config.dropout, scheme, projection))

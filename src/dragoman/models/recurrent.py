@@ -86,6 +86,7 @@ class RecurrentDecoderConfig(_Layers, DecoderFamily):
     Keys of `attention` that are left out are those of Bahdanau et al. 2015: no projections, the additive scorer.
     """
 
+    recurrent: ClassVar[bool] = True
     without_source: ClassVar[Mapping[str, Any]] = {"bridge": "none", "attention": None}
 
     wiring: WiringConfig = Field(BahdanauConfig(), description="where attention stands and what the prediction reads")
