@@ -17,6 +17,7 @@ from dragoman.cli.main import main
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.models.build import build_model
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
+from dragoman.translation.engine import Pair, Prefix, Row
 from dragoman.translation.request import Sampling
 from dragoman.translation.result import Translation
 from dragoman.translator import Request, Translator
@@ -138,10 +139,23 @@ def test_drawn_translations_depend_on_seed_and_line_alone(several: Translator) -
     assert drawn[0][0].text != drawn[0][1].text
     request = several.request(sampling=sampling, to="de")
     assert texts(drawn[1:]) == texts(several.translate_window(SOURCES[1:], request, first=2))
-    with pytest.raises(ConfigError, match="prefix goes with beam search only"):
-        list(several.stream_nbest(SOURCES, [request, replace(request, prefix="ein"), request]))
+    begun = list(several.stream_nbest(SOURCES, [request, replace(request, prefix="ein"), request]))
+    assert texts(begun[::2]) == texts(drawn[::2])
+    assert all(each.text.startswith("ein") for each in begun[1])
     with pytest.raises(ConfigError, match="leave out the settings of the search"):
         several.request(sampling=sampling, beam=2, to="de")
+
+
+def test_the_log_probability_of_a_sample_counts_its_prefix(several: Translator) -> None:
+    source, prefix = several.tokenizers.source.encode(SOURCES[1]), several.tokenizers.target.encode("ein")
+    sampling = Sampling(SamplingConfig(length_margin=60), seed=3, samples=40)
+    rows = [Row(1, "", source, sampling), Row(2, "", source, sampling, Prefix(tuple(prefix)))]
+    for place, drawn in several.engine.hypotheses(rows, batch_size=2):
+        ended = [each for each in drawn if each.finished]
+        assert ended
+        scores = several.engine.scores([Pair(1, source, each.tokens) for each in ended], batch_size=8)
+        assert [each.log_probability for each in ended] == pytest.approx(scores, abs=1e-4)
+        assert place == 0 or all(list(each.tokens[: len(prefix)]) == prefix for each in drawn)
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,7 @@ from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import Decoder, Memory, State
 from dragoman.text.special import BOS, EOS, UNK
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
+from dragoman.translation.request import Sampling
 from dragoman.translator import Translator
 
 SOURCES = ["the dog sees the (old) cat .", "a cat sleeps ."] * 2
@@ -343,6 +344,9 @@ def test_prefixes_with_unknown_words_stay_in_the_translation_and_of_blank_lines(
     out = translator.translate(["Xaver sees", ""], prefixes=["der Ottokar", "der Ottokar"])
     assert out[0].startswith("der Ottokar")
     assert out[1] == "der Ottokar"
+    request = translator.request(sampling=Sampling(samples=2), prefix="der Ottokar")
+    drawn = translator.translate_nbest(["Xaver sees"], request)
+    assert len(drawn[0]) == 2 and all(each.text.startswith("der Ottokar") for each in drawn[0])
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])

@@ -85,7 +85,6 @@ def translate(
         "--length-penalty": length_penalty,
         "--coverage-penalty": coverage_penalty,
         "--unknown": unknown,
-        "--prefix": prefix,
     }
     refuse(of_search if sample else of_sampling, "without --sample" if sample else "with --sample")
     drawn = sampling(temperature, top_k, top_p, seed, nbest) if sample else None

@@ -53,7 +53,7 @@ class WholeScorer:
             some = order[begin : begin + batch_size]
             batch = collate_text([[BOS, *texts[place], EOS] for place in some], some).to(self.device)
             state = self.decoder.start(None)
-            pieces = (each.split(PIECE, 1) for each in (batch.inputs, batch.labels, batch.target_keep))
+            pieces = (torch.split(each, PIECE, 1) for each in (batch.inputs, batch.labels, batch.target_keep))
             for inputs, labels, keep in zip(*pieces, strict=True):
                 found, state = read_on(self.decoder, state, inputs, labels, keep)
                 for place, value in zip(some, found.double().sum(1).tolist(), strict=True):

@@ -1,6 +1,7 @@
 """`TorchEngine`: the engine that computes with a PyTorch model, in batches that fit the memory."""
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -49,9 +50,7 @@ class TorchEngine:
         return self.model.limits
 
     def refusal(self, row: Row) -> str | None:
-        """Samples with a prefix are not known."""
-        if isinstance(row.decoding, Sampling) and row.prefix.ids:
-            return "a prefix goes with beam search only: leave out the prefixes, or the sampling"
+        """It can do all that a request can ask for."""
         return None
 
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
@@ -105,18 +104,22 @@ class TorchEngine:
         memory = self.model.encode(tokens, keep)
         samplings = [row.decoding for row in rows if isinstance(row.decoding, Sampling)]
         if samplings:
-            return self._sampled(memory, samplings, [row.number for row in rows])
+            return self._sampled(memory, samplings, rows)
         searches = [row.decoding for row in rows if isinstance(row.decoding, SearchConfig)]
         prefixes, kept = [row.prefix.ids for row in rows], [row.prefix.unknown for row in rows]
         texts, tags = [row.text for row in rows], [row.tags for row in rows]
         return self._unknown_words.search(self.model.decoder, memory, searches, prefixes, texts, kept, tags)
 
-    def _sampled(self, memory: Memory, samplings: Sequence[Sampling], numbers: Sequence[int]) -> list[list[Hypothesis]]:
+    def _sampled(self, memory: Memory, samplings: Sequence[Sampling], rows: Sequence[Row]) -> list[list[Hypothesis]]:
         configs = [sampling.config for sampling in samplings]
-        seeds = [(sampling.seed, number) for sampling, number in zip(samplings, numbers, strict=True)]
-        prompts = Prompts.of(self.model.decoder, memory, configs)
-        drawn = uniforms(seeds, samplings[0].samples, int(prompts.limits.max()))
-        return sample(self.model.decoder, prompts, configs, drawn)
+        seeds = [(sampling.seed, row.number) for sampling, row in zip(samplings, rows, strict=True)]
+        prompts = Prompts.of(self.model.decoder, memory, configs, [row.prefix.ids for row in rows])
+        numbers = uniforms(seeds, samplings[0].samples, int((prompts.limits - prompts.prefix_lengths).max()))
+        drawn = sample(self.model.decoder, prompts, configs, numbers)
+        return [
+            [replace(each, unknown=row.prefix.unknown) for each in samples]
+            for row, samples in zip(rows, drawn, strict=True)
+        ]
 
     def _scored(self, pairs: Sequence[Pair]) -> list[float]:
         """Of pairs that can be read together."""
