@@ -27,9 +27,9 @@ FROZEN = {
     "--scores --to --tags --sample --temperature --top-k --top-p --seed --batch-size --device --threads",
     "generate": "model --prompt --input -i --samples --temperature --top-k --top-p --max-tokens --stop --seed "
     "--batch-size --device --threads",
-    "score": "model --source --target --to --tags --documents --stride --batch-size --device --threads",
+    "score": "model --source --target --to --tags --documents --heading --stride --batch-size --device --threads",
     "evaluate": "model --reference --hypothesis --source --metric --tokenized --json --to --tags --beam "
-    "--length-penalty --coverage-penalty --unknown --documents --stride --batch-size --device --threads",
+    "--length-penalty --coverage-penalty --unknown --documents --heading --stride --batch-size --device --threads",
     "average": "checkpoints --out -o",
     "backtranslate": "model --input -i --output -o --out --language --to --tags --method --beam --length-penalty "
     "--temperature --top-k --top-p --seed --empty --no-empty --duplicates --no-duplicates --unfinished --no-unfinished "
@@ -38,10 +38,11 @@ FROZEN = {
     "describe": "model --vocabulary --pairs --length --depth --json",
     "positions": "overrides --out -o --width --heads --length --layers --threads",
     "settings": "path --task --markdown",
-    "data check": "--source --target --tsv --jsonl --tmx --source-field --target-field --source-code --target-code "
-    "--lines --all-lines --json --empty --no-empty --max-words --max-characters "
-    "--max-ratio --duplicates --no-duplicates --control-characters --no-control-characters --wrong-script "
-    "--no-wrong-script --source-script --target-script --copied-words --broken-utf8",
+    "data check": "--source --target --tsv --jsonl --tmx --text --documents --heading --field --script "
+    "--source-field --target-field --source-code --target-code --lines --all-lines --json --empty --no-empty "
+    "--max-words --max-characters --max-ratio --duplicates --no-duplicates --control-characters "
+    "--no-control-characters --wrong-script --no-wrong-script --source-script --target-script --copied-words "
+    "--broken-utf8",
 }
 
 
@@ -301,6 +302,42 @@ def test_data_check_tells_rules_and_lines(tmp_path: Path, capsys: pytest.Capture
     }
     assert main(["data", "check", *files, "--json", "--no-empty", "--no-duplicates", "--max-ratio", "0"]) == 0
     assert json.loads(capsys.readouterr().out)["kept"] == 5
+
+
+def test_data_check_of_plain_text(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    text, objects = tmp_path / "text", tmp_path / "objects.jsonl"
+    text.write_text(" = One = \nsome words\n\n = Two = \nmore\n\n = One = \nsome words\n\n")
+    objects.write_text('{"text": "some words"}\n{"text": "\\u0001"}\n')
+    assert main(["data", "check", "--text", str(text)]) == 0
+    assert "9 documents read, 4 kept" in capsys.readouterr().out
+    articles = ["--text", str(text), "--documents", "file", "--heading", " = [^=].* = "]
+    assert main(["data", "check", *articles, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"documents": 3, "kept": 2, "dropped": {"duplicates": [7]}}
+    assert main(["data", "check", *articles, "--json", "--no-duplicates"]) == 0
+    assert json.loads(capsys.readouterr().out)["kept"] == 3
+    assert main(["data", "check", "--jsonl", str(objects), "--field", "text", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["dropped"] == {"control_characters": [2]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--text", "a", "--max-ratio", "3"], "--max-ratio goes with sentence pairs only"),
+        (["--text", "a", "--source-script", "latin"], "--source-script goes with sentence pairs only"),
+        (["--source", "a", "--target", "a", "--script", "latin"], "--script goes with --text or --field only"),
+        (["--text", "a", "--field", "text"], "give the corpus as"),
+        (["--text", "a", "--heading", "x"], "set `documents` to file"),
+        (["--text", "missing"], "missing"),
+        ([], "give the corpus as"),
+    ],
+)
+def test_data_check_refuses_what_does_not_go_together(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a").write_text("some words\n")
+    assert main(["data", "check", *arguments]) in (1, 2)
+    assert message in capsys.readouterr().err
 
 
 def _dragoman(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:

@@ -54,6 +54,8 @@ def test_log_probabilities_and_perplexities(folder: Path, capfd: pytest.CaptureF
     (score,) = model.score([TEXT], stride=4)
     (found,) = json.loads(capfd.readouterr().out)["texts"]
     assert found["documents"] == 1
+    assert main(["evaluate", *arguments, "file", "--heading", "The .*", "--reference", str(folder / "text")]) == 0
+    assert "(2 documents)" in capfd.readouterr().out
     assert found["unknown"] == 0
     for name, count in (("token", score.tokens), ("word", score.words), ("byte", len(TEXT.encode()) + 1)):
         assert found[f"per_{name}"] == pytest.approx(math.exp(-score.log_probability / count), rel=1e-5)

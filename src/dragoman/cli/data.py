@@ -1,16 +1,24 @@
 """`dragoman data`: looking at corpora before they are trained on."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dragoman.cli.options import refuse
+from dragoman.cli.texts import DocumentsOption, Heading
+
+if TYPE_CHECKING:
+    from dragoman.data.preparation.report import CleaningReport
+
 app = typer.Typer(no_args_is_help=True, help="Look at a corpus before training on it.")
 
-
-@app.callback()
-def _data() -> None:
-    pass
+_FORMS = (
+    "give the corpus as --source FILE and --target FILE, or alone as --tsv FILE, --jsonl FILE or --tmx FILE; text of "
+    "one language as --text FILE, or as --jsonl FILE and --field KEY"
+)
+_ORIGIN = "from the command line"
 
 
 @app.command("check")
@@ -24,6 +32,14 @@ def check(
     ] = None,
     jsonl: Annotated[Path | None, typer.Option("--jsonl", help="The corpus as a JSON object a line.")] = None,
     tmx: Annotated[Path | None, typer.Option("--tmx", help="The corpus as a translation memory.")] = None,
+    text: Annotated[
+        Path | None, typer.Option("--text", help="Text of one language, as a language model learns from it.")
+    ] = None,
+    documents: DocumentsOption = None,
+    heading: Heading = None,
+    field: Annotated[
+        str | None, typer.Option("--field", help="Key of the text in --jsonl of one language, such as text.")
+    ] = None,
     source_field: Annotated[
         str | None, typer.Option("--source-field", help="Key of the source in --jsonl, such as translation.en.")
     ] = None,
@@ -63,6 +79,9 @@ def check(
     target_script: Annotated[
         list[str] | None, typer.Option("--target-script", help="A script of the target (default: found).")
     ] = None,
+    script: Annotated[
+        list[str] | None, typer.Option("--script", help="A script of the text of one language (default: found).")
+    ] = None,
     copied_words: Annotated[
         int | None, typer.Option("--copied-words", help="Drop copied sources of at least this many words; 0: none.")
     ] = None,
@@ -71,11 +90,52 @@ def check(
         typer.Option("--broken-utf8", metavar="skip|error", help="Drop pairs with broken UTF-8, or stop at the first."),
     ] = None,
 ) -> None:
-    """Show what cleaning would drop: how many pairs by which rule, and their line numbers.
+    """Show what cleaning would drop: how many pairs, or documents of one language, by which rule, and their lines.
 
     The defaults are those of `dragoman train`, whose settings data.cleaning.* are named as the options here. Its limit
     on subword tokens is judged only there, once there is a tokeniser.
     """
+    common = {
+        "empty": empty,
+        "duplicates": duplicates,
+        "control_characters": control_characters,
+        "wrong_script": wrong_script,
+        "broken_utf8": broken_utf8,
+    }
+    numbers = {
+        "max_words": max_words,
+        "max_characters": max_characters,
+        "max_ratio": max_ratio,
+        "copied_words": copied_words,
+    }
+    pairs = {
+        "source": source,
+        "target": target,
+        "tsv": tsv,
+        "tmx": tmx,
+        "source_field": source_field,
+        "target_field": target_field,
+        "source_code": source_code,
+        "target_code": target_code,
+    }
+    scripts = {"source_scripts": source_script or None, "target_scripts": target_script or None}
+    texts = {"text": text, "field": field, "documents": None if documents is None else documents.value}
+    if text is not None or field is not None:
+        refuse(_options({**pairs, **numbers, **scripts}), "with sentence pairs")
+        report = _check_text({**texts, "jsonl": jsonl, "heading": heading}, {**common, "scripts": script or None})
+    else:
+        refuse(_options({"documents": documents, "heading": heading, "script": script}), "with --text or --field")
+        limits = {name: value or None for name, value in numbers.items() if value is not None}
+        report = _check_pairs({**pairs, "jsonl": jsonl}, {**_given({**common, **scripts}), **limits})
+    if as_json:
+        import json
+
+        print(json.dumps({**report.to_json(), "kept": report.kept}))
+    else:
+        print(report.table(None if all_lines else lines))
+
+
+def _check_pairs(corpus: Mapping[str, Any], rules: Mapping[str, Any]) -> "CleaningReport":
     from dragoman.base.errors import ConfigError
     from dragoman.base.settings.load import parse_settings
     from dragoman.data.corpora.corpus import CorpusConfig
@@ -83,47 +143,38 @@ def check(
     from dragoman.data.preparation.cleaner import Cleaner
     from dragoman.data.preparation.cleaning import CleaningConfig, PairRules
 
-    given: dict[str, Any] = {
-        "empty": empty,
-        "duplicates": duplicates,
-        "control_characters": control_characters,
-        "wrong_script": wrong_script,
-        "source_scripts": source_script or None,
-        "target_scripts": target_script or None,
-        "broken_utf8": broken_utf8,
-    }
-    rules = {name: value for name, value in given.items() if value is not None}
-    limits = {
-        "max_words": max_words,
-        "max_characters": max_characters,
-        "max_ratio": max_ratio,
-        "copied_words": copied_words,
-    }
-    rules |= {name: value or None for name, value in limits.items() if value is not None}
-    files = {"source": source, "target": target, "tsv": tsv, "jsonl": jsonl, "tmx": tmx}
-    forms = [name for name, path in files.items() if path is not None]
+    forms = [name for name in ("source", "target", "tsv", "jsonl", "tmx") if corpus[name] is not None]
     if forms != ["source", "target"] and (len(forms) != 1 or forms[0] in ("source", "target")):
-        raise ConfigError(
-            "give the corpus as --source FILE and --target FILE, or alone as --tsv FILE, --jsonl FILE or --tmx FILE"
-        )
-    if tmx is not None and (source_code is None or target_code is None):
+        raise ConfigError(_FORMS)
+    if corpus["tmx"] is not None and (corpus["source_code"] is None or corpus["target_code"] is None):
         raise ConfigError("--tmx needs --source-code and --target-code, such as en and de")
-    cleaning = parse_settings(rules, CleaningConfig, "from the command line")
-    chosen = {
-        "source_field": source_field,
-        "target_field": target_field,
-        "source_code": source_code,
-        "target_code": target_code,
-    }
-    corpus = parse_settings(
-        {name: value for name, value in {**files, **chosen}.items() if value is not None},
-        CorpusConfig,
-        "from the command line",
-    )
-    report = Cleaner(PairRules(cleaning, str(corpus))).run(read_pairs(corpus))
-    if as_json:
-        import json
+    cleaning = parse_settings(rules, CleaningConfig, _ORIGIN)
+    chosen = parse_settings(_given(corpus), CorpusConfig, _ORIGIN)
+    return Cleaner(PairRules(cleaning, str(chosen))).run(read_pairs(chosen))
 
-        print(json.dumps({**report.to_json(), "kept": report.kept}))
-    else:
-        print(report.table(None if all_lines else lines))
+
+def _check_text(corpus: Mapping[str, Any], rules: Mapping[str, Any]) -> "CleaningReport":
+    from dragoman.base.errors import ConfigError
+    from dragoman.base.settings.load import parse_settings
+    from dragoman.data.corpora.documents import read_passages
+    from dragoman.data.corpora.text_corpus import TextCorpusConfig
+    from dragoman.data.preparation.cleaner import Cleaner
+    from dragoman.data.preparation.text_cleaning import TextCleaningConfig, TextRules
+
+    if (corpus["text"] is None) == (corpus["jsonl"] is None) or (corpus["text"] and corpus["field"]):
+        raise ConfigError(_FORMS)
+    cleaning = parse_settings(_given(rules), TextCleaningConfig, _ORIGIN)
+    chosen = parse_settings(_given(corpus), TextCorpusConfig, _ORIGIN)
+    return Cleaner(TextRules(cleaning, str(chosen))).run(read_passages(chosen))
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _options(values: Mapping[str, Any]) -> dict[str, Any]:
+    """By the names that they have on the command line."""
+    return {
+        "--" + name.removesuffix("s" if name.endswith("scripts") else "").replace("_", "-"): value
+        for name, value in values.items()
+    }

@@ -21,7 +21,7 @@ from dragoman.cli.options import (
     split_tags,
     use_threads,
 )
-from dragoman.cli.texts import DocumentsOption, Reading, Stride, evaluate_documents
+from dragoman.cli.texts import DocumentsOption, Heading, Reading, Stride, evaluate_documents
 
 if TYPE_CHECKING:
     from dragoman.evaluate.bootstrap import Comparison
@@ -70,6 +70,7 @@ def evaluate(
     coverage_penalty: CoveragePenalty = None,
     unknown: Unknown = None,
     documents: DocumentsOption = None,
+    heading: Heading = None,
     stride: Stride = None,
     batch_size: BatchSize = 64,
     device: Device = None,
@@ -100,9 +101,9 @@ def evaluate(
             "--tokenized": tokenized,
         }
         refuse({**of_measures, **of_translation}, "with translations")
-        evaluate_documents(model, reference, Reading(documents, stride, batch_size, device), as_json)
+        evaluate_documents(model, reference, Reading(documents, heading, stride, batch_size, device), as_json)
         return
-    refuse({"--documents": documents, "--stride": stride}, "with a language model")
+    refuse({"--documents": documents, "--heading": heading, "--stride": stride}, "with a language model")
     given = hypothesis or []
     if model is None and not given:
         raise ConfigError("nothing to evaluate: give --hypothesis FILE, or a model folder and --source FILE")

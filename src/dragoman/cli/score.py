@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.options import BatchSize, Device, Model, Tags, Threads, To, refuse, split_tags, use_threads
-from dragoman.cli.texts import DocumentsOption, Reading, Stride, score_documents
+from dragoman.cli.texts import DocumentsOption, Heading, Reading, Stride, score_documents
 
 
 def score(
@@ -18,6 +18,7 @@ def score(
     to: To = None,
     tags: Tags = None,
     documents: DocumentsOption = None,
+    heading: Heading = None,
     stride: Stride = None,
     batch_size: BatchSize = 64,
     device: Device = None,
@@ -34,9 +35,9 @@ def score(
 
     if folder_kind(model) == "decoder_only":
         refuse({"--source": source, "--to": to, "--tags": tags}, "with a translation model")
-        score_documents(model, target, Reading(documents, stride, batch_size, device))
+        score_documents(model, target, Reading(documents, heading, stride, batch_size, device))
         return
-    refuse({"--documents": documents, "--stride": stride}, "with a language model")
+    refuse({"--documents": documents, "--heading": heading, "--stride": stride}, "with a language model")
     if source is None:
         raise ConfigError(f"{model} translates: give the sentences that the translations are of, --source FILE")
     sources, targets = read_together(source, target)

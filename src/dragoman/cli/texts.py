@@ -24,7 +24,16 @@ DocumentsOption = Annotated[
     Documents | None,
     typer.Option(
         "--documents",
-        help="Language models: what a document is; nothing is known of others while one is read (default: line).",
+        help="Text of one language: what a document is; a language model knows nothing of others while it reads one "
+        "(default: line).",
+    ),
+]
+Heading = Annotated[
+    str | None,
+    typer.Option(
+        "--heading",
+        help="With --documents file: a regular expression; with each line that it matches, after a blank one, a "
+        "document begins.",
     ),
 ]
 Stride = Annotated[
@@ -42,6 +51,7 @@ class Reading(NamedTuple):
     """How documents are read and scored."""
 
     documents: Documents | None
+    heading: str | None
     stride: int | None
     batch_size: int
     device: str | None
@@ -76,11 +86,16 @@ def evaluate_documents(folder: Path, paths: Sequence[Path], reading: Reading, as
 
 
 def _scores(folder: Path, paths: Sequence[Path], reading: Reading) -> "list[list[TextScore]]":
+    from dragoman.base.settings.load import parse_settings
     from dragoman.data.corpora.documents import read_texts
     from dragoman.data.corpora.text_corpus import TextCorpusConfig
     from dragoman.language_model import LanguageModel
 
     kind = (reading.documents or Documents.line).value
-    texts = [read_texts(TextCorpusConfig(text=path, documents=kind)) for path in paths]
+    corpora = [
+        parse_settings({"text": path, "documents": kind, "heading": reading.heading}, TextCorpusConfig, "documents")
+        for path in paths
+    ]
+    texts = [read_texts(corpus) for corpus in corpora]
     model = LanguageModel.load(folder, reading.device)
     return [model.score(each, reading.stride, reading.batch_size) for each in texts]
