@@ -16,7 +16,7 @@ from dragoman.checkpoint.folder import LoadedModel, model_parameters, write_mode
 from dragoman.checkpoint.meta import Meta
 from dragoman.cli.main import main
 from dragoman.data.batches.batch import pad
-from dragoman.decode.replacement import UnknownWords
+from dragoman.decode.replacement import Sentence, UnknownWords
 from dragoman.decode.search import SearchConfig
 from dragoman.decode.unknown import read_dictionary
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
@@ -91,7 +91,7 @@ def replaced(
     memory = Memory(torch.zeros(1, len(ids), 2), torch.ones(1, len(ids), dtype=torch.bool))
     config = SearchConfig.model_validate({"beam": 2, "length_margin": 20, **settings})
     decoder = Script(tokenizers.target.size, written, attended)
-    ((best, *_),) = UnknownWords(tokenizers).search(decoder, memory, config, [prefix], [text], [kept])
+    ((best, *_),) = UnknownWords(tokenizers).search(decoder, memory, [Sentence(text, config, prefix, kept)])
     return tokenizers.target.decode(best.tokens, best.unknown)
 
 
@@ -121,7 +121,7 @@ def test_tags_before_the_source_are_no_words() -> None:
     memory = Memory(torch.zeros(1, 5, 2), torch.ones(1, 5, dtype=torch.bool))  # two tags, two words, the end
     weights = [[0.6, 0.1, 0.1, 0.2, 0.0], [0.5, 0.1, 0.3, 0.1, 0.0]]
     searching, decoder = UnknownWords(tokenizers), Script(tokenizers.target.size, [UNK, UNK], weights)
-    ((best, *_),) = searching.search(decoder, memory, SearchConfig(), [()], ["Xaver Yvonne"], [()], [2])
+    ((best, *_),) = searching.search(decoder, memory, [Sentence("Xaver Yvonne", SearchConfig(), tags=2)])
     assert best.unknown == (" Yvonne", " Xaver")
 
 
@@ -148,7 +148,7 @@ def test_forbidden_unknowns_are_never_written() -> None:
     config = SearchConfig(beam=2, unknown="forbid")
     memory = Memory(torch.zeros(1, 3, 2), torch.ones(1, 3, dtype=torch.bool))
     decoder = Script(tokenizers.target.size, [UNK], looking(0))
-    ((best, *_),) = UnknownWords(tokenizers).search(decoder, memory, config, [()], ["Xaver Zoe"], [()])
+    ((best, *_),) = UnknownWords(tokenizers).search(decoder, memory, [Sentence("Xaver Zoe", config)])
     assert UNK not in best.tokens
     assert best.unknown == ()
 
@@ -178,7 +178,8 @@ def test_real_decoders_without_attention(decoder: dict[str, Any]) -> None:
     for unknown, allowed in ((None, True), ("forbid", True), ("copy", False)):
         config = SearchConfig.model_validate({"beam": 2, "length_margin": 2, "unknown": unknown})
         with nullcontext() if allowed else pytest.raises(ConfigError, match="no attention over the source"):
-            found = UnknownWords(tokenizers).search(Eager(model.decoder), memory, config, [()] * 3, TEXTS, [()] * 3)
+            sentences = [Sentence(text, config) for text in TEXTS]
+            found = UnknownWords(tokenizers).search(Eager(model.decoder), memory, sentences)
             assert not any(UNK in best.tokens for best, *_ in found)
 
 
@@ -284,7 +285,8 @@ def test_words_are_those_that_single_steps_attend_of_every_hypothesis_and_decode
     for seed in (3, 4):
         model = random_model(*DECODERS[name], tokenizers, seed)
         memory = model.encode(*pad(ids, after=(EOS,)))
-        found = UnknownWords(tokenizers).search(Eager(model.decoder), memory, config, [()] * 3, TEXTS, [()] * 3)
+        sentences = [Sentence(text, config) for text in TEXTS]
+        found = UnknownWords(tokenizers).search(Eager(model.decoder), memory, sentences)
         for text, source, hypotheses in zip(TEXTS, ids, found, strict=True):
             words = tokenizers.source.words(text)[1]
             alone = model.encode(*pad([source], after=(EOS,)))
@@ -359,12 +361,12 @@ def test_a_vocabulary_without_unknowns_forbids_them_and_says_once_that_a_setting
     memory = Memory(torch.zeros(1, 3, 2), torch.ones(1, 3, dtype=torch.bool))
     for unknown, told in ((None, 0), ("forbid", 0), ("copy", 1), ("copy", 0)):
         config = SearchConfig.model_validate({"beam": 1, "unknown": unknown})
-        ((best,),) = searching.search(decoder, memory, config, [()], ["Xaver Zoe"], [()])
+        ((best,),) = searching.search(decoder, memory, [Sentence("Xaver Zoe", config)])
         assert UNK not in best.tokens
         assert capsys.readouterr().err.count("changes nothing: this model's vocabulary can write any text") == told
     missing = SearchConfig.model_validate({"unknown": {"kind": "dictionary", "path": str(tmp_path / "none")}})
     with pytest.raises(DataError, match="There is no file"):
-        searching.search(decoder, memory, missing, [()], ["Xaver Zoe"], [()])
+        searching.search(decoder, memory, [Sentence("Xaver Zoe", missing)])
 
 
 def test_a_source_of_vectors_has_no_words_to_show(capsys: pytest.CaptureFixture[str]) -> None:
@@ -373,7 +375,7 @@ def test_a_source_of_vectors_has_no_words_to_show(capsys: pytest.CaptureFixture[
     decoder = Script(tokenizers.target.size, [UNK], looking(0))
     memory = Memory(torch.zeros(1, 3, 2), torch.ones(1, 3, dtype=torch.bool))
     config = SearchConfig.model_validate({"beam": 1, "unknown": "copy"})
-    ((best,),) = UnknownWords(tokenizers).search(decoder, memory, config, [()], ["[[1, 2], [3, 4]]"], [()])
+    ((best,),) = UnknownWords(tokenizers).search(decoder, memory, [Sentence("[[1, 2], [3, 4]]", config)])
     assert UNK not in best.tokens
     assert "a source of vectors has no words" in capsys.readouterr().err
 

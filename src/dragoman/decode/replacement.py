@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import warn
-from dragoman.decode.output import each
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.decode.unknown import Translate, UnknownConfig
@@ -18,6 +18,20 @@ from dragoman.text.tokenizers import Tokenizers
 
 _WEIGHTS = 1 << 20
 """Of attention, a head, that are held at one time."""
+
+
+class Sentence(NamedTuple):
+    """A source text and how it is searched.
+
+    prefix: ids that its output begins with; kept: the words that the UNKs among them stand for. tags: how many tags
+    stand before the text in the memory.
+    """
+
+    text: str
+    config: SearchConfig
+    prefix: Sequence[int] = ()
+    kept: tuple[str, ...] = ()
+    tags: int = 0
 
 
 class UnknownWords:
@@ -33,48 +47,43 @@ class UnknownWords:
         self._readers: dict[UnknownConfig, Translate | None] = {}
         self._attends: bool | None = None
 
-    def search(
-        self,
-        decoder: Decoder,
-        memory: Memory,
-        config: SearchConfig | Sequence[SearchConfig],
-        prefixes: Sequence[Sequence[int]],
-        texts: Sequence[str],
-        kept: Sequence[tuple[str, ...]],
-        tags: Sequence[int] = (),
-    ) -> list[list[Hypothesis]]:
-        """`decode.search.search`, with `Hypothesis.unknown` filled.
+    def search(self, decoder: Decoder, memory: Memory, sentences: Sequence[Sentence]) -> list[list[Hypothesis]]:
+        """`decode.search.search` of the memory's B sentences, with `Hypothesis.unknown` filled.
 
-        config: one for all or one a sentence. texts: the B source texts; kept: the words that the UNKs of each prefix
-        stand for; tags: how many tags stand before each source, none where it is left out. Without a setting, unknowns
-        are copied where the vocabulary has them and the decoder attends the source; else UNK is forbidden. Raises
-        ConfigError where a setting needs attention that the decoder does not have, DataError for a dictionary that
-        cannot be read.
+        Without a setting, unknowns are copied where the vocabulary has them and the decoder attends the source; else
+        UNK is forbidden. Raises ConfigError where a setting needs attention that the decoder does not have, DataError
+        for a dictionary that cannot be read.
         """
-        configs = each(config, len(texts))
-        readers = {one: self._reader(decoder, memory, one.unknown) for one in dict.fromkeys(configs)}
+        readers = {
+            config: self._reader(decoder, memory, config.unknown)
+            for config in dict.fromkeys(sentence.config for sentence in sentences)
+        }
         settled = {one: one if reader is None else _with_unknowns(one) for one, reader in readers.items()}
-        searched = [settled[one] for one in configs]
-        found = search(decoder, Prompts.of(decoder, memory, searched, prefixes), searched)
+        configs = [settled[sentence.config] for sentence in sentences]
+        prompts = Prompts.of(decoder, memory, configs, [sentence.prefix for sentence in sentences])
+        found = [
+            [replace(best, unknown=sentence.kept) for best in hypotheses]
+            for sentence, hypotheses in zip(sentences, search(decoder, prompts, configs), strict=True)
+        ]
         wanted = [
             (row, place)
-            for row, hypotheses in enumerate(found)
-            for place, hypothesis in enumerate(hypotheses)
-            if readers[configs[row]] is not None and hypothesis.tokens.count(UNK) > len(kept[row])
+            for row, sentence in enumerate(sentences)
+            for place, hypothesis in enumerate(found[row])
+            if readers[sentence.config] is not None and hypothesis.tokens.count(UNK) > len(sentence.kept)
         ]
-        filled = [[replace(best, unknown=kept[row]) for best in hypotheses] for row, hypotheses in enumerate(found)]
         if not wanted:
-            return filled
+            return found
         tokens = [found[row][place].tokens for row, place in wanted]
         attention = _attention(decoder, memory, [row for row, _ in wanted], tokens)
         assert attention is not None
         for (row, place), weights in zip(wanted, attention, strict=True):
-            translate, first = readers[configs[row]], tags[row] if tags else 0
+            sentence = sentences[row]
+            translate = readers[sentence.config]
             assert translate is not None
-            words = self._attended(texts[row], weights[len(kept[row]) :, first:])
-            unknown = (*kept[row], *(_translated(word, translate) for word in words))
-            filled[row][place] = replace(found[row][place], unknown=unknown)
-        return filled
+            words = self._attended(sentence.text, weights[len(sentence.kept) :, sentence.tags :])
+            unknown = (*sentence.kept, *(_translated(word, translate) for word in words))
+            found[row][place] = replace(found[row][place], unknown=unknown)
+        return found
 
     def _reader(self, decoder: Decoder, memory: Memory, config: UnknownConfig | None) -> Translate | None:
         """How unknowns are translated; None where there shall be none."""

@@ -12,7 +12,7 @@ from dragoman.base.machine.memory import available_memory, is_out_of_memory
 from dragoman.data.batches.batch import collate, pad
 from dragoman.decode.forced import CHUNK, force
 from dragoman.decode.prompts import Prompts
-from dragoman.decode.replacement import UnknownWords
+from dragoman.decode.replacement import Sentence, UnknownWords
 from dragoman.decode.sampling import sample, uniforms
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.inspect.attention import AttentionMap, attention_maps
@@ -105,10 +105,12 @@ class TorchEngine:
         samplings = [row.decoding for row in rows if isinstance(row.decoding, Sampling)]
         if samplings:
             return self._sampled(memory, samplings, rows)
-        searches = [row.decoding for row in rows if isinstance(row.decoding, SearchConfig)]
-        prefixes, kept = [row.prefix.ids for row in rows], [row.prefix.unknown for row in rows]
-        texts, tags = [row.text for row in rows], [row.tags for row in rows]
-        return self._unknown_words.search(self.model.decoder, memory, searches, prefixes, texts, kept, tags)
+        sentences = [
+            Sentence(row.text, row.decoding, row.prefix.ids, row.prefix.unknown, row.tags)
+            for row in rows
+            if isinstance(row.decoding, SearchConfig)
+        ]
+        return self._unknown_words.search(self.model.decoder, memory, sentences)
 
     def _sampled(self, memory: Memory, samplings: Sequence[Sampling], rows: Sequence[Row]) -> list[list[Hypothesis]]:
         configs = [sampling.config for sampling in samplings]
