@@ -18,11 +18,11 @@ from dragoman.inspect.attention import AttentionMap
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.codec import Codec
 from dragoman.translation.engine import AttentionEngine, Engine, Row
+from dragoman.translation.engines.torch import TorchEngine
 from dragoman.translation.languages import SourceTags
 from dragoman.translation.order import Unfinished, in_order
 from dragoman.translation.request import Request, Requests, RequestSettings, Sampling, search_config
 from dragoman.translation.result import PairScore, Translation
-from dragoman.translation.torch_engine import TorchEngine
 
 __all__ = ["WINDOW_BATCHES", "PairScore", "Request", "Sampling", "Translation", "Translator"]
 
