@@ -99,7 +99,7 @@ def open_folder(folder: Path, computing: Computing) -> Exported:
     missing = [name for name in (CONFIG, META) if not (folder / name).is_file()]
     if missing:
         raise ModelError(
-            f"{folder} is a model of CTranslate2 without {' and '.join(missing)}, so its text cannot be split as it was "
+            f"{folder} is a model of CTranslate2 without {' and '.join(missing)}, so text cannot be split as it was "
             "in training: export it again with dragoman export"
         )
     config, tokenizers = read_config(folder), Tokenizers.load(folder)

@@ -170,13 +170,18 @@ def _length(stack: TransformerEncoder | TransformerDecoder) -> int | None:
 
 
 def _table(stack: TransformerEncoder | TransformerDecoder) -> Array | None:
-    """The vectors of positions (limit, d), zeros for no positions; None where they act inside attention."""
+    """The vectors of positions, zeros for no positions; None where they act inside attention.
+
+    A row of zeros behind them is for the last token of a translation, which CTranslate2 reads in forced decoding though
+    nothing follows it.
+    """
     length, embedding = _length(stack), stack.embedding
     if length is None:
         return None
+    table = np.zeros((length + 1, embedding.tokens.embedding_dim), np.float32)
     if isinstance(embedding.positions, Added):
-        return _array(embedding.positions.encoding(0, length, None))
-    return np.zeros((length, embedding.tokens.embedding_dim), np.float32)
+        table[:-1] = _array(embedding.positions.encoding(0, length, None))
+    return table
 
 
 def _joined(tensors: Sequence[Tensor]) -> Array:
