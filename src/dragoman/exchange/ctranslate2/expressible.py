@@ -105,8 +105,7 @@ def check_expressible(config: ModelConfig, vectors: bool = False) -> None:
     vectors: whether the source is vectors instead of text.
     """
     reasons = [*(["text.vectors: a source of vectors"] if vectors else []), *_refused(config, "model")]
-    reasons = reasons or list(_disagreements(config))
-    if reasons:
+    if reasons := [*reasons, *_disagreements(config)]:
         listed = "".join(f"\n  {reason}" for reason in reasons)
         raise ModelError(f"CTranslate2 cannot express this model:{listed}\nTranslate with --engine torch")
 
@@ -135,27 +134,27 @@ def _refused(config: Config, path: str) -> Iterator[str]:
 
 def _disagreements(config: ModelConfig) -> Iterator[str]:
     """Settings that are refused because of others; each by itself could be expressed."""
-    encoder, decoder = config.encoder, config.decoder
-    assert isinstance(encoder, TransformerEncoderConfig) and isinstance(decoder, TransformerDecoderConfig)
-    epsilons = [side.normalisation.epsilon for side in (encoder, decoder)]
-    if epsilons[0] != epsilons[1]:
-        yield (
-            f"model.encoder.normalisation.epsilon={epsilons[0]} and model.decoder.normalisation.epsilon={epsilons[1]}: "
-            "it has one for all norms of a model"
-        )
-    for path, heads, attention in (
-        ("encoder.attention", encoder.heads, encoder.attention),
-        ("decoder.attention", decoder.heads, decoder.attention),
-        ("decoder.cross_attention", decoder.heads, decoder.cross_attention),
-    ):
-        assert isinstance(attention, SoftAttentionConfig)
-        widths = attention.head_widths(AttentionSizes(config.width, config.width, config.width, heads))
-        for name, width in zip(("query_width", "key_width", "value_width"), widths, strict=True):
-            if width * heads != config.width:
-                yield f"model.{path}.{name}={width}: its heads are {config.width}/{heads} wide"
+    epsilons: dict[float, str] = {}
+    for path, side in (("model.encoder", config.encoder), ("model.decoder", config.decoder)):
+        if not isinstance(side, TransformerEncoderConfig | TransformerDecoderConfig):
+            continue
+        epsilons.setdefault(side.normalisation.epsilon, f"{path}.normalisation.epsilon={side.normalisation.epsilon}")
+        sizes = AttentionSizes(config.width, config.width, config.width, side.heads)
+        for name in ("attention", "cross_attention"):
+            attention = getattr(side, name, None)
+            if not isinstance(attention, SoftAttentionConfig):
+                continue
+            widths = zip(("query_width", "key_width", "value_width"), attention.head_widths(sizes), strict=True)
+            for setting, width in widths:
+                if width * side.heads != config.width:
+                    yield f"{path}.{name}.{setting}={width}: its heads are {config.width}/{side.heads} wide"
+    if len(epsilons) > 1:
+        yield f"{' and '.join(epsilons.values())}: it has one for all norms of a model"
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
-    return "{…}" if isinstance(value, Config) else str(value)
+    if isinstance(value, Config):
+        return "{" + ", ".join(f"{name}: {_shown(part)}" for name, part in value) + "}"
+    return str(value)

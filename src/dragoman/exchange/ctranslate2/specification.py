@@ -23,6 +23,7 @@ from dragoman.nn.normalisation import RMSNormConfig
 from dragoman.nn.positions.absolute import Added
 from dragoman.nn.positions.relative import Relative
 from dragoman.nn.positions.rotary import Rotary
+from dragoman.nn.positions.scheme import Relation
 from dragoman.nn.scorers import Dot
 from dragoman.text.special import BOS, EOS, SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer
@@ -33,6 +34,7 @@ POSITIONS = 4096
 
 _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swiglu": "SWISH"}
 Array = NDArray[np.float32]
+Stack = TransformerEncoder | TransformerDecoder
 
 
 def specification(model: Seq2Seq, config: ModelConfig, tokenizers: Tokenizers) -> Any:
@@ -45,10 +47,10 @@ def specification(model: Seq2Seq, config: ModelConfig, tokenizers: Tokenizers) -
     encoder, decoder = model.encoder, model.decoder
     assert isinstance(encoder, TransformerEncoder) and isinstance(decoder, TransformerDecoder)
     reading = specs.TransformerEncoderSpec(
-        num_layers=len(encoder.layers), **_shape(config.encoder, encoder.layers[0].self_attention)
+        num_layers=len(encoder.layers), **_shape(config.encoder, encoder)
     )
     writing = specs.TransformerDecoderSpec(
-        num_layers=len(decoder.layers), **_shape(config.decoder, decoder.layers[0].self_attention)
+        num_layers=len(decoder.layers), **_shape(config.decoder, decoder)
     )
     _fill_stack(reading, reading.embeddings[0], encoder)
     _fill_stack(writing, writing.embeddings, decoder)
@@ -76,31 +78,35 @@ def names(tokenizer: Tokenizer) -> list[str]:
 
 def positions(model: Seq2Seq) -> int | None:
     """The longest text of a side, its end or beginning counted, that the exported tables have; None without tables."""
-    lengths = [_length(stack) for stack in (model.encoder, model.decoder)]
+    encoder, decoder = model.encoder, model.decoder
+    assert isinstance(encoder, TransformerEncoder) and isinstance(decoder, TransformerDecoder)
+    lengths = [_length(encoder), _length(decoder)]
     return min((length for length in lengths if length is not None), default=None)
 
 
-def _shape(config: Any, attention: SoftAttention) -> dict[str, Any]:
+def _shape(config: Any, stack: Stack) -> dict[str, Any]:
     """What both specifications are told of a side's settings."""
+    relation = _relation(stack)
     shape: dict[str, Any] = {
         "num_heads": config.heads,
         "pre_norm": config.norm == "pre",
         "activation": library().specs.Activation[_ACTIVATIONS[config.activation]],
         "ffn_glu": config.activation == "swiglu",
         "rms_norm": isinstance(config.normalisation, RMSNormConfig),
-        "relative_position": isinstance(attention.relation, Relative),
+        "relative_position": isinstance(relation, Relative),
     }
-    if isinstance(attention.relation, Rotary):
-        shape |= {"rotary_dim": 0, "rotary_interleave": True, "rotary_base": attention.relation.base}
+    if isinstance(relation, Rotary):
+        shape |= {"rotary_dim": 0, "rotary_interleave": True, "rotary_base": relation.base}
     return shape
 
 
-def _fill_stack(spec: Any, embeddings: Any, stack: TransformerEncoder | TransformerDecoder) -> None:
+def _fill_stack(spec: Any, embeddings: Any, stack: Stack) -> None:
     embeddings.weight = _array(stack.embedding.tokens.weight)
     spec.scale_embeddings = True  # by √d, as `Embedding` does
     if (table := _table(stack)) is not None:
         spec.position_encodings.encodings = table
     for layer_spec, layer in zip(spec.layer, stack.layers, strict=True):
+        assert isinstance(layer, EncoderLayer | DecoderLayer)
         _fill_layer(layer_spec, layer)
     if hasattr(spec, "layer_norm"):
         _fill_norm(spec.layer_norm, stack.norm, stack.embedding.tokens.embedding_dim)
@@ -162,14 +168,21 @@ def _fill_norm(spec: Any, norm: nn.Module, width: int) -> None:
         spec.beta = np.zeros(width, np.float32) if offset is None else _array(offset)
 
 
-def _length(stack: TransformerEncoder | TransformerDecoder) -> int | None:
+def _length(stack: Stack) -> int | None:
     """Rows of the table of positions; None where they act inside attention."""
     if isinstance(stack.embedding.positions, Added):
         return stack.embedding.positions.limit or POSITIONS
-    return None if stack.layers[0].self_attention.relation is not None else POSITIONS  # type: ignore[union-attr]
+    return None if _relation(stack) is not None else POSITIONS
 
 
-def _table(stack: TransformerEncoder | TransformerDecoder) -> Array | None:
+def _relation(stack: Stack) -> Relation | None:
+    """What positions do inside self-attention; alike in all layers."""
+    attention = stack.layers[0].self_attention
+    assert isinstance(attention, SoftAttention)
+    return attention.relation
+
+
+def _table(stack: Stack) -> Array | None:
     """The vectors of positions, zeros for no positions; None where they act inside attention.
 
     A row of zeros behind them is for the last token of a translation, which CTranslate2 reads in forced decoding though
