@@ -46,12 +46,8 @@ def specification(model: Seq2Seq, config: ModelConfig, tokenizers: Tokenizers) -
     specs = library().specs
     encoder, decoder = model.encoder, model.decoder
     assert isinstance(encoder, TransformerEncoder) and isinstance(decoder, TransformerDecoder)
-    reading = specs.TransformerEncoderSpec(
-        num_layers=len(encoder.layers), **_shape(config.encoder, encoder)
-    )
-    writing = specs.TransformerDecoderSpec(
-        num_layers=len(decoder.layers), **_shape(config.decoder, decoder)
-    )
+    reading = specs.TransformerEncoderSpec(num_layers=len(encoder.layers), **_shape(config.encoder, encoder))
+    writing = specs.TransformerDecoderSpec(num_layers=len(decoder.layers), **_shape(config.decoder, decoder))
     _fill_stack(reading, reading.embeddings[0], encoder)
     _fill_stack(writing, writing.embeddings, decoder)
     writing.projection.weight = _array(decoder.projection.weight)
