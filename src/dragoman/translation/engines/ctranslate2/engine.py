@@ -13,11 +13,11 @@ It finds what our search finds, though CTranslate2 searches by other rules:
 """
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, fsum, isnan
-from typing import Any, NamedTuple
+from typing import Any
 
 from dragoman.base.errors import ModelError, ResourceError
 from dragoman.decode.search import Hypothesis, SearchConfig
@@ -28,6 +28,8 @@ from dragoman.models.limits import LengthLimits
 from dragoman.text.special import EOS
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translation.engine import Pair, Row
+from dragoman.translation.engines.ctranslate2.attempt import Attempt, Batch, Found, in_batches
+from dragoman.translation.engines.ctranslate2.usual_steps import UsualSteps
 from dragoman.translation.request import Sampling
 
 _ALMOST_NONE = 1e-12
@@ -36,79 +38,8 @@ _ALMOST_NONE = 1e-12
 _PATIENCE = 2
 """How many times `beam` hypotheses have finished where it ends by its own rule; by itself, that is once."""
 
-_AGAIN, _MORE = 0.08, 1.5
-"""The share of sentences that are searched again, and how many times as many steps they get then.
-
-With fewer, all others would take more steps: where lengths vary by a quarter, this share costs least.
-"""
-
-_RATE = 1.0
-"""By how many steps the margin moves at most, after one sentence."""
-
-_LARGEST_BATCH = 1 << 24
-"""Rows · length²: 64 rows of 512 tokens, whose attention in 8 heads is half a gigabyte."""
-
-
-class Found(NamedTuple):
-    """A hypothesis as it comes from CTranslate2: tokens without EOS, and the sum of its log-probabilities."""
-
-    tokens: tuple[int, ...]
-    total: float
-    finished: bool
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """A row to be searched.
-
-    limit: our longest output in tokens, its end counted. steps: how many are written at least before the search ends;
-    None: as many as are usually enough. exactly: no more than these either. restricted: whether what must not be
-    written is taken out.
-    """
-
-    place: int
-    row: Row
-    limit: int
-    steps: int | None = None
-    exactly: bool = False
-    restricted: bool = False
-
-    @property
-    def config(self) -> SearchConfig:
-        """How it is searched."""
-        assert isinstance(self.row.decoding, SearchConfig)
-        return self.row.decoding
-
-    @property
-    def together(self) -> Hashable:
-        """What rows of one call of CTranslate2 have in common."""
-        config = self.config
-        return (
-            config.beam,
-            config.minimum_length,
-            bool(self.row.prefix.ids),
-            frozenset(config.forbid) if self.restricted else None,
-            self.steps if self.exactly else None,
-        )
-
-    @property
-    def longest(self) -> int:
-        """Tokens of the source or of what is written, their end counted, whichever may be more."""
-        return max(len(self.row.source) + 1, self.steps or 0)
-
-    @property
-    def sums_are_ours(self) -> bool:
-        """Whether CTranslate2 sums the log-probabilities that our search would sum."""
-        return not (self.restricted or self.row.prefix.ids or self.config.minimum_length)
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Attempts that are computed together, and their results to come."""
-
-    attempts: list[Attempt]
-    steps: int
-    results: list[Any]
+_MORE = 1.5
+"""How many times as many steps a sentence gets that has to be searched again."""
 
 
 class CTranslate2Engine:
@@ -155,13 +86,13 @@ class CTranslate2Engine:
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
         """As `Engine.hypotheses`. Raises ModelError where log-probabilities are not numbers."""
         first = [Attempt(place, row, self._limit(row)) for place, row in enumerate(rows)]
-        fresh = deque(_batches(first, batch_size))
+        fresh = deque(in_batches(first, batch_size))
         again: list[Attempt] = []
         flying: deque[Batch] = deque()
         while fresh or again or flying:
             while len(flying) < self._in_flight and (fresh or again):
                 if len(again) >= batch_size or not fresh:
-                    fresh.extendleft(_batches(again, batch_size))
+                    fresh.extendleft(in_batches(again, batch_size))
                     again = []
                 flying.append(self._started(fresh.popleft()))
             landed = flying.popleft()
@@ -300,55 +231,6 @@ class Names:
     def ids(self, pieces: Iterable[str]) -> tuple[int, ...]:
         """The number of each."""
         return tuple(self._numbers[piece] for piece in pieces)
-
-
-class UsualSteps:
-    """After how many steps a beam search is usually decided, learned from the searches before. It changes speed alone.
-
-    The mean length of translations, by that of sources, and a margin that follows the searches for which it was too few
-    (a quantile by stochastic approximation: Robbins & Monro 1951), until they are the share `_AGAIN`.
-    """
-
-    def __init__(self) -> None:
-        self._read, self._written, self._margin = 100.0, 100.0, 5.0
-
-    def of(self, source: int) -> int:
-        """For a source of so many tokens, its end counted."""
-        return max(1, ceil(source * self._written / self._read + self._margin))
-
-    def decided(self, source: int, written: int) -> None:
-        """They were enough for a source and its best translation of so many tokens, ends counted."""
-        self._read, self._written = self._read + source, self._written + written
-        self._margin -= _AGAIN * _RATE
-
-    def undecided(self) -> None:
-        """They were too few."""
-        self._margin += (1 - _AGAIN) * _RATE
-
-
-def _batches(attempts: Iterable[Attempt], size: int) -> list[list[Attempt]]:
-    """Those that go together, of like length. The batch of the first row comes first."""
-    together: dict[Hashable, list[Attempt]] = {}
-    for attempt in attempts:
-        together.setdefault(attempt.together, []).append(attempt)
-    batches = []
-    for each in together.values():
-        batches += _chunks(sorted(each, key=lambda attempt: attempt.longest), size)
-    return sorted(batches, key=lambda batch: min(attempt.place for attempt in batch))
-
-
-def _chunks(attempts: Iterable[Attempt], size: int) -> Iterator[list[Attempt]]:
-    """In their order, as many at a time as there may be; of long ones fewer, since attention grows with the square."""
-    batch: list[Attempt] = []
-    longest = 0
-    for attempt in attempts:
-        longest = max(longest, attempt.longest)
-        if batch and (len(batch) == size or (len(batch) + 1) * longest**2 > _LARGEST_BATCH):
-            yield batch
-            batch = []
-        batch.append(attempt)
-    if batch:
-        yield batch
 
 
 def _decided(attempt: Attempt, finished: list[Found], live: list[Found]) -> bool:
