@@ -170,7 +170,7 @@ class CTranslate2Engine:
             return replace(attempt, restricted=True)
         finished = _best_first((each for each in found if each.finished and len(each.tokens) < limit), config)
         live = _best_first((each for each in found if not each.finished), config)
-        if len(finished) >= config.nbest and (steps >= limit or _decided(attempt, finished, live)):
+        if len(finished) >= config.nbest and (steps >= limit or _decided(attempt, steps, found)):
             if self._is_guessed(attempt):
                 self._usual.decided(len(attempt.row.source) + 1, len(finished[0].tokens) + 1)
             return finished[: config.nbest]
@@ -233,15 +233,16 @@ class Names:
         return tuple(self._numbers[piece] for piece in pieces)
 
 
-def _decided(attempt: Attempt, finished: list[Found], live: list[Found]) -> bool:
+def _decided(attempt: Attempt, steps: int, found: list[Found]) -> bool:
     """Whether no live hypothesis can get a better score than the last of the `nbest` finished ones."""
     config = attempt.config
     if config.beam == 1:
         return True
-    if not live:
-        return False
-    bound = max(each.total for each in live) / config.length_penalty.divisor(attempt.limit)
-    return bound <= _score(finished[config.nbest - 1], config)
+    # of the last step, the best `beam` hypotheses: where all of them have finished, no live one is better than any
+    live = [each.total for each in found if not each.finished]
+    best = max(live) if live else min(each.total for each in found if len(each.tokens) + 1 == steps)
+    finished = _best_first((each for each in found if each.finished), config)
+    return best / config.length_penalty.divisor(attempt.limit) <= _score(finished[config.nbest - 1], config)
 
 
 def _best_first(found: Iterable[Found], config: SearchConfig) -> list[Found]:
