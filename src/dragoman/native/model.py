@@ -1,0 +1,168 @@
+"""`NativeModel`: a Transformer that the native engine holds, and its one function: translate texts."""
+
+import ctypes
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+from weakref import finalize
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.base.errors import ModelError, ResourceError
+from dragoman.decode.rules.length_penalty import GNMTPenalty, LengthPenalty, MeanLogProbability
+from dragoman.decode.search import Hypothesis
+from dragoman.models.seq2seq import Seq2Seq
+from dragoman.native import library
+from dragoman.native.build import built
+from dragoman.native.processor import InstructionSet, available
+from dragoman.native.transformer import Packing, PositionTables
+from dragoman.text.special import BOS, EOS
+
+Precision = Literal["float32", "int8"]
+
+
+@dataclass(frozen=True)
+class NativeText:
+    """A text to translate: source ids, end of sentence among them, and what `SearchConfig` and `Prompts` make of it.
+
+    limit: tokens of an output at most, its end counted, more than the prefix has.
+    """
+
+    source: Sequence[int]
+    prefix: Sequence[int]
+    forbidden: Sequence[int]
+    beam: int
+    wanted: int
+    limit: int
+    minimum: int
+    penalty: LengthPenalty
+
+
+class NativeModel:
+    """Weights packed once, as float32 or 8-bit codes; products, attention and search in one call of the library.
+
+    Not for several calls at a time.
+    """
+
+    def __init__(
+        self,
+        model: Seq2Seq,
+        precision: Precision = "int8",
+        threads: int | None = None,
+        instructions: InstructionSet | None = None,
+    ) -> None:
+        """threads: at most so many at work, None: one a core. instructions: None for the best that there are.
+
+        Raises Unsupported for a model that the engine does not have, NoCompilerError where it cannot be built.
+        """
+        self.threads = threads or len(os.sched_getaffinity(0))
+        packing = Packing(model, library.INT8 if precision == "int8" else library.FLOAT32, self.threads)
+        self._library = library.load(built(instructions or available()[0]))
+        self._model = self._library.dragoman_open(ctypes.byref(packing.model))
+        if not self._model:
+            raise ResourceError("the model does not fit the memory a second time, packed for the native engine: use --engine torch")
+        self._close = finalize(self, self._library.dragoman_close, self._model)
+        self._source, self._target = PositionTables(model.encoder), PositionTables(model.decoder)
+        self._vocabulary = packing.model.vocabulary.outputs
+        self._sizes = packing.model.encoder.size, packing.model.decoder.size
+
+    def translate(self, texts: Sequence[NativeText], batch_size: int, workers: int) -> list[list[Hypothesis]]:
+        """The hypotheses of each, as `dragoman.decode.search.search` has them.
+
+        The texts are taken up in their order. batch_size: that a worker has at work at most. workers: that share the
+        texts, a thread each; with one, all threads work on the same texts. Raises ModelError where log-probabilities
+        are not numbers, ResourceError where the memory is too small.
+        """
+        if not texts:
+            return []
+        batch = _Batch(texts, self._sizes)
+        plan = library.Plan(
+            self._source.table(max(len(text.source) for text in texts)),
+            self._target.table(max(text.limit for text in texts)),
+            BOS,
+            EOS,
+            max(1, min(workers, self.threads, len(texts))),
+            max(1, min(batch_size, len(texts))),
+        )
+        outcome = self._library.dragoman_translate(self._model, batch.texts, len(texts), ctypes.byref(plan))
+        if outcome == library.NO_MEMORY:
+            raise ResourceError("the texts do not fit the memory together: use a smaller batch size or beam")
+        if outcome == library.NOT_A_NUMBER:
+            raise ModelError("the model's log-probabilities are not numbers (NaN): damaged or diverged parameters")
+        return batch.hypotheses()
+
+
+class _Batch:
+    """Texts in the library's layout, with room for what is found."""
+
+    def __init__(self, texts: Sequence[NativeText], sizes: tuple[int, int]) -> None:
+        sources, self._source_ends = _joined([text.source for text in texts], sizes[0])
+        prefixes, prefix_ends = _joined([text.prefix for text in texts], sizes[1])
+        forbidden, forbidden_ends = _joined([text.forbidden for text in texts], sizes[1])
+        rows = np.array([text.wanted for text in texts])
+        self._limits = np.array([text.limit for text in texts])
+        self._firsts = np.concatenate([[0], np.cumsum(rows)])
+        self._places = np.concatenate([[0], np.cumsum(rows * self._limits)])
+        count = int(self._firsts[-1])
+        self._tokens = np.zeros(int(self._places[-1]), np.int32)
+        self._lengths = np.zeros(count, np.int32)
+        self._log_probabilities = np.zeros(count, np.float32)
+        self._scores = np.zeros(count, np.float64)
+        self._finished = np.zeros(count, np.uint8)
+        self._held = (sources, prefixes, forbidden)
+        self.texts = (library.Text * len(texts))()
+        for number, text in enumerate(texts):
+            first = int(self._firsts[number])
+            gnmt = isinstance(text.penalty, GNMTPenalty)
+            mean = isinstance(text.penalty, MeanLogProbability)
+            self.texts[number] = library.Text(
+                _at(sources, self._source_ends[number]),
+                _at(prefixes, prefix_ends[number]),
+                _at(forbidden, forbidden_ends[number]),
+                len(text.source),
+                len(text.prefix),
+                len(text.forbidden),
+                text.beam,
+                text.wanted,
+                text.limit,
+                text.minimum,
+                library.GNMT_PENALTY if gnmt else library.MEAN_PENALTY if mean else library.NO_PENALTY,
+                text.penalty.alpha if isinstance(text.penalty, GNMTPenalty) else 0.0,
+                _at(self._tokens, self._places[number]),
+                _at(self._lengths, first),
+                _at(self._log_probabilities, first),
+                _at(self._scores, first),
+                _at(self._finished, first),
+                -1,
+            )
+
+    def hypotheses(self) -> list[list[Hypothesis]]:
+        """What was found."""
+        return [
+            [self._hypothesis(number, rank) for rank in range(text.found)] for number, text in enumerate(self.texts)
+        ]
+
+    def _hypothesis(self, number: int, rank: int) -> Hypothesis:
+        row = int(self._firsts[number]) + rank
+        start = int(self._places[number] + rank * self._limits[number])
+        return Hypothesis(
+            tuple(self._tokens[start : start + int(self._lengths[row])].tolist()),
+            float(self._log_probabilities[row]),
+            float(self._scores[row]),
+            bool(self._finished[row]),
+        )
+
+
+def _joined(ids: Sequence[Sequence[int]], size: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """One behind the other, and where each begins. Raises ModelError for ids that the vocabulary does not have."""
+    ends = np.concatenate([[0], np.cumsum([len(each) for each in ids])]).astype(np.int64)
+    joined = np.fromiter((token for each in ids for token in each), np.int32, int(ends[-1]))
+    if len(joined) and (joined.min() < 0 or joined.max() >= size):
+        raise ModelError(f"token {joined.min() if joined.min() < 0 else joined.max()} is not among the vocabulary's {size}")
+    return joined, ends
+
+
+def _at(array: NDArray[np.generic], place: int) -> int:
+    return int(array.ctypes.data + int(place) * array.itemsize)
