@@ -32,28 +32,41 @@ INLINE Parts parts_of(const Layer *layer, int length, const Text *text) {
     return parts;
 }
 
-/* Gives a slot a sentence, whose states are `states`; 0 without memory. */
-static int slot_begin(Worker *worker, Slot *slot, Text *text, const float *states) {
-    const Stack *stack = &worker->model->decoder;
+/* Gives a slot a sentence, with room for its memory; 0 without memory. */
+static int slot_begin(const Stack *stack, Slot *slot, Text *text) {
     size_t size = 0;
     for (int number = 0; number < stack->layers; number++) size += parts_of(stack->layer + number, text->length, text).size;
-    if (!enough(&slot->memory, &slot->memory_room, size) || !hypotheses_begin(&slot->hypotheses, text)) return 0;
     slot->room = padded(text->length);
-    float *memory = slot->memory;
+    return enough(&slot->memory, &slot->memory_room, size) && hypotheses_begin(&slot->hypotheses, text);
+}
+
+/* What one layer holds of a source: its keys, number by number, and its values. projected: (length, keys + values). */
+static void hold(const Slot *slot, const Layer *layer, float *memory, const float *projected) {
+    int keys = layer->source.heads * layer->source.key_width, values = layer->source.heads * layer->source.value_width;
+    int length = slot->hypotheses.text->length;
+    float *held = memory + parts_of(layer, length, slot->hypotheses.text).source_values;
+    for (int place = 0; place < length; place++, projected += keys + values) {
+        for (int key = 0; key < keys; key++) memory[(size_t)key * slot->room + place] = projected[key];
+        memcpy(held + (size_t)place * values, projected + keys, (size_t)values * sizeof(float));
+    }
+    for (int key = 0; key < keys; key++)
+        for (int place = length; place < slot->room; place++) memory[(size_t)key * slot->room + place] = 0;
+}
+
+/* Lets the decoder's layers hold the sources that were just encoded, in this order; 0 without memory. */
+static int hold_sources(Worker *worker, Slot **slots, const int *starts, int count) {
+    const Stack *stack = &worker->model->decoder;
     for (int number = 0; number < stack->layers; number++) {
         const Layer *layer = stack->layer + number;
-        int keys = layer->source.heads * layer->source.key_width, values = layer->source.heads * layer->source.value_width;
-        Parts parts = parts_of(layer, text->length, text);
-        if (!enough(&worker->wide, &worker->wide_room, (size_t)text->length * (keys + values))) return 0;
-        if (!worker_multiply(worker, &layer->source_projections, states, worker->wide, text->length, STORE)) return 0;
-        for (int place = 0; place < text->length; place++) {
-            const float *row = worker->wide + (size_t)place * (keys + values);
-            for (int key = 0; key < keys; key++) memory[(size_t)key * slot->room + place] = row[key];
-            memcpy(memory + parts.source_values + (size_t)place * values, row + keys, (size_t)values * sizeof(float));
+        size_t width = (size_t)layer->source_projections.outputs;
+        if (!enough(&worker->wide, &worker->wide_room, (size_t)starts[count] * width)) return 0;
+        if (!worker_multiply(worker, &layer->source_projections, worker->rows, worker->wide, starts[count], STORE)) return 0;
+        for (int each = 0; each < count; each++) {
+            const Text *text = slots[each]->hypotheses.text;
+            size_t offset = 0;
+            for (int below = 0; below < number; below++) offset += parts_of(stack->layer + below, text->length, text).size;
+            hold(slots[each], layer, slots[each]->memory + offset, worker->wide + (size_t)starts[each] * width);
         }
-        for (int key = 0; key < keys; key++)
-            for (int place = text->length; place < slot->room; place++) memory[(size_t)key * slot->room + place] = 0;
-        memory += parts.size;
     }
     return 1;
 }

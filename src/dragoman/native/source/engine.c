@@ -212,13 +212,13 @@ static int take_on(Desk *desk, Worker *worker, const Share *share) {
         desk->starts[number + 1] = desk->starts[number] + text->length;
     }
     if (!encode(worker, desk->ids, desk->starts, taken, &plan->source)) return 0;
+    Slot **begun = desk->working + desk->at_work;
     for (int number = 0; number < taken; number++) {
         Slot *slot = desk->idle[plan->batch - desk->at_work - 1];
-        const float *states = worker->rows + (size_t)desk->starts[number] * worker->model->encoder.width;
-        if (!slot_begin(worker, slot, desk->texts[number], states)) return 0;
+        if (!slot_begin(&worker->model->decoder, slot, desk->texts[number])) return 0;
         desk->working[desk->at_work++] = slot;
     }
-    return 1;
+    return hold_sources(worker, begun, desk->starts, taken);
 }
 
 static void translate_share(const Share *share) {
