@@ -70,12 +70,14 @@ def _run(command: tuple[str, ...]) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     except OSError as error:
-        raise NoCompilerError(f"the C compiler {command[0]} cannot be run ({error}): set CC, or use --engine torch") from None
+        raise NoCompilerError(
+            f"the C compiler {command[0]} cannot be run ({error}): set CC, or use --engine torch"
+        ) from None
     if done.returncode:
         said = (done.stderr or done.stdout).strip().splitlines()
         first = next((line for line in said if "error" in line), said[0] if said else f"exit code {done.returncode}")
         raise NoCompilerError(
-            f"the C compiler cannot make the native engine ({' '.join(command[:1])}: {first}): set CC to another one, or use "
+            f"the C compiler {command[0]} cannot make the native engine ({first}): set CC to another one, or use "
             "--engine torch"
         )
     return done.stdout

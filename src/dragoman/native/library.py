@@ -16,7 +16,6 @@ LANES = 16
 """Every width is filled up with zeros to a multiple of it."""
 
 
-
 class Matrix(Structure):
     """weights (outputs, inputs), bias (outputs); no weights: no matrix."""
 
@@ -146,7 +145,9 @@ def load(path: Path) -> ctypes.CDLL:
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:
-        raise ResourceError(f"the native engine {path} cannot be loaded ({error}): delete it, and it is made anew") from None
+        raise ResourceError(
+            f"the native engine {path} cannot be loaded ({error}): delete it, and it is made anew"
+        ) from None
     library.dragoman_open.argtypes, library.dragoman_open.restype = [POINTER(Model)], c_void_p
     library.dragoman_close.argtypes, library.dragoman_close.restype = [c_void_p], None
     library.dragoman_translate.argtypes = [c_void_p, POINTER(Text), c_int32, POINTER(Plan)]

@@ -17,7 +17,7 @@ from dragoman.models.seq2seq import Seq2Seq
 from dragoman.native import library
 from dragoman.native.build import built
 from dragoman.native.processor import InstructionSet, available
-from dragoman.native.transformer import Packing, PositionTables
+from dragoman.native.transformer import Packing, PositionTables, stacks
 from dragoman.text.special import BOS, EOS
 
 Precision = Literal["float32", "int8"]
@@ -62,9 +62,12 @@ class NativeModel:
         self._library = library.load(built(instructions or available()[0]))
         self._model = self._library.dragoman_open(ctypes.byref(packing.model))
         if not self._model:
-            raise ResourceError("the model does not fit the memory a second time, packed for the native engine: use --engine torch")
+            raise ResourceError(
+                "the model does not fit the memory a second time, packed for the native engine: use --engine torch"
+            )
         self._close = finalize(self, self._library.dragoman_close, self._model)
-        self._source, self._target = PositionTables(model.encoder), PositionTables(model.decoder)
+        encoder, decoder = stacks(model)
+        self._source, self._target = PositionTables(encoder), PositionTables(decoder)
         self._vocabulary = packing.model.vocabulary.outputs
         self._sizes = packing.model.encoder.size, packing.model.decoder.size
 
@@ -160,7 +163,9 @@ def _joined(ids: Sequence[Sequence[int]], size: int) -> tuple[NDArray[np.int32],
     ends = np.concatenate([[0], np.cumsum([len(each) for each in ids])]).astype(np.int64)
     joined = np.fromiter((token for each in ids for token in each), np.int32, int(ends[-1]))
     if len(joined) and (joined.min() < 0 or joined.max() >= size):
-        raise ModelError(f"token {joined.min() if joined.min() < 0 else joined.max()} is not among the vocabulary's {size}")
+        raise ModelError(
+            f"token {joined.min() if joined.min() < 0 else joined.max()} is not among the vocabulary's {size}"
+        )
     return joined, ends
 
 

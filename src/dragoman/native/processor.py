@@ -17,7 +17,9 @@ class InstructionSet:
 
 _AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl")
 INSTRUCTION_SETS = (
-    InstructionSet("avx512", tuple(f"-m{each}" for each in (*_AVX512, "avx512vnni", "fma")), frozenset((*_AVX512, "avx512_vnni"))),
+    InstructionSet(
+        "avx512", tuple(f"-m{each}" for each in (*_AVX512, "avx512vnni", "fma")), frozenset((*_AVX512, "avx512_vnni"))
+    ),
     InstructionSet("avxvnni", ("-mavx2", "-mfma", "-mavxvnni"), frozenset(("avx2", "fma", "avx_vnni"))),
     InstructionSet("avx2", ("-mavx2", "-mfma"), frozenset(("avx2", "fma"))),
     InstructionSet("portable", (), frozenset()),

@@ -37,6 +37,15 @@ def padded(count: int) -> int:
     return -(-count // library.LANES) * library.LANES
 
 
+def stacks(model: Seq2Seq) -> tuple[TransformerEncoder, TransformerDecoder]:
+    """Both sides of a model. Raises Unsupported where one is no Transformer."""
+    encoder, decoder = model.encoder, model.decoder
+    if isinstance(encoder, TransformerEncoder) and isinstance(decoder, TransformerDecoder):
+        return encoder, decoder
+    side, other = ("decoder", decoder) if isinstance(encoder, TransformerEncoder) else ("encoder", encoder)
+    raise Unsupported(f"the native engine has Transformers alone, but the {side} is a {type(other).__name__}")
+
+
 class Packing:
     """Everything that `library.Model` points to. It must live until the model is open.
 
@@ -46,10 +55,7 @@ class Packing:
 
     def __init__(self, model: Seq2Seq, precision: int, threads: int) -> None:
         self._held: list[Any] = []
-        encoder, decoder = model.encoder, model.decoder
-        for side, stack, kind in (("encoder", encoder, TransformerEncoder), ("decoder", decoder, TransformerDecoder)):
-            if type(stack) is not kind:
-                raise Unsupported(f"the native engine has Transformers alone, but the {side} is a {type(stack).__name__}")
+        encoder, decoder = stacks(model)
         weight = _numbers(decoder.projection.weight)
         vocabulary = self._matrix(weight, np.zeros(len(weight), np.float32), len(weight), weight.shape[1], -np.inf)
         self.model = library.Model(self._stack(encoder), self._stack(decoder), vocabulary, precision, threads)
@@ -68,11 +74,16 @@ class Packing:
 
     def _layer(self, layer: Any) -> library.Layer:
         found = library.Layer(attention=_attention(layer.self_attention, self))
-        found.projections, found.output = self._projections(layer.self_attention, "qkv"), self._output(layer.self_attention)
+        found.projections, found.output = (
+            self._projections(layer.self_attention, "qkv"),
+            self._output(layer.self_attention),
+        )
         found.around_attention = self._around(getattr(layer, "around_attention", None) or layer.around_self_attention)
         if hasattr(layer, "cross_attention"):
             if layer.cross_attention is None:
-                raise Unsupported("the native engine's decoders attend the source in every layer, but cross_attention is null")
+                raise Unsupported(
+                    "the native engine's decoders attend the source in every layer, but cross_attention is null"
+                )
             found.source = _attention(layer.cross_attention, self)
             found.source_query = self._projections(layer.cross_attention, "q")
             found.source_projections = self._projections(layer.cross_attention, "kv")
@@ -80,7 +91,9 @@ class Packing:
             found.around_source = self._around(layer.around_cross_attention)
         network = layer.feedforward
         if type(network) is not FeedForward:
-            raise Unsupported(f"the native engine has one feed-forward network a layer, but this is a {type(network).__name__}")
+            raise Unsupported(
+                f"the native engine has one feed-forward network a layer, but this is a {type(network).__name__}"
+            )
         name = network.activation.__name__
         if name not in _ACTIVATIONS:
             raise Unsupported(f"the native engine does not have the activation {name}")
@@ -139,8 +152,11 @@ class Packing:
         else:
             raise Unsupported(f"the native engine has layer and RMS norms, but this is a {type(norm).__name__}")
         (width,) = norm.normalized_shape
-        gain, offset = (None if each is None else self._keep(_filled(_numbers(each), padded(width))) for each in (norm.weight, offset))
-        return library.Norm(gain, offset, float(norm.eps or 0.0), kind, width, padded(width))
+        found = [
+            None if each is None else self._keep(_filled(_numbers(each), padded(width)))
+            for each in (norm.weight, offset)
+        ]
+        return library.Norm(*found, float(norm.eps or 0.0), kind, width, padded(width))
 
     def keep(self, array: Floats) -> c_void_p:
         """A pointer to it; it lives as long as this."""
@@ -157,13 +173,17 @@ def _attention(attention: nn.Module, packing: Packing) -> library.Attention:
         raise Unsupported(f"the native engine has soft attention alone, but this is {type(attention).__name__}")
     config, scorer, relation = attention.config, attention.scorer, attention.relation
     if config.normaliser != "softmax":
-        raise Unsupported(f"the native engine's attention is normalised by softmax, but normaliser is {config.normaliser}")
+        raise Unsupported(
+            f"the native engine's attention is normalised by softmax, but normaliser is {config.normaliser}"
+        )
     if not config.projections or attention.combine != "project":
         raise Unsupported("the native engine's heads are projected, before and after, but these are not")
     if type(scorer) not in (ScaledDot, Dot):
         raise Unsupported(f"the native engine has the scorers scaled_dot and dot, but this is {type(scorer).__name__}")
     if relation is not None and type(relation) not in (Rotary, Alibi):
-        raise Unsupported(f"inside attention the native engine has rotary positions and ALiBi, but this is {type(relation).__name__}")
+        raise Unsupported(
+            f"inside attention the native engine has rotary positions and ALiBi, but this is {type(relation).__name__}"
+        )
     heads = attention.heads
     key = attention.key.out_features // heads
     value = key if config.tie_keys_and_values else attention.value.out_features // heads
@@ -191,10 +211,11 @@ class PositionTables:
     """What positions add to token vectors, and the turns of rotary ones, for texts of any length."""
 
     def __init__(self, stack: TransformerEncoder | TransformerDecoder) -> None:
+        first: Any = stack.layers[0]
+        attention = first.self_attention
         self._embedding = stack.embedding
-        relation = stack.layers[0].self_attention.relation
-        self._rotary = relation if isinstance(relation, Rotary) else None
-        self._width = stack.layers[0].self_attention.key.out_features // stack.layers[0].self_attention.heads
+        self._rotary = attention.relation if isinstance(attention.relation, Rotary) else None
+        self._width = attention.key.out_features // attention.heads
         self._length = 0
         self._vectors: Floats | None = None
         self._turns: Floats | None = None

@@ -38,7 +38,9 @@ class NativeEngine:
             return "the native engine does not sample: use --engine torch"
         if row.decoding.coverage_penalty:
             return "the native engine has no coverage penalty: use --engine torch"
-        if not self._tokenizers.target.lossless and (row.decoding.unknown is None or row.decoding.unknown.kind != "forbid"):
+        if not self._tokenizers.target.lossless and (
+            row.decoding.unknown is None or row.decoding.unknown.kind != "forbid"
+        ):
             return "the native engine does not replace unknown words: use --engine torch, or --unknown forbid"
         return None
 
@@ -83,6 +85,4 @@ class NativeEngine:
 
 
 def _with_unknown(hypothesis: Hypothesis, unknown: tuple[str, ...]) -> Hypothesis:
-    return Hypothesis(
-        hypothesis.tokens, hypothesis.log_probability, hypothesis.score, hypothesis.finished, unknown
-    )
+    return Hypothesis(hypothesis.tokens, hypothesis.log_probability, hypothesis.score, hypothesis.finished, unknown)
