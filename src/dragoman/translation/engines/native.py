@@ -35,13 +35,13 @@ class NativeEngine:
     def refusal(self, row: Row) -> str | None:
         """No sampling, coverage penalty or replacement of unknown words."""
         if isinstance(row.decoding, Sampling):
-            return "the native engine does not sample: use --engine torch"
+            return "the native engine does not sample: PyTorch does"
         if row.decoding.coverage_penalty:
-            return "the native engine has no coverage penalty: use --engine torch"
+            return "the native engine has no coverage penalty: PyTorch searches with it"
         if not self._tokenizers.target.lossless and (
             row.decoding.unknown is None or row.decoding.unknown.kind != "forbid"
         ):
-            return "the native engine does not replace unknown words: use --engine torch, or --unknown forbid"
+            return "the native engine does not replace unknown words, as PyTorch does; --unknown forbid leaves them out"
         return None
 
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
