@@ -111,7 +111,7 @@ def _pairs(
     found = translator.translate_window(texts, task.request, task.batch_size, journal.lines + 1)
     pairs = []
     for line, (best, *_) in zip(texts, found, strict=True):
-        judged = Judged(line, best.text, best.finished, best.log_probability / (len(best.tokens) + 1))
+        judged = Judged(line, best.text, best.finished, best.log_probability / (len(best.ids) + 1))
         rule = broken_rule(judged, task.filters)
         counts[rule or KEPT] += 1
         if rule is None:

@@ -41,7 +41,7 @@ class Unfinished:
         """Remember the line if its translation is such a one."""
         if not best.finished:
             positions = self._limit.positions
-            ended = positions is not None and len(best.tokens) >= positions
+            ended = positions is not None and len(best.ids) >= positions
             (self._out_of_positions if ended else self._too_long).append(line)
 
     def report(self) -> None:
