@@ -141,7 +141,19 @@ static float encode_row(const float *row, uint8_t *codes, int inputs) {
         _mm_storeu_si128((__m128i *)(codes + place), _mm512_cvtepi32_epi8(code));
     }
 #else
-    for (int place = 0; place < inputs; place += LANES) {
+    int place = 0;
+#if defined(__AVX2__)
+    __m256 factors = _mm256_set1_ps(factor);
+    __m256i zero = _mm256_set1_epi32(ZERO), order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    for (; place + 32 <= inputs; place += 32) {
+        __m256i code[4];
+        for (int each = 0; each < 4; each++)
+            code[each] = _mm256_add_epi32(_mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(row + place + 8 * each), factors)), zero);
+        __m256i bytes = _mm256_packus_epi16(_mm256_packs_epi32(code[0], code[1]), _mm256_packs_epi32(code[2], code[3]));
+        _mm256_storeu_si256((__m256i *)(codes + place), _mm256_permutevar8x32_epi32(bytes, order));
+    }
+#endif
+    for (; place < inputs; place += LANES) {
         Vector rounded = load(row + place) * factor + 12582912.0f; /* rounds, see exponential() */
         Integers code = (Integers)rounded - (0x4B400000 - ZERO);
         for (int lane = 0; lane < LANES; lane++) codes[place + lane] = (uint8_t)code[lane];
