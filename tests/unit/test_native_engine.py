@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -198,3 +199,22 @@ def test_under_the_sanitizers() -> None:
     done = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "searched\n"
+
+
+def test_on_another_processor(tmp_path: Path) -> None:
+    """The portable kernels, compiled for 64-bit ARM and run under an emulator, find what they find here."""
+    compiler, emulator = "aarch64-linux-gnu-gcc", "qemu-aarch64"
+    for name in (compiler, emulator):
+        if shutil.which(name) is None:
+            pytest.skip(
+                f"there is no {name} (Debian: apt install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)"
+            )
+    program = Path(__file__).parents[1] / "native" / "random_model.c"
+    said = []
+    for name, before in (("cc", []), (compiler, [emulator])):
+        flags = ["-std=gnu11", "-O2", "-Wno-psabi", "-ffp-contract=off", "-static", f"-I{build.SOURCE}"]
+        made = tmp_path / name
+        subprocess.run([name, *flags, str(program), "-o", str(made), "-lm", "-lpthread"], check=True)
+        said.append(subprocess.run([*before, str(made)], capture_output=True, text=True, check=True).stdout)
+    assert said[0] == said[1]
+    assert said[0].count("\n") == 72
