@@ -1,7 +1,6 @@
 """`NativeModel`: a Transformer that the native engine holds, and its one function: translate texts."""
 
 import ctypes
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -50,16 +49,17 @@ class NativeModel:
         self,
         model: Seq2Seq,
         precision: Precision = "int8",
-        threads: int | None = None,
+        threads: int = 1,
         instructions: InstructionSet | None = None,
     ) -> None:
-        """threads: at most so many at work, None: one a core. instructions: None for the best that there are.
+        """threads: that work on a text together where there is one worker. instructions: None for the best there are.
 
         Raises Unsupported for a model that the engine does not have, NoCompilerError where it cannot be built.
         """
-        self.threads = threads or len(os.sched_getaffinity(0))
-        packing = Packing(model, library.INT8 if precision == "int8" else library.FLOAT32, self.threads)
-        self._library = library.load(built(instructions or available()[0]))
+        packing = Packing(model, library.INT8 if precision == "int8" else library.FLOAT32, threads)
+        self.library = built(instructions or available()[0])
+        """The file of the compiled engine."""
+        self._library = library.load(self.library)
         self._model = self._library.dragoman_open(ctypes.byref(packing.model))
         if not self._model:
             raise ResourceError(
@@ -75,7 +75,7 @@ class NativeModel:
         """The hypotheses of each, as `dragoman.decode.search.search` has them.
 
         The texts are taken up in their order. batch_size: that a worker has at work at most. workers: that share the
-        texts, a thread each; with one, all threads work on the same texts. Raises ModelError where log-probabilities
+        texts, a thread each; with one, the model's threads work together. Raises ModelError where log-probabilities
         are not numbers, ResourceError where the memory is too small.
         """
         if not texts:
@@ -86,7 +86,7 @@ class NativeModel:
             self._target.table(max(text.limit for text in texts)),
             BOS,
             EOS,
-            max(1, min(workers, self.threads, len(texts))),
+            max(1, min(workers, len(texts))),
             max(1, min(batch_size, len(texts))),
         )
         outcome = self._library.dragoman_translate(self._model, batch.texts, len(texts), ctypes.byref(plan))

@@ -6,7 +6,10 @@ from dragoman.base.errors import ResourceError
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.models.limits import LengthLimits
 from dragoman.models.seq2seq import Seq2Seq
+from dragoman.native.build import built
+from dragoman.native.calibration import calibrated
 from dragoman.native.model import NativeModel, NativeText, Precision
+from dragoman.native.processor import available
 from dragoman.text.special import EOS
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.engine import Engine, Pair, Row
@@ -21,10 +24,12 @@ class NativeEngine:
     """
 
     def __init__(
-        self, model: Seq2Seq, tokenizers: Tokenizers, scorer: Engine, precision: Precision, threads: int | None = None
+        self, model: Seq2Seq, tokenizers: Tokenizers, scorer: Engine, precision: Precision, threads: int
     ) -> None:
-        """scorer: another engine of the same model. threads: None for one a core. Raises as `NativeModel`."""
-        self._model = NativeModel(model, precision, threads)
+        """scorer: another engine of the same model. threads: at most so many. Raises as `NativeModel`."""
+        best = calibrated(threads, built(available()[0]))
+        self._model = NativeModel(model, precision, best.threads)
+        self._workers = best.workers
         self._limits, self._tokenizers, self._scorer = model.limits, tokenizers, scorer
 
     @property
@@ -48,7 +53,7 @@ class NativeEngine:
         """As `Engine.hypotheses`; where a batch does not fit the memory, half of it."""
         order = sorted(range(len(rows)), key=lambda place: -len(rows[place].source))
         texts = [self._text(rows[place]) for place in order]
-        workers = self._model.threads if len(texts) > 1 else 1
+        workers = self._workers if len(texts) > 1 else 1
         found = self._translated(texts, -(-batch_size // workers), workers)
         for place, hypotheses in zip(order, found, strict=True):
             unknown = rows[place].prefix.unknown
