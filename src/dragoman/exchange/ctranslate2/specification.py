@@ -1,8 +1,8 @@
 """Our Transformer as a specification of CTranslate2, which its own library writes.
 
-Of its layers: `ctranslate2.specs` (4.4 to 4.8). Queries, keys and values of self-attention are one product there, keys
-and values of the source too; positions are explicit tables, because its own sinusoids count from 1 and have other
-wavelengths.
+Of its layers: `ctranslate2.specs` from 4.7 on, whose encoders have rotary positions too. Queries, keys and values of
+self-attention are one product there, keys and values of the source too. Positions are explicit tables, because its own
+sinusoids count from 1 and have other wavelengths.
 """
 
 from collections.abc import Sequence

@@ -38,6 +38,9 @@ _MARGIN = 5
 _MORE = 1.5
 """How many times as many steps a sentence gets that has to be searched again."""
 
+_LARGEST_BATCH = 1 << 24
+"""Rows · length²: 64 rows of 512 tokens, whose attention in 8 heads is half a gigabyte."""
+
 
 class Found(NamedTuple):
     """A hypothesis as it comes from CTranslate2: tokens without EOS, and the sum of its log-probabilities."""
@@ -304,9 +307,22 @@ def _batches(attempts: Iterable[Attempt], size: int) -> list[list[Attempt]]:
         together.setdefault(attempt.together, []).append(attempt)
     batches = []
     for each in together.values():
-        each.sort(key=lambda attempt: (attempt.steps, len(attempt.row.source)))
-        batches += [each[start : start + size] for start in range(0, len(each), size)]
+        batches += _chunks(sorted(each, key=lambda attempt: (attempt.steps, len(attempt.row.source))), size)
     return sorted(batches, key=lambda batch: min(attempt.place for attempt in batch))
+
+
+def _chunks(attempts: Iterable[Attempt], size: int) -> Iterator[list[Attempt]]:
+    """In their order, as many at a time as there may be; of long ones fewer, since attention grows with the square."""
+    batch: list[Attempt] = []
+    longest = 0
+    for attempt in attempts:
+        longest = max(longest, attempt.steps, len(attempt.row.source) + 1)
+        if batch and (len(batch) == size or (len(batch) + 1) * longest**2 > _LARGEST_BATCH):
+            yield batch
+            batch = []
+        batch.append(attempt)
+    if batch:
+        yield batch
 
 
 def _decided(attempt: Attempt, finished: list[Found], live: list[Found]) -> bool:
