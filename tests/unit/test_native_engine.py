@@ -145,7 +145,7 @@ def test_numbers_that_grow_too_large_are_told() -> None:
 
 def test_behind_a_translator(tmp_path: Path) -> None:
     write_tiny_model(tmp_path)
-    plain = Translator.load(tmp_path, "cpu")
+    plain = Translator.load(tmp_path, "cpu", engine="torch")
     engine = NativeEngine(plain.engine.model, plain.tokenizers, plain.engine, "float32", 2)
     native = Translator(engine, plain.tokenizers, plain.meta)
     texts = ["a dog runs", "", "The man sees a dög –", "Two dogs", "a"] * 3
