@@ -18,6 +18,7 @@ from dragoman.cli import (
     describe,
     evaluate,
     generate,
+    import_,
     positions,
     score,
     settings,
@@ -54,6 +55,7 @@ app.command("generate")(generate.generate)
 app.command("score")(score.score)
 app.command("evaluate")(evaluate.evaluate)
 app.command("average")(average.average)
+app.command("import")(import_.import_model)
 app.command("backtranslate")(backtranslate.backtranslate)
 app.add_typer(data.app, name="data")
 app.command("settings")(settings.settings)
