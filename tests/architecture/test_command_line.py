@@ -26,6 +26,8 @@ FROZEN = {
     "evaluate": "--reference --hypothesis --source --to --tags --documents --stride",
     "backtranslate": "--input --output --out --language --method",
     "average": "--out -o",
+    "import": "--out -o --allow-pickle",
+    "export": "--to --out -o",
     "data check": "--source --target",
     "settings": "--markdown",
     "demo": "--out",

@@ -167,11 +167,10 @@ def test_special_symbols_in_a_text_are_text_as_without_split(root: Path, tokeniz
     assert EOS not in tokenizers["joint"][1].source.encode("dog</s> cat")
 
 
-# Seeds and offsets of the end with which outputs end, at different lengths: generate() forces an end at its longest.
-@pytest.mark.parametrize(("seed", "ends"), [(1, 3.0), (2, 2.5)])
-@pytest.mark.parametrize("beam", [1, 4])
+# generate() forces an end at the longest output, where ours is cut: these outputs end before, at different lengths.
+@pytest.mark.parametrize(("beam", "seed", "ends"), [(1, 2, 1.0), (1, 4, 1.0), (4, 2, 1.0), (4, 5, 0.0)])
 @torch.no_grad()
-def test_translations_are_generated_as_theirs(tmp_path: Path, seed: int, ends: float, beam: int) -> None:
+def test_translations_are_generated_as_theirs(tmp_path: Path, beam: int, seed: int, ends: float) -> None:
     write_marian(tmp_path / "theirs", seed=seed, ends=ends, codes=(">>de<<", ">>fr<<"))
     import_marian(tmp_path / "theirs", tmp_path / "ours")
     translator = Translator.load(tmp_path / "ours", "cpu")
@@ -184,15 +183,9 @@ def test_translations_are_generated_as_theirs(tmp_path: Path, seed: int, ends: f
         **given_texts, num_beams=beam, suppress_tokens=never, early_stopping="never" if beam > 1 else False
     )
     found = translator.translate(texts, beam=beam, to="fr", unknown="forbid")
-    ended = [len(row[: row.index(0)]) < 40 for row in (each[1:].tolist() for each in expected)]
-    compared = [
-        (ours, tokenizer.decode(theirs, skip_special_tokens=True))
-        for ours, theirs, whole in zip(found, expected, ended, strict=True)
-        if whole
-    ]
-    assert len(compared) >= 6
-    assert len({len(text) for _, text in compared}) > 2
-    assert [ours for ours, _ in compared] == [theirs for _, theirs in compared]
+    assert all(each[1:].tolist().index(0) < 40 for each in expected)
+    assert beam > 1 or len({*expected[:, 1:].eq(0).int().argmax(1).tolist()}) > 1
+    assert found == tokenizer.batch_decode(expected, skip_special_tokens=True)
 
 
 def test_pieces_of_both_languages_are_one_vocabulary() -> None:

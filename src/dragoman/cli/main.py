@@ -17,6 +17,7 @@ from dragoman.cli import (
     demo,
     describe,
     evaluate,
+    export,
     generate,
     import_,
     positions,
@@ -56,6 +57,7 @@ app.command("score")(score.score)
 app.command("evaluate")(evaluate.evaluate)
 app.command("average")(average.average)
 app.command("import")(import_.import_model)
+app.command("export")(export.export)
 app.command("backtranslate")(backtranslate.backtranslate)
 app.add_typer(data.app, name="data")
 app.command("settings")(settings.settings)

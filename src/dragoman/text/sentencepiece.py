@@ -142,7 +142,8 @@ class SentencePieceTokenizer(Tokenizer):
         """The tokenizer of a parsed document without tags. Raises ModelError where it is none."""
         entries, places = document.get("entries"), document.get("places")
         switches = {name: document.get(name, False) for name in ("joint", "tidy")}
-        named = isinstance(entries, list) and all(isinstance(entry, str) for entry in entries)
+        entries = entries if isinstance(entries, list) else [None]
+        named = all(isinstance(entry, str) for entry in entries)
         switched = all(isinstance(switch, bool) for switch in switches.values())
         if not (named and switched and len({*entries}) == len(entries) and _fit(places, len(entries))):
             raise ModelError(f"The tokenizer {path} is damaged (its entries or places); restore it from a copy.")

@@ -88,9 +88,7 @@ def generation_json(search: SearchConfig, limit: int, order: Sequence[int]) -> d
     limit: the model's positions; order: for each id there the id here.
     """
     if isinstance(search.length_penalty, GNMTPenalty) and search.length_penalty.alpha:
-        warn(
-            "Hugging Face has no GNMT length penalty: length_penalty 1.0, the mean log-probability, is written instead"
-        )
+        warn("Hugging Face has no GNMT length penalty: length_penalty 1.0, the mean log-probability, stands instead")
     if search.coverage_penalty:
         warn("Hugging Face has no coverage penalty: it is left out")
     mean = isinstance(search.length_penalty, MeanLogProbability) or getattr(search.length_penalty, "alpha", 0.0) > 0

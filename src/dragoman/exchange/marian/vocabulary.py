@@ -175,10 +175,8 @@ def rows(tokenizer: SentencePieceTokenizer) -> list[int]:
     tags = size - len(tokenizer.tags)
     if len(places) - first > len(tokenizer.tags):
         raise ModelError("a tokenizer of this model lacks tags whose places it names: restore it from a copy")
-    fixed = dict(zip(places[first:], range(tags, size), strict=False)) | {
-        places[number]: number
-        for number in (PAD, BOS, EOS, UNK)  # the beginning after the padding, whose place it takes
-    }
+    fixed = dict(zip(places[first:], range(tags, size), strict=False))
+    fixed |= {places[number]: number for number in (PAD, BOS, EOS, UNK)}  # the beginning takes padding's place
     ordinary = iter([*range(first, tags), *range(tags + len(places) - first, size)])
     count = size - (places[PAD] == places[BOS])
     return [fixed[place] if place in fixed else next(ordinary) for place in range(count)]
