@@ -153,7 +153,13 @@ def test_what_marian_does_not_have_is_named(tmp_path: Path, root: Path, capsys: 
     config.write_text(json.dumps(content))
     assert main(["export", str(tmp_path / "changed"), "--to", "marian", "--out", str(tmp_path / "out")]) == 1
     said = capsys.readouterr().err
-    for part in ("norm is pre", "activation is swiglu", "residual is false", "kind window", "kind rotary"):
+    for part in (
+        "encoder.norm is pre",
+        "activation is swiglu",
+        "residual is false",
+        "kind is window",
+        "kind is rotary",
+    ):
         assert part in said
     assert not (tmp_path / "out").exists()
     assert main(["export", "ours", "--to", "marian", "--out", "theirs"]) == 2

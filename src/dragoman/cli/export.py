@@ -6,23 +6,63 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.options import Model
+from dragoman.cli.options import Model, refuse
 
 
 class Format(StrEnum):
     """What can be written."""
 
+    ctranslate2 = "ctranslate2"
     marian = "marian"
+
+
+class Quantization(StrEnum):
+    """What CTranslate2 calls what weights can be stored as."""
+
+    float32 = "float32"
+    int8 = "int8"
+    int8_float32 = "int8_float32"
+    int8_float16 = "int8_float16"
+    int8_bfloat16 = "int8_bfloat16"
+    int16 = "int16"
+    float16 = "float16"
+    bfloat16 = "bfloat16"
 
 
 def export(
     model: Model,
-    to: Annotated[Format, typer.Option("--to", help="The program that shall use it.")],
+    to: Annotated[
+        Format, typer.Option("--to", help="The program that shall use it; marian: Hugging Face's MarianMTModel.")
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write; there must be none of that name.")],
+    quantization: Annotated[
+        Quantization | None,
+        typer.Option("--quantization", help="What CTranslate2 stores weights as (default: float32)."),
+    ] = None,
 ) -> None:
-    """Write a model for another program."""
-    from dragoman.base.log import info
-    from dragoman.exchange.marian.exporting import export as write_marian
+    """Write a model for another program; `dragoman translate` takes what is written for CTranslate2 too."""
+    if to is Format.marian:
+        refuse({"--quantization": quantization}, "with --to ctranslate2")
+        _marian(model, out)
+    else:
+        _ctranslate2(model, out, quantization or Quantization.float32)
 
-    {Format.marian: write_marian}[to](model, out)
-    info(f"{out}: {model} for {to.value}")
+
+def _ctranslate2(model: Path, out: Path, quantization: Quantization) -> None:
+    import torch
+
+    from dragoman.base.log import info
+    from dragoman.checkpoint.folder import load_model_folder
+    from dragoman.exchange.ctranslate2 import folder
+
+    loaded = load_model_folder(model, torch.device("cpu"))
+    folder.export(loaded, model, out, quantization.value)
+    info(f"{out}: {model} for CTranslate2, weights as {quantization.value}. It is used by `dragoman translate {out}`")
+
+
+def _marian(model: Path, out: Path) -> None:
+    from dragoman.base.log import info
+    from dragoman.exchange.marian.exporting import export as write
+
+    write(model, out)
+    info(f"{out}: {model} for Hugging Face's MarianMTModel and MarianTokenizer")

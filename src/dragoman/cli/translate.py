@@ -13,8 +13,10 @@ from dragoman.cli.options import (
     Beam,
     CoveragePenalty,
     Device,
+    Engine,
     LengthPenalty,
     Model,
+    Precision,
     Seed,
     Tags,
     Temperature,
@@ -66,6 +68,8 @@ def translate(
     top_p: TopP = None,
     seed: Seed = None,
     batch_size: BatchSize = 64,
+    engine: Engine = "auto",
+    precision: Precision = None,
     device: Device = None,
     threads: Threads = None,
 ) -> None:
@@ -88,7 +92,7 @@ def translate(
     }
     refuse(of_search if sample else of_sampling, "without --sample" if sample else "with --sample")
     drawn = sampling(temperature, top_k, top_p, seed, nbest) if sample else None
-    translator = Translator.load(model, device)
+    translator = Translator.load(model, device, engine, precision)
     request = translator.request(
         beam=beam,
         nbest=1 if sample else nbest,

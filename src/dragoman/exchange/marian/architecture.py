@@ -1,6 +1,6 @@
 """Marian's `config.json` and our section `model`, both ways."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -8,16 +8,19 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.log import warn
-from dragoman.base.settings.load import parse_settings
+from dragoman.base.settings.load import flat, parse_settings
+from dragoman.exchange.marian.files import CONFIG
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
-from dragoman.nn.positions.sinusoidal import SinusoidalConfig
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
 """Hugging Face's names, and ours."""
 
 LONGEST = 512
 """Positions of an exported model that has no limit: as many as those of OPUS-MT."""
+
+_FREE = ("preset", "embeddings.", "dropout.embedding", "positions.limit")
+"""Settings that act in training alone, or that are written otherwise."""
 
 Count = Field(ge=1)
 Rate = Field(0.0, ge=0, lt=1)
@@ -122,34 +125,24 @@ def model_section(settings: MarianSettings, tie_embeddings: bool, projection_bia
 def config_json(model: ModelConfig, sizes: tuple[int, int]) -> dict[str, Any]:
     """`config.json` of our model, but for the ids of special symbols. sizes: entries of both vocabularies.
 
-    Raises ModelError that names every setting that Marian does not have.
+    Raises ModelError that names every setting, with its value, that Marian has nothing for.
     """
-    if unfit := list(_unfit(model)):
-        raise ModelError("this model is no Marian:\n  " + "\n  ".join(unfit))
-    encoder, decoder, positions = model.encoder, model.decoder, model.positions
+    encoder, decoder = model.encoder, model.decoder
+    for side, stack in (("encoder", encoder), ("decoder", decoder)):
+        if not isinstance(stack, TransformerEncoderConfig | TransformerDecoderConfig):
+            raise ModelError(f"this model is no Marian: model.{side}.kind is {stack.kind}, not transformer")
     assert isinstance(encoder, TransformerEncoderConfig) and isinstance(decoder, TransformerDecoderConfig)
-    assert isinstance(positions, SinusoidalConfig)
-    if model.dropout.embedding != model.dropout.residual:
-        warn(f"Marian has one rate of dropout: {model.dropout.residual}, of residuals, is written for embeddings too")
-    return {
+    content = {
         "architectures": ["MarianMTModel"],
         "model_type": "marian",
         "is_encoder_decoder": True,
         "vocab_size": sizes[0],
         "decoder_vocab_size": sizes[1],
-        "max_position_embeddings": positions.limit or LONGEST,
+        "max_position_embeddings": getattr(model.positions, "limit", None) or LONGEST,
         "num_hidden_layers": encoder.layers,
-        **{
-            f"{side}_{name}": value
-            for side, stack in (("encoder", encoder), ("decoder", decoder))
-            for name, value in (
-                ("layers", stack.layers),
-                ("ffn_dim", stack.feedforward),
-                ("attention_heads", stack.heads),
-                ("layerdrop", 0.0),
-            )
-        },
-        "activation_function": encoder.activation,
+        **_stack_json("encoder", encoder),
+        **_stack_json("decoder", decoder),
+        "activation_function": encoder.activation if encoder.activation in ACTIVATIONS else "relu",
         "d_model": model.width,
         "dropout": model.dropout.residual,
         "attention_dropout": model.dropout.attention,
@@ -162,41 +155,38 @@ def config_json(model: ModelConfig, sizes: tuple[int, int]) -> dict[str, Any]:
         "normalize_embedding": False,
         "add_final_layer_norm": False,
     }
+    _check_whole(model, content)
+    if model.dropout.embedding != model.dropout.residual:
+        warn(f"Marian has one rate of dropout: {model.dropout.residual}, of residuals, is written for embeddings too")
+    return content
 
 
-def _unfit(model: ModelConfig) -> Iterator[str]:
-    """What of the settings has no place in a Marian, with the only value that has."""
-    encoder, decoder = model.encoder, model.decoder
-    usual = TransformerEncoderConfig()
-    for side, stack in (("encoder", encoder), ("decoder", decoder)):
-        if not isinstance(stack, TransformerEncoderConfig | TransformerDecoderConfig):
-            yield f"model.{side} is of kind {stack.kind}, not transformer"
-            continue
-        for name in ("attention", "experts", "norm", "normalisation", "residual"):
-            if getattr(stack, name) != getattr(usual, name):
-                yield f"model.{side}.{name} is {_shown(getattr(stack, name))}, not {_shown(getattr(usual, name))}"
-        if stack.activation not in ACTIVATIONS.values():
-            yield f"model.{side}.activation is {stack.activation}, not {', '.join(ACTIVATIONS)}"
-    if isinstance(decoder, TransformerDecoderConfig):
-        usual_look = TransformerDecoderConfig().cross_attention
-        if decoder.cross_attention != usual_look:
-            yield f"model.decoder.cross_attention is {_shown(decoder.cross_attention)}, not {_shown(usual_look)}"
-        if isinstance(encoder, TransformerEncoderConfig) and encoder.activation != decoder.activation:
-            yield f"model.encoder.activation is {encoder.activation}, and the decoder's {decoder.activation}"
-    for name in ("positions", "target_positions"):
-        scheme = getattr(model, name)
-        if name == "target_positions" and scheme in (None, model.positions):
-            continue
-        if scheme is None:
-            yield "model.positions is null, which is sinusoids in another order, not kind sinusoidal with layout halves"
-        elif scheme != SinusoidalConfig(layout="halves", limit=getattr(scheme, "limit", None)):
-            yield f"model.{name} is {_shown(scheme)}, not kind sinusoidal with layout halves"
+def _stack_json(side: str, stack: TransformerEncoderConfig | TransformerDecoderConfig) -> dict[str, Any]:
+    return {
+        f"{side}_layers": stack.layers,
+        f"{side}_ffn_dim": stack.feedforward,
+        f"{side}_attention_heads": stack.heads,
+        f"{side}_layerdrop": 0.0,
+    }
+
+
+def _check_whole(model: ModelConfig, content: Mapping[str, Any]) -> None:
+    """Raises ModelError unless what was written is read as the same model: so no setting can be forgotten here."""
+    ids = {"decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 0}
+    read = model_section(
+        MarianSettings.model_validate({**content, **ids}), model.tie_embeddings, model.projection_bias, Path(CONFIG)
+    )
+    if model.target_positions == model.positions:
+        model = model.model_copy(update={"target_positions": None})
+    ours, theirs = (flat(each.model_dump(mode="json")) for each in (model, read))
+    unfit = [
+        f"model.{key} is {_shown(ours.get(key))}, and Marian's {_shown(theirs.get(key))}"
+        for key in sorted(ours.keys() | theirs.keys())
+        if ours.get(key) != theirs.get(key) and not key.startswith(_FREE)
+    ]
+    if unfit:
+        raise ModelError("this model is no Marian:\n  " + "\n  ".join(unfit))
 
 
 def _shown(value: Any) -> str:
-    """A setting in a message: of a group what is not as usual."""
-    if not isinstance(value, BaseModel):
-        return str(value).lower()
-    return ", ".join(
-        f"{name} {_shown(each)}" for name, each in value if name == "kind" or name in value.model_fields_set
-    )
+    return "null" if value is None else str(value).lower()
