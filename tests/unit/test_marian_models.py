@@ -164,6 +164,15 @@ def test_what_marian_does_not_have_is_named(tmp_path: Path, root: Path, capsys: 
     assert not (tmp_path / "out").exists()
     assert main(["export", "ours", "--to", "marian", "--out", "theirs"]) == 2
     assert "there already" in capsys.readouterr().err
+    assert main(["export", "ours", "--to", "marian", "--out", "new", "--quantization", "int8"]) == 2
+    assert "--quantization goes with --to ctranslate2 only" in capsys.readouterr().err
+
+
+def test_ctranslate2_finds_the_same(root: Path) -> None:
+    pytest.importorskip("ctranslate2")
+    texts = lines("source")[:6]
+    expected = Translator.load(root / "ours", "cpu").translate(texts, to="fr")
+    assert Translator.load(root / "ours", "cpu", engine="ctranslate2").translate(texts, to="fr") == expected
 
 
 def test_other_vocabularies_do_not_go_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -159,7 +159,7 @@ def test_memory_is_estimated_before_the_search(translator: Translator, monkeypat
 def test_a_far_limit_of_the_length_is_not_taken_for_the_length(
     translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.translation.torch_engine.available_memory", lambda: 50_000_000)
+    monkeypatch.setattr("dragoman.translation.engines.torch.available_memory", lambda: 50_000_000)
     monkeypatch.setattr(translator.engine, "_decoded", lambda rows: [[Hypothesis((), 0.0, 0.0, True)] for _ in rows])
     request = translator.request()
     assert isinstance(request.decoding, SearchConfig)

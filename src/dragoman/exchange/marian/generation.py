@@ -45,10 +45,8 @@ def search_of(content: Mapping[str, Any], path: Path, numbers: Sequence[int]) ->
     never = _never(content, path)
     if outside := [token for token in never if not 0 <= token < len(numbers)]:
         raise ModelError(f"{path} forbids the entry {outside[0]}, which the vocabulary does not have")
-    forbidden = {numbers[token] for token in never} - {PAD, BOS}
-    if UNK in forbidden:
-        settings["unknown"] = {"kind": "forbid"}
-    settings["forbid"] = [*OutputConfig().forbid, *sorted(forbidden - {UNK})]
+    settings["forbid"] = [*OutputConfig().forbid, *sorted({numbers[token] for token in never} - {PAD, BOS, UNK})]
+    settings["unknown"] = {"kind": "forbid"}  # as Marian itself translates, and every engine can
     others = [
         f"{name} {content[name]}"
         for name, neutral in _NEUTRAL.items()

@@ -55,7 +55,8 @@ class MarianVocabulary:
         """Ours. model: SentencePiece's. Raises ModelError where it is none."""
         special = self.special
         ordinary = [symbol for symbol in self.symbols if self.ids[symbol] not in special]
-        tags = {symbol: tag for symbol in ordinary if (tag := tag_of(symbol)) is not None}
+        codes = {symbol: tag for symbol in ordinary if (tag := tag_of(symbol)) is not None}
+        tags = codes if len(codes) > 1 else {}  # a single one is no choice, and texts need not begin with it
         entries = [symbol for symbol in ordinary if symbol not in tags]
         places = (*special, *(self.ids[symbol] for symbol in tags))
         first = len(SPECIAL_SYMBOLS)
