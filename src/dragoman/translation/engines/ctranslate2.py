@@ -305,7 +305,7 @@ def _batches(attempts: Iterable[Attempt], size: int) -> list[list[Attempt]]:
     together: dict[Hashable, list[Attempt]] = {}
     for attempt in attempts:
         together.setdefault(attempt.together, []).append(attempt)
-    batches = []
+    batches: list[list[Attempt]] = []
     for each in together.values():
         batches += _chunks(sorted(each, key=lambda attempt: (attempt.steps, len(attempt.row.source))), size)
     return sorted(batches, key=lambda batch: min(attempt.place for attempt in batch))
