@@ -27,6 +27,7 @@ FROZEN = {
     "evaluate": "--reference --hypothesis --source --to --tags --documents --stride",
     "backtranslate": "--input --output --out --language --method",
     "average": "--out -o",
+    "import": "--out -o --allow-pickle",
     "export": "--to --out -o --quantization",
     "data check": "--source --target",
     "settings": "--markdown",

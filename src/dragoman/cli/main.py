@@ -19,6 +19,7 @@ from dragoman.cli import (
     evaluate,
     export,
     generate,
+    import_,
     positions,
     score,
     settings,
@@ -55,6 +56,7 @@ app.command("generate")(generate.generate)
 app.command("score")(score.score)
 app.command("evaluate")(evaluate.evaluate)
 app.command("average")(average.average)
+app.command("import")(import_.import_model)
 app.command("export")(export.export)
 app.command("backtranslate")(backtranslate.backtranslate)
 app.add_typer(data.app, name="data")

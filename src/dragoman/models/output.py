@@ -11,13 +11,14 @@ from dragoman.nn.embedding import Projection
 
 @dataclass(frozen=True)
 class Predictions:
-    """Of N tokens: hidden (N, d) and weight (V, d), whose product is the logits.
+    """Of N tokens: hidden (N, d) and weight (V, d), whose product, plus bias (V,) or nothing, is the logits.
 
     For a loss that never holds all of them (`train.objectives.cross_entropy`).
     """
 
     hidden: Tensor
     weight: Tensor
+    bias: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class ProjectedOutput:
 
     def at(self, places: Tensor) -> Predictions:
         """What the predictions at `places`, as of `Output.logits`, are made of; differentiable."""
-        return Predictions(_at(self.hidden, places), self.projection.weight)
+        return Predictions(_at(self.hidden, places), self.projection.weight, self.projection.bias)
 
     def logits(self, places: Tensor | None = None) -> Tensor:
         """As `Output` promises; differentiable."""

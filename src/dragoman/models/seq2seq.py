@@ -77,6 +77,10 @@ class ModelConfig(ModelSettings):
     dropout: DropoutConfig = Field(DropoutConfig(), description="dropout rates; a number sets embedding and residual")
     tie_embeddings: bool = Field(True, description="source and target share one table (needs a shared vocabulary)")
     tie_projection: bool = Field(True, description="the vocabulary projection is the target's embedding table")
+    projection_bias: bool = Field(False, description="a learned summand for the logit of each entry of the vocabulary")
+    scale_embeddings: bool = Field(
+        True, description="token vectors times √d before positions join them (paper); false: as they are"
+    )
     embeddings: PretrainedConfig = Field(PretrainedConfig(), description="word vectors that the tables begin with")
 
     def miniature(self) -> "Seq2Seq":
@@ -118,15 +122,16 @@ class Seq2Seq(nn.Module):
             raise ConfigError("a source of vectors has no embeddings to tie: set model.tie_embeddings=false")
         source = VectorProjection(source_size, width) if vectors else token_table(source_size, width)
         target = source if config.tie_embeddings else token_table(target_size, width)
-        projection = Projection(target.weight if config.tie_projection else token_table(target_size, width).weight)
+        weight = target.weight if config.tie_projection else token_table(target_size, width).weight
+        projection = Projection(weight, config.projection_bias)
         reading = chosen_scheme(config.positions, config.encoder, "encoder")
         writing = chosen_scheme(config.target_positions or config.positions, config.decoder, "decoder")
         check_written(writing, "target_positions")
         if vectors and config.embeddings.source is not None:
             raise ConfigError("a source of vectors has no embeddings to load: leave out model.embeddings.source")
         config.embeddings.freeze(source, target, projection)
-        read = Embedding(source, reading.embedded(width), rate)
-        write = Embedding(target, writing.embedded(width), rate)
+        read = Embedding(source, reading.embedded(width), rate, config.scale_embeddings)
+        write = Embedding(target, writing.embedded(width), rate, config.scale_embeddings)
         own = "positions" if config.target_positions is None else "target_positions"
         self.limits = LengthLimits(
             LengthLimit("source", read.positions.limit, "model.positions.limit"),

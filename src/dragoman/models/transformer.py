@@ -32,7 +32,7 @@ class _Layers(Config):
     heads: int = Field(8, ge=1, description="attention heads h; must divide the model width (paper: 8)")
     attention: SelfAttentionConfig = Field(SoftAttentionConfig(), description="how tokens attend one another")
     feedforward: int = Field(2048, ge=1, description="inner width of the feed-forward network d_ff (paper: 2048)")
-    activation: Activation = Field("relu", description="feed-forward activation: relu (paper), gelu or swiglu")
+    activation: Activation = Field("relu", description="feed-forward activation: relu (paper), gelu, swish or swiglu")
     experts: MixtureConfig | None = Field(
         None, description="several feed-forward networks, of which each token is given to a few; null: one for all"
     )
