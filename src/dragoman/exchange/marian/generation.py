@@ -30,17 +30,19 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
 """What there is nothing like here, with the values at which it does nothing; null is one of all."""
 
 
-def search_of(content: Mapping[str, Any], path: Path, numbers: Sequence[int]) -> SearchConfig:
-    """Our settings; numbers: the id here of each id there. Raises ModelError for values that make no sense."""
+def search_of(content: Mapping[str, Any], path: Path, limit: int, numbers: Sequence[int]) -> SearchConfig:
+    """Our settings. limit: the model's positions; numbers: the id here of each id there.
+
+    Without a longest output it is that of the positions: Hugging Face's default, 20 tokens, suits no translator. Raises
+    ModelError for values that make no sense.
+    """
     settings: dict[str, Any] = {"beam": _count(content, "num_beams", path, 1)}
     power = content.get("length_penalty")
     if power not in (None, 0, 1):
         warn(f"{path}: length_penalty {power} divides by a power of the length, which there is not here: taken as 1")
     settings["length_penalty"] = {"kind": "none" if power == 0 else "mean"}
-    if content.get("max_new_tokens") is not None:
-        settings |= {"length_factor": 0.0, "length_margin": _count(content, "max_new_tokens", path, 1)}
-    elif content.get("max_length") is not None:  # which counts what decoders begin with
-        settings |= {"length_factor": 0.0, "length_margin": max(1, _count(content, "max_length", path, 1) - 1)}
+    with_beginning = _count(content, "max_new_tokens", path, _count(content, "max_length", path, limit) - 1) + 1
+    settings |= {"length_factor": 0.0, "length_margin": max(1, min(with_beginning, limit) - 1)}
     settings["minimum_length"] = max(0, _count(content, "min_length", path, 0) - 1)
     never = _never(content, path)
     if outside := [token for token in never if not 0 <= token < len(numbers)]:

@@ -41,7 +41,8 @@ def import_marian(folder: Path, out: Path, allow_pickle: bool = False) -> None:
     generation = read_json(folder / GENERATION, optional=True)
     target = tokenizers.target
     assert isinstance(target, SentencePieceTokenizer)
-    search = search_of(generation or content, folder / (GENERATION if generation else CONFIG), rows(target))
+    origin = folder / (GENERATION if generation else CONFIG)
+    search = search_of(generation or content, origin, settings.max_position_embeddings, rows(target))
     text = TextConfig(subword=SentencePieceConfig(), shared=tokenizers.shared)
     sections = {"model": model, "text": text, "search": search}
     config = dump_yaml({name: section.model_dump(mode="json") for name, section in sections.items()})
