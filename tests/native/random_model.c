@@ -45,7 +45,7 @@ static LayerSource layer(int activation, int kind) {
 
 int main(void) {
     for (int variant = 0; variant < 6; variant++) {
-        LayerSource layers[2] = {layer(variant % 3, variant % 2), layer(variant % 3, variant % 2)};
+        LayerSource layers[2] = {layer(variant % 4, variant % 2), layer(variant % 4, variant % 2)};
         StackSource stack = {layers, numbers(SIZE * WIDTH, 1), norm(variant % 2), 2, WIDTH, SIZE, variant % 2};
         ModelSource model = {stack, stack, matrix(SIZE, WIDTH), variant / 3, 2};
         Engine *engine = dragoman_open(&model);

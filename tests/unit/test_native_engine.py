@@ -87,6 +87,18 @@ def test_eight_bits_are_near(instructions: processor.InstructionSet) -> None:
     assert source
 
 
+@pytest.mark.parametrize("activation", ["swish", "swiglu", "gelu"])
+@pytest.mark.parametrize("bias", [-300.0, 300.0])
+def test_activations_far_from_zero(activation: str, bias: float) -> None:
+    side = {"layers": 1, "heads": 2, "feedforward": 32, "activation": activation}
+    model = random_model({**BASE, "encoder": side, "decoder": side}, 1)
+    with torch.no_grad():
+        model.encoder.layers[0].feedforward.inner.bias.fill_(bias)
+    search = random_search(random.Random(2))
+    native = NativeModel(model, "float32", 1)
+    assert close(native.translate([native_text(model, *search)], 1, 1)[0], searched(model, *search))
+
+
 @pytest.mark.parametrize(
     ("settings", "named"),
     [

@@ -10,7 +10,7 @@ from dragoman.base.errors import ResourceError
 FLOAT32, INT8 = 0, 1
 FINE, NO_MEMORY, NOT_A_NUMBER = 0, 1, 2
 LAYER_NORM, RMS_NORM = 0, 1
-RELU, GELU, SWIGLU = 0, 1, 2
+RELU, GELU, SWISH, SWIGLU = 0, 1, 2, 3
 NO_PENALTY, GNMT_PENALTY, MEAN_PENALTY = 0, 1, 2
 LANES = 16
 """Every width is filled up with zeros to a multiple of it."""

@@ -25,7 +25,13 @@ from dragoman.nn.residual import Residual
 from dragoman.nn.scorers import Dot, ScaledDot
 
 Floats = NDArray[np.float32]
-_ACTIVATIONS = {"relu": library.RELU, "gelu": library.GELU, "silu": library.SWIGLU}
+_ACTIVATIONS = {
+    ("relu", False): library.RELU,
+    ("gelu", False): library.GELU,
+    ("silu", False): library.SWISH,
+    ("silu", True): library.SWIGLU,
+}
+"""By torch's function and whether there is a gate."""
 
 
 class Unsupported(ConfigError):
@@ -57,7 +63,9 @@ class Packing:
         self._held: list[Any] = []
         encoder, decoder = stacks(model)
         weight = _numbers(decoder.projection.weight)
-        vocabulary = self._matrix(weight, np.zeros(len(weight), np.float32), len(weight), weight.shape[1], -np.inf)
+        given = decoder.projection.bias
+        bias = np.zeros(len(weight), np.float32) if given is None else _numbers(given)
+        vocabulary = self._matrix(weight, bias, len(weight), weight.shape[1], missing=-np.inf)
         self.model = library.Model(self._stack(encoder), self._stack(decoder), vocabulary, precision, threads)
 
     def _stack(self, stack: TransformerEncoder | TransformerDecoder) -> library.Stack:
@@ -94,9 +102,9 @@ class Packing:
             raise Unsupported(
                 f"the native engine has one feed-forward network a layer, but this is a {type(network).__name__}"
             )
-        name = network.activation.__name__
+        name = network.activation.__name__, network.gate is not None
         if name not in _ACTIVATIONS:
-            raise Unsupported(f"the native engine does not have the activation {name}")
+            raise Unsupported(f"the native engine does not have the activation {name[0]}{' with a gate' * name[1]}")
         found.activation = _ACTIVATIONS[name]
         found.inner, found.outer = self._linear(network.inner), self._linear(network.outer)
         if network.gate is not None:

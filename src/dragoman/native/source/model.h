@@ -4,7 +4,7 @@
 #include "products.h"
 
 enum NormKind { LAYER_NORM = 0, RMS_NORM = 1 };
-enum Activation { ACTIVATION_RELU = 0, ACTIVATION_GELU = 1, ACTIVATION_SWIGLU = 2 };
+enum Activation { ACTIVATION_RELU = 0, ACTIVATION_GELU = 1, ACTIVATION_SWISH = 2, ACTIVATION_SWIGLU = 3 };
 
 typedef struct {
     int kind, width; /* numbers that are normalised; the row behind them is filled up with zeros */

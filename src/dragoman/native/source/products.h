@@ -41,7 +41,7 @@ typedef struct {
 } Matrix;
 
 /* What is done with a result before it is stored; ADD: it is added to what is there. */
-enum Epilogue { STORE, RELU, GELU, ADD };
+enum Epilogue { STORE, RELU, GELU, SWISH, ADD };
 
 /* Rows, all of the same stride, and for 8-bit products their codes and scales, of one thread. */
 typedef struct {
@@ -185,6 +185,7 @@ static float encode_row(const float *row, uint8_t *codes, int inputs) {
 INLINE void finish(Vector result, float *to, int epilogue) {
     if (epilogue == RELU) result = larger(result, all(0));
     if (epilogue == GELU) result = result * 0.5f * (1.0f + error_function(result * 0.70710678118654752f));
+    if (epilogue == SWISH) result = result / (1.0f + exponential(-result));
     if (epilogue == ADD) result += load(to);
     store(to, result);
 }

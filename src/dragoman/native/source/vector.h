@@ -56,9 +56,10 @@ INLINE float largest_of(Vector vector) {
     return largest;
 }
 
-/* e^x to about 2 units in the last place, for x up to 88; 0 far below. */
+/* e^x to about 2 units in the last place between e^-87 and e^88, which stand for all beyond. */
 INLINE Vector exponential(Vector x) {
     x = larger(x, all(-87.3f));
+    x = choose(x < 88.0f, x, all(88.0f));
     Vector rounded = x * 1.44269504088896341f + 12582912.0f; /* 1.5 · 2^23: adding it rounds to a whole number */
     Vector power = rounded - 12582912.0f;
     Vector rest = x - power * 0.693359375f;

@@ -65,15 +65,14 @@ static int behind(Worker *worker, const Stack *stack, const Norm *norm, const Ma
 
 static int feed_forward(Worker *worker, const Stack *stack, const Layer *layer, int rows) {
     const float *x = before(worker, stack, &layer->around_feedforward, rows);
-    int epilogue = layer->activation == ACTIVATION_RELU ? RELU : layer->activation == ACTIVATION_GELU ? GELU : STORE;
+    static const int epilogues[] = {RELU, GELU, SWISH, SWISH}; /* by activation; a gate is multiplied below */
+    int epilogue = epilogues[layer->activation];
     if (!worker_multiply(worker, &layer->inner, x, worker->wide, rows, epilogue)) return 0;
     if (layer->activation == ACTIVATION_SWIGLU) {
         if (!worker_multiply(worker, &layer->gate, x, worker->gated, rows, STORE)) return 0;
         size_t count = (size_t)rows * layer->inner.outputs;
-        for (size_t place = 0; place < count; place += LANES) {
-            Vector value = load(worker->wide + place);
-            store(worker->wide + place, value / (1.0f + exponential(-value)) * load(worker->gated + place));
-        }
+        for (size_t place = 0; place < count; place += LANES)
+            store(worker->wide + place, load(worker->wide + place) * load(worker->gated + place));
     }
     return behind(worker, stack, &layer->around_feedforward, &layer->outer, worker->wide, rows);
 }
