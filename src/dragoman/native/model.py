@@ -3,14 +3,14 @@
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.errors import ModelError, ResourceError
-from dragoman.decode.rules.length_penalty import GNMTPenalty, LengthPenalty, MeanLogProbability
+from dragoman.decode.rules.length_penalty import GNMTPenalty, LengthPenalty, MeanLogProbability, NoPenalty
 from dragoman.decode.search import Hypothesis
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.native import library
@@ -101,29 +101,40 @@ class _Batch:
     """Texts in the library's layout, with room for what is found."""
 
     def __init__(self, texts: Sequence[NativeText], sizes: tuple[int, int]) -> None:
-        sources, self._source_ends = _joined([text.source for text in texts], sizes[0])
-        prefixes, prefix_ends = _joined([text.prefix for text in texts], sizes[1])
-        forbidden, forbidden_ends = _joined([text.forbidden for text in texts], sizes[1])
-        rows = np.array([text.wanted for text in texts])
-        self._limits = np.array([text.limit for text in texts])
-        self._firsts = np.concatenate([[0], np.cumsum(rows)])
-        self._places = np.concatenate([[0], np.cumsum(rows * self._limits)])
-        count = int(self._firsts[-1])
-        self._tokens = np.zeros(int(self._places[-1]), np.int32)
-        self._lengths = np.zeros(count, np.int32)
-        self._log_probabilities = np.zeros(count, np.float32)
-        self._scores = np.zeros(count, np.float64)
-        self._finished = np.zeros(count, np.uint8)
-        self._held = (sources, prefixes, forbidden)
+        ids: list[int] = []
+        begins = []
+        for text in texts:
+            for some, size in ((text.source, sizes[0]), (text.prefix, sizes[1]), (text.forbidden, sizes[1])):
+                _check(some, size)
+                begins.append(len(ids))
+                ids.extend(some)
+        self._ids = np.array(ids or [0], np.int32)
+        rows, places = 0, 0
+        self._rows = []
+        for text in texts:
+            self._rows.append((rows, places, text.limit))
+            rows, places = rows + text.wanted, places + text.wanted * text.limit
+        self._tokens = np.zeros(places, np.int32)
+        self._lengths = np.zeros(rows, np.int32)
+        self._log_probabilities = np.zeros(rows, np.float32)
+        self._scores = np.zeros(rows, np.float64)
+        self._finished = np.zeros(rows, np.uint8)
+        held: list[NDArray[Any]] = [
+            self._tokens,
+            self._lengths,
+            self._log_probabilities,
+            self._scores,
+            self._finished,
+        ]
+        addresses = [array.ctypes.data for array in held]
+        first = self._ids.ctypes.data
         self.texts = (library.Text * len(texts))()
         for number, text in enumerate(texts):
-            first = int(self._firsts[number])
-            gnmt = isinstance(text.penalty, GNMTPenalty)
-            mean = isinstance(text.penalty, MeanLogProbability)
+            row, place, _ = self._rows[number]
+            starts = (place, row, row, row, row)
+            penalty = text.penalty
             self.texts[number] = library.Text(
-                _at(sources, self._source_ends[number]),
-                _at(prefixes, prefix_ends[number]),
-                _at(forbidden, forbidden_ends[number]),
+                *(first + 4 * begin for begin in begins[3 * number : 3 * number + 3]),
                 len(text.source),
                 len(text.prefix),
                 len(text.forbidden),
@@ -131,13 +142,9 @@ class _Batch:
                 text.wanted,
                 text.limit,
                 text.minimum,
-                library.GNMT_PENALTY if gnmt else library.MEAN_PENALTY if mean else library.NO_PENALTY,
-                text.penalty.alpha if isinstance(text.penalty, GNMTPenalty) else 0.0,
-                _at(self._tokens, self._places[number]),
-                _at(self._lengths, first),
-                _at(self._log_probabilities, first),
-                _at(self._scores, first),
-                _at(self._finished, first),
+                _PENALTIES[type(penalty)],
+                penalty.alpha if isinstance(penalty, GNMTPenalty) else 0.0,
+                *(base + each.itemsize * at for base, each, at in zip(addresses, held, starts, strict=True)),
                 -1,
             )
 
@@ -148,8 +155,8 @@ class _Batch:
         ]
 
     def _hypothesis(self, number: int, rank: int) -> Hypothesis:
-        row = int(self._firsts[number]) + rank
-        start = int(self._places[number] + rank * self._limits[number])
+        row, place, limit = self._rows[number]
+        row, start = row + rank, place + rank * limit
         return Hypothesis(
             tuple(self._tokens[start : start + int(self._lengths[row])].tolist()),
             float(self._log_probabilities[row]),
@@ -158,16 +165,15 @@ class _Batch:
         )
 
 
-def _joined(ids: Sequence[Sequence[int]], size: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """One behind the other, and where each begins. Raises ModelError for ids that the vocabulary does not have."""
-    ends = np.concatenate([[0], np.cumsum([len(each) for each in ids])]).astype(np.int64)
-    joined = np.fromiter((token for each in ids for token in each), np.int32, int(ends[-1]))
-    if len(joined) and (joined.min() < 0 or joined.max() >= size):
-        raise ModelError(
-            f"token {joined.min() if joined.min() < 0 else joined.max()} is not among the vocabulary's {size}"
-        )
-    return joined, ends
+_PENALTIES = {
+    NoPenalty: library.NO_PENALTY,
+    GNMTPenalty: library.GNMT_PENALTY,
+    MeanLogProbability: library.MEAN_PENALTY,
+}
 
 
-def _at(array: NDArray[np.generic], place: int) -> int:
-    return int(array.ctypes.data + int(place) * array.itemsize)
+def _check(ids: Sequence[int], size: int) -> None:
+    """Raises ModelError for ids that the vocabulary does not have."""
+    if ids and (min(ids) < 0 or max(ids) >= size):
+        wrong = min(ids) if min(ids) < 0 else max(ids)
+        raise ModelError(f"token {wrong} is not among the vocabulary's {size}")
