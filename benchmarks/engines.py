@@ -23,6 +23,7 @@ from dragoman import Translator
 from dragoman.base.errors import DragomanError
 from dragoman.checkpoint.folder import load_model_folder
 from dragoman.cli.lines import read_lines
+from dragoman.data.workers import cores
 from dragoman.evaluate.translation import bleu
 from dragoman.exchange.ctranslate2.folder import export
 from dragoman.exchange.ctranslate2.library import library
@@ -36,13 +37,13 @@ WARM = 64
 """Lines that are translated before any are timed."""
 
 
-def engine(folder: Path, name: str, precision: str) -> Contender:
-    translator = Translator.load(folder, "cpu", name, precision)
+def engine(folder: Path, threads: int, name: str, precision: str) -> Contender:
+    translator = Translator.load(folder, "cpu", name, precision, threads)
     translator.report_cut = False
     return lambda texts, beam, batch: translator.translate(texts, beam=beam, batch_size=batch)
 
 
-def plain(folder: Path, quantization: str) -> Contender:
+def plain(folder: Path, threads: int, quantization: str) -> Contender:
     """CTranslate2 without dragoman's search and engine around it."""
     loaded = load_model_folder(folder, torch.device("cpu"))
     source, target = loaded.tokenizers.source, loaded.tokenizers.target
@@ -52,7 +53,7 @@ def plain(folder: Path, quantization: str) -> Contender:
         program = library().Translator(
             str(Path(place) / "model"),
             compute_type=quantization,
-            inter_threads=torch.get_num_threads(),
+            inter_threads=threads,
             intra_threads=1,
         )
 
@@ -64,14 +65,14 @@ def plain(folder: Path, quantization: str) -> Contender:
     return translate
 
 
-def contenders(folder: Path, words: Sequence[str] | None) -> dict[str, Contender]:
+def contenders(folder: Path, threads: int, words: Sequence[str] | None) -> dict[str, Contender]:
     """All that can be made here, or those whose names hold one of the words; torch, the reference, first."""
     makers: dict[str, Callable[[], Contender]] = {}
     for kind in reversed(ENGINES):
         for precision in kind.precisions:
-            makers[f"{kind.name} {precision}"] = partial(engine, folder, kind.name, precision)
+            makers[f"{kind.name} {precision}"] = partial(engine, folder, threads, kind.name, precision)
     for quantization in ("float32", "int8"):
-        makers[f"plain {quantization}"] = partial(plain, folder, quantization)
+        makers[f"plain {quantization}"] = partial(plain, folder, threads, quantization)
     found = {}
     for name, make in makers.items():
         if words is None or any(word in name for word in words):
@@ -147,13 +148,12 @@ def main() -> None:
     parser.add_argument("--one", type=int, default=200, help="sentences that are translated one at a time")
     parser.add_argument("--lines", type=int, help="only so many of the text")
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--threads", type=int, help="default: one a core")
+    parser.add_argument("--threads", type=int, default=cores(), help="of every engine (default: one a processor)")
     settings = parser.parse_args()
-    if settings.threads:
-        torch.set_num_threads(settings.threads)
+    torch.set_num_threads(settings.threads)
     texts = list(itertools.islice(read_lines(settings.text), settings.lines))
-    found = contenders(settings.model, settings.engines)
-    print(f"{len(texts)} lines, {torch.get_num_threads()} threads, instructions: {instructions()}")
+    found = contenders(settings.model, settings.threads, settings.engines)
+    print(f"{len(texts)} lines, {settings.threads} threads, instructions: {instructions()}")
     in_batches(found, texts, settings)
     if settings.one:
         one_at_a_time(found, texts, settings)

@@ -60,22 +60,28 @@ class Translator:
 
     @classmethod
     def load(
-        cls, folder: str | Path, device: str | None = None, engine: str = "auto", precision: str | None = None
+        cls,
+        folder: str | Path,
+        device: str | None = None,
+        engine: str = "auto",
+        precision: str | None = None,
+        threads: int | None = None,
     ) -> "Translator":
         """Read a model folder, or one that `dragoman export` wrote.
 
         device: cpu, cuda or cuda:N (default: a GPU if there is one). engine: what computes, `auto` or a name of
         `translation.choice.ENGINES`. precision: float32, or int8, which is faster and rounds (default: float32, or as
-        the weights of an exported model are stored). Raises ModelError for a folder that is none or is damaged, or a
+        the weights of an exported model are stored). threads: of other engines than PyTorch, whose own they are
+        (default: one a processor). Raises ModelError for a folder that is none or is damaged, or a
         model that the engine cannot compute, ConfigError for an unknown device, engine or precision.
         """
         keep_large_tensors_on_heap()
         if is_exported(Path(folder)):
-            opened, exported = open_exported(Path(folder), device, engine, precision)
+            opened, exported = open_exported(Path(folder), device, engine, precision, threads)
             return cls(opened, exported.tokenizers, exported.meta, exported.config.get("search"))
         chosen = choose_device(device or "auto")
         loaded = load_model_folder(Path(folder), chosen)
-        found = choose_engine(loaded, chosen, engine, precision)
+        found = choose_engine(loaded, chosen, engine, precision, threads)
         return cls(found, loaded.tokenizers, loaded.meta, loaded.config.get("search"))
 
     @classmethod

@@ -12,7 +12,7 @@ from dragoman.cli.main import main
 from dragoman.native.build import NoCompilerError
 from dragoman.translation.choice import ENGINES
 from dragoman.translation.engine import AttentionEngine
-from dragoman.translation.engines.ctranslate2 import CTranslate2Engine
+from dragoman.translation.engines.ctranslate2.engine import CTranslate2Engine
 from dragoman.translation.engines.native import NativeEngine
 from dragoman.translation.engines.preferred import PreferredEngine
 from dragoman.translation.engines.torch import TorchEngine

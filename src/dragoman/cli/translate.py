@@ -92,7 +92,7 @@ def translate(
     }
     refuse(of_search if sample else of_sampling, "without --sample" if sample else "with --sample")
     drawn = sampling(temperature, top_k, top_p, seed, nbest) if sample else None
-    translator = Translator.load(model, device, engine, precision)
+    translator = Translator.load(model, device, engine, precision, threads)
     request = translator.request(
         beam=beam,
         nbest=1 if sample else nbest,

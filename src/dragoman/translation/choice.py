@@ -1,5 +1,6 @@
 """Which engine translates: the registry, and what `auto` takes."""
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +12,11 @@ from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.log import info, warn
 from dragoman.base.machine.device import choose_device
 from dragoman.checkpoint.folder import LoadedModel
+from dragoman.data.workers import cores
 from dragoman.exchange.ctranslate2.folder import Computing, Exported, hand_over, open_folder
 from dragoman.native.build import NoCompilerError
 from dragoman.translation.engine import Engine
-from dragoman.translation.engines.ctranslate2 import CTranslate2Engine
+from dragoman.translation.engines.ctranslate2.engine import CTranslate2Engine
 from dragoman.translation.engines.native import NativeEngine
 from dragoman.translation.engines.preferred import PreferredEngine
 from dragoman.translation.engines.torch import TorchEngine
@@ -27,7 +29,10 @@ REFERENCE: Precision = "float32"
 
 @dataclass(frozen=True)
 class EngineKind:
-    """An engine by its name. make: raises ConfigError or ModelError where it cannot compute the model here.
+    """An engine by its name.
+
+    make: of a model on a device, with so many threads; PyTorch has its own. Raises ConfigError or ModelError where the
+    engine cannot compute the model here.
 
     precisions: those that it has; automatic: those that `auto` takes it for. An engine that is exact, that is with the
     translations of TorchEngine up to near-ties, may be taken for float32. helped: whether the last engine computes
@@ -37,24 +42,23 @@ class EngineKind:
     name: str
     precisions: tuple[Precision, ...]
     automatic: tuple[Precision, ...]
-    make: Callable[[LoadedModel, torch.device, Precision], Engine]
+    make: Callable[[LoadedModel, torch.device, Precision, int], Engine]
     helped: bool = False
 
 
-def _torch(loaded: LoadedModel, device: torch.device, precision: Precision) -> Engine:
+def _torch(loaded: LoadedModel, device: torch.device, precision: Precision, threads: int) -> Engine:
     return TorchEngine(loaded.model, loaded.tokenizers, device)
 
 
-def _native(loaded: LoadedModel, device: torch.device, precision: Precision) -> Engine:
+def _native(loaded: LoadedModel, device: torch.device, precision: Precision, threads: int) -> Engine:
     _check_cpu(device, "native")
     reference = TorchEngine(loaded.model, loaded.tokenizers, device)
-    return NativeEngine(loaded.model, loaded.tokenizers, reference, precision, torch.get_num_threads())
+    return NativeEngine(loaded.model, loaded.tokenizers, reference, precision, threads)
 
 
-def _ctranslate2(loaded: LoadedModel, device: torch.device, precision: Precision) -> Engine:
+def _ctranslate2(loaded: LoadedModel, device: torch.device, precision: Precision, threads: int) -> Engine:
     _check_cpu(device, "ctranslate2")
-    workers = torch.get_num_threads()
-    return CTranslate2Engine(hand_over(loaded, Computing(precision, workers)), workers)
+    return CTranslate2Engine(hand_over(loaded, Computing(precision, threads)), threads)
 
 
 ENGINES: Sequence[EngineKind] = (
@@ -66,14 +70,19 @@ ENGINES: Sequence[EngineKind] = (
 
 
 def choose_engine(
-    loaded: LoadedModel, device: torch.device, name: str = "auto", precision: str | None = None
+    loaded: LoadedModel,
+    device: torch.device,
+    name: str = "auto",
+    precision: str | None = None,
+    threads: int | None = None,
 ) -> Engine:
     """The engine of that name, or for `auto` the fastest that is installed and can compute the model.
 
-    What that one refuses of a request, the last of `ENGINES` does, and it is said. precision: None is float32. Raises
-    ConfigError for a name or a precision that there is not, or that the engine does not have, and what `make` raises.
+    What that one refuses of a request, the last of `ENGINES` does, and it is said. precision: None is float32. threads:
+    None is one a processor. Raises ConfigError for a name or a precision that there is not, or that the engine does not
+    have, and what `make` raises.
     """
-    chosen = _precision(precision) or REFERENCE
+    chosen, threads = _precision(precision) or REFERENCE, threads or _threads()
     if name != "auto":
         kind = _named(name)
         if chosen not in kind.precisions:
@@ -81,14 +90,14 @@ def choose_engine(
             raise ConfigError(
                 f"the engine {name} does not compute in {chosen}: choose {having}, or --precision float32"
             )
-        made = kind.make(loaded, device, chosen)
-        return PreferredEngine(made, ENGINES[-1].make(loaded, device, REFERENCE)) if kind.helped else made
-    last = ENGINES[-1].make(loaded, device, REFERENCE)
+        made = kind.make(loaded, device, chosen, threads)
+        return PreferredEngine(made, ENGINES[-1].make(loaded, device, REFERENCE, threads)) if kind.helped else made
+    last = ENGINES[-1].make(loaded, device, REFERENCE, threads)
     reasons = []
     for kind in ENGINES[:-1]:
         if chosen in kind.automatic:
             try:
-                return PreferredEngine(kind.make(loaded, device, chosen), last)
+                return PreferredEngine(kind.make(loaded, device, chosen, threads), last)
             except (ConfigError, ModelError) as error:
                 reasons.append(f"{kind.name}: {error}")
             except NoCompilerError as error:
@@ -99,7 +108,11 @@ def choose_engine(
 
 
 def open_exported(
-    folder: Path, device: str | None = None, name: str = "auto", precision: str | None = None
+    folder: Path,
+    device: str | None = None,
+    name: str = "auto",
+    precision: str | None = None,
+    threads: int | None = None,
 ) -> tuple[Engine, Exported]:
     """The engine of a folder that `dragoman export` wrote. precision: None is as its weights are stored.
 
@@ -109,9 +122,14 @@ def open_exported(
         _named(name)
         raise ConfigError(f"{folder} was exported for ctranslate2: for --engine {name} give the model folder it is of")
     _check_cpu(choose_device(device or "cpu"), "ctranslate2")
-    workers = torch.get_num_threads()
+    workers = threads or _threads()
     exported = open_folder(folder, Computing(_precision(precision) or "default", workers))
     return CTranslate2Engine(exported, workers), exported
+
+
+def _threads() -> int:
+    """One a processor, unless torch was told otherwise from outside."""
+    return torch.get_num_threads() if "OMP_NUM_THREADS" in os.environ else cores()
 
 
 def _named(name: str) -> EngineKind:

@@ -5,6 +5,7 @@ It finds what our search finds, though CTranslate2 searches by other rules:
 - Its beam search ends a sentence when a number of hypotheses have finished; ours when no other can get a better score.
   So it is asked to end none before a number of steps, and gives all that have finished by then and the live ones; from
   these follows whether ours would have ended too. A sentence for which it would not is searched again with more steps.
+  Where numbers are rounded anyway (int8), it ends by its own rule, a little later than it would by itself.
 - What must not be written it takes out of the distribution that log-probabilities come from; ours leaves it in. So
   nothing is taken out at first; only where a hypothesis holds what it must not, its sentence is searched again without.
 - Hypotheses are ranked by our scores, computed from its sums. Where those are not ours (a prefix, which it does not
@@ -12,11 +13,11 @@ It finds what our search finds, though CTranslate2 searches by other rules:
 """
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, fsum, isnan
-from typing import Any, NamedTuple
+from typing import Any
 
 from dragoman.base.errors import ModelError, ResourceError
 from dragoman.decode.search import Hypothesis, SearchConfig
@@ -27,75 +28,18 @@ from dragoman.models.limits import LengthLimits
 from dragoman.text.special import EOS
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translation.engine import Pair, Row
+from dragoman.translation.engines.ctranslate2.attempt import Attempt, Batch, Found, in_batches
+from dragoman.translation.engines.ctranslate2.usual_steps import UsualSteps
 from dragoman.translation.request import Sampling
 
 _ALMOST_NONE = 1e-12
 """A length penalty's exponent that changes no score; with 0 CTranslate2 would end when its best hypothesis has."""
 
-_MARGIN = 5
-"""Steps of the first search beyond the usual length of a translation."""
+_PATIENCE = 2
+"""How many times `beam` hypotheses have finished where it ends by its own rule; by itself, that is once."""
 
 _MORE = 1.5
 """How many times as many steps a sentence gets that has to be searched again."""
-
-_LARGEST_BATCH = 1 << 24
-"""Rows · length²: 64 rows of 512 tokens, whose attention in 8 heads is half a gigabyte."""
-
-
-class Found(NamedTuple):
-    """A hypothesis as it comes from CTranslate2: tokens without EOS, and the sum of its log-probabilities."""
-
-    tokens: tuple[int, ...]
-    total: float
-    finished: bool
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """A row to be searched.
-
-    limit: our longest output in tokens, its end counted. steps: how many are written at least before the search ends;
-    exactly: no more than these either. restricted: whether what must not be written is taken out.
-    """
-
-    place: int
-    row: Row
-    limit: int
-    steps: int
-    exactly: bool = False
-    restricted: bool = False
-
-    @property
-    def config(self) -> SearchConfig:
-        """How it is searched."""
-        assert isinstance(self.row.decoding, SearchConfig)
-        return self.row.decoding
-
-    @property
-    def together(self) -> Hashable:
-        """What rows of one call of CTranslate2 have in common."""
-        config = self.config
-        return (
-            config.beam,
-            config.minimum_length,
-            bool(self.row.prefix.ids),
-            frozenset(config.forbid) if self.restricted else None,
-            self.steps if self.exactly else None,
-        )
-
-    @property
-    def sums_are_ours(self) -> bool:
-        """Whether CTranslate2 sums the log-probabilities that our search would sum."""
-        return not (self.restricted or self.row.prefix.ids or self.config.minimum_length)
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Attempts that are computed together, and their results to come."""
-
-    attempts: list[Attempt]
-    steps: int
-    results: list[Any]
 
 
 class CTranslate2Engine:
@@ -111,7 +55,8 @@ class CTranslate2Engine:
         self._writes_unknowns = not exported.tokenizers.target.lossless
         self._source, self._target = Names(exported.tokenizers.source), Names(exported.tokenizers.target)
         self._in_flight = 2 * workers
-        self._lengths = _FIRST_LENGTHS
+        self._exact = exported.translator.compute_type == "float32"
+        self._usual = UsualSteps()
 
     @property
     def limits(self) -> LengthLimits:
@@ -140,13 +85,14 @@ class CTranslate2Engine:
 
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
         """As `Engine.hypotheses`. Raises ModelError where log-probabilities are not numbers."""
-        fresh = deque(_batches([self._first(place, row) for place, row in enumerate(rows)], batch_size))
+        first = [Attempt(place, row, self._limit(row)) for place, row in enumerate(rows)]
+        fresh = deque(in_batches(first, batch_size))
         again: list[Attempt] = []
         flying: deque[Batch] = deque()
         while fresh or again or flying:
             while len(flying) < self._in_flight and (fresh or again):
                 if len(again) >= batch_size or not fresh:
-                    fresh.extendleft(_batches(again, batch_size))
+                    fresh.extendleft(in_batches(again, batch_size))
                     again = []
                 flying.append(self._started(fresh.popleft()))
             landed = flying.popleft()
@@ -170,26 +116,29 @@ class CTranslate2Engine:
         positions = self._limits.target.positions
         return max(limit if positions is None else min(limit, positions), len(row.prefix.ids) + 1)
 
-    def _first(self, place: int, row: Row) -> Attempt:
-        """A greedy search ends by itself, wherever its limit is."""
-        limit = self._limit(row)
-        assert isinstance(row.decoding, SearchConfig)
-        if row.decoding.beam == 1:
-            return Attempt(place, row, limit, limit)
-        return Attempt(place, row, limit, min(limit, self._lengths.steps(len(row.source) + 1)))
+    def _is_guessed(self, attempt: Attempt) -> bool:
+        """Whether nobody knows how many steps it needs. Greedy search and CTranslate2's rule end by themselves."""
+        return attempt.steps is None and self._exact and attempt.config.beam > 1
+
+    def _steps(self, attempt: Attempt) -> int:
+        """How many it gets."""
+        if self._is_guessed(attempt):
+            return min(attempt.limit, self._usual.of(len(attempt.row.source) + 1))
+        return attempt.steps or attempt.limit
 
     def _started(self, attempts: list[Attempt]) -> Batch:
         """Hand them to CTranslate2, which computes while we go on."""
         config, restricted = attempts[0].config, attempts[0].restricted
-        steps, greedy = max(attempt.steps for attempt in attempts), config.beam == 1
+        steps, greedy = max(map(self._steps, attempts)), config.beam == 1
+        patience = 1 if greedy else steps + 1 if self._exact else _PATIENCE  # more than ever finish in so many steps
         prefixes = [self._target.of(attempt.row.prefix.ids) for attempt in attempts]
         results = self._translator.translate_batch(
             [self._source.of(attempt.row.source) for attempt in attempts],
             prefixes if any(prefixes) else None,
             asynchronous=True,
             beam_size=config.beam,
-            patience=1 if greedy else steps + 1,  # so many never finish
-            num_hypotheses=1 if greedy else config.beam * steps,
+            patience=patience,
+            num_hypotheses=config.beam * patience,
             length_penalty=0 if greedy else _ALMOST_NONE,
             max_input_length=0,
             max_decoding_length=steps,
@@ -222,8 +171,12 @@ class CTranslate2Engine:
         finished = _best_first((each for each in found if each.finished and len(each.tokens) < limit), config)
         live = _best_first((each for each in found if not each.finished), config)
         if len(finished) >= config.nbest and (steps >= limit or _decided(attempt, finished, live)):
+            if self._is_guessed(attempt):
+                self._usual.decided(len(attempt.row.source) + 1, len(finished[0].tokens) + 1)
             return finished[: config.nbest]
         if steps < limit:
+            if self._is_guessed(attempt):
+                self._usual.undecided()
             return replace(attempt, steps=min(limit, ceil(_MORE * steps)))
         # batches go as far as their longest row's limit: what was live at this row's is not known any more
         return [*finished, *live][: config.nbest] if steps == limit else replace(attempt, steps=limit, exactly=True)
@@ -242,8 +195,6 @@ class CTranslate2Engine:
                 found = [each._replace(total=fsum(own)) for each, own in zip(found, sums, strict=True)]
             config, unknown = attempt.config, attempt.row.prefix.unknown
             ordered = [_best_first((each for each in found if each.finished is kind), config) for kind in (True, False)]
-            if attempt.config.beam > 1:
-                self._lengths = self._lengths.after(len(attempt.row.source) + 1, len(found[0].tokens) + 1)
             yield (
                 attempt.place,
                 [
@@ -280,49 +231,6 @@ class Names:
     def ids(self, pieces: Iterable[str]) -> tuple[int, ...]:
         """The number of each."""
         return tuple(self._numbers[piece] for piece in pieces)
-
-
-class Lengths(NamedTuple):
-    """Tokens, ends counted, of the source texts that were translated so far, and of their translations."""
-
-    read: float
-    written: float
-
-    def steps(self, source: int) -> int:
-        """After which the search of a source of so many tokens has most often found its translation."""
-        return ceil(source * self.written / self.read) + _MARGIN
-
-    def after(self, read: int, written: int) -> "Lengths":
-        """With one text more."""
-        return Lengths(self.read + read, self.written + written)
-
-
-_FIRST_LENGTHS = Lengths(100, 110)
-
-
-def _batches(attempts: Iterable[Attempt], size: int) -> list[list[Attempt]]:
-    """Those that go together, of like length. The batch of the first row comes first."""
-    together: dict[Hashable, list[Attempt]] = {}
-    for attempt in attempts:
-        together.setdefault(attempt.together, []).append(attempt)
-    batches: list[list[Attempt]] = []
-    for each in together.values():
-        batches += _chunks(sorted(each, key=lambda attempt: (attempt.steps, len(attempt.row.source))), size)
-    return sorted(batches, key=lambda batch: min(attempt.place for attempt in batch))
-
-
-def _chunks(attempts: Iterable[Attempt], size: int) -> Iterator[list[Attempt]]:
-    """In their order, as many at a time as there may be; of long ones fewer, since attention grows with the square."""
-    batch: list[Attempt] = []
-    longest = 0
-    for attempt in attempts:
-        longest = max(longest, attempt.steps, len(attempt.row.source) + 1)
-        if batch and (len(batch) == size or (len(batch) + 1) * longest**2 > _LARGEST_BATCH):
-            yield batch
-            batch = []
-        batch.append(attempt)
-    if batch:
-        yield batch
 
 
 def _decided(attempt: Attempt, finished: list[Found], live: list[Found]) -> bool:
