@@ -59,12 +59,11 @@ class LineTranslation:
             **self.request.settings(),
             "engine": type(getattr(engine, "preferred", engine)).__name__,
             "prefix": self.prefix is not None,
-            "nbest": self.nbest,
             "scores": self.scores,
         }
 
     def write(self, out: Destination, progress: LineProgress) -> None:
-        """Translate what is not done yet. Raises DataError for unequal numbers of lines, and what translating raises."""
+        """Translate what is not done yet. Raises DataError for unequal numbers of lines, and as `translate_window`."""
         unfinished = Unfinished(self.translator.engine.limits.target)
         self.translator.report_cut = self.source is None  # there may be no end to report at
         try:

@@ -1,4 +1,4 @@
-"""`OutputJournal`: how far an output of lines has come, so that a killed process goes on: nothing twice, nothing lost."""
+"""`OutputJournal`: how far an output has come, so that a killed process goes on: nothing twice, nothing lost."""
 
 import json
 import os
@@ -127,9 +127,7 @@ class OutputJournal:
             if start + count < end:
                 raise self._changed(f"{path} has {start + count:,} line(s), but {self.kept:,} of it are done")
             if known.get(name) != digest.hexdigest():
-                raise self._changed(
-                    f"{path} is not the text that was begun with: lines {start + 1:,} to {end:,} differ"
-                )
+                raise self._changed(f"{path} is another text now: something in lines {start + 1:,} to {end:,} differs")
             start = end
         for line in iterator:
             digest.update(line.encode("utf-8", "surrogateescape") + b"\n")
@@ -164,7 +162,7 @@ class OutputJournal:
         )
 
     def commit(self, finished: bool = False) -> None:
-        """Make durable what was written; all since the last time, or after a kill nothing of it. Raises ResourceError."""
+        """Make durable what was written since the last time, or after a kill nothing of it. Raises ResourceError."""
         place = self._place
         try:
             os.fsync(self._file.fileno())
