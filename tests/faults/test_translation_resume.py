@@ -203,6 +203,13 @@ def test_a_stopped_translation_of_a_pipe_keeps_nothing(stop: Stop, failure: Call
     assert "a pipe cannot be read again" in told and not list(Path().glob("out*"))
 
 
+def test_a_folder_of_somebody_else_stays(failure: Callable[..., str]) -> None:
+    Path("out.partial").mkdir()
+    Path("out.partial/mine").touch()
+    assert "out.partial holds mine, which dragoman did not write" in failure(*GREEDY)
+    assert Path("out.partial/mine").exists()
+
+
 @pytest.mark.usefixtures("half")
 def test_two_processes_and_lost_text_are_told(failure: Callable[..., str]) -> None:
     text = Path("out.partial/text")

@@ -45,11 +45,19 @@ def test_short_work_and_what_is_watched_tell_nothing(clock: list[float], capsys:
 def test_without_an_end_no_time_is_left_and_failures_end_nothing(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = LineProgress(lambda: None)
+    told = LineProgress(lambda: None, done=0)
     clock[0] += 100
     told.tell(50)
     told.__exit__(KeyError, KeyError(), None)
     assert capsys.readouterr().err.splitlines() == ["50 lines · 0.5 lines/s"]
+
+
+def test_the_first_that_is_told_may_be_what_others_did(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    with LineProgress(lambda: 1000) as told:
+        for done in (400, 500):
+            clock[0] += 20
+            told.tell(done, f"{done - 1} kept")
+    assert capsys.readouterr().err.splitlines()[0] == "499 kept · 5.0 lines/s · 0:01:40 left"
 
 
 def test_a_terminal_gets_a_bar(
@@ -58,7 +66,7 @@ def test_a_terminal_gets_a_bar(
     terminal = Console(stderr=True, force_terminal=True, width=120)
     monkeypatch.setattr(progress, "console", terminal)
     monkeypatch.setattr(log, "console", terminal)
-    with LineProgress(lambda: 200) as told:
+    with LineProgress(lambda: 200, done=0) as told:
         for _ in range(3):
             clock[0] += 1
             told.tell(50)

@@ -23,6 +23,7 @@ CREATE TABLE IF NOT EXISTS state (id INTEGER PRIMARY KEY CHECK (id = 1), setting
 CREATE TABLE IF NOT EXISTS inputs (lines INTEGER PRIMARY KEY, digests TEXT);
 CREATE TABLE IF NOT EXISTS seen (digest BLOB PRIMARY KEY) WITHOUT ROWID;
 """
+_DATABASE = "progress.sqlite"
 _DIGEST = 12
 """Bytes of a line's digest: 2^48 lines before two different ones are expected to be taken for the same."""
 
@@ -70,7 +71,8 @@ class OutputJournal:
         with ExitStack() as stack:
             try:
                 self.folder.mkdir(exist_ok=True)
-                self._database = sqlite3.connect(self.folder / "progress.sqlite", isolation_level=None, timeout=0)
+                self._check_own()
+                self._database = sqlite3.connect(self.folder / _DATABASE, isolation_level=None, timeout=0)
                 stack.callback(self._database.close)
                 self._begin(settings, resume)
                 if not self.finished:
@@ -238,6 +240,15 @@ class OutputJournal:
         self._known = [(end, json.loads(digests)) for end, digests in inputs]
         self._place = _Place(lines, size, Counter(json.loads(counts)), self._known[-1][1])
 
+    def _check_own(self) -> None:
+        """Raises ConfigError for a folder of somebody else's, which must not be removed in the end."""
+        others = {path.name for path in self.folder.iterdir()} - {"text", _DATABASE, f"{_DATABASE}-journal"}
+        if others:
+            raise ConfigError(
+                f"{self.folder} holds {min(others)}, which dragoman did not write: choose another --output, or move "
+                "that folder away"
+            )
+
     def _cut(self) -> None:
         """Take away what was written after the last commit."""
         if self._text.stat().st_size < self._place.size:
@@ -253,7 +264,7 @@ class OutputJournal:
         if "locked" in str(error):
             return ConfigError(f"another process is at work in {self.folder}: wait for it, or choose another --output")
         return ResourceError(
-            f"cannot use {self.folder / 'progress.sqlite'}: {error}. Free some space; or, if the file is damaged, "
+            f"cannot use {self.folder / _DATABASE}: {error}. Free some space; or, if the file is damaged, "
             f"delete {self.folder} to begin again"
         )
 
