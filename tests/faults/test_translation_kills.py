@@ -14,7 +14,7 @@ def test_a_killed_translation_goes_on(server: Server, tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):
         folder.mkdir()
-        (folder / "in").write_text("".join(f"a dog {'sees ' * (number % 7)}{number}\n" for number in range(400)))
+        (folder / "in").write_text("\n\n\n".join(f"a dog {'sees ' * (number % 7)}{number}\n" for number in range(60)))
     command = ["translate", str(MODEL), "-i", "in", "-o", "out.gz", "--batch-size", "1", "--scores"]
     command += ["--beam", "1", "--engine", "torch", "--threads", "1"]
     started = time.monotonic()

@@ -1,5 +1,6 @@
 """`dragoman translate --resume`: what is kept, what it goes on with, and what it refuses."""
 
+import gzip
 import os
 import resource
 import shutil
@@ -144,6 +145,16 @@ def test_a_changed_text_is_told_and_a_longer_one_is_not(failure: Callable[..., s
     shutil.move("out", "resumed")
     assert main(GREEDY) == 0
     assert Path("resumed").read_bytes() == Path("out").read_bytes()
+
+
+@pytest.mark.usefixtures("half")
+def test_the_same_text_elsewhere_and_other_batches_go_on() -> None:
+    Path("packed.gz").write_bytes(gzip.compress(Path("in").read_bytes()))
+    command = [*GREEDY, "-i", "packed.gz", "--resume"]
+    command[command.index("--batch-size") + 1] = "3"
+    assert main(command) == 0
+    assert main([*GREEDY[:-1], "whole"]) == 0
+    assert Path("out").read_bytes() == Path("whole").read_bytes()
 
 
 def test_changed_prefixes_are_told(stop: Stop, failure: Callable[..., str]) -> None:
