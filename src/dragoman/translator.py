@@ -14,15 +14,17 @@ from dragoman.base.machine.device import choose_device
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.decode.search import SearchConfig
+from dragoman.exchange.ctranslate2.folder import is_exported
 from dragoman.inspect.attention import AttentionMap
 from dragoman.text.tokenizers import Tokenizers
+from dragoman.translation.choice import choose_engine, open_exported
 from dragoman.translation.codec import Codec
 from dragoman.translation.engine import AttentionEngine, Engine, Row
+from dragoman.translation.engines.torch import TorchEngine
 from dragoman.translation.languages import SourceTags
 from dragoman.translation.order import Unfinished, in_order
 from dragoman.translation.request import Request, Requests, RequestSettings, Sampling, search_config
 from dragoman.translation.result import PairScore, Translation
-from dragoman.translation.torch_engine import TorchEngine
 
 __all__ = ["WINDOW_BATCHES", "PairScore", "Request", "Sampling", "Translation", "Translator"]
 
@@ -57,18 +59,28 @@ class Translator:
         self._codec = Codec(tokenizers, engine.limits)
 
     @classmethod
-    def load(cls, folder: str | Path, device: str | None = None) -> "Translator":
-        """Read a model folder; `device` is cpu, cuda or cuda:N (default: a GPU if there is one).
+    def load(
+        cls, folder: str | Path, device: str | None = None, engine: str = "auto", precision: str | None = None
+    ) -> "Translator":
+        """Read a model folder, or one that `dragoman export` wrote.
 
-        Raises ModelError for a folder that is none or is damaged, ConfigError for an unknown device.
+        device: cpu, cuda or cuda:N (default: a GPU if there is one). engine: what computes, `auto` or a name of
+        `translation.choice.ENGINES`. precision: float32, or int8, which is faster and rounds (default: float32, or as
+        the weights of an exported model are stored). Raises ModelError for a folder that is none or is damaged, or a
+        model that the engine cannot compute, ConfigError for an unknown device, engine or precision.
         """
         keep_large_tensors_on_heap()
+        if is_exported(Path(folder)):
+            opened, exported = open_exported(Path(folder), device, engine, precision)
+            return cls(opened, exported.tokenizers, exported.meta, exported.config.get("search"))
         chosen = choose_device(device or "auto")
-        return cls.of(load_model_folder(Path(folder), chosen), chosen)
+        loaded = load_model_folder(Path(folder), chosen)
+        found = choose_engine(loaded, chosen, engine, precision)
+        return cls(found, loaded.tokenizers, loaded.meta, loaded.config.get("search"))
 
     @classmethod
     def of(cls, loaded: LoadedModel, device: torch.device, report_cut: bool = True) -> "Translator":
-        """With a model that is in memory, on `device`; it is put into evaluation mode. report_cut: as ever."""
+        """With a model in memory, on `device`, by PyTorch; it is put into evaluation mode. report_cut: as above."""
         engine = TorchEngine(loaded.model, loaded.tokenizers, device)
         return cls(engine, loaded.tokenizers, loaded.meta, loaded.config.get("search"), report_cut)
 

@@ -16,8 +16,8 @@ from dragoman.decode.search import SearchConfig
 from dragoman.models.build import build_model
 from dragoman.text.special import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
+from dragoman.translation.engines.torch import TorchEngine
 from dragoman.translation.result import Translation
-from dragoman.translation.torch_engine import TorchEngine
 from dragoman.translator import Request, Sampling, Translator
 
 TEXTS = [*SOURCES, "a man .", "", "two dogs sleep in the park .", "Xaver sees ( a dog ) ."]

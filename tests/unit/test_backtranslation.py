@@ -11,12 +11,12 @@ import pytest
 import zstandard
 from format_1 import PAIRS
 
-from dragoman.backtranslation import journal as journals
 from dragoman.backtranslation.filters import RULES, FilterConfig, Judged, broken_rule, unusable
-from dragoman.backtranslation.journal import Journal, work_folder
 from dragoman.backtranslation.repetition import most_repeats
 from dragoman.backtranslation.run import Task, backtranslate
 from dragoman.base.errors import ConfigError, ResourceError
+from dragoman.base.output import journal as journals
+from dragoman.base.output.journal import OutputJournal, work_folder
 from dragoman.base.settings.yaml import parse_yaml
 from dragoman.cli.main import main
 from dragoman.data.corpora.lines import open_lines
@@ -177,26 +177,29 @@ def test_other_settings_do_not_go_on(tmp_path: Path, translator: Translator) -> 
     with pytest.raises(Stopped):
         backtranslate(task(tmp_path, lines), translator, stop_after(1))
     other = task(tmp_path, lines)
-    with pytest.raises(ConfigError, match=r"begun otherwise: filters .*delete that folder"):
+    with pytest.raises(
+        ConfigError, match=r"begun otherwise: filters\.copied \(was 0\.8, now None\), .*delete that folder"
+    ):
         backtranslate(Task(MODEL, other.text, other.output, other.request, ALL_OFF, 1), translator)
     (tmp_path / "mono").write_text("another text\n")
-    with pytest.raises(ConfigError, match="begun otherwise: text"):
+    with pytest.raises(ConfigError, match=r"mono has 1 line\(s\), but 16 of it are done\. Give the text"):
         backtranslate(other, translator)
 
 
 def test_two_processes_do_not_work_at_one_output(tmp_path: Path) -> None:
-    with Journal(tmp_path / "out", {}), pytest.raises(ConfigError, match="another process is at work"):
-        Journal(tmp_path / "out", {})
-    with Journal(tmp_path / "out", {}):
+    with OutputJournal(tmp_path / "out", {}), pytest.raises(ConfigError, match="another process is at work"):
+        OutputJournal(tmp_path / "out", {})
+    with OutputJournal(tmp_path / "out", {}):
         pass
 
 
 def test_a_damaged_journal_is_told(tmp_path: Path) -> None:
-    with Journal(tmp_path / "out", {}) as journal:
-        journal.commit(1, b"x", Counter())
+    with OutputJournal(tmp_path / "out", {}) as journal:
+        journal.write(1, b"x")
+        journal.commit()
     (work_folder(tmp_path / "out") / "progress.sqlite").write_bytes(b"no database" * 100)
     with pytest.raises(ResourceError, match="progress.sqlite"):
-        Journal(tmp_path / "out", {})
+        OutputJournal(tmp_path / "out", {})
 
 
 def test_a_kill_around_the_last_rename_loses_nothing(

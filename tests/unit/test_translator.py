@@ -148,7 +148,7 @@ def test_a_sentence_that_does_not_fit_the_memory_is_named(
 
 
 def test_memory_is_estimated_before_the_search(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.translation.torch_engine.available_memory", lambda: 1000)
+    monkeypatch.setattr("dragoman.translation.engines.torch.available_memory", lambda: 1000)
     with pytest.raises(ResourceError, match="line 1 "):
         translator.translate(["Two men"])
     with pytest.raises(ResourceError, match="line 1 "):

@@ -4,25 +4,24 @@ Sampling, plain or among the k likeliest, gives a stronger training signal than 
 parallel text (Edunov et al. 2018); the tag of synthetic sources is of Caswell et al. 2019.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from dragoman.backtranslation.filters import FilterConfig, Judged, broken_rule, unusable
-from dragoman.backtranslation.journal import Journal, work_folder
-from dragoman.backtranslation.members import member_writer
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import info
+from dragoman.base.output.journal import OutputJournal, work_folder
+from dragoman.base.output.members import member_writer
+from dragoman.checkpoint.fingerprint import fingerprint
 from dragoman.data.corpora.lines import has_broken_utf8, open_lines
-from dragoman.translation.request import Decoding, Request, Sampling
+from dragoman.translation.request import Request
 from dragoman.translator import WINDOW_BATCHES, Translator
 
 KEPT, LINES = "kept", "lines"
-_HEAD = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -45,14 +44,12 @@ class Task:
         return WINDOW_BATCHES * self.batch_size
 
     def settings(self) -> dict[str, Any]:
-        """All that the output depends on, as plain values."""
+        """All that the output depends on beside the text, as plain values."""
         return {
-            "model": _fingerprint(self.model / "model.safetensors", whole=True),
-            "text": _fingerprint(self.text, whole=False),
-            "decoding": _plain(self.request.decoding),
+            "model": fingerprint(self.model),
+            "request": self.request.settings(),
             "filters": self.filters.model_dump(mode="json"),
             "batch_size": self.batch_size,
-            "tags": list(self.request.tags),
         }
 
 
@@ -75,15 +72,15 @@ def backtranslate(
 
     Output is source TAB target, in the order of the lines. tell: called after every window. Memory does not grow with
     the text; digests of its lines, against duplicates, lie on disk until the end. Raises ConfigError where the folder
-    beside the output belongs to a run with other settings, and the errors of reading and translating.
+    beside the output was begun with another text or other settings, and the errors of reading and translating.
     """
     compress = member_writer(task.output)
-    with Journal(task.output, task.settings()) as journal:
+    with OutputJournal(task.output, task.settings()) as journal:
         if task.output.exists() and not journal.finished:
             raise _exists(task.output)
-        if journal.lines:
-            info(f"Going on after line {journal.lines:,} of {task.text}.")
-        lines = islice(open_lines(task.text), journal.lines, None)
+        if journal.kept:
+            info(f"Going on after line {journal.kept:,} of {task.text}.")
+        lines = journal.follow("text", open_lines(task.text), task.text)
         while not journal.finished:
             window = list(islice(lines, task.window))
             pairs, counts = _pairs(window, journal, task, translator)
@@ -91,7 +88,8 @@ def backtranslate(
             last = len(window) < task.window
             # an empty file of no members would be none of its format
             data = compress(text) if text or (last and journal.counts[KEPT] == 0) else b""
-            journal.commit(len(window), data, counts, finished=last)
+            journal.write(len(window), data, counts)
+            journal.commit(finished=last)
             if tell is not None:
                 tell(journal.counts)
         counts = Counter(journal.counts)
@@ -100,7 +98,7 @@ def backtranslate(
 
 
 def _pairs(
-    window: Sequence[str], journal: Journal, task: Task, translator: Translator
+    window: Sequence[str], journal: OutputJournal, task: Task, translator: Translator
 ) -> tuple[list[tuple[str, str]], Counter[str]]:
     """The pairs that stay, and what became of the lines."""
     counts: Counter[str] = Counter({LINES: len(window)})
@@ -131,7 +129,7 @@ def _readable(lines: Sequence[str], counts: Counter[str], filters: FilterConfig)
             yield line
 
 
-def _first_ones(lines: Sequence[str], journal: Journal, counts: Counter[str]) -> Iterator[str]:
+def _first_ones(lines: Sequence[str], journal: OutputJournal, counts: Counter[str]) -> Iterator[str]:
     for line, new in zip(lines, journal.new(lines), strict=True):
         if new:
             yield line
@@ -151,19 +149,3 @@ def _short_enough(lines: Sequence[str], counts: Counter[str], task: Task, transl
 
 def _exists(output: Path) -> ConfigError:
     return ConfigError(f"{output} exists already: choose another --output, or delete it first")
-
-
-def _plain(decoding: Decoding) -> dict[str, Any]:
-    if isinstance(decoding, Sampling):
-        return {**asdict(decoding), "config": decoding.config.model_dump(mode="json")}
-    return decoding.model_dump(mode="json")
-
-
-def _fingerprint(path: Path, whole: bool) -> str:
-    """A digest of a file; of a text, which may be very long, of its size, its time and its beginning."""
-    with path.open("rb") as file:
-        if whole:
-            return hashlib.file_digest(file, "sha256").hexdigest()[:16]
-        status = path.stat()
-        digest = hashlib.sha256(f"{status.st_size} {status.st_mtime_ns} ".encode() + file.read(_HEAD))
-        return digest.hexdigest()[:16]

@@ -17,6 +17,7 @@ from dragoman.cli import (
     demo,
     describe,
     evaluate,
+    export,
     generate,
     positions,
     score,
@@ -54,6 +55,7 @@ app.command("generate")(generate.generate)
 app.command("score")(score.score)
 app.command("evaluate")(evaluate.evaluate)
 app.command("average")(average.average)
+app.command("export")(export.export)
 app.command("backtranslate")(backtranslate.backtranslate)
 app.add_typer(data.app, name="data")
 app.command("settings")(settings.settings)

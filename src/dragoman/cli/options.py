@@ -62,6 +62,23 @@ TopP = Annotated[
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Sampling: decides what is drawn (default: 1).")]
 Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda or cuda:N (default: a GPU if there is one).")]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, max=1024, help="CPU threads (default: one a core).")]
+Engine = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="auto|torch|ctranslate2",
+        help="What computes: auto is the fastest one installed that gives the translations of torch, the reference.",
+    ),
+]
+Precision = Annotated[
+    str | None,
+    typer.Option(
+        "--precision",
+        metavar="float32|int8",
+        help="int8 is faster and rounds, so that some translations differ; needs ctranslate2 (default: float32, or as "
+        "an exported model is stored).",
+    ),
+]
 
 
 def split_tags(tags: str | None) -> list[str]:

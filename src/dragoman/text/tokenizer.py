@@ -46,6 +46,11 @@ class Tokenizer(ABC):
         return len(self._symbols)
 
     @property
+    def symbols(self) -> tuple[str, ...]:
+        """The name of each entry in the vocabulary, by id."""
+        return tuple(self._symbols)
+
+    @property
     def _first_tag(self) -> int:
         return len(self._symbols) - len(self.tags)
 

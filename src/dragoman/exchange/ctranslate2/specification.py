@@ -1,0 +1,202 @@
+"""Our Transformer as a specification of CTranslate2, which its own library writes.
+
+Of its layers: `ctranslate2.specs` from 4.7 on, whose encoders have rotary positions too. Queries, keys and values of
+self-attention are one product there, keys and values of the source too. Positions are explicit tables, because its own
+sinusoids count from 1 and have other wavelengths.
+"""
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from dragoman.exchange.ctranslate2.expressible import check_expressible, epsilon
+from dragoman.exchange.ctranslate2.library import library
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.transformer import DecoderLayer, EncoderLayer, TransformerDecoder, TransformerEncoder
+from dragoman.nn.attention.soft import SoftAttention
+from dragoman.nn.feedforward import FeedForward
+from dragoman.nn.normalisation import RMSNormConfig
+from dragoman.nn.positions.absolute import Added
+from dragoman.nn.positions.relative import Relative
+from dragoman.nn.positions.rotary import Rotary
+from dragoman.nn.positions.scheme import Relation
+from dragoman.nn.scorers import Dot
+from dragoman.text.special import BOS, EOS, SPECIAL_SYMBOLS, UNK
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.tokenizers import Tokenizers
+
+POSITIONS = 4096
+"""Rows of the tables of position schemes that have no end themselves, and so the longest text."""
+
+_ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swiglu": "SWISH"}
+Array = NDArray[np.float32]
+Stack = TransformerEncoder | TransformerDecoder
+
+
+def specification(model: Seq2Seq, config: ModelConfig, tokenizers: Tokenizers) -> Any:
+    """A `TransformerSpec` in float32, with the vocabularies.
+
+    Raises ModelError as `check_expressible` does, ConfigError where CTranslate2 is not installed.
+    """
+    check_expressible(config, model.vectors is not None)
+    specs = library().specs
+    encoder, decoder = model.encoder, model.decoder
+    assert isinstance(encoder, TransformerEncoder) and isinstance(decoder, TransformerDecoder)
+    reading = specs.TransformerEncoderSpec(num_layers=len(encoder.layers), **_shape(config.encoder, encoder))
+    writing = specs.TransformerDecoderSpec(num_layers=len(decoder.layers), **_shape(config.decoder, decoder))
+    _fill_stack(reading, reading.embeddings[0], encoder)
+    _fill_stack(writing, writing.embeddings, decoder)
+    writing.projection.weight = _array(decoder.projection.weight)
+    whole = specs.TransformerSpec(reading, writing)
+    whole.config.layer_norm_epsilon = epsilon(config)
+    whole.config.add_source_bos, whole.config.add_source_eos = False, True
+    whole.config.bos_token = whole.config.decoder_start_token = SPECIAL_SYMBOLS[BOS]
+    whole.config.eos_token, whole.config.unk_token = SPECIAL_SYMBOLS[EOS], SPECIAL_SYMBOLS[UNK]
+    whole.register_source_vocabulary(names(tokenizers.source))
+    whole.register_target_vocabulary(names(tokenizers.target))
+    return whole
+
+
+def names(tokenizer: Tokenizer) -> list[str]:
+    """What CTranslate2 calls each id: its symbol, with the id behind it where a symbol before has the same name."""
+    found: dict[str, None] = {}
+    for number, symbol in enumerate(tokenizer.symbols):
+        name = symbol
+        while name in found:
+            name = f"{name}#{number}"
+        found[name] = None
+    return list(found)
+
+
+def positions(model: Seq2Seq) -> int | None:
+    """The longest text of a side, its end or beginning counted, that the exported tables have; None without tables."""
+    encoder, decoder = model.encoder, model.decoder
+    assert isinstance(encoder, TransformerEncoder) and isinstance(decoder, TransformerDecoder)
+    lengths = [_length(encoder), _length(decoder)]
+    return min((length for length in lengths if length is not None), default=None)
+
+
+def _shape(config: Any, stack: Stack) -> dict[str, Any]:
+    """What both specifications are told of a side's settings."""
+    relation = _relation(stack)
+    shape: dict[str, Any] = {
+        "num_heads": config.heads,
+        "pre_norm": config.norm == "pre",
+        "activation": library().specs.Activation[_ACTIVATIONS[config.activation]],
+        "ffn_glu": config.activation == "swiglu",
+        "rms_norm": isinstance(config.normalisation, RMSNormConfig),
+        "relative_position": isinstance(relation, Relative),
+    }
+    if isinstance(relation, Rotary):
+        shape |= {"rotary_dim": 0, "rotary_interleave": True, "rotary_base": relation.base}
+    return shape
+
+
+def _fill_stack(spec: Any, embeddings: Any, stack: Stack) -> None:
+    embeddings.weight = _array(stack.embedding.tokens.weight)
+    spec.scale_embeddings = True  # by √d, as `Embedding` does
+    if (table := _table(stack)) is not None:
+        spec.position_encodings.encodings = table
+    for layer_spec, layer in zip(spec.layer, stack.layers, strict=True):
+        assert isinstance(layer, EncoderLayer | DecoderLayer)
+        _fill_layer(layer_spec, layer)
+    if hasattr(spec, "layer_norm"):
+        _fill_norm(spec.layer_norm, stack.norm, stack.embedding.tokens.embedding_dim)
+
+
+def _fill_layer(spec: Any, layer: EncoderLayer | DecoderLayer) -> None:
+    attention, network = layer.self_attention, layer.feedforward
+    assert isinstance(attention, SoftAttention) and isinstance(network, FeedForward)
+    queries, keys, values = attention.query, attention.key, _values(attention)
+    _fill_linear(spec.self_attention.linear[0], queries, keys, values)
+    _fill_attention(spec.self_attention, attention)
+    if isinstance(layer, EncoderLayer):
+        _fill_norm(spec.self_attention.layer_norm, layer.around_attention.norm, queries.in_features)
+    else:
+        source = layer.cross_attention
+        assert isinstance(source, SoftAttention)
+        _fill_norm(spec.self_attention.layer_norm, layer.around_self_attention.norm, queries.in_features)
+        _fill_linear(spec.attention.linear[0], source.query)
+        _fill_linear(spec.attention.linear[1], source.key, _values(source))
+        _fill_attention(spec.attention, source)
+        _fill_norm(spec.attention.layer_norm, layer.around_cross_attention.norm, queries.in_features)
+    _fill_linear(spec.ffn.linear_0, network.inner)
+    if network.gate is not None:
+        _fill_linear(spec.ffn.linear_0_noact, network.gate)
+    _fill_linear(spec.ffn.linear_1, network.outer)
+    _fill_norm(spec.ffn.layer_norm, layer.around_feedforward.norm, queries.in_features)
+
+
+def _fill_attention(spec: Any, attention: SoftAttention) -> None:
+    """All but the products that make queries, keys and values."""
+    _fill_linear(spec.linear[-1], attention.output)
+    width = attention.query.out_features // attention.heads
+    if isinstance(attention.scorer, Dot):
+        spec.queries_scale = np.float32(1.0)
+    if isinstance(relation := attention.relation, Relative):
+        none = np.zeros((2 * relation.distance + 1, width), np.float32)
+        # ours divides what it adds to the scores by √d_k under any scorer, CTranslate2 multiplies it by queries_scale
+        scale = 1 / sqrt(width) if isinstance(attention.scorer, Dot) else 1.0
+        keys = _array(relation.key_table) * np.float32(scale) if relation.acts_on_scores else none
+        spec.relative_position_keys = keys
+        spec.relative_position_values = _array(relation.value_table) if relation.acts_on_values else none
+
+
+def _values(attention: SoftAttention) -> nn.Linear:
+    return attention.key if attention.config.tie_keys_and_values else attention.value
+
+
+def _fill_linear(spec: Any, *layers: nn.Linear) -> None:
+    """Several layers that read the same are one, their outputs side by side."""
+    spec.weight = _joined([layer.weight for layer in layers])
+    spec.bias = _joined([layer.bias for layer in layers])
+
+
+def _fill_norm(spec: Any, norm: nn.Module, width: int) -> None:
+    """A gain or an offset that is not learned is 1 or 0."""
+    gain, offset = getattr(norm, "weight", None), getattr(norm, "bias", None)
+    spec.gamma = np.ones(width, np.float32) if gain is None else _array(gain)
+    if hasattr(spec, "beta"):
+        spec.beta = np.zeros(width, np.float32) if offset is None else _array(offset)
+
+
+def _length(stack: Stack) -> int | None:
+    """Rows of the table of positions; None where they act inside attention."""
+    if isinstance(stack.embedding.positions, Added):
+        return stack.embedding.positions.limit or POSITIONS
+    return None if _relation(stack) is not None else POSITIONS
+
+
+def _relation(stack: Stack) -> Relation | None:
+    """What positions do inside self-attention; alike in all layers."""
+    attention = stack.layers[0].self_attention
+    assert isinstance(attention, SoftAttention)
+    return attention.relation
+
+
+def _table(stack: Stack) -> Array | None:
+    """The vectors of positions, zeros for no positions; None where they act inside attention.
+
+    A row of zeros behind them is for the last token of a translation, which CTranslate2 reads in forced decoding though
+    nothing follows it.
+    """
+    length, embedding = _length(stack), stack.embedding
+    if length is None:
+        return None
+    table = np.zeros((length + 1, embedding.tokens.embedding_dim), np.float32)
+    if isinstance(embedding.positions, Added):
+        table[:-1] = _array(embedding.positions.encoding(0, length, None))
+    return table
+
+
+def _joined(tensors: Sequence[Tensor]) -> Array:
+    return np.concatenate([_array(tensor) for tensor in tensors])
+
+
+def _array(tensor: Tensor) -> Array:
+    found: Array = tensor.detach().cpu().float().contiguous().numpy()
+    return found

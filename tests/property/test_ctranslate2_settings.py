@@ -1,0 +1,88 @@
+"""Every level of every choice that a model has is either computed by CTranslate2 as by us, or refused by its name."""
+
+from itertools import chain
+
+import pytest
+from exported_models import largest_difference, random_model
+from variant_settings import Settings, Single, holding, label, made, refusal, singles
+
+from dragoman.base.errors import ModelError
+from dragoman.exchange.ctranslate2.expressible import DECISIONS, check_expressible
+from dragoman.models.build import ModelConfig
+from dragoman.text.tokenizers import TextConfig, train_tokenizers
+
+pytest.importorskip("ctranslate2")
+
+REFUSED = {
+    "combine": {"concatenate", "mean"},
+    "experts": {"set"},
+    "join": {"concatenate"},
+    "key_width": {"6"},
+    "kind": {"recurrent", "convolutional", "bytenet", "mean", "sum", "hard", "window", "linear"},
+    "normalisation": {"batch"},
+    "normaliser": {"sum"},
+    "positions": {"alibi", "fraction"},
+    "projections": {"false"},
+    "query_width": {"2"},
+    "residual": {"false"},
+    "scorer": {"general", "additive"},
+    "value_width": {"6"},
+}
+"""Levels that CTranslate2 has nothing for, by the last part of the setting's name."""
+FAMILIES = {"encoder", "decoder", "attention", "cross_attention"}
+GROUPS = {*FAMILIES, "normalisation", "positions", "target_positions", "scorer"}
+
+
+def accepted(single: Single, refused: bool) -> Settings | None:
+    """The plainest settings that hold a level, make a model, and hold nothing else that is refused."""
+    choice, level = single
+    # some positions are concatenated by default, and tables can be frozen only beside a projection of its own
+    added = {("positions", "join"): "add", ("target_positions", "join"): "add", ("tie_projection",): "false"}
+    fixed = {**added, **dict(choice.within), choice.path: level}
+    candidates = chain(holding(single, tries=0), [made(fixed)[0]], holding(single, tries=40))
+    possible = (settings for settings in candidates if refusal(settings) is None)
+    return next((settings for settings in possible if refused or not reasons(settings)), None)
+
+
+def reasons(settings: Settings) -> str:
+    try:
+        check_expressible(ModelConfig.model_validate(settings))
+    except ModelError as error:
+        return str(error)
+    return ""
+
+
+def expected_refusal(choice_path: tuple[str, ...], level: str) -> bool:
+    name = choice_path[-1]
+    name = {"target_positions": "positions"}.get(name, name)
+    return level in REFUSED["kind" if name in FAMILIES else name] if name in REFUSED or name in FAMILIES else False
+
+
+def test_every_level_is_equal_or_refused() -> None:
+    text = {"subword": {"kind": "character", "min_frequency": 1}}
+    tokenizers = train_tokenizers(TextConfig.model_validate(text), ["abcdefgh"], ["abcdefgh"])
+    equal = 0
+    for choice, level in singles():
+        if any(expected_refusal(path, kind) for path, kind in choice.within):
+            continue  # the kind around it is a single level too
+        refused = expected_refusal(choice.path, level)
+        settings = accepted((choice, level), refused)
+        name = label((choice, level))
+        if settings is None:
+            assert (choice.path, level) == (("target_positions",), "fraction"), f"{name} is refused whatever is beside"
+            continue  # no decoder knows how long its text will be
+        if refused:
+            shown = f"kind={level}" if choice.path[-1] in GROUPS else f"{choice.path[-1]}="
+            assert shown in reasons(settings), f"{name}: {reasons(settings) or 'is not refused'}"
+        else:
+            loaded = random_model(ModelConfig.model_validate(settings), tokenizers)
+            assert largest_difference(loaded, (1, 3, 6)) < 1e-4, name
+            equal += 1
+    assert equal > 40
+
+
+@pytest.mark.parametrize("config", DECISIONS, ids=lambda config: config.__name__)
+def test_every_field_is_decided(config: type) -> None:
+    fields = set(config.model_fields)  # type: ignore[attr-defined]
+    decided = set(DECISIONS[config])
+    assert fields <= decided, "decide what CTranslate2 makes of these settings"

@@ -1,0 +1,139 @@
+"""`dragoman export --to ctranslate2`: the folder, what uses it, and what is refused before anything is written."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny_model import SOURCES, tiny_config, write_tiny_model
+
+from dragoman import Translator
+from dragoman.base.errors import ConfigError, ModelError
+from dragoman.base.settings.config import Config
+from dragoman.checkpoint.folder import load_model_folder
+from dragoman.cli.main import main
+from dragoman.exchange.ctranslate2 import expressible
+from dragoman.exchange.ctranslate2.folder import export
+from dragoman.exchange.ctranslate2.specification import names
+from dragoman.models.build import ModelConfig
+from dragoman.text.character import CharacterConfig
+
+ctranslate2 = pytest.importorskip("ctranslate2")
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "model"
+    write_tiny_model(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def exported(model: Path) -> Path:
+    out = model.parent / "exported"
+    assert main(["export", str(model), "--to", "ctranslate2", "--out", str(out)]) == 0
+    return out
+
+
+def test_the_folder_translates_text(model: Path, exported: Path) -> None:
+    reference, translator = Translator.load(model), Translator.load(exported)
+    requests = [each.request(beam=3, nbest=2) for each in (reference, translator)]
+    expected, found = reference.translate_nbest(SOURCES, requests[0]), translator.translate_nbest(SOURCES, requests[1])
+    assert [[each.text for each in line] for line in found] == [[each.text for each in line] for line in expected]
+    assert found[0][0].score == pytest.approx(expected[0][0].score, abs=1e-4)
+    assert translator.meta == reference.meta
+    one, other = (each.score(SOURCES, SOURCES[::-1]) for each in (reference, translator))
+    assert [each.log_probability for each in one] == pytest.approx([each.log_probability for each in other], abs=1e-3)
+
+
+def test_plain_ctranslate2_takes_its_pieces(model: Path, exported: Path) -> None:
+    """As the README of the folder says: pieces in, pieces out, the ends are its own."""
+    tokenizer = Translator.load(model).tokenizers.source
+    vocabulary = json.loads((exported / "shared_vocabulary.json").read_text("utf-8"))
+    assert vocabulary == list(tokenizer.symbols)
+    pieces = [[vocabulary[number] for number in ids] for ids in tokenizer.encode_batch(SOURCES)]
+    plain = ctranslate2.Translator(str(exported), compute_type="float32")
+    results = plain.translate_batch(pieces, beam_size=1, max_decoding_length=12)
+    found = [tokenizer.decode(map(vocabulary.index, result.hypotheses[0])) for result in results]
+    expected = Translator.load(model).translate(SOURCES, beam=1)
+    assert all(one.startswith(other) or other.startswith(one) for one, other in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("quantization", ["int8", "int16", "bfloat16", "float16", "int8_float32"])
+def test_quantization_is_what_is_stored(model: Path, tmp_path: Path, quantization: str) -> None:
+    arguments = ["export", str(model), "--to", "ctranslate2", "--out", str(tmp_path / "x")]
+    assert main([*arguments, "--quantization", quantization]) == 0
+    assert quantization in (tmp_path / "x" / "README.md").read_text("utf-8")
+    assert len(Translator.load(tmp_path / "x").translate(SOURCES, beam=1)) == len(SOURCES)
+
+
+def refused(**changes: Any) -> str:
+    with pytest.raises(ModelError) as found:
+        expressible.check_expressible(tiny_config(**changes))
+    return str(found.value)
+
+
+def test_all_that_is_refused_is_named() -> None:
+    stack = {"layers": 1, "heads": 2, "feedforward": 16}
+    rms = {"kind": "rms", "epsilon": 1e-6}
+    message = refused(
+        encoder={**stack, "residual": False, "normalisation": rms},
+        decoder={**stack, "experts": {"count": 2}, "cross_attention": {"kind": "linear"}},
+        positions={"kind": "alibi"},
+    )
+    for reason in (
+        "model.encoder.residual=false",
+        "model.decoder.experts={count: 2, ",
+        "model.decoder.cross_attention.kind=linear",
+        "model.positions.kind=alibi",
+        "model.encoder.normalisation.epsilon=1e-06 and model.decoder.normalisation.epsilon=1e-05: it has one",
+    ):
+        assert reason in message
+    assert "model.encoder.kind=recurrent" in refused(encoder={"kind": "recurrent"}, positions={"kind": "none"})
+
+
+def test_a_setting_that_nobody_decided_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    decisions = {name: each for name, each in expressible.DECISIONS[ModelConfig].items() if name != "dropout"}
+    monkeypatch.setitem(expressible.DECISIONS, ModelConfig, decisions)  # type: ignore[arg-type]
+    assert "model.dropout={embedding: 0.2, " in refused()
+
+    class NewConfig(Config):
+        kind: str = "new"
+
+    assert list(expressible._refused(NewConfig(), "model.encoder")) == ["model.encoder.kind=new"]
+
+
+def test_vectors_are_refused() -> None:
+    with pytest.raises(ModelError, match="text.vectors"):
+        expressible.check_expressible(tiny_config(tie_embeddings=False), vectors=True)
+
+
+def test_nothing_is_written_where_it_is_refused(model: Path, tmp_path: Path) -> None:
+    write_tiny_model(tmp_path / "alibi", config=tiny_config(positions={"kind": "alibi"}))
+    loaded = load_model_folder(tmp_path / "alibi", CPU)
+    with pytest.raises(ModelError, match="alibi"):
+        export(loaded, tmp_path / "alibi", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(ConfigError, match="exists already"):
+        export(load_model_folder(model, CPU), model, tmp_path / "alibi")
+
+
+def test_damage_is_told(exported: Path, tmp_path: Path) -> None:
+    for name in ("config.yaml", "meta.json", "tokenizer.json", "config.json", "shared_vocabulary.json"):
+        (tmp_path / name).write_bytes((exported / name).read_bytes())
+    (tmp_path / "model.bin").write_bytes((exported / "model.bin").read_bytes()[:500])
+    with pytest.raises(ModelError, match="CTranslate2 cannot load"):
+        Translator.load(tmp_path)
+    (tmp_path / "meta.json").unlink()
+    with pytest.raises(ModelError, match="without meta.json"):
+        Translator.load(tmp_path)
+
+
+def test_equal_symbols_get_names_of_their_own() -> None:
+    tokenizer = CharacterConfig(min_frequency=1).learn(["ab"]).with_tags(["bt"])
+    tokenizer._symbols[4] = "<bt>"
+    found = names(tokenizer)
+    assert len(set(found)) == tokenizer.size
+    assert found[-1] == f"<bt>#{tokenizer.size - 1}"
