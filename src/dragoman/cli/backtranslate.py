@@ -116,7 +116,8 @@ def backtranslate(
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from dragoman.backtranslation.filters import FilterConfig
-    from dragoman.backtranslation.run import Task, backtranslate, check
+    from dragoman.backtranslation.run import BackTranslation, check
+    from dragoman.backtranslation.synthesis import kept
     from dragoman.base.log import console, info
     from dragoman.base.settings.load import parse_settings
     from dragoman.translator import Translator
@@ -145,7 +146,7 @@ def backtranslate(
     translator.report_cut = False  # they are counted
     _check_direction(translator, language)
     request = translator.request(beam=beam, length_penalty=length_penalty, sampling=drawn, to=to, tags=split_tags(tags))
-    task = Task(model, text, output, request, filters, batch_size)
+    task = BackTranslation(model, text, output, request, filters, batch_size)
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=console, transient=True) as progress:
         bar = progress.add_task("back-translating", total=None)
@@ -153,12 +154,12 @@ def backtranslate(
 
         def tell(counts: Counter[str]) -> None:
             nonlocal told
-            progress.update(bar, description=_kept(counts))
+            progress.update(bar, description=kept(counts))
             if not console.is_terminal and time.monotonic() - told > SECONDS_BETWEEN_LINES:
-                info(_kept(counts))
+                info(kept(counts))
                 told = time.monotonic()
 
-        counts = backtranslate(task, translator, tell)
+        counts = task.run(translator, tell)
     _tell(counts, output, language or translator.meta.source_language)
 
 
@@ -179,23 +180,12 @@ def _check_direction(translator: "Translator", language: str | None) -> None:
         info(f"The model reads {reads}{f' and writes {writes}' if writes else ''}: the text must be in {reads}.")
 
 
-def _kept(counts: Counter[str]) -> str:
-    from dragoman.backtranslation.run import KEPT, LINES
-
-    return f"{counts[KEPT]:,} of {counts[LINES]:,} lines kept ({counts[KEPT] / max(1, counts[LINES]):.1%})"
-
-
 def _tell(counts: Counter[str], output: Path, language: str | None) -> None:
     """What became of the lines, and how the pairs are used."""
-    from dragoman.backtranslation.filters import RULES
-    from dragoman.backtranslation.run import KEPT, LINES
+    from dragoman.backtranslation.synthesis import KEPT, LINES, account
     from dragoman.base.log import info, warn
 
-    info(
-        "\n".join(
-            [_kept(counts), *(f"  {rule:<18} {counts[rule]:>10,}  {RULES[rule]}" for rule in RULES if counts[rule])]
-        )
-    )
+    info(account(counts))
     if counts["copied"] > COPIED_SHARE * counts[LINES]:
         warn("Many translations repeat their line: is this a model of the reverse direction? It must read the text.")
     if not counts[KEPT]:
