@@ -34,6 +34,8 @@ FROZEN = {
     "backtranslate": "model --input -i --output -o --out --language --to --tags --method --beam --length-penalty "
     "--temperature --top-k --top-p --seed --empty --no-empty --duplicates --no-duplicates --unfinished --no-unfinished "
     "--max-tokens --copied --max-ratio --repeats --min-score --batch-size --device --threads",
+    "distill": "teacher settings --student --out --source --beam --choice --originals --resume "
+    "--batch-size --engine --precision --device --threads",
     "demo": "settings --out --languages",
     "describe": "model --vocabulary --pairs --length --depth --json",
     "positions": "overrides --out -o --width --heads --length --layers --threads",

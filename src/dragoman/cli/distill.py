@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.options import BatchSize, Device, Threads, use_threads
+from dragoman.cli.options import BatchSize, Device, Engine, Precision, Threads, use_threads
 
 if TYPE_CHECKING:
     from dragoman.distillation.pairs import TeacherPairs
@@ -63,6 +63,8 @@ def distill(
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out where it stopped.")] = False,
     batch_size: BatchSize = 64,
+    engine: Engine = "auto",
+    precision: Precision = None,
     device: Device = None,
     threads: Threads = None,
 ) -> None:
@@ -86,9 +88,11 @@ def distill(
         option = "--originals" if originals else "--choice closest"
         raise ConfigError(f"{option} needs references, which a text of --source does not have: leave one of them out")
     recipe = student_recipe(teacher, student, out, source or [], settings or [])
-    distillation = Distillation(teacher, recipe, beam, choice is Choice.closest, originals, batch_size)
+    distillation = Distillation(
+        teacher, recipe, beam, choice is Choice.closest, originals, batch_size=batch_size, precision=precision
+    )
     distillation.check(resume)
-    translator = Translator.load(teacher, device)
+    translator = Translator.load(teacher, device, engine, precision)
     translator.report_cut = False  # they are counted
     work = distillation.work(translator)
     for pairs in work:

@@ -25,7 +25,7 @@ class Distillation:
     """recipe: as `student_recipe` gives it, `data.train` being the corpora whose sources are translated.
 
     beam: hypotheses kept a sentence, None for the teacher's own setting. closest: as of `TeacherPairs`. originals:
-    whether the student learns from the corpora themselves too.
+    whether the student learns from the corpora themselves too. precision: that the teacher computes in, None for exact.
     """
 
     teacher: Path
@@ -34,6 +34,7 @@ class Distillation:
     closest: bool = False
     originals: bool = False
     batch_size: int = 64
+    precision: str | None = None
 
     def check(self, resume: bool) -> None:
         """Look at all that is cheap to find wrong before anything is translated.
@@ -73,7 +74,8 @@ class Distillation:
         filters = FilterConfig(copied=None, max_tokens=cleaning.max_tokens if cleaning.enabled else None)
         pairs = TeacherPairs(self.teacher, corpus, folder, request, filters, self.batch_size, self.closest)
         files = [file_digest(path, folder) for path in corpus.files]
-        whole = json.dumps([pairs.settings(), repr(corpus.selection), self.closest, files], sort_keys=True)
+        taken = [repr(corpus.selection), self.closest, self.precision]
+        whole = json.dumps([pairs.settings(), taken, files], sort_keys=True)
         name = hashlib.sha256(whole.encode()).hexdigest()[:16]
         return replace(pairs, output=folder / f"{name}.tsv")
 
