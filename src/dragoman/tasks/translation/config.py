@@ -109,7 +109,7 @@ class TranslationLoopConfig(LoopConfig):
     teacher: Path | None = Field(
         None,
         description="the model folder that wrote the targets of data.train, as `dragoman distill` sets it: the run has "
-        "its vocabularies, and the model card names it",
+        "its vocabularies, unless section text says something else, and the model card names it",
     )
     objective: TranslationObjectiveConfig = Field(TranslationObjectiveConfig(), description="the loss")
     teacher_forcing: TeacherRatioConfig = Field(

@@ -43,7 +43,7 @@ _TOKEN = 4
 class TranslationJob(Job):
     """run: its model and text sections are those of `train.start`, where that is set and they are left out.
 
-    Without a start its text section is that of `train.teacher`, where that is set.
+    Without a start its text section is that of `train.teacher`, where that is set and it says nothing else.
 
     data_beside: fingerprints of other corpora that the model learns from, by name.
     """
@@ -57,7 +57,8 @@ class TranslationJob(Job):
         run, self._start = load_start(run)
         run, self._teacher = load_teacher(run)
         super().__init__(run)
-        self._tokenizers = next((each.tokenizers for each in (self._start, self._teacher) if each is not None), None)
+        origin = self._start or self._teacher
+        self._tokenizers = None if origin is None else origin.tokenizers
         check_tags(self._held_out, run, self._tokenizers)
         check_compilable(run)
         self._resampler: Resampler | None = None

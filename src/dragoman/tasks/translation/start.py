@@ -92,26 +92,28 @@ class Origin:
 
 def agreed(run: TranslationRun, name: str, kind: type[C], origin: Origin) -> C:
     """The section that the run will have. Raises ConfigError where it says something else than the origin's."""
+    section, different = compared(run, name, kind, origin)
+    if different:
+        raise ConfigError(
+            f"{origin.setting}={origin.folder} is another model than this run asks for: "
+            f"{', '.join(different[:_MOST_LISTED])}. Leave these settings out, and they are taken from the folder"
+        )
+    return section
+
+
+def compared(run: TranslationRun, name: str, kind: type[C], origin: Origin) -> tuple[C, list[str]]:
+    """A section with what it leaves open as in the origin's, and in what the two differ that are to be alike."""
     given: C = getattr(run, name)
     if name not in origin.config:
-        return given
+        return given, []
     stored = parse_settings(origin.config[name], kind, f"in section {name} of {origin.folder / 'config.yaml'}")
     if name not in run.model_fields_set:
-        return stored
+        return stored, []
     if isinstance(given, ModelConfig) and given.preset == "auto":
         given = type(given).model_validate({**given.model_dump(exclude_unset=True), "preset": stored.preset})  # type: ignore[attr-defined]
     before, now = flat(stored.model_dump(mode="json")), flat(given.model_dump(mode="json"))
-    different = [
-        key
+    return given, [
+        f"{name}.{key} ({now.get(key)!r} here, {before.get(key)!r} there)"
         for key in sorted({*before, *now})
         if before.get(key) != now.get(key) and not any(f"{key}.".startswith(f"{free}.") for free in _FREE[name])
     ]
-    if different:
-        shown = ", ".join(
-            f"{name}.{key} ({now.get(key)!r} here, {before.get(key)!r} there)" for key in different[:_MOST_LISTED]
-        )
-        raise ConfigError(
-            f"{origin.setting}={origin.folder} is another model than this run asks for: {shown}. Leave these settings "
-            "out, and they are taken from the folder"
-        )
-    return given
