@@ -1,7 +1,6 @@
 """`dragoman backtranslate`: text of the target language in, synthetic pairs for training out."""
 
 import json
-import time
 from collections import Counter
 from enum import StrEnum
 from pathlib import Path
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
 
 BEAM_MIN_SCORE = -1.5
 """Nats a token: the lowest score of beam search's translations unless told otherwise."""
-
-SECONDS_BETWEEN_LINES = 30
-"""Of progress, where stderr is no terminal."""
 
 COPIED_SHARE = 0.2
 """Of the lines. Where more translations repeat their line, the model may well be one of the other direction."""
@@ -113,13 +109,12 @@ def backtranslate(
     YAML lines that add the pairs to a recipe, with the tag bt.
     """
     use_threads(threads)
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
     from dragoman.backtranslation.filters import FilterConfig
     from dragoman.backtranslation.run import BackTranslation, check
-    from dragoman.backtranslation.synthesis import kept
-    from dragoman.base.log import console, info
+    from dragoman.backtranslation.synthesis import LINES, kept
     from dragoman.base.settings.load import parse_settings
+    from dragoman.cli.progress import LineProgress
+    from dragoman.data.corpora.lines import count_lines
     from dragoman.translator import Translator
 
     if method is Method.beam:
@@ -147,19 +142,8 @@ def backtranslate(
     _check_direction(translator, language)
     request = translator.request(beam=beam, length_penalty=length_penalty, sampling=drawn, to=to, tags=split_tags(tags))
     task = BackTranslation(model, text, output, request, filters, batch_size)
-    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-    with Progress(*columns, console=console, transient=True) as progress:
-        bar = progress.add_task("back-translating", total=None)
-        told = time.monotonic()
-
-        def tell(counts: Counter[str]) -> None:
-            nonlocal told
-            progress.update(bar, description=kept(counts))
-            if not console.is_terminal and time.monotonic() - told > SECONDS_BETWEEN_LINES:
-                info(kept(counts))
-                told = time.monotonic()
-
-        counts = task.run(translator, tell)
+    with LineProgress(lambda: count_lines(text)) as progress:
+        counts = task.run(translator, lambda counts: progress.tell(counts[LINES], kept(counts)))
     _tell(counts, output, language or translator.meta.source_language)
 
 

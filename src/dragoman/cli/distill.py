@@ -1,7 +1,5 @@
 """`dragoman distill`: a small, fast model that has learned from a trained one."""
 
-from collections import Counter
-from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -112,15 +110,8 @@ def _translate(pairs: "TeacherPairs", translator: "Translator") -> None:
         info(f"Translations of {pairs.corpus} are there already: {pairs.output}")
         return
     info(f"Translating {pairs.corpus} with {pairs.model}. If this is stopped, the same command goes on.")
-    with ExitStack() as stack:
-        progress: LineProgress | None = None
-
-        def tell(counts: Counter[str]) -> None:
-            nonlocal progress
-            progress = progress or stack.enter_context(LineProgress(pairs.count, counts[LINES]))
-            progress.tell(counts[LINES], kept(counts))
-
-        counts = pairs.run(translator, tell)
+    with LineProgress(pairs.count) as progress:
+        counts = pairs.run(translator, lambda counts: progress.tell(counts[LINES], kept(counts)))
     info(account(counts))
     if not counts[KEPT]:
         pairs.output.unlink()

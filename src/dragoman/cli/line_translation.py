@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -53,18 +54,19 @@ class LineTranslation:
         return [self.source] if self.prefix is None else [self.source, self.prefix]
 
     def settings(self) -> dict[str, Any]:
-        """What is written depends on these beside the inputs, as values that JSON keeps. Batches round alike."""
+        """What is written depends on these beside the inputs, as values that JSON keeps."""
         engine = self.translator.engine
+        dictionary: Path | None = getattr(getattr(self.request.decoding, "unknown", None), "path", None)
         return {
             **self.request.settings(),
             "engine": type(getattr(engine, "preferred", engine)).__name__,
+            "dictionary": dictionary and blake2b(dictionary.read_bytes(), digest_size=8).hexdigest(),
             "prefix": self.prefix is not None,
-            "nbest": self.nbest,
             "scores": self.scores,
         }
 
     def write(self, out: Destination, progress: LineProgress) -> None:
-        """Translate what is not done yet. Raises DataError for unequal numbers of lines, and what translating raises."""
+        """Translate what is not done yet. Raises DataError for unequal numbers of lines, and as `translate_window`."""
         unfinished = Unfinished(self.translator.engine.limits.target)
         self.translator.report_cut = self.source is None  # there may be no end to report at
         try:

@@ -21,11 +21,11 @@ class LineProgress:
     Open it with `with` while lines are worked on.
     """
 
-    def __init__(self, count: Callable[[], int | None], done: int = 0, shown: bool = True) -> None:
+    def __init__(self, count: Callable[[], int | None], done: int | None = None, shown: bool = True) -> None:
         """count: gives the number of all lines, or None where nobody knows; asked once, and only for a work that takes
-        long. done: lines that an earlier process did. shown: False tells nothing.
+        long. done: lines that an earlier process did; None: those that are told first. shown: False tells nothing.
         """
-        self._count, self._first, self._shown, self._done = count, done, shown, done
+        self._count, self._first, self._shown, self._done = count, done, shown, done or 0
         self._interval = _SECONDS_BETWEEN_UPDATES if console.is_terminal else SECONDS_BETWEEN_LINES
         self._total: int | None = None
         self._progress: Progress | None = None
@@ -50,6 +50,8 @@ class LineProgress:
         what: is said instead of their number.
         """
         self._done, now = done, time.monotonic()
+        if self._first is None:
+            self._first, self._begun = done, now
         if not self._shown or now - self._told < self._interval:
             return
         self._told = now
@@ -64,14 +66,14 @@ class LineProgress:
     def _text(self, done: int, seconds: float, what: str) -> str:
         of = "" if self._total is None else f" of {self._total:,}"
         text = f"{what or f'{done:,}{of} lines'} · {self._speed(seconds)}"
-        if self._total is None or done == self._first:
+        own = done - (self._first or 0)
+        if self._total is None or not own:
             return text
-        left = (self._total - done) * seconds / (done - self._first)
-        return f"{text} · {clock(max(0.0, left))} left"
+        return f"{text} · {clock(max(0.0, (self._total - done) * seconds / own))} left"
 
     def _speed(self, seconds: float) -> str:
         """Of this process."""
-        speed = (self._done - self._first) / max(seconds, 1e-9)
+        speed = (self._done - (self._first or 0)) / max(seconds, 1e-9)
         return f"{speed:,.{0 if speed >= 10 else 1}f} lines/s"
 
     def _draw(self, done: int, text: str) -> None:

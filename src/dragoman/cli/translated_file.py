@@ -22,15 +22,15 @@ KEEP_EVERY = 10.0
 class TranslatedFile:
     """Lines are translated into a folder beside the file (`OutputJournal`), in windows that are kept whole.
 
-    What is kept stays after a kill, an error or an interrupt. Where nothing is, the folder goes: a short work that fails
-    leaves no file.
+    What is kept stays after a kill, an error or an interrupt. Where nothing is kept, the folder goes: a short work that
+    fails leaves no file.
     """
 
     def __init__(self, journal: OutputJournal, repeatable: bool) -> None:
         """repeatable: whether the inputs can be read again; else nothing is kept before the end."""
         self._journal, self._repeatable = journal, repeatable
         self._compress = member_writer(journal.output)
-        self._kept_at = time.monotonic()
+        self._kept_at, self._first = time.monotonic(), journal.kept
 
     @property
     def lines(self) -> int:
@@ -73,8 +73,8 @@ class TranslatedFile:
         )
 
     def failed(self) -> None:
-        """Tell what is kept."""
-        if self._journal.kept and not self._journal.finished:
+        """Tell what is kept, if this process has done any of it."""
+        if self._journal.kept > self._first and not self._journal.finished:
             info(
                 f"{self._journal.folder} keeps the first {self._journal.kept:,} lines. When the cause is mended, go on "
                 "with the same command and --resume"

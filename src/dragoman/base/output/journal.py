@@ -1,4 +1,4 @@
-"""`OutputJournal`: how far an output of lines has come, so that a killed process goes on: nothing twice, nothing lost."""
+"""`OutputJournal`: how far an output has come, so that a killed process goes on: nothing twice, nothing lost."""
 
 import json
 import os
@@ -23,6 +23,7 @@ CREATE TABLE IF NOT EXISTS state (id INTEGER PRIMARY KEY CHECK (id = 1), setting
 CREATE TABLE IF NOT EXISTS inputs (lines INTEGER PRIMARY KEY, digests TEXT);
 CREATE TABLE IF NOT EXISTS seen (digest BLOB PRIMARY KEY) WITHOUT ROWID;
 """
+_DATABASE = "progress.sqlite"
 _DIGEST = 12
 """Bytes of a line's digest: 2^48 lines before two different ones are expected to be taken for the same."""
 
@@ -70,7 +71,8 @@ class OutputJournal:
         with ExitStack() as stack:
             try:
                 self.folder.mkdir(exist_ok=True)
-                self._database = sqlite3.connect(self.folder / "progress.sqlite", isolation_level=None, timeout=0)
+                self._check_own()
+                self._database = sqlite3.connect(self.folder / _DATABASE, isolation_level=None, timeout=0)
                 stack.callback(self._database.close)
                 self._begin(settings, resume)
                 if not self.finished:
@@ -127,9 +129,7 @@ class OutputJournal:
             if start + count < end:
                 raise self._changed(f"{path} has {start + count:,} line(s), but {self.kept:,} of it are done")
             if known.get(name) != digest.hexdigest():
-                raise self._changed(
-                    f"{path} is not the text that was begun with: lines {start + 1:,} to {end:,} differ"
-                )
+                raise self._changed(f"{path} is another text now: something in lines {start + 1:,} to {end:,} differs")
             start = end
         for line in iterator:
             digest.update(line.encode("utf-8", "surrogateescape") + b"\n")
@@ -164,7 +164,7 @@ class OutputJournal:
         )
 
     def commit(self, finished: bool = False) -> None:
-        """Make durable what was written; all since the last time, or after a kill nothing of it. Raises ResourceError."""
+        """Make durable what was written since the last time, or after a kill nothing of it. Raises ResourceError."""
         place = self._place
         try:
             os.fsync(self._file.fileno())
@@ -240,6 +240,15 @@ class OutputJournal:
         self._known = [(end, json.loads(digests)) for end, digests in inputs]
         self._place = _Place(lines, size, Counter(json.loads(counts)), self._known[-1][1])
 
+    def _check_own(self) -> None:
+        """Raises ConfigError for a folder of somebody else's, which must not be removed in the end."""
+        others = {path.name for path in self.folder.iterdir()} - {"text", _DATABASE, f"{_DATABASE}-journal"}
+        if others:
+            raise ConfigError(
+                f"{self.folder} holds {min(others)}, which dragoman did not write: choose another --output, or move "
+                "that folder away"
+            )
+
     def _cut(self) -> None:
         """Take away what was written after the last commit."""
         if self._text.stat().st_size < self._place.size:
@@ -255,7 +264,7 @@ class OutputJournal:
         if "locked" in str(error):
             return ConfigError(f"another process is at work in {self.folder}: wait for it, or choose another --output")
         return ResourceError(
-            f"cannot use {self.folder / 'progress.sqlite'}: {error}. Free some space; or, if the file is damaged, "
+            f"cannot use {self.folder / _DATABASE}: {error}. Free some space; or, if the file is damaged, "
             f"delete {self.folder} to begin again"
         )
 
