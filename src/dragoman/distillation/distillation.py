@@ -74,8 +74,8 @@ class Distillation:
         filters = FilterConfig(copied=None, max_tokens=cleaning.max_tokens if cleaning.enabled else None)
         pairs = TeacherPairs(self.teacher, corpus, folder, request, filters, self.batch_size, self.closest)
         files = [file_digest(path, folder) for path in corpus.files]
-        taken = [repr(corpus.selection), self.closest, self.precision]
-        whole = json.dumps([pairs.settings(), taken, files], sort_keys=True)
+        decisive = {name: value for name, value in pairs.settings().items() if name != "batch_size"}
+        whole = json.dumps([decisive, repr(corpus.selection), self.closest, self.precision, files], sort_keys=True)
         name = hashlib.sha256(whole.encode()).hexdigest()[:16]
         return replace(pairs, output=folder / f"{name}.tsv")
 
