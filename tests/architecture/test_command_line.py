@@ -26,6 +26,7 @@ FROZEN = {
     "score": "--source --target --to --tags --documents --stride",
     "evaluate": "--reference --hypothesis --source --to --tags --documents --stride",
     "backtranslate": "--input --output --out --language --method",
+    "distill": "--student --out --source --resume",
     "average": "--out -o",
     "import": "--out -o --allow-pickle",
     "export": "--to --out -o --quantization",

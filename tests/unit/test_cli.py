@@ -37,6 +37,8 @@ FROZEN = {
     "--max-tokens --copied --max-ratio --repeats --min-score --batch-size --device --threads",
     "import": "folder --out -o --allow-pickle",
     "export": "model --to --out -o --quantization",
+    "distill": "teacher settings --student --out --source --beam --choice --originals --resume "
+    "--batch-size --engine --precision --device --threads",
     "demo": "settings --out --languages",
     "describe": "model --vocabulary --pairs --length --depth --json",
     "positions": "overrides --out -o --width --heads --length --layers --threads",

@@ -110,7 +110,8 @@ def backtranslate(
     """
     use_threads(threads)
     from dragoman.backtranslation.filters import FilterConfig
-    from dragoman.backtranslation.run import LINES, Task, backtranslate, check
+    from dragoman.backtranslation.run import BackTranslation, check
+    from dragoman.backtranslation.synthesis import LINES, kept
     from dragoman.base.settings.load import parse_settings
     from dragoman.cli.progress import LineProgress
     from dragoman.data.corpora.lines import count_lines
@@ -140,9 +141,9 @@ def backtranslate(
     translator.report_cut = False  # they are counted
     _check_direction(translator, language)
     request = translator.request(beam=beam, length_penalty=length_penalty, sampling=drawn, to=to, tags=split_tags(tags))
-    task = Task(model, text, output, request, filters, batch_size)
+    task = BackTranslation(model, text, output, request, filters, batch_size)
     with LineProgress(lambda: count_lines(text)) as progress:
-        counts = backtranslate(task, translator, lambda counts: progress.tell(counts[LINES], _kept(counts)))
+        counts = task.run(translator, lambda counts: progress.tell(counts[LINES], kept(counts)))
     _tell(counts, output, language or translator.meta.source_language)
 
 
@@ -163,23 +164,12 @@ def _check_direction(translator: "Translator", language: str | None) -> None:
         info(f"The model reads {reads}{f' and writes {writes}' if writes else ''}: the text must be in {reads}.")
 
 
-def _kept(counts: Counter[str]) -> str:
-    from dragoman.backtranslation.run import KEPT, LINES
-
-    return f"{counts[KEPT]:,} of {counts[LINES]:,} lines kept ({counts[KEPT] / max(1, counts[LINES]):.1%})"
-
-
 def _tell(counts: Counter[str], output: Path, language: str | None) -> None:
     """What became of the lines, and how the pairs are used."""
-    from dragoman.backtranslation.filters import RULES
-    from dragoman.backtranslation.run import KEPT, LINES
+    from dragoman.backtranslation.synthesis import KEPT, LINES, account
     from dragoman.base.log import info, warn
 
-    info(
-        "\n".join(
-            [_kept(counts), *(f"  {rule:<18} {counts[rule]:>10,}  {RULES[rule]}" for rule in RULES if counts[rule])]
-        )
-    )
+    info(account(counts))
     if counts["copied"] > COPIED_SHARE * counts[LINES]:
         warn("Many translations repeat their line: is this a model of the reverse direction? It must read the text.")
     if not counts[KEPT]:

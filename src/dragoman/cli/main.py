@@ -16,6 +16,7 @@ from dragoman.cli import (
     data,
     demo,
     describe,
+    distill,
     evaluate,
     export,
     generate,
@@ -59,6 +60,7 @@ app.command("average")(average.average)
 app.command("import")(import_.import_model)
 app.command("export")(export.export)
 app.command("backtranslate")(backtranslate.backtranslate)
+app.command("distill")(distill.distill)
 app.add_typer(data.app, name="data")
 app.command("settings")(settings.settings)
 app.command("describe")(describe.describe)
@@ -71,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     DRAGOMAN_TRACEBACK=1 in the environment shows the traceback of every failure.
     """
-    if arguments is None and sys.argv[1:2] == ["train"]:
+    if arguments is None and sys.argv[1:2] in (["train"], ["distill"]):
         restart_on_tcmalloc()
     try:
         app(args=None if arguments is None else list(arguments))

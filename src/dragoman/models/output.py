@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from dragoman.nn.embedding import Projection
+from dragoman.nn.precision import at_least_single
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,11 @@ class ProjectedOutput:
 
     def logits(self, places: Tensor | None = None) -> Tensor:
         """As `Output` promises; differentiable."""
-        return _wide(self.projection(self.hidden if places is None else _at(self.hidden, places)))
+        return at_least_single(self.projection(self.hidden if places is None else _at(self.hidden, places)))
 
     def last_logits(self) -> Tensor:
         """As `Output` promises; differentiable."""
-        return _wide(self.projection(self.hidden[:, -1]))
+        return at_least_single(self.projection(self.hidden[:, -1]))
 
     @staticmethod
     def joined(outputs: Sequence["ProjectedOutput"]) -> "ProjectedOutput":
@@ -54,7 +55,3 @@ class ProjectedOutput:
 
 def _at(values: Tensor, places: Tensor) -> Tensor:
     return values[places] if places.dtype == torch.bool else values.flatten(0, 1).index_select(0, places)
-
-
-def _wide(logits: Tensor) -> Tensor:
-    return logits.to(torch.promote_types(logits.dtype, torch.float32))

@@ -30,11 +30,20 @@ def _layers(layers: int, heads: int, feedforward: int, norm: str = "post") -> di
     return {"encoder": dict(stack), "decoder": dict(stack)}
 
 
+def _deep_and_shallow(encoder: int, decoder: int, heads: int, feedforward: int) -> dict[str, Any]:
+    stacks = _layers(encoder, heads, feedforward, "pre")
+    return {"encoder": stacks["encoder"], "decoder": {**stacks["decoder"], "layers": decoder}}
+
+
 PRESETS: dict[str, dict[str, Any]] = {
     # The sizes of Transformer-Tiny (Wu et al. 2021, "Good for Misconceived Reasons"); all else by measurement: with its
     # post-norm it takes far longer to learn, with sinusoids somewhat longer (docs/EXPERIMENTS.md).
     "tiny": {"width": 128, **_layers(4, 4, 256, "pre"), "positions": {"kind": "rotary"}, "dropout": 0.2},
     "small": {"width": 256, **_layers(3, 4, 1024, "pre"), "positions": {"kind": "rotary"}, "dropout": 0.1},
+    # Students of a larger model, for speed: a deep encoder, which reads the whole text at once, and one decoder layer,
+    # which runs again for every token (Kim et al. 2019; Kasai et al. 2021, "Deep Encoder, Shallow Decoder").
+    "tiny-fast": {"width": 128, **_deep_and_shallow(6, 1, 4, 512), "positions": {"kind": "rotary"}, "dropout": 0.1},
+    "small-fast": {"width": 256, **_deep_and_shallow(6, 1, 4, 1024), "positions": {"kind": "rotary"}, "dropout": 0.1},
     # Vaswani et al. 2017, table 3
     "base": {"width": 512, **_layers(6, 8, 2048), "dropout": 0.1},
     "big": {"width": 1024, **_layers(6, 16, 4096), "dropout": 0.3},
@@ -58,7 +67,8 @@ class ModelConfig(ModelSettings):
     kind: Literal["encoder_decoder"] = "encoder_decoder"
     preset: str | None = Field(
         "auto",
-        description="tiny, small, base, big or rnn: values for all that is not set; auto: by the size of the corpus",
+        description="tiny, small, base, big, rnn, or, for students of another model, tiny-fast or small-fast: values "
+        "for all that is not set; auto: by the size of the corpus",
     )
     width: int = Field(256, ge=2, description="model width d: embeddings and layer inputs (paper: 512)")
     encoder: EncoderConfig = Field(TransformerEncoderConfig(), description="what reads the source")

@@ -78,7 +78,7 @@ def in_batches(attempts: Iterable[Attempt], size: int) -> list[list[Attempt]]:
     together: dict[Hashable, list[Attempt]] = {}
     for attempt in attempts:
         together.setdefault(attempt.together, []).append(attempt)
-    batches: list[list["Attempt"]] = []
+    batches: list[list[Attempt]] = []
     for each in together.values():
         batches += _chunks(sorted(each, key=lambda attempt: attempt.longest), size)
     return sorted(batches, key=lambda batch: min(attempt.place for attempt in batch))
