@@ -66,6 +66,7 @@ class Layer(Structure):
         ("around_source", Norm),
         ("around_feedforward", Norm),
         ("activation", c_int32),
+        ("recurrent", c_int32),
     )
 
 

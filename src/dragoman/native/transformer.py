@@ -13,6 +13,7 @@ from dragoman.models.seq2seq import Seq2Seq
 from dragoman.models.transformer import TransformerDecoder, TransformerEncoder
 from dragoman.native import library
 from dragoman.nn.attention.soft import SoftAttention
+from dragoman.nn.attention.ssru import SSRU
 from dragoman.nn.embedding import Embedding
 from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.normalisation import LayerNorm, RMSNorm
@@ -81,11 +82,13 @@ class Packing:
         return library.Stack(array, table, norm, len(layers), width, len(tokens), pre)
 
     def _layer(self, layer: Any) -> library.Layer:
-        found = library.Layer(attention=_attention(layer.self_attention, self))
-        found.projections, found.output = (
-            self._projections(layer.self_attention, "qkv"),
-            self._output(layer.self_attention),
-        )
+        found = library.Layer()
+        if isinstance(layer.self_attention, SSRU):
+            found.recurrent, found.attention, found.projections = True, *self._unit(layer.self_attention)
+        else:
+            found.attention = _attention(layer.self_attention, self)
+            found.projections = self._projections(layer.self_attention, "qkv")
+            found.output = self._output(layer.self_attention)
         found.around_attention = self._around(getattr(layer, "around_attention", None) or layer.around_self_attention)
         if hasattr(layer, "cross_attention"):
             if layer.cross_attention is None:
@@ -111,6 +114,13 @@ class Packing:
             found.gate = self._linear(network.gate)
         found.around_feedforward = self._around(layer.around_feedforward)
         return found
+
+    def _unit(self, unit: SSRU) -> tuple[library.Attention, library.Matrix]:
+        """Its cell, which is held where one head's keys would be; its gate and its candidate."""
+        width, inputs = (padded(size) for size in unit.forget.weight.shape)
+        weights = [_filled(_numbers(each.weight), width, inputs) for each in (unit.forget, unit.candidate)]
+        bias = np.concatenate([_filled(_numbers(unit.forget.bias), width), np.zeros(width, np.float32)])
+        return library.Attention(1, width, 0), self._packed(np.concatenate(weights), bias)
 
     def _projections(self, attention: SoftAttention, which: str) -> library.Matrix:
         """Queries, keys, values, each head filled up."""
@@ -222,8 +232,9 @@ class PositionTables:
         first: Any = stack.layers[0]
         attention = first.self_attention
         self._embedding = stack.embedding
-        self._rotary = attention.relation if isinstance(attention.relation, Rotary) else None
-        self._width = attention.key.out_features // attention.heads
+        relation = getattr(attention, "relation", None)
+        self._rotary = relation if isinstance(relation, Rotary) else None
+        self._width = 0 if self._rotary is None else attention.key.out_features // attention.heads
         self._length = 0
         self._vectors: Floats | None = None
         self._turns: Floats | None = None

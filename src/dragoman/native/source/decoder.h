@@ -122,6 +122,31 @@ static void attend_past(void *context, int thread, int threads) {
     }
 }
 
+/* c ← f ⊙ c + (1 − f) ⊙ candidate of each row; what comes out is relu(c). The cell stands where a key would. */
+static void recur(void *context, int thread, int threads) {
+    const DecoderAttention *task = context;
+    size_t width = (size_t)task->layer->attention.key_width;
+    for (int row = thread; row < task->rows; row += threads) {
+        const Slot *slot = task->slots[task->slot_of[row]];
+        const Hypotheses *hypotheses = &slot->hypotheses;
+        const Text *text = hypotheses->text;
+        int place = row - slot->first_row, now = hypotheses->read;
+        float *held = slot->memory + task->offsets[task->slot_of[row]] + parts_of(task->layer, text->length, text).read;
+        float *cell = held + ((size_t)now * text->beam + place) * width;
+        const int32_t *places = hypotheses->places[0] + (size_t)place * text->limit;
+        const float *last = now ? held + ((size_t)(now - 1) * text->beam + places[now - 1]) * width : NULL;
+        const float *gate = task->worker->wide + (size_t)row * 2 * width, *candidate = gate + width;
+        float *result = task->worker->context + (size_t)row * width;
+        for (size_t number = 0; number < width; number += LANES) {
+            Vector forget = 1.0f / (1.0f + exponential(-load(gate + number)));
+            Vector next = (1.0f - forget) * load(candidate + number);
+            if (last) next += forget * load(last + number);
+            store(cell + number, next);
+            store(result + number, larger(next, all(0)));
+        }
+    }
+}
+
 static void attend_source(void *context, int thread, int threads) {
     const DecoderAttention *task = context;
     const Attention *attention = &task->layer->source;
@@ -269,8 +294,13 @@ static int step(Worker *worker, Slot **slots, int count, const Positions *positi
         DecoderAttention task = {worker, layer, positions, slots, slot_of, offsets, rows};
         const float *x = before(worker, stack, &layer->around_attention, rows);
         if (!worker_multiply(worker, &layer->projections, x, worker->wide, rows, STORE)) return NO_MEMORY;
-        together(worker->team, attend_past, &task);
-        if (!behind(worker, stack, &layer->around_attention, &layer->output, worker->context, rows)) return NO_MEMORY;
+        if (layer->recurrent) {
+            together(worker->team, recur, &task);
+            joined(worker, stack, &layer->around_attention, worker->context, rows);
+        } else {
+            together(worker->team, attend_past, &task);
+            if (!behind(worker, stack, &layer->around_attention, &layer->output, worker->context, rows)) return NO_MEMORY;
+        }
         x = before(worker, stack, &layer->around_source, rows);
         if (!worker_multiply(worker, &layer->source_query, x, worker->wide, rows, STORE)) return NO_MEMORY;
         together(worker->team, attend_source, &task);

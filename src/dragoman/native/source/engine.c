@@ -27,7 +27,7 @@ typedef struct {
     AttentionSource attention, source;
     MatrixSource projections, output, source_query, source_projections, source_output, inner, gate, outer;
     NormSource around_attention, around_source, around_feedforward;
-    int32_t activation;
+    int32_t activation, recurrent;
 } LayerSource;
 
 typedef struct {
@@ -68,7 +68,7 @@ static int open_attention(Attention *attention, const AttentionSource *source) {
 }
 
 static int open_layer(Layer *layer, const LayerSource *source, int precision) {
-    layer->activation = source->activation;
+    layer->activation = source->activation, layer->recurrent = source->recurrent;
     return open_attention(&layer->attention, &source->attention) & open_attention(&layer->source, &source->source) &
            open_matrix(&layer->projections, &source->projections, precision) & open_matrix(&layer->output, &source->output, precision) &
            open_matrix(&layer->source_query, &source->source_query, precision) &

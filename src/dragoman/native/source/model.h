@@ -25,6 +25,7 @@ typedef struct {
     Matrix source_query, source_projections, source_output;
     Matrix inner, gate, outer;
     int activation;
+    int recurrent; /* an SSRU in the place of self-attention: `projections` are its forget gate and its candidate */
     Norm around_attention, around_source, around_feedforward;
 } Layer;
 

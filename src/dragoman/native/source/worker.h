@@ -63,6 +63,14 @@ static int behind(Worker *worker, const Stack *stack, const Norm *norm, const Ma
     return 1;
 }
 
+/* The same with a sublayer's result as it is. */
+static void joined(Worker *worker, const Stack *stack, const Norm *norm, const float *result, int rows) {
+    size_t count = (size_t)rows * stack->width;
+    for (size_t place = 0; place < count; place += LANES)
+        store(worker->rows + place, load(worker->rows + place) + load(result + place));
+    if (!stack->pre) normalise(norm, worker->rows, worker->rows, rows, stack->width);
+}
+
 static int feed_forward(Worker *worker, const Stack *stack, const Layer *layer, int rows) {
     const float *x = before(worker, stack, &layer->around_feedforward, rows);
     static const int epilogues[] = {RELU, GELU, SWISH, SWISH}; /* by activation; a gate is multiplied below */
