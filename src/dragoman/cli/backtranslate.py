@@ -137,7 +137,7 @@ def backtranslate(
     filters = parse_settings(rules, FilterConfig, "from the command line")
     drawn = sampling(temperature, top_k, top_p, seed) if method is Method.sample else None
     check(text, output)
-    translator = Translator.load(model, device)
+    translator = Translator.load(model, device, threads=threads)
     translator.report_cut = False  # they are counted
     _check_direction(translator, language)
     request = translator.request(beam=beam, length_penalty=length_penalty, sampling=drawn, to=to, tags=split_tags(tags))

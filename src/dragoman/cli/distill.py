@@ -90,7 +90,7 @@ def distill(
         teacher, recipe, beam, choice is Choice.closest, originals, batch_size=batch_size, precision=precision
     )
     distillation.check(resume)
-    translator = Translator.load(teacher, device, engine, precision)
+    translator = Translator.load(teacher, device, engine, precision, threads)
     translator.report_cut = False  # they are counted
     work = distillation.work(translator)
     for pairs in work:
