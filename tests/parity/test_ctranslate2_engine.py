@@ -123,6 +123,29 @@ def test_int8_is_near() -> None:
     assert theirs.scores(pairs, 6) != pytest.approx(exact, rel=1e-6)
 
 
+def test_int8_searches_by_its_own_rule() -> None:
+    """Other hypotheses may be found, but what they are worth is computed by our rules, and nothing else changes."""
+    theirs, _ = engines(loaded("tiny"), "int8")
+    rows = [row for row in rows_of_every_kind(280) if not row.prefix.ids]
+    hypotheses = found(theirs, rows)
+    for row, each in zip(rows, hypotheses, strict=True):
+        config = row.decoding
+        assert isinstance(config, SearchConfig)
+        assert len(each) == config.nbest
+        assert len({best.tokens for best in each}) == config.nbest
+        assert [(-one.finished, -one.score) for one in each] == sorted((-one.finished, -one.score) for one in each)
+        longest = config.max_length(len(row.source) + 1)
+        for best in each:
+            length = len(best.tokens) + best.finished
+            assert length <= longest and (best.finished or length == longest)
+            assert best.score == pytest.approx(best.log_probability / config.length_penalty.divisor(length))
+    pairs = [Pair(row.number, row.source, each[0].tokens) for row, each in zip(rows, hypotheses, strict=True)]
+    forced = theirs.scores(pairs, 1)
+    ended = [(one, each[0].log_probability) for one, each in zip(forced, hypotheses, strict=True) if each[0].finished]
+    assert len(ended) > 10
+    assert all(one == pytest.approx(other, rel=0.05, abs=0.1) for one, other in ended)
+
+
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
