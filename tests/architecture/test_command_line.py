@@ -20,13 +20,15 @@ RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
 # What users and their scripts rely on. Adding is free; removing or renaming breaks them.
 FROZEN = {
     "train": "--source --target --valid-source --valid-target --out --resume",
-    "translate": "--beam --batch-size --nbest --length-penalty --coverage-penalty --prefix --scores --to --tags "
-    "--engine --precision",
+    "translate": "--input --output --resume --beam --batch-size --nbest --length-penalty --coverage-penalty --prefix "
+    "--scores --to --tags --engine --precision",
     "generate": "--prompt --input --samples --temperature --top-k --top-p --max-tokens --stop --seed",
     "score": "--source --target --to --tags --documents --stride",
     "evaluate": "--reference --hypothesis --source --to --tags --documents --stride",
     "backtranslate": "--input --output --out --language --method",
+    "distill": "--student --out --source --resume",
     "average": "--out -o",
+    "import": "--out -o --allow-pickle",
     "export": "--to --out -o --quantization",
     "data check": "--source --target",
     "settings": "--markdown",

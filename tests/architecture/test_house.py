@@ -98,11 +98,14 @@ def test_packages_initialise_without_work() -> None:
 def test_no_model_file_format_that_runs_code() -> None:
     forbidden = re.compile(r"\bimport pickle\b|\btorch\.(?:load|save)\(|\bfrom pickle\b")
     found = [
-        str(path.relative_to(ROOT))
+        f"{path.relative_to(ROOT)}: {line.strip()}"
         for path in (ROOT / "src").rglob("*.py")
-        if forbidden.search(path.read_text("utf-8"))
+        for line in path.read_text("utf-8").split("\n")
+        if forbidden.search(line)
     ]
-    assert not found, f"pickle is never read or written: {found}"
+    # where a user asks for a foreign model's pickle, torch reads tensors from it and nothing else
+    asked = 'src/dragoman/exchange/marian/pickle.py: content = torch.load(path, map_location="cpu", weights_only=True)'
+    assert found == [asked], f"pickle is never read or written: {found}"
 
 
 def test_torch_is_bounded_to_releases_the_tests_ran_on() -> None:

@@ -107,7 +107,12 @@ VARIANTS = {
         "data.valid=[{source: valid.a, target: valid.b}, {name: other, source: valid.b, target: valid.a}]"
     ],
     "muon": ["train.optimiser.kind=muon"],
-    "apart": ["model.tie_projection=false", "train.objective.prior=unigram", "train.clip=null"],
+    "apart": [
+        "model.tie_projection=false",
+        "model.projection_bias=true",
+        "train.objective.prior=unigram",
+        "train.clip=null",
+    ],
 }
 
 

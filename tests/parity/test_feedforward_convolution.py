@@ -6,10 +6,10 @@ from torch.nn import functional
 
 from dragoman.nn.feedforward import Activation, FeedForward
 
-FUNCTIONS = {"relu": functional.relu, "gelu": functional.gelu}
+FUNCTIONS = {"relu": functional.relu, "gelu": functional.gelu, "swish": lambda hidden: hidden * hidden.sigmoid()}
 
 
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("activation", list(FUNCTIONS))
 def test_feedforward_is_two_convolutions_of_kernel_1(activation: Activation) -> None:
     """Vaswani et al. 2017, section 3.3."""
     torch.manual_seed(1)

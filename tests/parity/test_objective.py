@@ -7,7 +7,7 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dragoman.train.objectives import cross_entropy
-from dragoman.train.objectives.cross_entropy import projected_cross_entropy
+from dragoman.train.objectives.cross_entropy import projected_cross_entropy, projected_losses
 
 ROWS, WIDTH, SIZE = 53, 12, 37
 
@@ -18,7 +18,7 @@ def inputs(rows: int = ROWS) -> tuple[Tensor, Tensor, Tensor]:
     return hidden.requires_grad_(), weight.requires_grad_(), torch.randint(SIZE, (rows,))
 
 
-def check(found: Tensor, expected: Tensor, leaves: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> None:
+def check(found: Tensor, expected: Tensor, leaves: tuple[Tensor, ...], other: tuple[Tensor, ...]) -> None:
     """Values and gradients, these under a factor that is not 1."""
     torch.testing.assert_close(found.double(), expected.double(), rtol=1e-5, atol=1e-4)
     ours = torch.autograd.grad(found * 0.3, leaves)
@@ -52,6 +52,22 @@ def test_a_unigram_prior_equals_its_formula(monkeypatch: pytest.MonkeyPatch, chu
     goal = 0.8 * functional.one_hot(labels, SIZE).double() + 0.2 * prior.double()
     expected = -(goal * (exact[0] @ exact[1].t()).log_softmax(-1)).sum()
     check(total, expected, (hidden, weight), (exact[0], exact[1]))
+
+
+@pytest.mark.parametrize("uniform", [True, False])
+@pytest.mark.parametrize("each", [True, False])
+def test_a_bias_equals_its_formula(monkeypatch: pytest.MonkeyPatch, uniform: bool, each: bool) -> None:
+    monkeypatch.setattr(cross_entropy, "_CHUNK_ROWS", 10)
+    hidden, weight, labels = inputs()
+    bias = (3 * torch.randn(SIZE)).requires_grad_()
+    prior = None if uniform else torch.rand(SIZE).softmax(0)
+    losses = projected_losses(hidden, weight, labels, 0.2, prior, each, bias=bias)
+    exact = tuple(leaf.detach().double().requires_grad_() for leaf in (hidden, weight, bias))
+    goal = 0.8 * functional.one_hot(labels, SIZE).double() + 0.2 * (1 / SIZE if prior is None else prior.double())
+    rows = -(goal * (exact[0] @ exact[1].t() + exact[2]).log_softmax(-1)).sum(1)
+    check(losses.total, rows.sum(), (hidden, weight, bias), exact)
+    if losses.each is not None:
+        torch.testing.assert_close(losses.each.double(), rows.detach(), rtol=1e-5, atol=1e-4)
 
 
 def test_a_uniform_prior_is_the_default() -> None:

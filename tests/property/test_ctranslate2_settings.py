@@ -18,7 +18,7 @@ REFUSED = {
     "experts": {"set"},
     "join": {"concatenate"},
     "key_width": {"6"},
-    "kind": {"recurrent", "convolutional", "bytenet", "mean", "sum", "hard", "window", "linear"},
+    "kind": {"recurrent", "convolutional", "bytenet", "mean", "sum", "hard", "window", "linear", "average", "ssru"},
     "normalisation": {"batch"},
     "normaliser": {"sum"},
     "positions": {"alibi", "fraction"},
@@ -40,8 +40,16 @@ def accepted(single: Single, refused: bool) -> Settings | None:
     added = {("positions", "join"): "add", ("target_positions", "join"): "add", ("tie_projection",): "false"}
     fixed = {**added, **dict(choice.within), choice.path: level}
     candidates = chain(holding(single, tries=0), [made(fixed)[0]], holding(single, tries=40))
-    possible = (settings for settings in candidates if refusal(settings) is None)
+    possible = (settings for settings in candidates if refusal(settings) is None and not unused(choice.path, settings))
     return next((settings for settings in possible if refused or not reasons(settings)), None)
+
+
+def unused(path: tuple[str, ...], settings: Settings) -> bool:
+    """Whether it is a width of projections that are not there."""
+    group = settings
+    for name in path[:-1]:
+        group = group.get(name) or {}
+    return path[-1].endswith("_width") and group.get("projections") is False
 
 
 def reasons(settings: Settings) -> str:

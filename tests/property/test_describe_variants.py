@@ -61,7 +61,7 @@ def _unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def check_sums(found: Description) -> None:
-    """Each part has the parameters of its parts and its own."""
+    """Each part has the parameters of its parts and its own, but for those that the part had that it is tied to."""
     assert sum(part.parameters for part in found.parts if part.depth == 0) == found.parameters
     for place, part in enumerate(found.parts):
         inner = []
@@ -69,7 +69,8 @@ def check_sums(found: Description) -> None:
             if other.depth <= part.depth:
                 break
             inner += [other.parameters] if other.depth == part.depth + 1 else []
-        own = 0 if part.tied else part.repeats * sum(prod(shape) for _, shape in part.shapes)
+        before = [shape for other in found.parts if other.name == part.tied for _, shape in other.shapes]
+        own = part.repeats * sum(prod(shape) for _, shape in part.shapes if shape not in before)
         assert part.parameters == sum(inner) + own, part.name
 
 

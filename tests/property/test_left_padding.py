@@ -33,6 +33,8 @@ DECODERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             (SOFT, "pre", ("sinusoidal", "learned", "relative", "rotary", "alibi", "none", "index", "one_hot")),
             (WINDOW, "post", ("sinusoidal", "relative", "rotary", "alibi")),
             (LINEAR, "post", ("learned", "rotary")),
+            ({"kind": "average", "inner": 6}, "post", ("sinusoidal",)),
+            ({"kind": "ssru"}, "pre", ("none", "learned")),
         )
         for positions in (ONE_HOT if kind == "one_hot" else {"kind": kind} for kind in schemes)
     },

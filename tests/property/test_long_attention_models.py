@@ -1,4 +1,4 @@
-"""The promises of encoders and decoders, kept by window and linear attention, alone and mixed."""
+"""The promises of encoders and decoders, kept by attention whose past does not grow, alone and mixed."""
 
 from functools import cache
 from random import Random
@@ -41,6 +41,8 @@ MODELS: dict[str, dict[str, Any]] = {
         "cross": LINEAR,
         "positions": {"kind": "alibi"},
     },
+    "ssru": {"encoder": SOFT, "decoder": {"kind": "ssru"}, "cross": SOFT, "target_positions": {"kind": "none"}},
+    "average": {"encoder": SOFT, "decoder": {"kind": "average", "inner": 5}, "cross": LINEAR},
     "windows, rotary, linear": {
         "encoder": {"kind": "window", "window": 4},
         "decoder": {"kind": "window", "window": 2},
@@ -58,8 +60,9 @@ def model(name: str) -> Seq2Seq:
     settings = MODELS[name]
     encoder = {**stack, "attention": settings["encoder"]}
     decoder = {**stack, "attention": settings["decoder"], "cross_attention": settings["cross"]}
+    positions = {name: settings.get(name) for name in ("positions", "target_positions")}
     config = ModelConfig.model_validate(
-        {"preset": None, "width": 8, "encoder": encoder, "decoder": decoder, "positions": settings.get("positions")}
+        {"preset": None, "width": 8, "encoder": encoder, "decoder": decoder, **positions}
     )
     built = build_model(config, SIZE, SIZE).eval()
     with torch.no_grad():  # at their initial values biases hide mistakes

@@ -11,12 +11,12 @@ import pytest
 import zstandard
 from format_1 import PAIRS
 
-from dragoman.backtranslation import journal as journals
 from dragoman.backtranslation.filters import RULES, FilterConfig, Judged, broken_rule, unusable
-from dragoman.backtranslation.journal import Journal, work_folder
 from dragoman.backtranslation.repetition import most_repeats
-from dragoman.backtranslation.run import Task, backtranslate
+from dragoman.backtranslation.run import BackTranslation
 from dragoman.base.errors import ConfigError, ResourceError
+from dragoman.base.output import journal as journals
+from dragoman.base.output.journal import OutputJournal, work_folder
 from dragoman.base.settings.yaml import parse_yaml
 from dragoman.cli.main import main
 from dragoman.data.corpora.lines import open_lines
@@ -40,11 +40,11 @@ def translator() -> Translator:
     return loaded
 
 
-def task(folder: Path, lines: list[str], **changes: object) -> Task:
+def task(folder: Path, lines: list[str], **changes: object) -> BackTranslation:
     text = folder / "mono"
     text.write_bytes("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
     settings = {"request": Translator.load(MODEL, "cpu").request(beam=1), "filters": FilterConfig(), "batch_size": 1}
-    return Task(MODEL, text, folder / "pairs.tsv", **{**settings, **changes})  # type: ignore[arg-type]
+    return BackTranslation(MODEL, text, folder / "pairs.tsv", **{**settings, **changes})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_every_rule_is_described_and_only_tabs_and_controls_are_unusable() -> No
 def test_pairs_are_written_in_order_and_all_lines_are_accounted_for(tmp_path: Path, translator: Translator) -> None:
     lines = [KNOWN[0], "", KNOWN[1], KNOWN[0], "broken \udcff", "a\ttab", KNOWN[2], "dog " * 300, KNOWN[3]]
     done = task(tmp_path, lines)
-    counts = backtranslate(done, translator)
+    counts = done.run(translator)
     expected = "".join(f"{TRANSLATIONS[line]}\t{line}\n" for line in KNOWN[:4])
     assert done.output.read_text() == expected
     assert counts == Counter(lines=9, kept=4, empty=1, duplicates=1, broken_utf8=1, control_characters=1, max_tokens=1)
@@ -113,7 +113,7 @@ def test_pairs_are_written_in_order_and_all_lines_are_accounted_for(tmp_path: Pa
 
 def test_with_every_rule_off_all_readable_lines_become_pairs(tmp_path: Path, translator: Translator) -> None:
     lines = [KNOWN[0], "", KNOWN[0], " "]
-    counts = backtranslate(task(tmp_path, lines, filters=ALL_OFF), translator)
+    counts = task(tmp_path, lines, filters=ALL_OFF).run(translator)
     assert counts == Counter(lines=4, kept=4)
     pairs = [line.split("\t") for line in (tmp_path / "pairs.tsv").read_text().splitlines()]
     assert pairs == [[TRANSLATIONS[KNOWN[0]], KNOWN[0]], ["", ""], [TRANSLATIONS[KNOWN[0]], KNOWN[0]], ["", " "]]
@@ -123,13 +123,13 @@ def test_with_every_rule_off_all_readable_lines_become_pairs(tmp_path: Path, tra
 def test_compressed_in_and_out(tmp_path: Path, translator: Translator, ending: str) -> None:
     lines = [f"{line} {number}" for number in range(10) for line in KNOWN[:2]]  # more than one window of 16
     plain = task(tmp_path, lines, filters=ALL_OFF)
-    backtranslate(plain, translator)
+    plain.run(translator)
     content = plain.text.read_bytes()
     packed = {".gz": gzip.compress, ".xz": lzma.compress, ".zst": zstandard.ZstdCompressor().compress}[ending](content)
     text = tmp_path / f"mono{ending}"
     text.write_bytes(packed)
     output = tmp_path / f"out.tsv{ending}"
-    backtranslate(Task(MODEL, text, output, plain.request, ALL_OFF, 1), translator)
+    BackTranslation(MODEL, text, output, plain.request, ALL_OFF, 1).run(translator)
     assert output.read_bytes()[:2] != plain.output.read_bytes()[:2]
     assert list(open_lines(output)) == plain.output.read_text().splitlines()
     assert len(list(open_lines(output))) == len(lines)
@@ -158,15 +158,15 @@ def test_a_stopped_run_goes_on_to_the_same_bytes(tmp_path: Path, translator: Tra
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     whole.mkdir()
     parts.mkdir()
-    counts = backtranslate(task(whole, lines, **changes), translator)
+    counts = task(whole, lines, **changes).run(translator)
     again = task(parts, lines, **changes)
     for _ in range(2):
         with pytest.raises(Stopped):
-            backtranslate(again, translator, stop_after(1))
+            again.run(translator, stop_after(1))
         with (work_folder(again.output) / "text").open("ab") as text:
             text.write(b"half a wind")  # written, but not committed
     assert not again.output.exists()
-    assert backtranslate(again, translator) == counts
+    assert again.run(translator) == counts
     assert again.output.read_bytes() == (whole / "pairs.tsv").read_bytes()
     assert counts["lines"] == len(lines)
     assert (counts["duplicates"] > 10) is not drawn  # found across windows and stops
@@ -175,28 +175,31 @@ def test_a_stopped_run_goes_on_to_the_same_bytes(tmp_path: Path, translator: Tra
 def test_other_settings_do_not_go_on(tmp_path: Path, translator: Translator) -> None:
     lines = [f"{line} {number}" for number in range(9) for line in KNOWN]
     with pytest.raises(Stopped):
-        backtranslate(task(tmp_path, lines), translator, stop_after(1))
+        task(tmp_path, lines).run(translator, stop_after(1))
     other = task(tmp_path, lines)
-    with pytest.raises(ConfigError, match=r"begun otherwise: filters .*delete that folder"):
-        backtranslate(Task(MODEL, other.text, other.output, other.request, ALL_OFF, 1), translator)
+    with pytest.raises(
+        ConfigError, match=r"begun otherwise: filters\.copied \(was 0\.8, now None\), .*delete that folder"
+    ):
+        BackTranslation(MODEL, other.text, other.output, other.request, ALL_OFF, 1).run(translator)
     (tmp_path / "mono").write_text("another text\n")
-    with pytest.raises(ConfigError, match="begun otherwise: text"):
-        backtranslate(other, translator)
+    with pytest.raises(ConfigError, match=r"mono has 1 line\(s\), but 16 of it are done\. Give the text"):
+        other.run(translator)
 
 
 def test_two_processes_do_not_work_at_one_output(tmp_path: Path) -> None:
-    with Journal(tmp_path / "out", {}), pytest.raises(ConfigError, match="another process is at work"):
-        Journal(tmp_path / "out", {})
-    with Journal(tmp_path / "out", {}):
+    with OutputJournal(tmp_path / "out", {}), pytest.raises(ConfigError, match="another process is at work"):
+        OutputJournal(tmp_path / "out", {})
+    with OutputJournal(tmp_path / "out", {}):
         pass
 
 
 def test_a_damaged_journal_is_told(tmp_path: Path) -> None:
-    with Journal(tmp_path / "out", {}) as journal:
-        journal.commit(1, b"x", Counter())
+    with OutputJournal(tmp_path / "out", {}) as journal:
+        journal.write(1, b"x")
+        journal.commit()
     (work_folder(tmp_path / "out") / "progress.sqlite").write_bytes(b"no database" * 100)
     with pytest.raises(ResourceError, match="progress.sqlite"):
-        Journal(tmp_path / "out", {})
+        OutputJournal(tmp_path / "out", {})
 
 
 def test_a_kill_around_the_last_rename_loses_nothing(
@@ -208,9 +211,9 @@ def test_a_kill_around_the_last_rename_loses_nothing(
             owner = journals.os if name == "replace" else journals.shutil
             patch.setattr(owner, name, lambda *paths: (_ for _ in ()).throw(Stopped))
             with pytest.raises(Stopped):
-                backtranslate(done, translator)
+                done.run(translator)
     assert done.output.exists()
-    assert backtranslate(done, translator)["kept"] == len(KNOWN)
+    assert done.run(translator)["kept"] == len(KNOWN)
     assert len(done.output.read_text().splitlines()) == len(KNOWN)
     assert not work_folder(done.output).exists()
 
@@ -219,10 +222,10 @@ def test_an_output_made_meanwhile_is_not_overwritten(tmp_path: Path, translator:
     lines = [f"{line} {number}" for number in range(9) for line in KNOWN]
     done = task(tmp_path, lines)
     with pytest.raises(Stopped):
-        backtranslate(done, translator, stop_after(1))
+        done.run(translator, stop_after(1))
     (tmp_path / "pairs.tsv").write_text("mine")
     with pytest.raises(ConfigError, match="exists already"):
-        backtranslate(done, translator)
+        done.run(translator)
     assert (tmp_path / "pairs.tsv").read_text() == "mine"
 
 
@@ -319,11 +322,11 @@ def test_the_model_and_the_method_are_part_of_what_is_gone_on_with(tmp_path: Pat
     copied = tmp_path / "model"
     shutil.copytree(MODEL, copied)
     first = task(tmp_path, KNOWN)
-    other = Task(copied, first.text, first.output, first.request, first.filters, 1)
+    other = BackTranslation(copied, first.text, first.output, first.request, first.filters, 1)
     assert first.settings() == other.settings()
     with (copied / "model.safetensors").open("r+b") as file:
         file.seek(-1, 2)
         file.write(b"\x01")
     assert first.settings() != other.settings()
-    drawn = Task(MODEL, first.text, first.output, Request(Sampling()), first.filters, 1)
+    drawn = BackTranslation(MODEL, first.text, first.output, Request(Sampling()), first.filters, 1)
     assert json.dumps(drawn.settings()) != json.dumps(first.settings())

@@ -23,9 +23,9 @@ SOURCES = ["A dog runs .", "", "Two men sleep over the grass .", "  ", "A child"
 # Names that scripts of others use: take none away. A new one is added here.
 FROZEN = {
     "train": "recipe --source --target --tsv --valid-source --valid-target --valid-tsv --out --resume --profile",
-    "translate": "model --input -i --output -o --beam --nbest --length-penalty --coverage-penalty --unknown --prefix "
-    "--scores --to --tags --sample --temperature --top-k --top-p --seed --batch-size --engine --precision --device "
-    "--threads",
+    "translate": "model --input -i --output -o --resume --beam --nbest --length-penalty --coverage-penalty --unknown "
+    "--prefix --scores --to --tags --sample --temperature --top-k --top-p --seed --batch-size --engine --precision "
+    "--device --threads",
     "generate": "model --prompt --input -i --samples --temperature --top-k --top-p --max-tokens --stop --seed "
     "--batch-size --device --threads",
     "score": "model --source --target --to --tags --documents --heading --stride --batch-size --device --threads",
@@ -36,6 +36,10 @@ FROZEN = {
     "backtranslate": "model --input -i --output -o --out --language --to --tags --method --beam --length-penalty "
     "--temperature --top-k --top-p --seed --empty --no-empty --duplicates --no-duplicates --unfinished --no-unfinished "
     "--max-tokens --copied --max-ratio --repeats --min-score --batch-size --device --threads",
+    "import": "folder --out -o --allow-pickle",
+    "export": "model --to --out -o --quantization",
+    "distill": "teacher settings --student --out --source --beam --choice --originals --resume "
+    "--batch-size --engine --precision --device --threads",
     "demo": "settings --out --languages",
     "describe": "model --vocabulary --pairs --length --depth --json",
     "positions": "overrides --out -o --width --heads --length --layers --threads",

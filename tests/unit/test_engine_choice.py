@@ -9,9 +9,11 @@ from tiny_model import SOURCES, tiny_config, write_tiny_model
 from dragoman import Translator
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.cli.main import main
+from dragoman.native.build import NoCompilerError
 from dragoman.translation.choice import ENGINES
 from dragoman.translation.engine import AttentionEngine
 from dragoman.translation.engines.ctranslate2.engine import CTranslate2Engine
+from dragoman.translation.engines.native import NativeEngine
 from dragoman.translation.engines.preferred import PreferredEngine
 from dragoman.translation.engines.torch import TorchEngine
 
@@ -25,15 +27,30 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_auto_is_the_reference_unless_int8_is_allowed(model: Path) -> None:
+def test_auto_is_exact_unless_int8_is_allowed(model: Path) -> None:
+    for settings in ({}, {"precision": "float32"}, {"precision": "int8"}, {"engine": "native"}):
+        chosen = Translator.load(model, **settings).engine
+        assert isinstance(chosen, PreferredEngine)
+        assert isinstance(chosen.preferred, NativeEngine)
+        assert isinstance(chosen, AttentionEngine)
+    assert Translator.load(model).translate(SOURCES) == Translator.load(model, engine="torch").translate(SOURCES)
+    assert isinstance(Translator.load(model, engine="ctranslate2").engine, CTranslate2Engine)
+    assert isinstance(Translator.load(model, engine="torch").engine, TorchEngine)
+    assert ENGINES[-1].name == "torch"
+
+
+def test_without_a_compiler_the_next_engine_is_taken(
+    model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("CC", "no-such-compiler")
     assert isinstance(Translator.load(model).engine, TorchEngine)
-    assert isinstance(Translator.load(model, precision="float32").engine, TorchEngine)
+    assert "without the native engine" in capsys.readouterr().err
     chosen = Translator.load(model, precision="int8").engine
     assert isinstance(chosen, PreferredEngine)
     assert isinstance(chosen.preferred, CTranslate2Engine)
-    assert isinstance(chosen, AttentionEngine)
-    assert isinstance(Translator.load(model, engine="ctranslate2").engine, CTranslate2Engine)
-    assert ENGINES[-1].name == "torch"
+    with pytest.raises(NoCompilerError, match="set CC"):
+        Translator.load(model, engine="native")
 
 
 def test_an_engine_is_left_where_it_must_be_and_this_is_said_once(
@@ -43,7 +60,7 @@ def test_an_engine_is_left_where_it_must_be_and_this_is_said_once(
     wanted = [translator.request(coverage_penalty=penalty) for penalty in (0.0, 0.3, 0.0)]
     found = [translator.translate(SOURCES, requests=wanted) for _ in range(2)]
     assert found[0] == found[1]
-    assert found[0][1] == Translator.load(model).translate(SOURCES, requests=wanted)[1]
+    assert found[0][1] == Translator.load(model, engine="torch").translate(SOURCES, requests=wanted)[1]
     assert capsys.readouterr().err.count("coverage") == 1
     assert translator.attention(SOURCES[0])
 
@@ -57,17 +74,23 @@ def test_an_engine_that_was_asked_for_refuses(model: Path, capsys: pytest.Captur
 
 
 def test_a_model_that_no_fast_engine_computes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_tiny_model(tmp_path / "alibi", config=tiny_config(positions={"kind": "alibi"}))
-    with pytest.raises(ModelError, match="alibi"):
-        Translator.load(tmp_path / "alibi", engine="ctranslate2")
-    assert isinstance(Translator.load(tmp_path / "alibi", precision="int8").engine, TorchEngine)
+    write_tiny_model(tmp_path / "linear", config=tiny_config(encoder={"attention": {"kind": "linear"}}))
+    with pytest.raises(ModelError, match="linear"):
+        Translator.load(tmp_path / "linear", engine="ctranslate2")
+    with pytest.raises(ConfigError, match="LinearAttention"):
+        Translator.load(tmp_path / "linear", engine="native")
+    assert isinstance(Translator.load(tmp_path / "linear", precision="int8").engine, TorchEngine)
     assert "computing in float32" in capsys.readouterr().err
 
 
-def test_without_the_package(model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_the_package(
+    model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setitem(__import__("sys").modules, "ctranslate2", None)
     with pytest.raises(ConfigError, match=r"pip install 'dragoman\[fast\]'"):
         Translator.load(model, engine="ctranslate2")
+    monkeypatch.setenv("CC", "no-such-compiler")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert isinstance(Translator.load(model, precision="int8").engine, TorchEngine)
     assert "dragoman[fast]" in capsys.readouterr().err
 
@@ -75,8 +98,8 @@ def test_without_the_package(model: Path, monkeypatch: pytest.MonkeyPatch, capsy
 @pytest.mark.parametrize(
     ("engine", "precision", "message"),
     [
-        ("torch", "int8", "does not compute in int8: choose ctranslate2"),
-        ("tensor", None, "there is no engine 'tensor': use auto, ctranslate2, torch"),
+        ("torch", "int8", "does not compute in int8: choose native, ctranslate2"),
+        ("tensor", None, "there is no engine 'tensor': use auto, native, ctranslate2, torch"),
         ("auto", "int4", "there is no precision 'int4'"),
     ],
 )

@@ -5,6 +5,7 @@ from math import cos, sin
 import pytest
 import torch
 
+from dragoman.base.errors import DataError
 from dragoman.nn.embedding import Embedding, token_table
 from dragoman.nn.positions.absolute import Added
 from dragoman.nn.positions.sinusoidal import Sinusoidal, SinusoidalConfig, sinusoids
@@ -28,6 +29,20 @@ def test_equals_the_formula(length: int, width: int, base: float) -> None:
     torch.testing.assert_close(sinusoids(length, width, base), torch.tensor(expected), rtol=0, atol=1e-6)
     scheme = Sinusoidal(width, base)
     torch.testing.assert_close(added(scheme, length), torch.tensor(expected), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("width", [16, 7])
+def test_halves_are_the_same_numbers_sines_first(width: int) -> None:
+    paper, halves = sinusoids(600, width), sinusoids(600, width, layout="halves")
+    assert torch.equal(halves, torch.cat((paper[:, 0::2], paper[:, 1::2]), 1))
+    assert torch.equal(added(Sinusoidal(width, layout="halves"), 600), halves)  # also where the table grows
+
+
+def test_a_limit_refuses_longer_texts() -> None:
+    limited = Sinusoidal(8, limit=5)
+    assert added(limited, 5).shape == (5, 8)
+    with pytest.raises(DataError, match=r"6 tokens or more, but the model has only 5 positions"):
+        added(limited, 1, start=5)
 
 
 @pytest.mark.parametrize("start", [0, 1, 17, 511, 512, 3000])
@@ -61,3 +76,5 @@ def test_embeddings_are_scaled_by_the_root_of_the_width() -> None:
     tokens = torch.tensor([[3, 9, 3]])
     expected = table.weight[tokens] * 4 + sinusoids(8, 16)[5:]
     torch.testing.assert_close(embedding(tokens, start=5), expected)
+    unscaled = Embedding(table, SinusoidalConfig().embedded(16), 0.0, scaled=False)
+    torch.testing.assert_close(unscaled(tokens, start=5), table.weight[tokens] + sinusoids(8, 16)[5:])

@@ -7,6 +7,7 @@ import torch
 
 from dragoman.base.errors import ConfigError, DataError, ResourceError
 from dragoman.checkpoint.folder import LoadedModel
+from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.models.build import ModelConfig, build_model
 from dragoman.text.bpe import BPEConfig
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
@@ -153,6 +154,17 @@ def test_memory_is_estimated_before_the_search(translator: Translator, monkeypat
         translator.translate(["Two men"])
     with pytest.raises(ResourceError, match="line 1 "):
         translator.score(["Two men"], ["Two men"])
+
+
+def test_a_far_limit_of_the_length_is_not_taken_for_the_length(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.translation.engines.torch.available_memory", lambda: 50_000_000)
+    monkeypatch.setattr(translator.engine, "_decoded", lambda rows: [[Hypothesis((), 0.0, 0.0, True)] for _ in rows])
+    request = translator.request()
+    assert isinstance(request.decoding, SearchConfig)
+    far = replace(request, decoding=request.decoding.model_copy(update={"length_margin": 10**7}))
+    assert translator.translate(["Two men"], requests=far) == [""]
 
 
 def test_other_failures_are_not_taken_for_a_lack_of_memory(

@@ -9,6 +9,7 @@ import pytest
 import torch
 import yaml
 from given_logits import GivenLogits
+from scripted_decoder import Script
 from torch import Tensor
 
 from dragoman.base.errors import ConfigError, DataError
@@ -49,28 +50,6 @@ DECODERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "convolutional": (RECURRENT, {"kind": "convolutional", "layers": 2}),
     "bytenet": (RECURRENT, {"kind": "bytenet", "layers": 2, "stacked": False, "cross_attention": {"kind": "soft"}}),
 }
-
-
-class Script:
-    """A decoder that writes given ids, whatever the source, and attends the source position that each step is given."""
-
-    def __init__(self, size: int, written: Sequence[int], attended: Sequence[Sequence[float]] | None) -> None:
-        self.size, self.written, self.attended = size, [*written, EOS], attended
-
-    def start(self, memory: Memory, attention: bool = False) -> State:
-        return State(memory.keep, torch.zeros(len(memory.keep), 1), attention=attention)
-
-    def step(self, tokens: Tensor, state: State) -> tuple[GivenLogits, State]:
-        rows, length = tokens.shape
-        steps = range(state.position, state.position + length)
-        nexts = torch.tensor([self.written[min(step, len(self.written) - 1)] for step in steps])
-        hidden = torch.nn.functional.one_hot(nexts, self.size).float().expand(rows, length, self.size) * 9
-        attention = None
-        if state.attention and self.attended is not None:
-            last = len(self.attended) - 1
-            table = torch.tensor([self.attended[min(step, last)] for step in steps])
-            attention = table[:, : state.memory.shape[1]].expand(rows, length, -1)
-        return GivenLogits(hidden, attention), state.after(length, state.cache)
 
 
 def vocabularies(kind: str = "word") -> Tokenizers:

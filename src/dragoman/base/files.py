@@ -40,9 +40,9 @@ def atomic_file(path: Path) -> Iterator[Path]:
     with _temporary(path) as temporary:
         file = temporary / path.name
         yield file
-        _sync(file)
+        sync(file)
         os.replace(file, path)
-        _sync(path.parent)
+        sync(path.parent)
 
 
 @contextlib.contextmanager
@@ -64,7 +64,7 @@ def atomic_folder(path: Path, replace: bool = False) -> Iterator[Path]:
             _exchange(temporary, path)
         else:
             os.rename(temporary, path)
-        _sync(path.parent)
+        sync(path.parent)
 
 
 @contextlib.contextmanager
@@ -79,7 +79,7 @@ def move_into(folder: Path, last: str) -> Iterator[Path]:
         sync_tree(temporary)
         for file in sorted(temporary.iterdir(), key=lambda file: (file.name == last, file.name)):
             os.replace(file, Path(folder) / file.name)
-        _sync(Path(folder))
+        sync(Path(folder))
 
 
 def remove_stale_temporaries(folder: Path) -> list[Path]:
@@ -106,8 +106,17 @@ def sync_tree(folder: Path) -> None:
     """Make every file below `folder`, and the folders themselves, durable."""
     for parent, _, files in os.walk(folder, topdown=False):
         for name in files:
-            _sync(Path(parent) / name)
-        _sync(Path(parent))
+            sync(Path(parent) / name)
+        sync(Path(parent))
+
+
+def sync(path: Path) -> None:
+    """Make what a file holds, or what entries a folder has, durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def unwritable(path: Path, error: OSError) -> ResourceError:
@@ -172,13 +181,5 @@ def _locked(path: Path) -> Iterator[None]:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
-    finally:
-        os.close(descriptor)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -15,3 +15,9 @@ def info(message: str) -> None:
 def warn(message: str) -> None:
     """Say that something is not as it should be, though work goes on."""
     console.print(Text.assemble(("warning: ", "yellow"), message))
+
+
+def clock(seconds: float) -> str:
+    """A duration as hours:minutes:seconds."""
+    whole = round(seconds)
+    return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"

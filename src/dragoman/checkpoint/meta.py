@@ -51,6 +51,7 @@ class Meta(Config):
         (), description="the target languages that can be chosen by a tag, where it was trained with such tags"
     )
     tags: tuple[str, ...] = Field((), description="the other tags of source texts that it was trained with")
+    teacher: str = Field("", description="the model that wrote the targets it learned from, where one did")
     licence: str | None = Field(None, description="licence of the parameters, as an SPDX identifier")
     scores: tuple[Score, ...] = Field((), description="what the model has reached")
     libraries: dict[str, str] = Field(default_factory=library_versions, description="versions it was made with")
@@ -63,7 +64,7 @@ class Meta(Config):
 def dump_meta(meta: Meta) -> str:
     """`meta.json`'s text."""
     content = meta.model_dump(mode="json")
-    for name in ("embeddings", "target_languages", "tags"):
+    for name in ("embeddings", "target_languages", "tags", "teacher"):
         if not content[name]:
             del content[name]  # versions that do not know it can read the folder
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"

@@ -1,7 +1,6 @@
 """`dragoman backtranslate`: text of the target language in, synthetic pairs for training out."""
 
 import json
-import time
 from collections import Counter
 from enum import StrEnum
 from pathlib import Path
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
 
 BEAM_MIN_SCORE = -1.5
 """Nats a token: the lowest score of beam search's translations unless told otherwise."""
-
-SECONDS_BETWEEN_LINES = 30
-"""Of progress, where stderr is no terminal."""
 
 COPIED_SHARE = 0.2
 """Of the lines. Where more translations repeat their line, the model may well be one of the other direction."""
@@ -113,12 +109,12 @@ def backtranslate(
     YAML lines that add the pairs to a recipe, with the tag bt.
     """
     use_threads(threads)
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
     from dragoman.backtranslation.filters import FilterConfig
-    from dragoman.backtranslation.run import Task, backtranslate, check
-    from dragoman.base.log import console, info
+    from dragoman.backtranslation.run import BackTranslation, check
+    from dragoman.backtranslation.synthesis import LINES, kept
     from dragoman.base.settings.load import parse_settings
+    from dragoman.cli.progress import LineProgress
+    from dragoman.data.corpora.lines import count_lines
     from dragoman.translator import Translator
 
     if method is Method.beam:
@@ -141,24 +137,13 @@ def backtranslate(
     filters = parse_settings(rules, FilterConfig, "from the command line")
     drawn = sampling(temperature, top_k, top_p, seed) if method is Method.sample else None
     check(text, output)
-    translator = Translator.load(model, device)
+    translator = Translator.load(model, device, threads=threads)
     translator.report_cut = False  # they are counted
     _check_direction(translator, language)
     request = translator.request(beam=beam, length_penalty=length_penalty, sampling=drawn, to=to, tags=split_tags(tags))
-    task = Task(model, text, output, request, filters, batch_size)
-    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-    with Progress(*columns, console=console, transient=True) as progress:
-        bar = progress.add_task("back-translating", total=None)
-        told = time.monotonic()
-
-        def tell(counts: Counter[str]) -> None:
-            nonlocal told
-            progress.update(bar, description=_kept(counts))
-            if not console.is_terminal and time.monotonic() - told > SECONDS_BETWEEN_LINES:
-                info(_kept(counts))
-                told = time.monotonic()
-
-        counts = backtranslate(task, translator, tell)
+    task = BackTranslation(model, text, output, request, filters, batch_size)
+    with LineProgress(lambda: count_lines(text)) as progress:
+        counts = task.run(translator, lambda counts: progress.tell(counts[LINES], kept(counts)))
     _tell(counts, output, language or translator.meta.source_language)
 
 
@@ -179,23 +164,12 @@ def _check_direction(translator: "Translator", language: str | None) -> None:
         info(f"The model reads {reads}{f' and writes {writes}' if writes else ''}: the text must be in {reads}.")
 
 
-def _kept(counts: Counter[str]) -> str:
-    from dragoman.backtranslation.run import KEPT, LINES
-
-    return f"{counts[KEPT]:,} of {counts[LINES]:,} lines kept ({counts[KEPT] / max(1, counts[LINES]):.1%})"
-
-
 def _tell(counts: Counter[str], output: Path, language: str | None) -> None:
     """What became of the lines, and how the pairs are used."""
-    from dragoman.backtranslation.filters import RULES
-    from dragoman.backtranslation.run import KEPT, LINES
+    from dragoman.backtranslation.synthesis import KEPT, LINES, account
     from dragoman.base.log import info, warn
 
-    info(
-        "\n".join(
-            [_kept(counts), *(f"  {rule:<18} {counts[rule]:>10,}  {RULES[rule]}" for rule in RULES if counts[rule])]
-        )
-    )
+    info(account(counts))
     if counts["copied"] > COPIED_SHARE * counts[LINES]:
         warn("Many translations repeat their line: is this a model of the reverse direction? It must read the text.")
     if not counts[KEPT]:

@@ -120,7 +120,7 @@ def evaluate(
         from dragoman.base.errors import in_files
         from dragoman.translator import Translator
 
-        translator = Translator.load(model, device)
+        translator = Translator.load(model, device, threads=threads)
         with in_files(source):
             translations = translator.translate(
                 sources,

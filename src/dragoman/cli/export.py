@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.options import Model
+from dragoman.cli.options import Model, refuse
 
 
 class Format(StrEnum):
     """What can be written."""
 
     ctranslate2 = "ctranslate2"
+    marian = "marian"
 
 
 class Quantization(StrEnum):
@@ -30,13 +31,24 @@ class Quantization(StrEnum):
 
 def export(
     model: Model,
-    to: Annotated[Format, typer.Option("--to", help="The program that shall use it.")],
+    to: Annotated[
+        Format, typer.Option("--to", help="The program that shall use it; marian: Hugging Face's MarianMTModel.")
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write; there must be none of that name.")],
     quantization: Annotated[
-        Quantization, typer.Option("--quantization", help="What weights are stored as.")
-    ] = Quantization.float32,
+        Quantization | None,
+        typer.Option("--quantization", help="What CTranslate2 stores weights as (default: float32)."),
+    ] = None,
 ) -> None:
-    """Write a model for another program; `dragoman translate` takes the folder too."""
+    """Write a model for another program; `dragoman translate` takes what is written for CTranslate2 too."""
+    if to is Format.marian:
+        refuse({"--quantization": quantization}, "with --to ctranslate2")
+        _marian(model, out)
+    else:
+        _ctranslate2(model, out, quantization or Quantization.float32)
+
+
+def _ctranslate2(model: Path, out: Path, quantization: Quantization) -> None:
     import torch
 
     from dragoman.base.log import info
@@ -46,3 +58,11 @@ def export(
     loaded = load_model_folder(model, torch.device("cpu"))
     folder.export(loaded, model, out, quantization.value)
     info(f"{out}: {model} for CTranslate2, weights as {quantization.value}. It is used by `dragoman translate {out}`")
+
+
+def _marian(model: Path, out: Path) -> None:
+    from dragoman.base.log import info
+    from dragoman.exchange.marian.exporting import export as write
+
+    write(model, out)
+    info(f"{out}: {model} for Hugging Face's MarianMTModel and MarianTokenizer")

@@ -5,14 +5,11 @@ import queue
 import sys
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from stat import S_ISREG
-from typing import BinaryIO
 
 from dragoman.base.errors import DataError
-from dragoman.base.files import atomic_file
 from dragoman.data.corpora.lines import LONGEST_LINE, decode_line, has_broken_utf8, open_lines
 
 PATIENCE = 0.05
@@ -58,14 +55,22 @@ def windows(lines: Iterable[str], size: int, path: Path | None) -> Iterator[list
         yield window
 
 
-@contextmanager
-def output(path: Path | None) -> Iterator[BinaryIO]:
-    """stdout, or a file that takes its name only when it is complete."""
-    if path is None:
-        yield sys.stdout.buffer
-    else:
-        with atomic_file(path) as temporary, temporary.open("wb") as file:
-            yield file
+class StandardOutput:
+    """Lines go out as soon as they are there. lines: of input that are done with."""
+
+    def __init__(self) -> None:
+        self.lines = 0
+
+    def follow(self, name: str, lines: Iterable[str], path: Path | None) -> Iterator[str]:
+        """The lines of an input: all of them."""
+        return iter(lines)
+
+    def write(self, lines: int, texts: Iterable[bytes]) -> None:
+        """What was made of so many lines."""
+        for text in texts:
+            sys.stdout.buffer.write(text)
+        sys.stdout.buffer.flush()
+        self.lines += lines
 
 
 def one_line(text: str) -> str:

@@ -16,9 +16,11 @@ from dragoman.cli import (
     data,
     demo,
     describe,
+    distill,
     evaluate,
     export,
     generate,
+    import_,
     positions,
     score,
     settings,
@@ -55,8 +57,10 @@ app.command("generate")(generate.generate)
 app.command("score")(score.score)
 app.command("evaluate")(evaluate.evaluate)
 app.command("average")(average.average)
+app.command("import")(import_.import_model)
 app.command("export")(export.export)
 app.command("backtranslate")(backtranslate.backtranslate)
+app.command("distill")(distill.distill)
 app.add_typer(data.app, name="data")
 app.command("settings")(settings.settings)
 app.command("describe")(describe.describe)
@@ -69,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     DRAGOMAN_TRACEBACK=1 in the environment shows the traceback of every failure.
     """
-    if arguments is None and sys.argv[1:2] == ["train"]:
+    if arguments is None and sys.argv[1:2] in (["train"], ["distill"]):
         restart_on_tcmalloc()
     try:
         app(args=None if arguments is None else list(arguments))

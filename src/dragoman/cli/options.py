@@ -66,7 +66,7 @@ Engine = Annotated[
     str,
     typer.Option(
         "--engine",
-        metavar="auto|torch|ctranslate2",
+        metavar="auto|torch|native|ctranslate2",
         help="What computes: auto is the fastest one installed that gives the translations of torch, the reference.",
     ),
 ]
@@ -75,8 +75,8 @@ Precision = Annotated[
     typer.Option(
         "--precision",
         metavar="float32|int8",
-        help="int8 is faster and rounds, so that some translations differ; needs ctranslate2 (default: float32, or as "
-        "an exported model is stored).",
+        help="int8 is faster and rounds, so that some translations differ (default: float32, or as an exported "
+        "model is stored).",
     ),
 ]
 

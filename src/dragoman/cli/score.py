@@ -41,7 +41,7 @@ def score(
     if source is None:
         raise ConfigError(f"{model} translates: give the sentences that the translations are of, --source FILE")
     sources, targets = read_together(source, target)
-    translator = Translator.load(model, device)
+    translator = Translator.load(model, device, threads=threads)
     with in_files(source, target):
         scores = translator.score(sources, targets, batch_size, to=to, tags=split_tags(tags))
     for pair in scores:

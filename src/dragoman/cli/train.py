@@ -2,9 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from dragoman.train.run.loop import TrainingResult
 
 Text = Path | None
 
@@ -78,7 +81,11 @@ def train(
     if path is None and not any(each.startswith("out=") for each in overrides):
         raise ConfigError("there is no folder for the run: give --out FOLDER")
     config = load_recipe(path, overrides)
-    result = run(config, resume=resume, profile=profile)
+    tell_result(run(config, resume=resume, profile=profile))
+
+
+def tell_result(result: "TrainingResult") -> None:
+    """What a run has reached, on stdout; on the first of several processes."""
     if not result.first:
         return
     print(f"{result.folder}: the model of step {result.step}; on the validation set")

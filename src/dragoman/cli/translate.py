@@ -1,10 +1,8 @@
 """`dragoman translate`: lines of the source language in, lines of the target language out."""
 
-from collections.abc import Iterator
-from dataclasses import replace
-from itertools import islice
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -31,6 +29,9 @@ from dragoman.cli.options import (
     use_threads,
 )
 
+if TYPE_CHECKING:
+    from dragoman.cli.progress import LineProgress
+
 
 def translate(
     model: Model,
@@ -38,8 +39,14 @@ def translate(
         Path | None, typer.Option("--input", "-i", help="Text to translate, .gz .xz .zst too (default: stdin).")
     ] = None,
     target: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write (default: stdout); complete or not at all.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Where to write, .gz .xz .zst too (default: stdout); complete or not at all."
+        ),
     ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the --output of the same command, which was killed or stopped.")
+    ] = False,
     to: To = None,
     tags: Tags = None,
     beam: Beam = None,
@@ -75,14 +82,19 @@ def translate(
 ) -> None:
     """Translate a line at a time: N lines in, N lines out, blank lines stay blank."""
     use_threads(threads)
-    from dragoman.base.errors import DataError, in_files
-    from dragoman.cli.lines import one_line, output
-    from dragoman.translator import WINDOW_BATCHES, Translator
+    from dragoman.base.errors import ConfigError, DataError, in_files
+    from dragoman.checkpoint.fingerprint import fingerprint
+    from dragoman.cli.line_translation import LineTranslation
+    from dragoman.cli.lines import StandardOutput
+    from dragoman.cli.translated_file import translated_file
+    from dragoman.translator import Translator
 
     if source is not None and (source.is_dir() or not source.exists()):
         raise DataError(f"there is no file {source}: check --input")
     if source is not None and target is not None and source.resolve() == target.resolve():
         raise DataError(f"--output {target} is the file to translate, and would be lost: choose another name")
+    if resume and target is None:
+        raise ConfigError("--resume goes on with a file: name it with --output")
     of_sampling = {"--temperature": temperature, "--top-k": top_k, "--top-p": top_p, "--seed": seed}
     of_search = {
         "--beam": beam,
@@ -103,54 +115,27 @@ def translate(
         to=to,
         tags=split_tags(tags),
     )
-    with output(target) as out, in_files(source, prefix):
-        first = 1
-        for window, prefixes in _windows(source, prefix, WINDOW_BATCHES * batch_size):
-            requests = request if prefixes is None else [replace(request, prefix=each) for each in prefixes]
-            found = translator.translate_window(window, requests, batch_size, first)
-            for index, hypotheses in enumerate(found, start=first - 1):
-                if nbest > 1:
-                    lines = [f"{index} ||| {one_line(best.text)} ||| {best.score:.6f}" for best in hypotheses]
-                elif scores:
-                    lines = [f"{hypotheses[0].log_probability:.6f}\t{one_line(hypotheses[0].text)}"]
-                else:
-                    lines = [one_line(hypotheses[0].text)]
-                out.write("".join(line + "\n" for line in lines).encode())
-            out.flush()
-            first += len(window)
+    work = LineTranslation(translator, request, source, prefix, batch_size, nbest, scores)
+    if target is None:
+        with in_files(source, prefix), _progress(source, target, 0) as progress:
+            work.write(StandardOutput(), progress)
+        return
+    settings = {**work.settings(), "model": fingerprint(model), "precision": precision}
+    with (
+        translated_file(target, work.inputs, settings, resume) as file,
+        in_files(source, prefix),
+        _progress(source, target, file.lines) as progress,
+    ):
+        work.write(file, progress)
 
 
-def _windows(source: Path | None, prefix: Path | None, size: int) -> Iterator[tuple[list[str], list[str] | None]]:
-    """Runs of lines with their prefixes, both read once. Raises DataError with both counts where these are unequal.
+def _progress(source: Path | None, target: Path | None, done: int) -> "LineProgress":
+    """Of a work on files; of one that somebody is watching at a terminal nothing more is told."""
+    from dragoman.cli.progress import LineProgress
+    from dragoman.data.corpora.lines import count_lines
 
-    Of the standard input it counts what has come: its end may never come.
-    """
-    from dragoman.cli.lines import read_lines, windows
+    def count() -> int | None:
+        return count_lines(source) if source is not None and source.is_file() else None
 
-    lines, count = read_lines(source), 0
-    prefixes = None if prefix is None else read_lines(prefix)
-    for window in windows(lines, size, source):
-        count += len(window)
-        given = None if prefixes is None else list(islice(prefixes, len(window)))
-        if given is not None and len(given) < len(window):
-            known = f"at least {count}" if source is None else str(count + sum(1 for _ in lines))
-            raise _unequal(source, known, prefix, count - len(window) + len(given))
-        if source is not None and len(window) < size:  # the last one: told before it is translated
-            _check_end(prefixes, source, count, prefix)
-        yield window, given
-    _check_end(prefixes, source, count, prefix)
-
-
-def _check_end(prefixes: Iterator[str] | None, source: Path | None, count: int, prefix: Path | None) -> None:
-    """Raises DataError where more of the prefixes are left after the last of `count` lines."""
-    if prefixes is not None and (more := sum(1 for _ in prefixes)):
-        raise _unequal(source, str(count), prefix, count + more)
-
-
-def _unequal(source: Path | None, lines: str, path: Path | None, prefixes: int) -> Exception:
-    from dragoman.base.errors import DataError
-
-    return DataError(
-        f"{source or 'standard input'} has {lines} line(s) and {path} has {prefixes}: line n of --prefix "
-        "is what translation n has to start with, blank where it is free"
-    )
+    watched = (target is None and sys.stdout.isatty()) or (source is None and sys.stdin.isatty())
+    return LineProgress(count, done, shown=not watched and (source is not None or target is not None))

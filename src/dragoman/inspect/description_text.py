@@ -23,7 +23,8 @@ def parts_table(description: Description, width: int) -> str:
             lines.append(f"{line}tied to {part.tied}")
             continue
         share = part.parameters / max(description.parameters, 1)
-        lines.append(f"{line}{part.parameters:>{third},} {share:>6.1%}  {_shapes(part, room)}".rstrip())
+        partly = "" if part.tied is None else f" (in part {part.tied})"
+        lines.append(f"{line}{part.parameters:>{third},} {share:>6.1%}  {_shapes(part, room)}{partly}".rstrip())
     lines.append(f"{'all':{first}} {'':{second}} {description.parameters:>{third},} {1:>6.1%}")
     return "\n".join(lines)
 

@@ -7,17 +7,19 @@ import torch
 from torch import Tensor
 
 from dragoman.nn.embedding import Projection
+from dragoman.nn.precision import at_least_single
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """Of N tokens: hidden (N, d) and weight (V, d), whose product is the logits.
+    """Of N tokens: hidden (N, d) and weight (V, d), whose product, plus bias (V,) or nothing, is the logits.
 
     For a loss that never holds all of them (`train.objectives.cross_entropy`).
     """
 
     hidden: Tensor
     weight: Tensor
+    bias: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -30,15 +32,15 @@ class ProjectedOutput:
 
     def at(self, places: Tensor) -> Predictions:
         """What the predictions at `places`, as of `Output.logits`, are made of; differentiable."""
-        return Predictions(_at(self.hidden, places), self.projection.weight)
+        return Predictions(_at(self.hidden, places), self.projection.weight, self.projection.bias)
 
     def logits(self, places: Tensor | None = None) -> Tensor:
         """As `Output` promises; differentiable."""
-        return _wide(self.projection(self.hidden if places is None else _at(self.hidden, places)))
+        return at_least_single(self.projection(self.hidden if places is None else _at(self.hidden, places)))
 
     def last_logits(self) -> Tensor:
         """As `Output` promises; differentiable."""
-        return _wide(self.projection(self.hidden[:, -1]))
+        return at_least_single(self.projection(self.hidden[:, -1]))
 
     @staticmethod
     def joined(outputs: Sequence["ProjectedOutput"]) -> "ProjectedOutput":
@@ -53,7 +55,3 @@ class ProjectedOutput:
 
 def _at(values: Tensor, places: Tensor) -> Tensor:
     return values[places] if places.dtype == torch.bool else values.flatten(0, 1).index_select(0, places)
-
-
-def _wide(logits: Tensor) -> Tensor:
-    return logits.to(torch.promote_types(logits.dtype, torch.float32))

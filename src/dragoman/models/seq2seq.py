@@ -30,11 +30,20 @@ def _layers(layers: int, heads: int, feedforward: int, norm: str = "post") -> di
     return {"encoder": dict(stack), "decoder": dict(stack)}
 
 
+def _deep_and_shallow(encoder: int, decoder: int, heads: int, feedforward: int) -> dict[str, Any]:
+    stacks = _layers(encoder, heads, feedforward, "pre")
+    return {"encoder": stacks["encoder"], "decoder": {**stacks["decoder"], "layers": decoder}}
+
+
 PRESETS: dict[str, dict[str, Any]] = {
     # The sizes of Transformer-Tiny (Wu et al. 2021, "Good for Misconceived Reasons"); all else by measurement: with its
     # post-norm it takes far longer to learn, with sinusoids somewhat longer (docs/EXPERIMENTS.md).
     "tiny": {"width": 128, **_layers(4, 4, 256, "pre"), "positions": {"kind": "rotary"}, "dropout": 0.2},
     "small": {"width": 256, **_layers(3, 4, 1024, "pre"), "positions": {"kind": "rotary"}, "dropout": 0.1},
+    # Students of a larger model, for speed: a deep encoder, which reads the whole text at once, and one decoder layer,
+    # which runs again for every token (Kim et al. 2019; Kasai et al. 2021, "Deep Encoder, Shallow Decoder").
+    "tiny-fast": {"width": 128, **_deep_and_shallow(6, 1, 4, 512), "positions": {"kind": "rotary"}, "dropout": 0.1},
+    "small-fast": {"width": 256, **_deep_and_shallow(6, 1, 4, 1024), "positions": {"kind": "rotary"}, "dropout": 0.1},
     # Vaswani et al. 2017, table 3
     "base": {"width": 512, **_layers(6, 8, 2048), "dropout": 0.1},
     "big": {"width": 1024, **_layers(6, 16, 4096), "dropout": 0.3},
@@ -58,7 +67,8 @@ class ModelConfig(ModelSettings):
     kind: Literal["encoder_decoder"] = "encoder_decoder"
     preset: str | None = Field(
         "auto",
-        description="tiny, small, base, big or rnn: values for all that is not set; auto: by the size of the corpus",
+        description="tiny, small, base, big, rnn, or, for students of another model, tiny-fast or small-fast: values "
+        "for all that is not set; auto: by the size of the corpus",
     )
     width: int = Field(256, ge=2, description="model width d: embeddings and layer inputs (paper: 512)")
     encoder: EncoderConfig = Field(TransformerEncoderConfig(), description="what reads the source")
@@ -77,6 +87,10 @@ class ModelConfig(ModelSettings):
     dropout: DropoutConfig = Field(DropoutConfig(), description="dropout rates; a number sets embedding and residual")
     tie_embeddings: bool = Field(True, description="source and target share one table (needs a shared vocabulary)")
     tie_projection: bool = Field(True, description="the vocabulary projection is the target's embedding table")
+    projection_bias: bool = Field(False, description="a learned summand for the logit of each entry of the vocabulary")
+    scale_embeddings: bool = Field(
+        True, description="token vectors times √d before positions join them (paper); false: as they are"
+    )
     embeddings: PretrainedConfig = Field(PretrainedConfig(), description="word vectors that the tables begin with")
 
     def miniature(self) -> "Seq2Seq":
@@ -118,15 +132,16 @@ class Seq2Seq(nn.Module):
             raise ConfigError("a source of vectors has no embeddings to tie: set model.tie_embeddings=false")
         source = VectorProjection(source_size, width) if vectors else token_table(source_size, width)
         target = source if config.tie_embeddings else token_table(target_size, width)
-        projection = Projection(target.weight if config.tie_projection else token_table(target_size, width).weight)
+        weight = target.weight if config.tie_projection else token_table(target_size, width).weight
+        projection = Projection(weight, config.projection_bias)
         reading = chosen_scheme(config.positions, config.encoder, "encoder")
         writing = chosen_scheme(config.target_positions or config.positions, config.decoder, "decoder")
         check_written(writing, "target_positions")
         if vectors and config.embeddings.source is not None:
             raise ConfigError("a source of vectors has no embeddings to load: leave out model.embeddings.source")
         config.embeddings.freeze(source, target, projection)
-        read = Embedding(source, reading.embedded(width), rate)
-        write = Embedding(target, writing.embedded(width), rate)
+        read = Embedding(source, reading.embedded(width), rate, config.scale_embeddings)
+        write = Embedding(target, writing.embedded(width), rate, config.scale_embeddings)
         own = "positions" if config.target_positions is None else "target_positions"
         self.limits = LengthLimits(
             LengthLimit("source", read.positions.limit, "model.positions.limit"),

@@ -13,7 +13,7 @@ from dragoman.models.layered import LayeredDecoder, Step
 from dragoman.models.output import ProjectedOutput
 from dragoman.nn.attention.interface import Attention
 from dragoman.nn.attention.soft import SoftAttentionConfig
-from dragoman.nn.attention.union import SelfAttentionConfig, SourceAttentionConfig
+from dragoman.nn.attention.union import CausalAttentionConfig, SelfAttentionConfig, SourceAttentionConfig
 from dragoman.nn.feedforward import Activation, FeedForward
 from dragoman.nn.mask import Mask
 from dragoman.nn.mixture import Mixture, MixtureConfig
@@ -30,9 +30,9 @@ class _Layers(Config):
     kind: Literal["transformer"] = "transformer"
     layers: int = Field(6, ge=1, description="number of layers N (paper: 6)")
     heads: int = Field(8, ge=1, description="attention heads h; must divide the model width (paper: 8)")
-    attention: SelfAttentionConfig = Field(SoftAttentionConfig(), description="how tokens attend one another")
+    attention: CausalAttentionConfig = Field(SoftAttentionConfig(), description="how tokens attend one another")
     feedforward: int = Field(2048, ge=1, description="inner width of the feed-forward network d_ff (paper: 2048)")
-    activation: Activation = Field("relu", description="feed-forward activation: relu (paper), gelu or swiglu")
+    activation: Activation = Field("relu", description="feed-forward activation: relu (paper), gelu, swish or swiglu")
     experts: MixtureConfig | None = Field(
         None, description="several feed-forward networks, of which each token is given to a few; null: one for all"
     )
@@ -64,6 +64,8 @@ class TransformerEncoderConfig(_Layers, EncoderFamily):
     default_positions: ClassVar[PositionScheme] = SinusoidalConfig()
     attends_itself: ClassVar[bool] = True
     compilable: ClassVar[bool] = True
+
+    attention: SelfAttentionConfig = Field(SoftAttentionConfig(), description="how tokens attend one another")
 
     def build(self, context: SideContext) -> "TransformerEncoder":
         """Embeddings and layers."""
@@ -131,11 +133,10 @@ class DecoderLayer(nn.Module):
     Without attention over the memory, or without a memory, the second of them is left out.
     """
 
-    compilable = True
-
     def __init__(self, config: TransformerDecoderConfig, context: DecoderContext) -> None:
         super().__init__()
         self.self_attention = config.itself(context)
+        self.compilable = self.self_attention.compilable
         self.cross_attention = None
         if config.cross_attention is not None:
             source = config.cross_attention.build(context.attention_sizes(config.heads))

@@ -2,6 +2,7 @@
 
 from math import sqrt
 
+import torch
 from torch import Tensor, nn
 
 from dragoman.nn.dropout import Dropout
@@ -10,16 +11,18 @@ from dragoman.nn.vectors import VectorProjection
 
 
 class Embedding(nn.Module):
-    """Token vectors scaled by √d (Vaswani et al. 2017, section 3.4), positions joined to them, dropout."""
+    """Token vectors, scaled by √d (Vaswani et al. 2017, section 3.4) or not, positions joined to them, dropout."""
 
     timed = (("forward", "embedding"),)
 
-    def __init__(self, tokens: nn.Embedding | VectorProjection, positions: Positions, dropout: float) -> None:
+    def __init__(
+        self, tokens: nn.Embedding | VectorProjection, positions: Positions, dropout: float, scaled: bool = True
+    ) -> None:
         super().__init__()
         self.tokens = tokens
         self.positions = positions
         self.dropout = Dropout(dropout)
-        self.scale = sqrt(tokens.embedding_dim)
+        self.scale = sqrt(tokens.embedding_dim) if scaled else 1.0
 
     def forward(self, tokens: Tensor, start: int = 0, keep: Tensor | None = None, skip: Tensor | None = None) -> Tensor:
         """tokens (B, T) int64, or vectors (B, T, n), the first standing at position `start` → (B, T, d).
@@ -38,12 +41,13 @@ def token_table(size: int, width: int) -> nn.Embedding:
 
 
 class Projection(nn.Module):
-    """Hidden states to logits, hWᵀ, W (V, d), without a bias."""
+    """Hidden states to logits, hWᵀ + b, W (V, d), b (V,), which begins at zero; usually without b."""
 
-    def __init__(self, weight: Tensor) -> None:
+    def __init__(self, weight: Tensor, biased: bool = False) -> None:
         super().__init__()
         self.weight = weight
+        self.bias = nn.Parameter(torch.zeros(len(weight))) if biased else None
 
     def forward(self, hidden: Tensor) -> Tensor:
         """(…, d) → (…, V)."""
-        return nn.functional.linear(hidden, self.weight)
+        return nn.functional.linear(hidden, self.weight, self.bias)

@@ -8,11 +8,12 @@ from torch.nn import functional
 
 from dragoman.nn.dropout import Dropout
 
-Activation = Literal["relu", "gelu", "swiglu"]
+Activation = Literal["relu", "gelu", "swish", "swiglu"]
 
 _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": functional.relu,
     "gelu": functional.gelu,
+    "swish": functional.silu,
     "swiglu": functional.silu,
 }
 
@@ -20,6 +21,7 @@ _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 class FeedForward(nn.Module):
     """FFN(x) = activation(xW₁ + b₁)W₂ + b₂ (Vaswani et al. 2017, equation 2); dropout after the activation.
 
+    swish(z) = z·σ(z) (Ramachandran et al. 2017).
     swiglu: (swish(xW₁ + b₁) ⊙ (xW₃ + b₃))W₂ + b₂ (Shazeer 2020, equation 6, with biases).
     """
 

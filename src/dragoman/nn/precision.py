@@ -16,3 +16,8 @@ def for_products(states: Tensor) -> Tensor:
     Autocast converts the input of every product anew; where several read the same states, this converts them once.
     """
     return states.to(product_type(states))
+
+
+def at_least_single(values: Tensor) -> Tensor:
+    """The same as float32, or as they are where that is wider: sums over many tokens need the digits."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))

@@ -28,6 +28,8 @@ class Tokenizer(ABC):
     lossless: ClassVar[bool] = False
     added_blank: ClassVar[Literal["first", "last"] | None] = "first"
     """Where the surfaces of a whole text have a blank that the text does not have."""
+    joint: bool = False
+    """Whether the other language's tokenizer, which splits otherwise, has the same entries at the same ids."""
     dropout: float = 0.0
     tags: tuple[str, ...] = ()
 

@@ -60,14 +60,19 @@ class TextConfig(Config):
 
 @dataclass(frozen=True)
 class Tokenizers:
-    """A pair of tokenizers; `shared` when they are the same object."""
+    """A pair of tokenizers, the same object where both languages are split alike."""
 
     source: Tokenizer
     target: Tokenizer
 
     @property
     def shared(self) -> bool:
-        """Whether both languages use one vocabulary."""
+        """Whether both languages use one vocabulary, however each is split into its entries."""
+        return self.alike or (self.source.joint and self.target.joint)
+
+    @property
+    def alike(self) -> bool:
+        """Whether one tokenizer serves both languages."""
         return self.source is self.target
 
     @property
@@ -81,9 +86,11 @@ class Tokenizers:
         return self.source.tags
 
     def with_tags(self, tags: Sequence[str]) -> "Tokenizers":
-        """The same pair whose source has these tags."""
+        """The same pair whose source has these tags; a vocabulary of both languages has them on both sides."""
         source = self.source.with_tags(tags)
-        return Tokenizers(source, source if self.shared else self.target)
+        if self.shared:
+            return Tokenizers(source, source if self.alike else self.target.with_tags(tags))
+        return Tokenizers(source, self.target)
 
     @property
     def fingerprint(self) -> str:
@@ -93,12 +100,12 @@ class Tokenizers:
     def with_dropout(self, dropout: float) -> "Tokenizers":
         """The same pair with another rate for `resample`."""
         source = self.source.with_dropout(dropout)
-        return Tokenizers(source, source if self.shared else self.target.with_dropout(dropout))
+        return Tokenizers(source, source if self.alike else self.target.with_dropout(dropout))
 
     def save(self, folder: Path) -> None:
         """Write `tokenizer.json`, or `tokenizer.source.json` and `tokenizer.target.json`."""
         folder = Path(folder)
-        if self.shared:
+        if self.alike:
             self.source.save(folder / SHARED_FILE)
         else:
             self.source.save(folder / SOURCE_FILE)

@@ -9,6 +9,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from dragoman.base.errors import ModelError
 from dragoman.text.bpe import BPEConfig
 from dragoman.text.character import CharacterConfig
+from dragoman.text.sentencepiece import SentencePieceConfig
 from dragoman.text.subword_nmt import SubwordNMTConfig
 from dragoman.text.tags import Tag
 from dragoman.text.tokenizer import Tokenizer
@@ -17,7 +18,9 @@ from dragoman.text.vectors import VectorSequences
 from dragoman.text.word import WordConfig
 from dragoman.text.wordpiece import WordPieceConfig
 
-Kinds = BPEConfig | SubwordNMTConfig | WordPieceConfig | UnigramConfig | WordConfig | CharacterConfig
+Kinds = (
+    BPEConfig | SubwordNMTConfig | WordPieceConfig | UnigramConfig | SentencePieceConfig | WordConfig | CharacterConfig
+)
 SubwordConfig = Annotated[Kinds, Field(discriminator="kind")]
 
 _TAGS = TypeAdapter(list[Tag])

@@ -9,13 +9,15 @@ from typing import Literal
 import torch
 
 from dragoman.base.errors import ConfigError, ModelError
-from dragoman.base.log import warn
+from dragoman.base.log import info, warn
 from dragoman.base.machine.device import choose_device
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.data.workers import cores
 from dragoman.exchange.ctranslate2.folder import Computing, Exported, hand_over, open_folder
+from dragoman.native.build import NoCompilerError
 from dragoman.translation.engine import Engine
 from dragoman.translation.engines.ctranslate2.engine import CTranslate2Engine
+from dragoman.translation.engines.native import NativeEngine
 from dragoman.translation.engines.preferred import PreferredEngine
 from dragoman.translation.engines.torch import TorchEngine
 
@@ -33,25 +35,34 @@ class EngineKind:
     engine cannot compute the model here.
 
     precisions: those that it has; automatic: those that `auto` takes it for. An engine that is exact, that is with the
-    translations of TorchEngine up to near-ties, may be taken for float32.
+    translations of TorchEngine up to near-ties, may be taken for float32. helped: whether the last engine computes
+    what it refuses also where it was asked for by its name.
     """
 
     name: str
     precisions: tuple[Precision, ...]
     automatic: tuple[Precision, ...]
     make: Callable[[LoadedModel, torch.device, Precision, int], Engine]
+    helped: bool = False
 
 
 def _torch(loaded: LoadedModel, device: torch.device, precision: Precision, threads: int) -> Engine:
     return TorchEngine(loaded.model, loaded.tokenizers, device)
 
 
+def _native(loaded: LoadedModel, device: torch.device, precision: Precision, threads: int) -> Engine:
+    _check_cpu(device, "native")
+    reference = TorchEngine(loaded.model, loaded.tokenizers, device)
+    return NativeEngine(loaded.model, loaded.tokenizers, reference, precision, threads)
+
+
 def _ctranslate2(loaded: LoadedModel, device: torch.device, precision: Precision, threads: int) -> Engine:
-    _check_cpu(device)
+    _check_cpu(device, "ctranslate2")
     return CTranslate2Engine(hand_over(loaded, Computing(precision, threads)), threads)
 
 
 ENGINES: Sequence[EngineKind] = (
+    EngineKind("native", ("float32", "int8"), ("float32", "int8"), _native, helped=True),
     EngineKind("ctranslate2", ("float32", "int8"), ("int8",), _ctranslate2),
     EngineKind("torch", ("float32",), ("float32",), _torch),
 )
@@ -79,7 +90,8 @@ def choose_engine(
             raise ConfigError(
                 f"the engine {name} does not compute in {chosen}: choose {having}, or --precision float32"
             )
-        return kind.make(loaded, device, chosen, threads)
+        made = kind.make(loaded, device, chosen, threads)
+        return PreferredEngine(made, ENGINES[-1].make(loaded, device, REFERENCE, threads)) if kind.helped else made
     last = ENGINES[-1].make(loaded, device, REFERENCE, threads)
     reasons = []
     for kind in ENGINES[:-1]:
@@ -88,6 +100,8 @@ def choose_engine(
                 return PreferredEngine(kind.make(loaded, device, chosen, threads), last)
             except (ConfigError, ModelError) as error:
                 reasons.append(f"{kind.name}: {error}")
+            except NoCompilerError as error:
+                info(f"translating without the native engine, which is the fastest: {error}")
     if chosen not in ENGINES[-1].precisions:
         warn(f"computing in {REFERENCE}, since no engine can in {chosen}. {'; '.join(reasons)}")
     return last
@@ -107,7 +121,7 @@ def open_exported(
     if name not in ("auto", "ctranslate2"):
         _named(name)
         raise ConfigError(f"{folder} was exported for ctranslate2: for --engine {name} give the model folder it is of")
-    _check_cpu(choose_device(device or "cpu"))
+    _check_cpu(choose_device(device or "cpu"), "ctranslate2")
     workers = threads or _threads()
     exported = open_folder(folder, Computing(_precision(precision) or "default", workers))
     return CTranslate2Engine(exported, workers), exported
@@ -131,6 +145,6 @@ def _precision(name: str | None) -> Precision | None:
     raise ConfigError(f"there is no precision '{name}' to translate in: use float32 or int8")
 
 
-def _check_cpu(device: torch.device) -> None:
+def _check_cpu(device: torch.device, name: str) -> None:
     if device.type != "cpu":
-        raise ConfigError(f"the engine ctranslate2 computes on the CPU, not on {device}: use --device cpu")
+        raise ConfigError(f"the engine {name} computes on the CPU, not on {device}: use --device cpu")

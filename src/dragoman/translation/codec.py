@@ -69,7 +69,8 @@ class Codec:
             self._target.decode(hypothesis.tokens, hypothesis.unknown),
             hypothesis.score,
             hypothesis.log_probability,
-            tuple(self._target.pieces(hypothesis.tokens)),
+            hypothesis.tokens,
+            self._target,
             hypothesis.finished,
         )
 

@@ -29,25 +29,27 @@ def in_order(count: int, known: dict[int, Result], found: Iterator[tuple[int, Re
 
 
 class Unfinished:
-    """The lines whose translations a limit stopped before their end of sentence."""
+    """The lines whose translations a limit stopped before their end of sentence: how many, and the first of them."""
 
     def __init__(self, limit: LengthLimit) -> None:
         """limit: the model's for targets."""
         self._limit = limit
-        self._too_long: list[int] = []
-        self._out_of_positions: list[int] = []
+        self._counts = {False: 0, True: 0}  # by whether the model's positions ended
+        self._first: dict[bool, list[int]] = {False: [], True: []}
 
     def look(self, line: int, best: Translation) -> None:
         """Remember the line if its translation is such a one."""
         if not best.finished:
             positions = self._limit.positions
-            ended = positions is not None and len(best.tokens) >= positions
-            (self._out_of_positions if ended else self._too_long).append(line)
+            ended = positions is not None and len(best.ids) >= positions
+            self._counts[ended] += 1
+            if self._counts[ended] <= _SHOWN:
+                self._first[ended].append(line)
 
     def report(self) -> None:
         """Warn of them, if there are any."""
         positions = f"the model's {self._limit.positions} target positions ({self._limit.setting})"
-        for lines, reached in ((self._too_long, "the length limit"), (self._out_of_positions, positions)):
-            if lines:
-                shown = ", ".join(map(str, lines[:_SHOWN])) + (" …" if len(lines) > _SHOWN else "")
-                warn(f"{len(lines)} translation(s) reached {reached} and end unfinished: line {shown}")
+        for ended, reached in ((False, "the length limit"), (True, positions)):
+            if count := self._counts[ended]:
+                shown = ", ".join(map(str, self._first[ended])) + (" …" if count > _SHOWN else "")
+                warn(f"{count:,} translation(s) reached {reached} and end unfinished: line {shown}")

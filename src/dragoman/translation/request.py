@@ -1,7 +1,7 @@
 """`Request`: what is wanted of a translation, with nothing left open."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypedDict
 
 from dragoman.base.errors import ConfigError
@@ -37,6 +37,14 @@ class Request:
     decoding: Decoding
     tags: tuple[str, ...] = ()
     prefix: str = ""
+
+    def settings(self) -> dict[str, Any]:
+        """All but the prefix, as nested values that JSON keeps."""
+        if isinstance(self.decoding, Sampling):
+            decoding = {**asdict(self.decoding), "config": self.decoding.config.model_dump(mode="json")}
+        else:
+            decoding = self.decoding.model_dump(mode="json")
+        return {"decoding": decoding, "tags": list(self.tags)}
 
 
 Requests = Request | Iterable[Request]

@@ -1,21 +1,29 @@
 """What translating and scoring give."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from dragoman.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
 class Translation:
-    """One hypothesis: its text, its ranking score, its log-probability in nats and its pieces, without specials.
+    """One hypothesis: its text, its ranking score, its log-probability in nats and its ids, without BOS and EOS.
 
-    finished is False when the length limit stopped it before its end of sentence. An unknown stays <unk> among the
-    pieces, whatever stands for it in the text.
+    finished is False when the length limit stopped it before its end of sentence. tokenizer: whose ids they are.
     """
 
     text: str
     score: float
     log_probability: float
-    tokens: tuple[str, ...]
+    ids: tuple[int, ...]
+    tokenizer: Tokenizer = field(compare=False, repr=False)
     finished: bool = True
+
+    @cached_property
+    def tokens(self) -> tuple[str, ...]:
+        """Its pieces. An unknown stays <unk> among them, whatever stands for it in the text."""
+        return tuple(self.tokenizer.pieces(self.ids))
 
 
 @dataclass(frozen=True)

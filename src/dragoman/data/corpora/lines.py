@@ -31,6 +31,15 @@ def open_lines(path: Path) -> Iterator[str]:
         yield decode_line(line, first=number == 1)
 
 
+def count_lines(path: Path) -> int:
+    """How many lines `open_lines` gives. Raises DataError as it does."""
+    count, end = 0, b"\n"
+    for chunk in read_chunks(Path(path)):
+        count += chunk.count(b"\n")
+        end = chunk[-1:] or end
+    return count + (end != b"\n")
+
+
 def read_text(path: Path) -> Iterator[str]:
     r"""All text of a file in pieces, with \n for \r\n; the rest as in `open_lines`, but a line may have any length."""
     decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")

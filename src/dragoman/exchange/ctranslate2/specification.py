@@ -32,7 +32,7 @@ from dragoman.text.tokenizers import Tokenizers
 POSITIONS = 4096
 """Rows of the tables of position schemes that have no end themselves, and so the longest text."""
 
-_ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swiglu": "SWISH"}
+_ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH", "swiglu": "SWISH"}
 Array = NDArray[np.float32]
 Stack = TransformerEncoder | TransformerDecoder
 
@@ -51,6 +51,8 @@ def specification(model: Seq2Seq, config: ModelConfig, tokenizers: Tokenizers) -
     _fill_stack(reading, reading.embeddings[0], encoder)
     _fill_stack(writing, writing.embeddings, decoder)
     writing.projection.weight = _array(decoder.projection.weight)
+    if decoder.projection.bias is not None:
+        writing.projection.bias = _array(decoder.projection.bias)
     whole = specs.TransformerSpec(reading, writing)
     whole.config.layer_norm_epsilon = epsilon(config)
     whole.config.add_source_bos, whole.config.add_source_eos = False, True
@@ -98,7 +100,7 @@ def _shape(config: Any, stack: Stack) -> dict[str, Any]:
 
 def _fill_stack(spec: Any, embeddings: Any, stack: Stack) -> None:
     embeddings.weight = _array(stack.embedding.tokens.weight)
-    spec.scale_embeddings = True  # by √d, as `Embedding` does
+    spec.scale_embeddings = stack.embedding.scale != 1  # by √d, as `Embedding` does
     if (table := _table(stack)) is not None:
         spec.position_encodings.encodings = table
     for layer_spec, layer in zip(spec.layer, stack.layers, strict=True):

@@ -5,7 +5,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from dragoman.base.errors import ConfigError
 from dragoman.nn.mask import Causal, Mask
+from dragoman.nn.positions.scheme import PositionScheme
 
 Tree = Any
 """Nested tuples, lists and dicts of tensors."""
@@ -28,10 +30,13 @@ class AttentionSizes:
 class Attention(nn.Module):
     """A mechanism overrides `encode` and `extend` (self-attention), `memorise` and `look` (attention over the source).
 
-    output_width: width of what comes out. keep, wherever it is given: (rows, T) bool, False where a query is padding.
+    One that only looks back, for decoders, overrides `extend` alone. output_width: width of what comes out. compilable:
+    whether torch.compile gains from its layer. keep, wherever it is given: (rows, T) bool, False where a query is
+    padding.
     """
 
     output_width: int
+    compilable: bool = True
     timed = (
         *(("encode", "self-attention"), ("extend", "self-attention")),
         *(("memorise", "attention over the source"), ("look", "attention over the source")),
@@ -61,3 +66,12 @@ class Attention(nn.Module):
         The K rows of a sentence share its memory: they are folded into the query axis, so it is never repeated.
         """
         raise NotImplementedError
+
+
+def check_outside(positions: PositionScheme | None, kind: str) -> None:
+    """Raises ConfigError for a scheme that acts inside attention, for a kind that never compares pairs of tokens."""
+    if positions is not None and positions.inside_attention:
+        raise ConfigError(
+            f"positions of kind {positions.kind} act inside self-attention, which a decoder with attention of kind "  # type: ignore[attr-defined]
+            f"{kind} does not have: set target_positions to none or to ones that are added, or choose another attention"
+        )

@@ -14,6 +14,7 @@ from dragoman.nn.attention.interface import Attention, AttentionSizes, Tree
 from dragoman.nn.attention.recording import recorder
 from dragoman.nn.mask import Causal, Mask
 from dragoman.nn.positions.scheme import PositionScheme, Relation
+from dragoman.nn.precision import at_least_single
 
 # Inside a chunk all pairs are compared, between chunks sums are passed on.
 _CHUNK = 64
@@ -153,11 +154,11 @@ class LinearAttention(Attention):
         self, projected: Tensor, sentences: int, relation: Relation | None, start: int
     ) -> tuple[Tensor, Tensor]:
         """φ (B, h, T, d_k), at least float32, plain and as positions turn it."""
-        features = functional.elu(_wide(self._split(projected, sentences))) + 1
+        features = functional.elu(at_least_single(self._split(projected, sentences))) + 1
         return features, features if relation is None else relation.rotate(features, start)
 
     def _values(self, states: Tensor) -> Tensor:
-        return _wide(self._split(self.value(states), states.size(0)))
+        return at_least_single(self._split(self.value(states), states.size(0)))
 
     def _split(self, states: Tensor, sentences: int) -> Tensor:
         """(rows, T, h·w) → (B, h, rows/B · T, w)."""
@@ -196,11 +197,6 @@ def _causal(
     means = torch.matmul(turned_queries, sums[:, :, :-1]) + torch.matmul(inside, values)
     # copies, because a part of a tensor would keep all of it
     return means.flatten(2, 3)[:, :, :length] / normaliser, normaliser, sums[:, :, -1].clone(), totals[:, :, -1].clone()
-
-
-def _wide(values: Tensor) -> Tensor:
-    """The same as float32, or as it is where that is wider: sums over thousands of tokens need the digits."""
-    return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 def _exact(states: Tensor) -> AbstractContextManager[object]:

@@ -56,7 +56,7 @@ class Rotary(Relation):
             numbers = torch.arange(start, end, device=vectors.device) - skip[:, None]
             places = numbers.clamp_min(0)[:, None]
         if torch.compiler.is_compiling():  # the compiler fuses no complex numbers, and a table's length would be fixed
-            angles = _angles(end, width, self.base, vectors.device)[places]
+            angles = rotary_angles(end, width, self.base, vectors.device)[places]
             cosine, sine = angles.cos().to(wide.dtype), angles.sin().to(wide.dtype)
             even, odd = pairs.unbind(-1)
             turned = torch.stack((even * cosine - odd * sine, even * sine + odd * cosine), -1)
@@ -71,11 +71,11 @@ class Rotary(Relation):
 def _turns(length: int, width: int, base: float, device: torch.device) -> Tensor:
     """e^(i·angle), (length, width/2) complex64, computed in float64; all layers of all models share them."""
     with torch.inference_mode(False):  # a table made while translating must serve training too
-        angles = _angles(length, width, base, torch.device("cpu"))
+        angles = rotary_angles(length, width, base, torch.device("cpu"))
         return torch.polar(torch.ones_like(angles), angles).to(torch.complex64).to(device)
 
 
-def _angles(length: int, width: int, base: float, device: torch.device) -> Tensor:
+def rotary_angles(length: int, width: int, base: float, device: torch.device) -> Tensor:
     """pos·base^(−2i/d_k), (length, width/2) float64."""
     exponents = torch.arange(0, width, 2, dtype=torch.float64, device=device) / width
     return torch.arange(length, dtype=torch.float64, device=device)[:, None] / base**exponents

@@ -8,46 +8,62 @@ from torch import Tensor
 
 from dragoman.nn.positions.absolute import AbsoluteScheme, Encoding
 
+Layout = Literal["alternating", "halves"]
+
 _FIRST_LENGTH = 512
 
 
 class SinusoidalConfig(AbsoluteScheme):
-    """Fixed sines and cosines for any length (Vaswani et al. 2017, section 3.5)."""
+    """Fixed sines and cosines for any length (Vaswani et al. 2017, section 3.5).
+
+    The paper takes sines and cosines in turn. Its reference implementation (tensor2tensor) and Marian put all sines
+    before all cosines, which is the same but for the order of the numbers.
+    """
 
     kind: Literal["sinusoidal"] = "sinusoidal"
     base: float = Field(10000.0, gt=1, description="base of the wavelengths (no unit; the paper's value)")
+    layout: Layout = Field(
+        "alternating", description="alternating: sine, cosine, sine … (paper); halves: all sines, then all cosines"
+    )
+    limit: int | None = Field(
+        None, ge=1, description="the longest text in tokens, its end counted; longer ones are refused; null: any"
+    )
 
     def encoding(self, width: int) -> "Sinusoidal":
         """The table of sines and cosines."""
-        return Sinusoidal(width, self.base)
+        return Sinusoidal(width, self.base, self.layout, self.limit)
 
 
 class Sinusoidal(Encoding):
-    """PE(pos, 2i) = sin(pos / base^(2i/d)), PE(pos, 2i+1) = cos(the same)."""
+    """PE(pos, 2i) = sin(pos / base^(2i/d)), PE(pos, 2i+1) = cos(the same); in halves, all even i before all odd."""
 
-    def __init__(self, width: int, base: float = 10000.0) -> None:
+    def __init__(
+        self, width: int, base: float = 10000.0, layout: Layout = "alternating", limit: int | None = None
+    ) -> None:
         super().__init__(width)
-        self.base = base
+        self.base, self.layout, self.limit = base, layout, limit
         self.table: Tensor
         self.register_buffer("table", torch.empty(_FIRST_LENGTH, width), persistent=False)
         if not self.table.is_meta:  # a model that is only tried out may be of any size
-            self.table = sinusoids(_FIRST_LENGTH, width, base)
+            self.table = sinusoids(_FIRST_LENGTH, width, base, layout)
 
     def forward(self, start: int, length: int, keep: Tensor | None = None) -> Tensor:
         """(length, width); the table grows as far as it is asked for."""
         end, table = start + length, self.table  # another thread may put a shorter table in its place meanwhile
         if end > table.size(0):
             with torch.inference_mode(False):  # a table made while translating must serve training too
-                table = self.table = sinusoids(2 * end, self.width, self.base).to(table.device)
+                table = self.table = sinusoids(2 * end, self.width, self.base, self.layout).to(table.device)
         return table[start:end]
 
 
-def sinusoids(length: int, width: int, base: float = 10000.0) -> Tensor:
+def sinusoids(length: int, width: int, base: float = 10000.0, layout: Layout = "alternating") -> Tensor:
     """The encoding matrix (length, width) float32, computed in float64, always on the CPU."""
     positions = torch.arange(length, dtype=torch.float64, device="cpu")[:, None]
     exponents = torch.arange(0, width, 2, dtype=torch.float64, device="cpu") / width
     angles = positions / base**exponents
+    sines, cosines = angles.sin(), angles.cos()[:, : width // 2]
+    if layout == "halves":
+        return torch.cat((sines, cosines), 1).float()
     matrix = torch.empty(length, width, dtype=torch.float64, device="cpu")
-    matrix[:, 0::2] = angles.sin()
-    matrix[:, 1::2] = angles.cos()[:, : width // 2]
+    matrix[:, 0::2], matrix[:, 1::2] = sines, cosines
     return matrix.float()

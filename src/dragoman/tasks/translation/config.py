@@ -1,6 +1,7 @@
 """`TranslationRun`: everything that a run is made of that learns to translate; the parts' own configs, composed."""
 
 from collections import Counter
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -105,6 +106,11 @@ class TranslationLoopConfig(LoopConfig):
         "bleu", description="what 'better' means on `valid`: bleu (higher) or loss (lower); where equal, the other"
     )
     validation_beam: int = Field(1, ge=1, description="beam size of the translations that validation scores")
+    teacher: Path | None = Field(
+        None,
+        description="the model folder that wrote the targets of data.train, as `dragoman distill` sets it: the run has "
+        "its vocabularies, unless section text says something else, and the model card names it",
+    )
     objective: TranslationObjectiveConfig = Field(TranslationObjectiveConfig(), description="the loss")
     teacher_forcing: TeacherRatioConfig = Field(
         ConstantRatioConfig(),

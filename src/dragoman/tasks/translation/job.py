@@ -23,6 +23,7 @@ from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.cost import flops_per_target_token, trained_bytes
 from dragoman.tasks.translation.lengths import check_lengths
 from dragoman.tasks.translation.start import copy_parameters, load_start
+from dragoman.tasks.translation.teacher import load_teacher
 from dragoman.tasks.translation.validation.held_out import check_tags, digest, read_held_out
 from dragoman.tasks.translation.validation.sets import ValidationSets
 from dragoman.train.objectives.loss import LossOf
@@ -42,6 +43,8 @@ _TOKEN = 4
 class TranslationJob(Job):
     """run: its model and text sections are those of `train.start`, where that is set and they are left out.
 
+    Without a start its text section is that of `train.teacher`, where that is set and it says nothing else.
+
     data_beside: fingerprints of other corpora that the model learns from, by name.
     """
 
@@ -52,8 +55,11 @@ class TranslationJob(Job):
         check_readable(*run.data.corpora)
         self._held_out = read_held_out(run)
         run, self._start = load_start(run)
+        run, self._teacher = load_teacher(run)
         super().__init__(run)
-        check_tags(self._held_out, run, self._start)
+        origin = self._start or self._teacher
+        self._tokenizers = None if origin is None else origin.tokenizers
+        check_tags(self._held_out, run, self._tokenizers)
         check_compilable(run)
         self._resampler: Resampler | None = None
         self.data_beside: dict[str, str] = {}
@@ -69,8 +75,8 @@ class TranslationJob(Job):
         """The corpora as token shards, and the preset for so many pairs."""
         run = self.run
         data, folder = run.data, run.out.parent / "prepared"
-        start = self._start
-        text = run.text if start is None else start.tokenizers.with_dropout(run.text.subword.resampling)
+        known = self._tokenizers
+        text = run.text if known is None else known.with_dropout(run.text.subword.resampling)
         self.prepared = prepare(data.corpora, data.cleaning, text, folder, data.temperature, data.vocabulary_sample)
         self.run = run.model_copy(update={"model": resolve_preset(run.model, len(self.prepared.dataset))})
 
@@ -199,6 +205,7 @@ class TranslationJob(Job):
             target_language=data.target_language,
             target_languages=tuple(dict.fromkeys([*before.target_languages, *data.languages])),
             tags=tuple(dict.fromkeys(tags)),
+            teacher=before.teacher if self._teacher is None else self._teacher.note,
             licence=data.licence,
             scores=() if validation is None else scores(validation, data.validation),
             data=dict(zip(map(str, data.corpora), self.prepared.fingerprints, strict=True)) | self.data_beside,

@@ -3,8 +3,10 @@
 Its vocabulary is kept. Only tags can be new: each takes an id after all others, and begins as the mean of all entries.
 """
 
-from dataclasses import replace
-from typing import TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
 
 import torch
 
@@ -16,7 +18,7 @@ from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.tensors import model_parameters
 from dragoman.models.build import ModelConfig, Seq2Seq
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.text.tokenizers import TextConfig
+from dragoman.text.tokenizers import TextConfig, Tokenizers
 
 C = TypeVar("C", bound=Config)
 
@@ -36,8 +38,9 @@ def load_start(config: TranslationRun) -> tuple[TranslationRun, LoadedModel | No
     if folder is None:
         return config, None
     start = load_model_folder(folder, torch.device("cpu"))
-    model = _agreed(config, "model", config.model, ModelConfig, start)
-    text = _agreed(config, "text", config.text, TextConfig, start)
+    origin = Origin("train.start", folder, start.config)
+    model = agreed(config, "model", ModelConfig, origin)
+    text = agreed(config, "text", TextConfig, origin)
     languages = start.meta.target_languages
     for corpus in config.data.corpora:
         if languages and corpus.target_language is None:
@@ -45,10 +48,10 @@ def load_start(config: TranslationRun) -> tuple[TranslationRun, LoadedModel | No
                 f"the model of train.start={folder} writes several languages ({', '.join(languages)}), so each corpus "
                 f"needs its own: set target_language of {corpus}"
             )
-    wanted = [*text.tags, *(tag for corpus in config.data.corpora for tag in corpus.all_tags)]
-    if new := [tag for tag in dict.fromkeys(wanted) if tag not in start.tokenizers.tags]:
+    tokenizers = with_all_tags(start.tokenizers, config, text)
+    if new := tokenizers.tags[len(start.tokenizers.tags) :]:
         info(f"Tags that the start does not have yet: {', '.join(new)}. They begin as the mean of all entries.")
-        start = replace(start, tokenizers=start.tokenizers.with_tags([*start.tokenizers.tags, *new]))
+        start = replace(start, tokenizers=tokenizers)
     return config.model_copy(update={"model": model, "text": text}), start
 
 
@@ -71,28 +74,46 @@ def copy_parameters(start: LoadedModel, model: Seq2Seq) -> None:
                 tensor[len(old) :] = old.mean(0)
 
 
-def _agreed(config: TranslationRun, name: str, given: C, kind: type[C], start: LoadedModel) -> C:
-    """The section that the run will have."""
-    if name not in start.config:
-        return given
-    folder = config.train.start
-    stored = parse_settings(start.config[name], kind, f"in section {name} of {folder / 'config.yaml'}")  # type: ignore[operator]
-    if name not in config.model_fields_set:
-        return stored
+def with_all_tags(tokenizers: Tokenizers, run: TranslationRun, text: TextConfig) -> Tokenizers:
+    """The same with those tags of the run's behind their own that they lack. text: the run's section."""
+    wanted = [*text.tags, *(tag for corpus in run.data.corpora for tag in corpus.all_tags)]
+    new = [tag for tag in dict.fromkeys(wanted) if tag not in tokenizers.tags]
+    return tokenizers.with_tags([*tokenizers.tags, *new]) if new else tokenizers
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A model that a run takes settings from. setting: the key that names its folder; config: its own settings."""
+
+    setting: str
+    folder: Path
+    config: Mapping[str, Any]
+
+
+def agreed(run: TranslationRun, name: str, kind: type[C], origin: Origin) -> C:
+    """The section that the run will have. Raises ConfigError where it says something else than the origin's."""
+    section, different = compared(run, name, kind, origin)
+    if different:
+        raise ConfigError(
+            f"{origin.setting}={origin.folder} is another model than this run asks for: "
+            f"{', '.join(different[:_MOST_LISTED])}. Leave these settings out, and they are taken from the folder"
+        )
+    return section
+
+
+def compared(run: TranslationRun, name: str, kind: type[C], origin: Origin) -> tuple[C, list[str]]:
+    """A section with what it leaves open as in the origin's, and in what the two differ that are to be alike."""
+    given: C = getattr(run, name)
+    if name not in origin.config:
+        return given, []
+    stored = parse_settings(origin.config[name], kind, f"in section {name} of {origin.folder / 'config.yaml'}")
+    if name not in run.model_fields_set:
+        return stored, []
     if isinstance(given, ModelConfig) and given.preset == "auto":
         given = type(given).model_validate({**given.model_dump(exclude_unset=True), "preset": stored.preset})  # type: ignore[attr-defined]
     before, now = flat(stored.model_dump(mode="json")), flat(given.model_dump(mode="json"))
-    different = [
-        key
+    return given, [
+        f"{name}.{key} ({now.get(key)!r} here, {before.get(key)!r} there)"
         for key in sorted({*before, *now})
         if before.get(key) != now.get(key) and not any(f"{key}.".startswith(f"{free}.") for free in _FREE[name])
     ]
-    if different:
-        shown = ", ".join(
-            f"{name}.{key} ({now.get(key)!r} here, {before.get(key)!r} there)" for key in different[:_MOST_LISTED]
-        )
-        raise ConfigError(
-            f"train.start={folder} is another model than this run asks for: {shown}. Leave these settings out, and "
-            "they are taken from the folder"
-        )
-    return given

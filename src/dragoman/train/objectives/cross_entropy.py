@@ -32,18 +32,19 @@ def projected_cross_entropy(
     smoothing: float = 0.0,
     prior: Tensor | None = None,
     factors: Tensor | None = None,
+    bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Σ cross-entropy of softmax(hWᵀ) against the smoothed labels, and the same without smoothing (detached).
+    """Σ cross-entropy of softmax(hWᵀ + b) against the smoothed labels, and the same without smoothing (detached).
 
-    hidden (N, d), weight (V, d), labels (N,) int64, prior (V,) or None for uniform. The gradient is made in the forward
-    pass, chunk by chunk, so that (N, V) logits never exist as a whole.
+    hidden (N, d), weight (V, d), labels (N,) int64, prior (V,) or None for uniform, bias (V,) or None for none. The
+    gradient is made in the forward pass, chunk by chunk, so that (N, V) logits never exist as a whole.
 
     factors: (N,), what each token's loss is multiplied by in the first sum, without smoothing; None for 1.
     """
     if factors is not None and smoothing:
         raise ValueError("factors and smoothing do not go together")
     total, plain, _, _ = _ProjectedCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        hidden, weight, labels, smoothing, prior, False, factors, None
+        hidden, weight, labels, smoothing, prior, False, factors, None, bias
     )
     return total, plain
 
@@ -56,6 +57,7 @@ def projected_losses(
     prior: Tensor | None,
     each: bool = False,
     alpha: float | None = None,
+    bias: Tensor | None = None,
 ) -> ProjectedLosses:
     """As `projected_cross_entropy`; each: whether every row's loss is wanted.
 
@@ -63,7 +65,7 @@ def projected_losses(
     N/2 tokens (nats) is part of the total (R-Drop).
     """
     return ProjectedLosses(
-        *_ProjectedCrossEntropy.apply(hidden, weight, labels, smoothing, prior, each, None, alpha)  # type: ignore[no-untyped-call]
+        *_ProjectedCrossEntropy.apply(hidden, weight, labels, smoothing, prior, each, None, alpha, bias)  # type: ignore[no-untyped-call]
     )
 
 
@@ -81,13 +83,14 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         each: bool,
         factors: Tensor | None,
         alpha: float | None,
+        bias: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
         differentiate = any(context.needs_input_grad)
         kind = product_type(hidden)
         exact = torch.promote_types(hidden.dtype, torch.float32)
         states, table = hidden.to(kind), weight.to(kind)
         rows_sum = hidden.sum(0, dtype=exact)
-        # With u = prior, Σᵥ uᵥ·logitᵥ = h · (Wᵀu): the smoothing term and its gradients need no pass over the logits.
+        # With u = prior, Σᵥ uᵥ·logitᵥ = h · (Wᵀu) + b · u: the smoothing term and its gradients need no pass over them.
         # Written without matrix products, which autocast would round to bfloat16.
         spread = weight.mean(0) if prior is None else (prior[:, None] * weight).sum(0)
         total = -smoothing * (rows_sum * spread).sum()
@@ -96,13 +99,18 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         each_loss = -smoothing * (hidden.to(exact) * spread).sum(1) if each else None
         hidden_gradient = torch.empty_like(states) if differentiate else None
         weight_gradient = torch.zeros_like(weight) if differentiate else None
+        bias_gradient = torch.zeros_like(bias) if differentiate and bias is not None else None
+        if bias is not None:
+            of_bias = smoothing * (bias.mean() if prior is None else (prior * bias).sum())
+            total -= len(labels) * of_bias
+            each_loss = None if each_loss is None else each_loss - of_bias
         copies = 1 if alpha is None else 2
         count, step = len(labels) // copies, max(1, _CHUNK_ROWS // copies)
         for start in range(0, count, step):
             rows = slice(start, start + step)
             inputs = _copies(states, copies)[:, rows].flatten(0, 1)
             target = _copies(labels, copies)[:, rows].reshape(-1, 1)
-            logits = inputs @ table.t()
+            logits = inputs @ table.t() if bias is None else torch.addmm(bias.to(kind), inputs, table.t())
             label_logits = logits.gather(1, target).to(exact)
             if alpha is not None:
                 logits = logits.to(exact)  # what two rows differ by is small
@@ -133,6 +141,8 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
                 gradient = gradient * factors[rows, None].to(kind)
             _copies(hidden_gradient, copies)[:, rows] = (gradient @ table).view(copies, -1, table.shape[1])
             weight_gradient += gradient.t() @ inputs
+            if bias_gradient is not None:
+                bias_gradient += gradient.sum(0, dtype=exact)
         total += cross_entropy if factors is None else weighted
         if alpha is not None and divergence is not None:
             total += alpha * divergence
@@ -142,14 +152,16 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
                 weight_gradient -= smoothing / len(weight) * rows_sum
             else:
                 weight_gradient.addr_(prior, rows_sum, alpha=-smoothing)
-        context.save_for_backward(hidden_gradient, weight_gradient)
+            if bias_gradient is not None:
+                bias_gradient -= smoothing * len(labels) * (1 / len(weight) if prior is None else prior)
+        context.save_for_backward(hidden_gradient, weight_gradient, bias_gradient)
         told = cross_entropy, each_loss, divergence
         context.mark_non_differentiable(*(tensor for tensor in told if tensor is not None))
         return total, *told
 
     @staticmethod
     def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        hidden_gradient, weight_gradient = context.saved_tensors
+        hidden_gradient, weight_gradient, bias_gradient = context.saved_tensors
         scale = gradients[0]
         return (
             (hidden_gradient * scale.to(hidden_gradient.dtype)),
@@ -160,6 +172,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             None,
             None,
             None,
+            None if bias_gradient is None else bias_gradient * scale,
         )
 
 

@@ -68,6 +68,7 @@ class Objective:
             self.prior,
             bool(auxiliary.decisions),
             alpha,
+            predictions.bias,
         )
         penalty, means = auxiliary.penalty(batch.target_tokens)
         if losses.each is not None:

@@ -12,7 +12,7 @@ from typing import Any
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from dragoman.base.files import atomic_write
-from dragoman.base.log import console, info
+from dragoman.base.log import clock, console, info
 from dragoman.inspect.pictures.curves import draw_curves
 from dragoman.train.profiling.utilisation import Utilisation
 from dragoman.train.progress.horizon import Horizon
@@ -184,5 +184,4 @@ class Report:
 def _time_left(horizon: Horizon, step: int, seconds: float) -> str:
     if horizon.end is None:
         return ""
-    left = round((horizon.end - step) * seconds / step)
-    return f" · {left // 3600}:{left // 60 % 60:02}:{left % 60:02} left"
+    return f" · {clock((horizon.end - step) * seconds / step)} left"

@@ -27,6 +27,9 @@ from dragoman.translation.request import Decoding, Sampling
 _SEARCH_LOGITS, _SAMPLING_LOGITS = 3, 10
 """Copies of a step's logits that are held at one time, in units of float32; sampling sums in float64."""
 
+_USUAL_MARGIN = 64
+"""Tokens by which an output is longer than its source at most, as a rule; the limit may be farther."""
+
 Line = TypeVar("Line", Row, Pair)
 Result = TypeVar("Result")
 
@@ -186,8 +189,9 @@ def _hypotheses(decoding: Decoding) -> int:
 
 
 def _margin(decoding: Decoding) -> int:
-    """Of the length limit, in tokens."""
-    return (decoding.config if isinstance(decoding, Sampling) else decoding).length_margin
+    """Of the length limit, in tokens, as far as it is used."""
+    config = decoding.config if isinstance(decoding, Sampling) else decoding
+    return min(config.length_margin, _USUAL_MARGIN)
 
 
 def _chunks(places: Sequence[int], size: int) -> list[Sequence[int]]:

@@ -88,6 +88,7 @@ class SequenceObjective(TeacherForced):
             predictions.weight,
             labels[keep],
             factors=advantage[:, None].expand(keep.shape)[keep],
+            bias=predictions.bias,
         )
         return total, float(rewards.mean())
 

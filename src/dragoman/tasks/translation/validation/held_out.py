@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dragoman.base.errors import ConfigError
-from dragoman.checkpoint.folder import LoadedModel
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.readers import read_sides
 from dragoman.tasks.translation.config import TranslationRun
+from dragoman.text.tokenizers import Tokenizers
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,13 @@ def read_held_out(config: TranslationRun) -> tuple[HeldOut, ...]:
     return tuple(HeldOut(corpus, *read_sides(corpus)) for corpus in config.data.valid_sets)
 
 
-def check_tags(sets: Sequence[HeldOut], config: TranslationRun, start: LoadedModel | None) -> None:
-    """Raises ConfigError where a set asks for a language or a tag that the model will not know."""
-    if start is not None:
-        known = set(start.tokenizers.tags)
+def check_tags(sets: Sequence[HeldOut], config: TranslationRun, tokenizers: Tokenizers | None) -> None:
+    """Raises ConfigError where a set asks for a language or a tag that the model will not know.
+
+    tokenizers: of the model that the run takes them from, if it does.
+    """
+    if tokenizers is not None:
+        known = set(tokenizers.tags)
     else:
         known = {*config.text.tags, *(tag for corpus in config.data.corpora for tag in corpus.all_tags)}
     for each in sets:

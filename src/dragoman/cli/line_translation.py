@@ -1,0 +1,128 @@
+"""`LineTranslation`: lines of the source language, and how their translations are written."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+from dragoman.base.errors import DataError
+from dragoman.cli.lines import one_line, read_lines, windows
+from dragoman.cli.progress import LineProgress
+from dragoman.translation.order import Unfinished
+from dragoman.translation.request import Request
+from dragoman.translation.result import Translation
+from dragoman.translator import Translator
+
+
+class Destination(Protocol):
+    """Where translations go."""
+
+    @property
+    def lines(self) -> int:
+        """Of the input that are done with."""
+        ...
+
+    def follow(self, name: str, lines: Iterable[str], path: Path | None) -> Iterator[str]:
+        """The lines of an input that are not done with. name: which of the inputs it is; path: None for stdin."""
+        ...
+
+    def write(self, lines: int, texts: Iterable[bytes]) -> None:
+        """What was made of the next so many lines."""
+        ...
+
+
+@dataclass(frozen=True)
+class LineTranslation:
+    """A text and how it is translated. source: None for stdin; prefix: what each translation starts with, or None.
+
+    nbest: hypotheses written of a line; scores: whether the log-probability stands before the text.
+    """
+
+    translator: Translator
+    request: Request
+    source: Path | None
+    prefix: Path | None
+    batch_size: int
+    nbest: int = 1
+    scores: bool = False
+
+    @property
+    def inputs(self) -> list[Path | None]:
+        """All that is read line by line."""
+        return [self.source] if self.prefix is None else [self.source, self.prefix]
+
+    def settings(self) -> dict[str, Any]:
+        """What is written depends on these beside the inputs, as values that JSON keeps."""
+        engine = self.translator.engine
+        dictionary: Path | None = getattr(getattr(self.request.decoding, "unknown", None), "path", None)
+        return {
+            **self.request.settings(),
+            "engine": type(getattr(engine, "preferred", engine)).__name__,
+            "dictionary": dictionary and blake2b(dictionary.read_bytes(), digest_size=8).hexdigest(),
+            "prefix": self.prefix is not None,
+            "scores": self.scores,
+        }
+
+    def write(self, out: Destination, progress: LineProgress) -> None:
+        """Translate what is not done yet. Raises DataError for unequal numbers of lines, and as `translate_window`."""
+        unfinished = Unfinished(self.translator.engine.limits.target)
+        self.translator.report_cut = self.source is None  # there may be no end to report at
+        try:
+            for window, prefixes in self._windows(out):
+                first, requests = out.lines + 1, self._requests(prefixes)
+                found = self.translator.translate_window(window, requests, self.batch_size, first)
+                out.write(len(window), self._texts(found, first, progress, unfinished))
+        finally:
+            if self.source is not None:
+                unfinished.report()
+
+    def _texts(
+        self, found: Iterator[list[Translation]], first: int, progress: LineProgress, unfinished: Unfinished
+    ) -> Iterator[bytes]:
+        for line, hypotheses in enumerate(found, start=first):
+            unfinished.look(line, hypotheses[0])
+            yield self._text(line, hypotheses).encode()
+            progress.tell(line)
+
+    def _text(self, line: int, hypotheses: list[Translation]) -> str:
+        if self.nbest > 1:
+            return "".join(f"{line - 1} ||| {one_line(each.text)} ||| {each.score:.6f}\n" for each in hypotheses)
+        best = hypotheses[0]
+        return f"{best.log_probability:.6f}\t{one_line(best.text)}\n" if self.scores else f"{one_line(best.text)}\n"
+
+    def _requests(self, prefixes: list[str] | None) -> Request | list[Request]:
+        return self.request if prefixes is None else [replace(self.request, prefix=prefix) for prefix in prefixes]
+
+    def _windows(self, out: Destination) -> Iterator[tuple[list[str], list[str] | None]]:
+        """Runs of lines with their prefixes, both read once. Raises DataError with both counts where these are unequal.
+
+        Of the standard input it counts what has come: its end may never come.
+        """
+        from dragoman.translator import WINDOW_BATCHES
+
+        size, count = WINDOW_BATCHES * self.batch_size, out.lines
+        lines = out.follow("input", read_lines(self.source), self.source)
+        prefixes = None if self.prefix is None else out.follow("prefix", read_lines(self.prefix), self.prefix)
+        for window in windows(lines, size, self.source):
+            count += len(window)
+            given = None if prefixes is None else list(islice(prefixes, len(window)))
+            if given is not None and len(given) < len(window):
+                known = f"at least {count}" if self.source is None else str(count + sum(1 for _ in lines))
+                raise self._unequal(known, count - len(window) + len(given))
+            if self.source is not None and len(window) < size:  # the last one: told before it is translated
+                self._check_end(prefixes, count)
+            yield window, given
+        self._check_end(prefixes, count)
+
+    def _check_end(self, prefixes: Iterator[str] | None, count: int) -> None:
+        """Raises DataError where more of the prefixes are left after the last of `count` lines."""
+        if prefixes is not None and (more := sum(1 for _ in prefixes)):
+            raise self._unequal(str(count), count + more)
+
+    def _unequal(self, lines: str, prefixes: int) -> DataError:
+        return DataError(
+            f"{self.source or 'standard input'} has {lines} line(s) and {self.prefix} has {prefixes}: line n of "
+            "--prefix is what translation n has to start with, blank where it is free"
+        )

@@ -1,0 +1,145 @@
+"""`TranslatedFile`: a file of translations that takes its name when it is complete, and can be gone on with."""
+
+import signal
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+from dragoman.base.errors import DataError
+from dragoman.base.log import info
+from dragoman.base.output.journal import OutputJournal
+from dragoman.base.output.members import member_writer
+from dragoman.train.machine.interruption import Interrupted
+
+KEEP_EVERY = 10.0
+"""Seconds after which what is done is kept, at the end of a window of lines: all that a kill can cost."""
+
+
+class TranslatedFile:
+    """Lines are translated into a folder beside the file (`OutputJournal`), in windows that are kept whole.
+
+    What is kept stays after a kill, an error or an interrupt. Where nothing is kept, the folder goes: a short work that
+    fails leaves no file.
+    """
+
+    def __init__(self, journal: OutputJournal, repeatable: bool) -> None:
+        """repeatable: whether the inputs can be read again; else nothing is kept before the end."""
+        self._journal, self._repeatable = journal, repeatable
+        self._compress = member_writer(journal.output)
+        self._kept_at, self._first = time.monotonic(), journal.kept
+
+    @property
+    def lines(self) -> int:
+        """Of the input that are done with."""
+        return self._journal.lines
+
+    def follow(self, name: str, lines: Iterable[str], path: Path | None) -> Iterator[str]:
+        """The lines of an input that are not done yet. Raises ConfigError where those before were changed."""
+        return self._journal.follow(name, lines, path or Path("standard input"))
+
+    def write(self, lines: int, texts: Iterable[bytes]) -> None:
+        """The translations of a window of so many lines."""
+        self._journal.write(lines, self._compress(b"".join(texts)))
+        if self._repeatable and time.monotonic() - self._kept_at >= KEEP_EVERY:
+            self._journal.commit()
+            self._kept_at = time.monotonic()
+
+    def finish(self) -> None:
+        """There are no more lines."""
+        if self._journal.finished:
+            return
+        if self._journal.empty:  # an empty file of no compressed members would be none of its format
+            self._journal.write(0, self._compress(b""))
+        self._journal.commit(finished=True)
+
+    def interrupted(self, number: int) -> Interrupted:
+        """Keep what is done. Gives what is to be told of it. number: the signal."""
+        if not self._repeatable:
+            return Interrupted(
+                f"interrupted; a pipe cannot be read again, so nothing of {self._output} is kept", number
+            )
+        if self.lines and not self._journal.finished:
+            self._journal.commit()
+        if not self._journal.kept:
+            return Interrupted("interrupted before the first lines were done; nothing is kept", number)
+        return Interrupted(
+            f"interrupted after line {self._journal.kept:,}; {self._journal.folder} keeps what is done. Go on with the "
+            "same command and --resume",
+            number,
+        )
+
+    def failed(self) -> None:
+        """Tell what is kept, if this process has done any of it."""
+        if self._journal.kept > self._first and not self._journal.finished:
+            info(
+                f"{self._journal.folder} keeps the first {self._journal.kept:,} lines. When the cause is mended, go on "
+                "with the same command and --resume"
+            )
+
+    @property
+    def _output(self) -> Path:
+        return self._journal.output
+
+
+@contextmanager
+def translated_file(
+    target: Path, inputs: Iterable[Path | None], settings: Mapping[str, Any], resume: bool
+) -> Iterator[TranslatedFile]:
+    """The file to write; it has its name when all went well.
+
+    inputs: that are read, None for the standard input; settings: all that the translations depend on beside these.
+    resume: go on with unfinished work if there is any. Raises ConfigError where there is some and `resume` is False, or
+    where it was begun otherwise; DataError where an input cannot be read again to resume; ResourceError where the file
+    cannot be written; Interrupted when Ctrl-C or SIGTERM came.
+    """
+    once = [path for path in inputs if path is None or not path.is_file()]
+    if resume and once:
+        raise DataError(
+            f"--resume reads again what was translated, but {once[0] or 'the standard input'} can be read only once: "
+            "store the text in a file"
+        )
+    journal = OutputJournal(target.resolve(), settings, resume)  # what a link points to is replaced, not the link
+    with journal, _signals_raise():
+        file = TranslatedFile(journal, repeatable=not once)
+        try:
+            if journal.kept:
+                info(f"Going on after line {journal.kept:,}.")
+            yield file
+            file.finish()
+        except _Signal as stop:
+            raise file.interrupted(stop.number) from None
+        except Exception:
+            file.failed()
+            raise
+    journal.publish(replace=True)
+
+
+class _Signal(KeyboardInterrupt):
+    """Ctrl-C or SIGTERM."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+@contextmanager
+def _signals_raise() -> Iterator[None]:
+    """SIGINT and SIGTERM raise `_Signal` while open; those that the process was started to ignore stay ignored."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        raise _Signal(number)
+
+    heard = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in heard}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,192 @@
+"""Marian's `config.json` and our section `model`, both ways."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dragoman.base.errors import ConfigError, ModelError
+from dragoman.base.log import warn
+from dragoman.base.settings.load import flat, parse_settings
+from dragoman.exchange.marian.files import CONFIG
+from dragoman.models.seq2seq import ModelConfig
+from dragoman.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
+
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
+"""Hugging Face's names, and ours."""
+
+LONGEST = 512
+"""Positions of an exported model that has no limit: as many as those of OPUS-MT."""
+
+_FREE = ("preset", "embeddings.", "dropout.embedding", "positions.limit")
+"""Settings that act in training alone, or that are written otherwise."""
+
+Count = Field(ge=1)
+Rate = Field(0.0, ge=0, lt=1)
+
+
+class MarianSettings(BaseModel):
+    """What decides how Hugging Face's Marian computes; its own defaults. Other keys of the file say nothing of that.
+
+    The last four are of Marians that Hugging Face's class, in spite of the keys, does not compute.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
+
+    vocab_size: int = Count
+    decoder_vocab_size: int | None = None
+    max_position_embeddings: int = Field(1024, ge=1)
+    encoder_layers: int = Field(12, ge=1)
+    encoder_ffn_dim: int = Field(4096, ge=1)
+    encoder_attention_heads: int = Field(16, ge=1)
+    decoder_layers: int = Field(12, ge=1)
+    decoder_ffn_dim: int = Field(4096, ge=1)
+    decoder_attention_heads: int = Field(16, ge=1)
+    encoder_layerdrop: float = Rate
+    decoder_layerdrop: float = Rate
+    activation_function: str = "gelu"
+    d_model: int = Field(1024, ge=2)
+    dropout: float = Field(0.1, ge=0, lt=1)
+    attention_dropout: float = Rate
+    activation_dropout: float = Rate
+    decoder_start_token_id: int = Field(ge=0)
+    scale_embedding: bool = False
+    pad_token_id: int = Field(ge=0)
+    eos_token_id: int = Field(ge=0)
+    share_encoder_decoder_embeddings: bool = True
+    tie_word_embeddings: bool = True
+    normalize_before: Literal[False] = False
+    normalize_embedding: Literal[False] = False
+    add_final_layer_norm: Literal[False] = False
+    static_position_embeddings: Literal[True] = True
+
+    @property
+    def target_size(self) -> int:
+        """Entries of the target's vocabulary."""
+        return self.decoder_vocab_size or self.vocab_size
+
+
+def read_settings(content: Mapping[str, Any], path: Path) -> MarianSettings:
+    """Check what `config.json` says. Raises ModelError for another architecture, and for what is not supported."""
+    kind = content.get("model_type")
+    if kind != "marian":
+        raise ModelError(f"{path} describes a model of type {kind!r}: only Marian models (model_type marian) are read")
+    if content.get("quantization_config") is not None:
+        raise ModelError(f"{path}: the parameters are quantised; take the model that they were made from")
+    try:
+        settings = MarianSettings.model_validate(dict(content))
+    except ValidationError as error:
+        wrong = [f"{'.'.join(map(str, each['loc']))} is {each['input']!r}: {each['msg']}" for each in error.errors()]
+        raise ModelError(f"{path} is damaged, or no Marian that can be read:\n  " + "\n  ".join(wrong)) from None
+    if settings.activation_function not in ACTIVATIONS:
+        known = ", ".join(ACTIVATIONS)
+        raise ModelError(f"{path}: no activation_function {settings.activation_function!r}; known are {known}")
+    if settings.encoder_layerdrop or settings.decoder_layerdrop:
+        warn(f"{path}: layer drop is not taken over. It says how the model was trained, and changes no translation")
+    return settings
+
+
+def model_section(settings: MarianSettings, tie_embeddings: bool, projection_bias: bool, path: Path) -> ModelConfig:
+    """Our settings of that model. Raises ModelError where they do not go together."""
+
+    def stack(side: str) -> dict[str, Any]:
+        return {
+            "kind": "transformer",
+            "layers": getattr(settings, f"{side}_layers"),
+            "heads": getattr(settings, f"{side}_attention_heads"),
+            "feedforward": getattr(settings, f"{side}_ffn_dim"),
+            "activation": ACTIVATIONS[settings.activation_function],
+        }
+
+    section = {
+        "preset": None,
+        "width": settings.d_model,
+        "encoder": stack("encoder"),
+        "decoder": stack("decoder"),
+        "positions": {"kind": "sinusoidal", "layout": "halves", "limit": settings.max_position_embeddings},
+        "dropout": {
+            "embedding": settings.dropout,
+            "residual": settings.dropout,
+            "attention": settings.attention_dropout,
+            "feedforward": settings.activation_dropout,
+        },
+        "tie_embeddings": tie_embeddings,
+        "tie_projection": settings.tie_word_embeddings,
+        "projection_bias": projection_bias,
+        "scale_embeddings": settings.scale_embedding,
+    }
+    try:
+        return parse_settings(section, ModelConfig, f"as {path} describes it")
+    except ConfigError as error:
+        raise ModelError(f"{path} describes no model that can be built: {error}") from None
+
+
+def config_json(model: ModelConfig, sizes: tuple[int, int]) -> dict[str, Any]:
+    """`config.json` of our model, but for the ids of special symbols. sizes: entries of both vocabularies.
+
+    Raises ModelError that names every setting, with its value, that Marian has nothing for.
+    """
+    encoder, decoder = model.encoder, model.decoder
+    for side, stack in (("encoder", encoder), ("decoder", decoder)):
+        if not isinstance(stack, TransformerEncoderConfig | TransformerDecoderConfig):
+            raise ModelError(f"this model is no Marian: model.{side}.kind is {stack.kind}, not transformer")
+    assert isinstance(encoder, TransformerEncoderConfig) and isinstance(decoder, TransformerDecoderConfig)
+    content = {
+        "architectures": ["MarianMTModel"],
+        "model_type": "marian",
+        "is_encoder_decoder": True,
+        "vocab_size": sizes[0],
+        "decoder_vocab_size": sizes[1],
+        "max_position_embeddings": getattr(model.positions, "limit", None) or LONGEST,
+        "num_hidden_layers": encoder.layers,
+        **_stack_json("encoder", encoder),
+        **_stack_json("decoder", decoder),
+        "activation_function": encoder.activation if encoder.activation in ACTIVATIONS else "relu",
+        "d_model": model.width,
+        "dropout": model.dropout.residual,
+        "attention_dropout": model.dropout.attention,
+        "activation_dropout": model.dropout.feedforward,
+        "scale_embedding": model.scale_embeddings,
+        "share_encoder_decoder_embeddings": model.tie_embeddings,
+        "tie_word_embeddings": model.tie_projection,
+        "static_position_embeddings": True,
+        "normalize_before": False,
+        "normalize_embedding": False,
+        "add_final_layer_norm": False,
+    }
+    _check_whole(model, content)
+    if model.dropout.embedding != model.dropout.residual:
+        warn(f"Marian has one rate of dropout: {model.dropout.residual}, of residuals, is written for embeddings too")
+    return content
+
+
+def _stack_json(side: str, stack: TransformerEncoderConfig | TransformerDecoderConfig) -> dict[str, Any]:
+    return {
+        f"{side}_layers": stack.layers,
+        f"{side}_ffn_dim": stack.feedforward,
+        f"{side}_attention_heads": stack.heads,
+        f"{side}_layerdrop": 0.0,
+    }
+
+
+def _check_whole(model: ModelConfig, content: Mapping[str, Any]) -> None:
+    """Raises ModelError unless what was written is read as the same model: so no setting can be forgotten here."""
+    ids = {"decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 0}
+    read = model_section(
+        MarianSettings.model_validate({**content, **ids}), model.tie_embeddings, model.projection_bias, Path(CONFIG)
+    )
+    if model.target_positions == model.positions:
+        model = model.model_copy(update={"target_positions": None})
+    ours, theirs = (flat(each.model_dump(mode="json")) for each in (model, read))
+    unfit = [
+        f"model.{key} is {_shown(ours.get(key))}, and Marian's {_shown(theirs.get(key))}"
+        for key in sorted(ours.keys() | theirs.keys())
+        if ours.get(key) != theirs.get(key) and not key.startswith(_FREE)
+    ]
+    if unfit:
+        raise ModelError("this model is no Marian:\n  " + "\n  ".join(unfit))
+
+
+def _shown(value: Any) -> str:
+    return "null" if value is None else str(value).lower()

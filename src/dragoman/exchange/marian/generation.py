@@ -1,0 +1,105 @@
+"""Hugging Face's settings of generation and our section `search`, both ways, as far as one has what the other has."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dragoman.base.errors import ConfigError, ModelError
+from dragoman.base.log import warn
+from dragoman.base.settings.load import parse_settings
+from dragoman.decode.output import OutputConfig
+from dragoman.decode.rules.length_penalty import GNMTPenalty, MeanLogProbability
+from dragoman.decode.search import SearchConfig
+from dragoman.decode.unknown import ForbidUnknownConfig
+from dragoman.text.special import BOS, PAD, UNK
+
+_NEUTRAL: Mapping[str, tuple[Any, ...]] = {
+    "do_sample": (False,),
+    "num_beam_groups": (1,),
+    "diversity_penalty": (0, 0.0),
+    "repetition_penalty": (1, 1.0),
+    "encoder_repetition_penalty": (1, 1.0),
+    "no_repeat_ngram_size": (0,),
+    "encoder_no_repeat_ngram_size": (0,),
+    "forced_bos_token_id": (),
+    "sequence_bias": (),
+    "begin_suppress_tokens": (),
+    "exponential_decay_length_penalty": (),
+    "penalty_alpha": (),
+}
+"""What there is nothing like here, with the values at which it does nothing; null is one of all."""
+
+
+def search_of(content: Mapping[str, Any], path: Path, limit: int, numbers: Sequence[int]) -> SearchConfig:
+    """Our settings. limit: the model's positions; numbers: the id here of each id there.
+
+    Without a longest output it is that of the positions: Hugging Face's default, 20 tokens, suits no translator. Raises
+    ModelError for values that make no sense.
+    """
+    settings: dict[str, Any] = {"beam": _count(content, "num_beams", path, 1)}
+    power = content.get("length_penalty")
+    if power not in (None, 0, 1):
+        warn(f"{path}: length_penalty {power} divides by a power of the length, which there is not here: taken as 1")
+    settings["length_penalty"] = {"kind": "none" if power == 0 else "mean"}
+    with_beginning = _count(content, "max_new_tokens", path, _count(content, "max_length", path, limit) - 1) + 1
+    settings |= {"length_factor": 0.0, "length_margin": max(1, min(with_beginning, limit) - 1)}
+    settings["minimum_length"] = max(0, _count(content, "min_length", path, 0) - 1)
+    never = _never(content, path)
+    if outside := [token for token in never if not 0 <= token < len(numbers)]:
+        raise ModelError(f"{path} forbids the entry {outside[0]}, which the vocabulary does not have")
+    settings["forbid"] = [*OutputConfig().forbid, *sorted({numbers[token] for token in never} - {PAD, BOS, UNK})]
+    settings["unknown"] = {"kind": "forbid"}  # as Marian itself translates, and every engine can
+    others = [
+        f"{name} {content[name]}"
+        for name, neutral in _NEUTRAL.items()
+        if content.get(name) is not None and content[name] not in neutral
+    ]
+    if others:
+        warn(f"{path}: there is nothing here like {', '.join(others)}, which is not taken over")
+    try:
+        return parse_settings(settings, SearchConfig, f"as {path} describes it")
+    except ConfigError as error:
+        raise ModelError(str(error)) from None
+
+
+def _never(content: Mapping[str, Any], path: Path) -> list[int]:
+    """The single entries that are never written."""
+    words, single = content.get("bad_words_ids") or [], content.get("suppress_tokens") or []
+    if not (isinstance(words, list) and all(isinstance(word, list) for word in words) and isinstance(single, list)):
+        raise ModelError(f"{path}: bad_words_ids must be a list of lists, and suppress_tokens a list")
+    if longer := [word for word in words if len(word) != 1]:
+        warn(f"{path}: bad_words_ids of several entries, such as {longer[0]}, are not taken over")
+    found = [*(word[0] for word in words if len(word) == 1), *single]
+    if any(type(token) is not int for token in found):
+        raise ModelError(f"{path}: bad_words_ids and suppress_tokens must hold ids")
+    return found
+
+
+def _count(content: Mapping[str, Any], name: str, path: Path, usual: int) -> int:
+    value = content.get(name)
+    if value is not None and (type(value) is not int or value < 0):
+        raise ModelError(f"{path}: {name} is {value!r}, not a number of tokens or hypotheses")
+    return usual if value is None else int(value)
+
+
+def generation_json(search: SearchConfig, limit: int, order: Sequence[int]) -> dict[str, Any]:
+    """`generation_config.json`, but for the ids of special symbols.
+
+    limit: the model's positions; order: for each id there the id here.
+    """
+    if isinstance(search.length_penalty, GNMTPenalty) and search.length_penalty.alpha:
+        warn("Hugging Face has no GNMT length penalty: length_penalty 1.0, the mean log-probability, stands instead")
+    if search.coverage_penalty:
+        warn("Hugging Face has no coverage penalty: it is left out")
+    mean = isinstance(search.length_penalty, MeanLogProbability) or getattr(search.length_penalty, "alpha", 0.0) > 0
+    longest = limit if search.length_factor else min(limit, search.length_margin + 1)
+    forbidden = {*search.forbid, PAD, BOS}
+    if not isinstance(search.unknown, ForbidUnknownConfig):
+        forbidden.discard(UNK)
+    return {
+        "num_beams": search.beam,
+        "length_penalty": 1.0 if mean else 0.0,
+        "max_length": longest,
+        **({"min_length": search.minimum_length + 1} if search.minimum_length else {}),
+        "bad_words_ids": [[place] for place, number in enumerate(order) if number in forbidden],
+    }

@@ -1,0 +1,223 @@
+"""Marian's parameters and ours, both ways: names, rows of vocabularies, tables that are one."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from dragoman.base.errors import ModelError
+from dragoman.exchange.marian.architecture import MarianSettings
+from dragoman.exchange.marian.vocabulary import rows
+from dragoman.models.seq2seq import ModelConfig
+from dragoman.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
+from dragoman.nn.positions.sinusoidal import sinusoids
+from dragoman.text.sentencepiece import SentencePieceTokenizer
+from dragoman.text.tokenizers import Tokenizers
+
+NEVER = -1000.0
+"""The bias of an entry that Marian does not have, so that it takes no probability from the others: exp(−1000) is 0."""
+
+SHARED, ENCODER, DECODER = (
+    "model.shared.weight",
+    "model.encoder.embed_tokens.weight",
+    "model.decoder.embed_tokens.weight",
+)
+PROJECTION, BIAS = "lm_head.weight", "final_logits_bias"
+POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+OUR_SOURCE, OUR_TARGET = "encoder.embedding.tokens.weight", "decoder.embedding.tokens.weight"
+OUR_PROJECTION, OUR_BIAS = "decoder.projection.weight", "decoder.projection.bias"
+
+_ATTENTION = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
+_FEEDFORWARD = {"feedforward.inner": "fc1", "feedforward.outer": "fc2", "around_feedforward.norm": "final_layer_norm"}
+_PARTS = {
+    "encoder": {
+        **{f"self_attention.{ours}": f"self_attn.{theirs}" for ours, theirs in _ATTENTION.items()},
+        "around_attention.norm": "self_attn_layer_norm",
+        **_FEEDFORWARD,
+    },
+    "decoder": {
+        **{f"self_attention.{ours}": f"self_attn.{theirs}" for ours, theirs in _ATTENTION.items()},
+        "around_self_attention.norm": "self_attn_layer_norm",
+        **{f"cross_attention.{ours}": f"encoder_attn.{theirs}" for ours, theirs in _ATTENTION.items()},
+        "around_cross_attention.norm": "encoder_attn_layer_norm",
+        **_FEEDFORWARD,
+    },
+}
+_MOST_LISTED = 20
+_CLOSE = 1e-3  # of sines that were stored in half precision
+
+
+def layer_names(layers: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    """Our name and theirs of every parameter inside layers; layers: how many, by side."""
+    for side, count in layers.items():
+        for layer in range(count):
+            for ours, theirs in _PARTS[side].items():
+                for kind in ("weight", "bias"):
+                    yield f"{side}.layers.{layer}.{ours}.{kind}", f"model.{side}.layers.{layer}.{theirs}.{kind}"
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What has a row for each entry of a vocabulary, in their order: the same tensor where tables are one.
+
+    bias: (V,).
+    """
+
+    source: Tensor
+    target: Tensor
+    projection: Tensor
+    bias: Tensor
+
+
+class TheirParameters:
+    """Those of a Hugging Face folder, checked against its settings."""
+
+    def __init__(self, tensors: Mapping[str, Tensor], settings: MarianSettings, path: Path) -> None:
+        """Raises ModelError that lists all that is missing, of another shape or type, or not known."""
+        self._tensors, self._settings, self._path = dict(tensors), settings, path
+        layers = {"encoder": settings.encoder_layers, "decoder": settings.decoder_layers}
+        # settings may claim any number of layers: what is missing is found before a list of it is made
+        self._names = {} if sum(layers.values()) > len(tensors) else dict(layer_names(layers))
+        self._check()
+        self.tables = self._tables()
+        self._check_positions()
+
+    @property
+    def layers(self) -> dict[str, Tensor]:
+        """All parameters inside layers, by our names."""
+        return {ours: self._tensors[theirs] for ours, theirs in self._names.items()}
+
+    def _check(self) -> None:
+        settings, width = self._settings, self._settings.d_model
+        if not self._names:
+            raise ModelError(f"{self._path} holds far fewer parameters than the layers that config.json asks for")
+        expected: dict[str, tuple[int, ...]] = {}
+        for name in self._names.values():
+            inner = settings.encoder_ffn_dim if name.startswith("model.encoder.") else settings.decoder_ffn_dim
+            first = inner if ".fc1." in name else width
+            second = () if name.endswith("bias") or "norm" in name else (inner if ".fc2." in name else width,)
+            expected[name] = (first, *second)
+        wrong = [f"missing: {name} {size}" for name, size in expected.items() if name not in self._tensors]
+        optional: dict[str, tuple[int, ...]] = {
+            SHARED: (settings.vocab_size, width),
+            ENCODER: (settings.vocab_size, width),
+            DECODER: (settings.target_size, width),
+            PROJECTION: (settings.target_size, width),
+            BIAS: (1, settings.target_size),
+            **dict.fromkeys(POSITIONS, (settings.max_position_embeddings, width)),
+        }
+        for name, tensor in self._tensors.items():
+            size = expected.get(name, optional.get(name))
+            if size is None:
+                wrong.append(f"unknown: {name} {tuple(tensor.shape)}")
+            elif tuple(tensor.shape) != size:
+                wrong.append(f"wrong shape: {name} is {tuple(tensor.shape)}, config.json asks for {size}")
+            elif not tensor.is_floating_point():
+                wrong.append(f"wrong type: {name} is {tensor.dtype}")
+        if wrong:
+            more = [f"… and {len(wrong) - _MOST_LISTED} more"] if len(wrong) > _MOST_LISTED else []
+            raise ModelError(
+                f"{self._path} does not fit its config.json ({len(wrong)} differences):\n  "
+                + "\n  ".join([*wrong[:_MOST_LISTED], *more])
+            )
+
+    def _tables(self) -> Tables:
+        """As Hugging Face ties them: where embeddings are shared but words are not tied, all three may differ."""
+        settings = self._settings
+        zeros = torch.zeros(1, settings.target_size)
+        bias = self._tensors.get(BIAS, zeros)[0]
+        if settings.share_encoder_decoder_embeddings and settings.tie_word_embeddings:
+            table = self._one(SHARED, ENCODER, DECODER, PROJECTION)
+            return Tables(table, table, table, bias)
+        shared = (SHARED,) if settings.share_encoder_decoder_embeddings else ()
+        source = self._first(ENCODER, *shared)
+        if settings.tie_word_embeddings:
+            target = self._one(DECODER, PROJECTION)
+            return Tables(source, target, target, bias)
+        target = self._first(DECODER, *shared)
+        if shared and torch.equal(source, target):
+            target = source
+        return Tables(source, target, self._first(PROJECTION), bias)
+
+    def _first(self, *names: str) -> Tensor:
+        for name in names:
+            if name in self._tensors:
+                return self._tensors[name]
+        raise ModelError(f"{self._path} has no {' and no '.join(names)}")
+
+    def _one(self, *names: str) -> Tensor:
+        """What several names are said to be one for."""
+        table = self._first(*names)
+        for name in names:
+            if name in self._tensors and not torch.equal(self._tensors[name], table):
+                raise ModelError(f"{self._path}: {name} differs from the table that config.json says it is tied to")
+        return table
+
+    def _check_positions(self) -> None:
+        """Older folders store the sines, which are computed here."""
+        for name in POSITIONS:
+            if (stored := self._tensors.get(name)) is not None:
+                computed = sinusoids(len(stored), stored.size(1), layout="halves")
+                if not torch.allclose(stored.float(), computed, rtol=0, atol=_CLOSE):
+                    raise ModelError(f"{self._path}: {name} holds other positions than sines and cosines")
+
+
+def from_theirs(theirs: TheirParameters, model: ModelConfig, tokenizers: Tokenizers) -> dict[str, Tensor]:
+    """Our parameters by name, in the number types of theirs."""
+    source, target = _both(tokenizers)
+    tables = theirs.tables
+    found = {OUR_SOURCE: _here(tables.source, source, 0.0)}
+    if not model.tie_embeddings:
+        found[OUR_TARGET] = _here(tables.target, target, 0.0)
+    if not model.tie_projection:
+        found[OUR_PROJECTION] = _here(tables.projection, target, 0.0)
+    if model.projection_bias:
+        found[OUR_BIAS] = _here(tables.bias, target, NEVER)
+    return found | theirs.layers
+
+
+def needs_bias(tokenizers: Tokenizers, bias: Tensor) -> bool:
+    """Whether the projection has a bias here: theirs is not zero, or our padding is no entry of theirs."""
+    _, target = _both(tokenizers)
+    return bool(bias.any()) or len(rows(target)) < target.size
+
+
+def to_theirs(ours: Mapping[str, Tensor], model: ModelConfig, tokenizers: Tokenizers) -> dict[str, Tensor]:
+    """Their parameters by name, as Hugging Face saves them: tables that are one are given once."""
+    source, target = _both(tokenizers)
+    read = _there(ours[OUR_SOURCE], source)
+    write = read if model.tie_embeddings else _there(ours[OUR_TARGET], target)
+    tables = {SHARED: read} if model.tie_embeddings else {ENCODER: read, DECODER: write}
+    if not model.tie_projection:
+        if model.tie_embeddings:  # Hugging Face then takes each for a table of its own
+            tables |= {ENCODER: read.clone(), DECODER: read.clone()}
+        tables[PROJECTION] = _there(ours[OUR_PROJECTION], target)
+    zeros = torch.zeros(target.size, dtype=write.dtype)
+    tables[BIAS] = _there(ours.get(OUR_BIAS, zeros), target)[None]
+    layers = {
+        side: stack.layers
+        for side, stack in (("encoder", model.encoder), ("decoder", model.decoder))
+        if isinstance(stack, TransformerEncoderConfig | TransformerDecoderConfig)
+    }
+    return tables | {theirs: ours[name] for name, theirs in layer_names(layers)}
+
+
+def _both(tokenizers: Tokenizers) -> tuple[SentencePieceTokenizer, SentencePieceTokenizer]:
+    source, target = tokenizers.source, tokenizers.target
+    assert isinstance(source, SentencePieceTokenizer) and isinstance(target, SentencePieceTokenizer)
+    return source, target
+
+
+def _here(table: Tensor, tokenizer: SentencePieceTokenizer, padding: float) -> Tensor:
+    """Rows in our order; padding: what fills that of our padding where Marian has none."""
+    order = rows(tokenizer)
+    found = table.new_full((tokenizer.size, *table.shape[1:]), padding)
+    found[torch.tensor(order)] = table
+    return found
+
+
+def _there(table: Tensor, tokenizer: SentencePieceTokenizer) -> Tensor:
+    """Rows in their order."""
+    return table[torch.tensor(rows(tokenizer))]

@@ -1,0 +1,364 @@
+/* Products of activations and weights, Y = X Wᵀ + b: the weights are packed once, as float32 or as 8-bit codes.
+
+   Panels of 16 outputs lie one behind the other; in a panel the 16 weights of an input, or of four inputs, are
+   neighbours. So one layout serves a single row and many. A row's result does not depend on the rows beside it: every
+   tile sums over the inputs in the same order, and sums of codes are exact.
+
+   Codes: x ≈ s_x q_x with one s_x a row, chosen when it comes, and w ≈ s_w q_w with one s_w an output. Instructions
+   multiply unsigned by signed numbers, so q_x is stored with ZERO added, and ZERO · Σ q_w is taken off again. */
+#pragma once
+
+#include <stdlib.h>
+
+#include "threads.h"
+#include "vector.h"
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
+
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__) || !defined(__AVX2__)
+#define LARGEST_ACTIVATION 127
+#define LARGEST_WEIGHT 127
+#define ZERO 128
+#else
+/* 7 bits each: two sums of two products fit 16 bits, 4 · 127 · 64 < 2^15, where 8-bit codes would be cut off. */
+#define LARGEST_ACTIVATION 63
+#define LARGEST_WEIGHT 64
+#define ZERO 64
+#endif
+
+enum Precision { FLOAT32 = 0, INT8 = 1 };
+
+typedef struct {
+    int outputs, inputs; /* multiples of 16 */
+    int precision;
+    float *bias;
+    float *values;  /* float32: (panels, inputs, 16) */
+    int8_t *codes;  /* 8-bit: (panels, inputs / 4, 16, 4) */
+    float *scales;  /* s_w */
+    int32_t *zeros; /* ZERO · Σ q_w */
+} Matrix;
+
+/* What is done with a result before it is stored; ADD: it is added to what is there. */
+enum Epilogue { STORE, RELU, GELU, SWISH, ADD };
+
+/* Rows, all of the same stride, and for 8-bit products their codes and scales, of one thread. */
+typedef struct {
+    uint8_t *codes;
+    float *scales;
+    size_t room_codes, room_scales;
+} Codes;
+
+static void *aligned(size_t bytes) {
+    void *memory = NULL;
+    return posix_memalign(&memory, 64, (bytes + 63) / 64 * 64 + 64) ? NULL : memory;
+}
+
+/* Makes room for so many numbers, of the old content nothing stays; 0 without memory. */
+static int enough(float **memory, size_t *room, size_t count) {
+    if (count <= *room) return 1;
+    free(*memory);
+    *memory = aligned(count * sizeof(float));
+    *room = *memory ? count : 0;
+    return *memory != NULL;
+}
+
+static int enough_codes(Codes *codes, size_t rows, size_t inputs) {
+    if (rows * inputs > codes->room_codes) {
+        free(codes->codes);
+        codes->codes = aligned(rows * inputs);
+        codes->room_codes = codes->codes ? rows * inputs : 0;
+    }
+    if (!enough(&codes->scales, &codes->room_scales, rows)) return 0;
+    return codes->codes != NULL;
+}
+
+static void matrix_free(Matrix *matrix) {
+    free(matrix->bias);
+    free(matrix->values);
+    free(matrix->codes);
+    free(matrix->scales);
+    free(matrix->zeros);
+    memset(matrix, 0, sizeof *matrix);
+}
+
+/* weights (outputs, inputs), bias (outputs); 0 without memory. */
+static int matrix_pack(Matrix *matrix, const float *weights, const float *bias, int outputs, int inputs, int precision) {
+    memset(matrix, 0, sizeof *matrix);
+    matrix->outputs = outputs;
+    matrix->inputs = inputs;
+    matrix->precision = precision;
+    matrix->bias = aligned((size_t)outputs * 4);
+    if (!matrix->bias) return 0;
+    memcpy(matrix->bias, bias, (size_t)outputs * 4);
+    if (precision == FLOAT32) {
+        matrix->values = aligned((size_t)outputs * inputs * 4);
+        if (!matrix->values) return 0;
+        for (int output = 0; output < outputs; output++) {
+            float *panel = matrix->values + (size_t)(output / PANEL) * inputs * PANEL + output % PANEL;
+            for (int input = 0; input < inputs; input++) panel[input * PANEL] = weights[(size_t)output * inputs + input];
+        }
+        return 1;
+    }
+    matrix->codes = aligned((size_t)outputs * inputs);
+    matrix->scales = aligned((size_t)outputs * 4);
+    matrix->zeros = aligned((size_t)outputs * 4);
+    if (!matrix->codes || !matrix->scales || !matrix->zeros) return 0;
+    for (int output = 0; output < outputs; output++) {
+        const float *row = weights + (size_t)output * inputs;
+        int8_t *panel = matrix->codes + (size_t)(output / PANEL) * inputs * PANEL + output % PANEL * 4;
+        float largest = 0;
+        for (int input = 0; input < inputs; input++) largest = fmaxf(largest, fabsf(row[input]));
+        float scale = largest > 0 ? largest / LARGEST_WEIGHT : 1.0f;
+        int32_t sum = 0;
+        for (int input = 0; input < inputs; input++) {
+            int code = (int)lrintf(row[input] / scale);
+            code = code > LARGEST_WEIGHT ? LARGEST_WEIGHT : code < -LARGEST_WEIGHT ? -LARGEST_WEIGHT : code;
+            panel[input / 4 * 4 * PANEL + input % 4] = (int8_t)code;
+            sum += code;
+        }
+        matrix->scales[output] = scale;
+        matrix->zeros[output] = ZERO * sum;
+    }
+    return 1;
+}
+
+/* Codes of a row; its scale is returned. */
+static float encode_row(const float *row, uint8_t *codes, int inputs) {
+    Vector largest = all(0);
+    for (int place = 0; place < inputs; place += LANES) {
+        Vector x = load(row + place);
+        largest = larger(largest, choose(x < 0.0f, -x, x));
+    }
+    float most = largest_of(largest);
+    float factor = most > 0 ? LARGEST_ACTIVATION / most : 0.0f;
+#if defined(__AVX512F__)
+    __m512 factors = _mm512_set1_ps(factor);
+    __m512i zero = _mm512_set1_epi32(ZERO);
+    for (int place = 0; place < inputs; place += 16) {
+        __m512i code = _mm512_add_epi32(_mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(row + place), factors)), zero);
+        _mm_storeu_si128((__m128i *)(codes + place), _mm512_cvtepi32_epi8(code));
+    }
+#else
+    int place = 0;
+#if defined(__AVX2__)
+    __m256 factors = _mm256_set1_ps(factor);
+    __m256i zero = _mm256_set1_epi32(ZERO), order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    for (; place + 32 <= inputs; place += 32) {
+        __m256i code[4];
+        for (int each = 0; each < 4; each++)
+            code[each] = _mm256_add_epi32(_mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(row + place + 8 * each), factors)), zero);
+        __m256i bytes = _mm256_packus_epi16(_mm256_packs_epi32(code[0], code[1]), _mm256_packs_epi32(code[2], code[3]));
+        _mm256_storeu_si256((__m256i *)(codes + place), _mm256_permutevar8x32_epi32(bytes, order));
+    }
+#endif
+    for (; place < inputs; place += LANES) {
+        Vector rounded = load(row + place) * factor + 12582912.0f; /* rounds, see exponential() */
+        Integers code = (Integers)rounded - (0x4B400000 - ZERO);
+        for (int lane = 0; lane < LANES; lane++) codes[place + lane] = (uint8_t)code[lane];
+    }
+#endif
+    return most / LARGEST_ACTIVATION;
+}
+
+#define PARTS (PANEL / LANES) /* registers that a panel's 16 outputs fill */
+
+#if LANES == 16
+#define TALL 6
+#define TALL_PANELS 4
+#define PAIR_PANELS 4
+#define SINGLE_PANELS 8
+#elif LANES == 8
+#define TALL 6
+#define TALL_PANELS 1
+#define PAIR_PANELS 2
+#define SINGLE_PANELS 4
+#else
+#define TALL 3
+#define TALL_PANELS 1
+#define PAIR_PANELS 1
+#define SINGLE_PANELS 2
+#endif
+#define BLOCK_PANELS 8
+
+INLINE void finish(Vector result, float *to, int epilogue) {
+    if (epilogue == RELU) result = larger(result, all(0));
+    if (epilogue == GELU) result = result * 0.5f * (1.0f + error_function(result * 0.70710678118654752f));
+    if (epilogue == SWISH) result = result / (1.0f + exponential(-result));
+    if (epilogue == ADD) result += load(to);
+    store(to, result);
+}
+
+/* A tile of float32: `rows` rows by `panels` panels, both constants where it is called. */
+INLINE void tile_of_values(
+    const float *x, size_t x_stride, const Matrix *matrix, int panel, float *y, size_t y_stride, int rows, int panels, int epilogue
+) {
+    Vector sums[TALL][SINGLE_PANELS * PARTS];
+    int inputs = matrix->inputs;
+    const float *weights = matrix->values + (size_t)panel * inputs * PANEL;
+#pragma GCC unroll 8
+    for (int row = 0; row < rows; row++)
+#pragma GCC unroll 32
+        for (int part = 0; part < panels * PARTS; part++) sums[row][part] = load(matrix->bias + panel * PANEL + part * LANES);
+    for (int input = 0; input < inputs; input++) {
+        Vector held[SINGLE_PANELS * PARTS];
+#pragma GCC unroll 32
+        for (int part = 0; part < panels * PARTS; part++)
+            held[part] = load(weights + (size_t)(part / PARTS) * inputs * PANEL + input * PANEL + part % PARTS * LANES);
+#pragma GCC unroll 8
+        for (int row = 0; row < rows; row++) {
+            Vector value = all(x[row * x_stride + input]);
+#pragma GCC unroll 32
+            for (int part = 0; part < panels * PARTS; part++) sums[row][part] += value * held[part];
+        }
+    }
+#pragma GCC unroll 8
+    for (int row = 0; row < rows; row++)
+#pragma GCC unroll 32
+        for (int part = 0; part < panels * PARTS; part++)
+            finish(sums[row][part], y + row * y_stride + panel * PANEL + part * LANES, epilogue);
+}
+
+/* Adds to 32-bit sums the products of four unsigned codes, the same in every lane, with four signed ones a lane. */
+INLINE Integers multiply_add(Integers sums, const uint8_t *x, const int8_t *weights) {
+    int32_t four;
+    memcpy(&four, x, 4);
+#if defined(__AVX512VNNI__)
+    return (Integers)_mm512_dpbusd_epi32((__m512i)sums, _mm512_set1_epi32(four), _mm512_loadu_si512(weights));
+#elif defined(__AVXVNNI__)
+    return (Integers)_mm256_dpbusd_avx_epi32((__m256i)sums, _mm256_set1_epi32(four), _mm256_loadu_si256((const void *)weights));
+#else
+    for (int lane = 0; lane < LANES; lane++)
+        for (int each = 0; each < 4; each++) sums[lane] += (int32_t)x[each] * weights[lane * 4 + each];
+    return sums;
+#endif
+}
+
+/* A tile of codes. */
+INLINE void tile_of_codes(
+    const uint8_t *x, const float *scales, const Matrix *matrix, int panel, float *y, size_t y_stride, int rows, int panels, int epilogue
+) {
+    Integers sums[TALL][SINGLE_PANELS * PARTS];
+    int inputs = matrix->inputs;
+    const int8_t *weights = matrix->codes + (size_t)panel * inputs * PANEL;
+#pragma GCC unroll 8
+    for (int row = 0; row < rows; row++)
+#pragma GCC unroll 32
+        for (int part = 0; part < panels * PARTS; part++) sums[row][part] = (Integers){0};
+#if defined(__AVX2__) && ZERO == 64
+    __m256i ones = _mm256_set1_epi16(1);
+    for (int input = 0; input < inputs; input += 8) {
+#pragma GCC unroll 32
+        for (int part = 0; part < panels * PARTS; part++) {
+            const int8_t *at = weights + (size_t)(part / PARTS) * inputs * PANEL + input * PANEL + part % PARTS * 4 * LANES;
+            __m256i first = _mm256_loadu_si256((const void *)at);
+            __m256i second = _mm256_loadu_si256((const void *)(at + 4 * PANEL));
+#pragma GCC unroll 8
+            for (int row = 0; row < rows; row++) {
+                int32_t fours[2];
+                memcpy(fours, x + (size_t)row * inputs + input, 8);
+                __m256i both = _mm256_add_epi16(
+                    _mm256_maddubs_epi16(_mm256_set1_epi32(fours[0]), first),
+                    _mm256_maddubs_epi16(_mm256_set1_epi32(fours[1]), second)
+                );
+                sums[row][part] += (Integers)_mm256_madd_epi16(both, ones);
+            }
+        }
+    }
+#else
+    for (int input = 0; input < inputs; input += 4) {
+#pragma GCC unroll 8
+        for (int row = 0; row < rows; row++)
+#pragma GCC unroll 32
+            for (int part = 0; part < panels * PARTS; part++)
+                sums[row][part] = multiply_add(
+                    sums[row][part],
+                    x + (size_t)row * inputs + input,
+                    weights + (size_t)(part / PARTS) * inputs * PANEL + input * PANEL + part % PARTS * 4 * LANES
+                );
+    }
+#endif
+#pragma GCC unroll 8
+    for (int row = 0; row < rows; row++)
+#pragma GCC unroll 32
+        for (int part = 0; part < panels * PARTS; part++) {
+            int output = panel * PANEL + part * LANES;
+            Integers zeros;
+            memcpy(&zeros, matrix->zeros + output, sizeof zeros);
+            Vector exact = __builtin_convertvector(sums[row][part] - zeros, Vector);
+            Vector result = exact * (scales[row] * load(matrix->scales + output)) + load(matrix->bias + output);
+            finish(result, y + row * y_stride + output, epilogue);
+        }
+}
+
+typedef struct {
+    const float *x;
+    size_t x_stride;
+    const Matrix *matrix;
+    float *y;
+    size_t y_stride;
+    int rows;
+    int epilogue;
+    Codes *codes; /* one a thread */
+} Product;
+
+INLINE void tile(const Product *product, const Codes *codes, int row, int panel, int rows, int panels) {
+    const Matrix *matrix = product->matrix;
+    const float *x = product->x + row * product->x_stride;
+    float *y = product->y + row * product->y_stride;
+    if (matrix->precision == FLOAT32)
+        tile_of_values(x, product->x_stride, matrix, panel, y, product->y_stride, rows, panels, product->epilogue);
+    else
+        tile_of_codes(
+            codes->codes + (size_t)row * matrix->inputs, codes->scales + row, matrix, panel, y, product->y_stride, rows, panels,
+            product->epilogue
+        );
+}
+
+/* So many rows by the panels from `panel` to `end`, `wide` of them at a time. */
+#define STRIP(name, rows, wide)                                                                                   \
+    static __attribute__((noinline)) void name(const Product *product, const Codes *codes, int row, int panel, int end) { \
+        for (; panel + (wide) <= end; panel += (wide)) tile(product, codes, row, panel, rows, wide);              \
+        for (; (wide) > 1 && panel < end; panel++) tile(product, codes, row, panel, rows, 1);                     \
+    }
+
+STRIP(strip_tall, TALL, TALL_PANELS)
+#if TALL > 4
+STRIP(strip_four, 4, TALL_PANELS)
+#endif
+STRIP(strip_pair, 2, PAIR_PANELS)
+STRIP(strip_single, 1, SINGLE_PANELS)
+
+static void product_share(void *context, int thread, int threads) {
+    const Product *product = context;
+    const Matrix *matrix = product->matrix;
+    Codes *codes = product->codes + thread;
+    if (matrix->precision != FLOAT32)
+        for (int row = 0; row < product->rows; row++)
+            codes->scales[row] =
+                encode_row(product->x + row * product->x_stride, codes->codes + (size_t)row * matrix->inputs, matrix->inputs);
+    int panels = matrix->outputs / PANEL;
+    int last = (int)((int64_t)panels * (thread + 1) / threads);
+    for (int panel = (int)((int64_t)panels * thread / threads); panel < last; panel += BLOCK_PANELS) {
+        int end = panel + BLOCK_PANELS < last ? panel + BLOCK_PANELS : last, row = 0;
+        for (; row + TALL <= product->rows; row += TALL) strip_tall(product, codes, row, panel, end);
+#if TALL > 4
+        for (; row + 4 <= product->rows; row += 4) strip_four(product, codes, row, panel, end);
+#endif
+        for (; row + 2 <= product->rows; row += 2) strip_pair(product, codes, row, panel, end);
+        if (row < product->rows) strip_single(product, codes, row, panel, end);
+    }
+}
+
+/* y (rows, outputs) = x (rows, inputs) Wᵀ + b, by the whole team. codes: one a thread; 0 without memory for them. */
+static int multiply(
+    Team *team, Codes *codes, const Matrix *matrix, const float *x, size_t x_stride, float *y, size_t y_stride, int rows, int epilogue
+) {
+    if (matrix->precision != FLOAT32)
+        for (int thread = 0; thread < team->size; thread++)
+            if (!enough_codes(codes + thread, (size_t)rows, (size_t)matrix->inputs)) return 0;
+    Product product = {x, x_stride, matrix, y, y_stride, rows, epilogue, codes};
+    together(team, product_share, &product);
+    return 1;
+}

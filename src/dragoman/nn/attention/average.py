@@ -1,0 +1,61 @@
+"""Average attention: the mean of all that was read, gated, in the place of a decoder's self-attention."""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from dragoman.base.settings.config import Config
+from dragoman.nn.attention.interface import Attention, AttentionSizes, Tree, check_outside
+from dragoman.nn.feedforward import FeedForward
+from dragoman.nn.mask import Causal
+from dragoman.nn.positions.scheme import PositionScheme
+from dragoman.nn.precision import at_least_single
+
+
+class AverageAttentionConfig(Config):
+    """Each token sees the mean of itself and those before, for decoders (Zhang et al. 2018, equations 1 and 2).
+
+    g_t = FFN((x_1 + … + x_t)/t), [i_t; f_t] = σ(W[x_t; g_t] + b), and i_t ⊙ x_t + f_t ⊙ g_t is what comes out. The
+    cache is one sum, however long the text is. A mean knows no order, so positions must be added to the embeddings.
+
+    YAML: `decoder: {attention: {kind: average}}`
+    """
+
+    kind: Literal["average"] = "average"
+    inner: int | None = Field(
+        None, ge=1, description="inner width of the feed-forward network FFN; null: none, g is the mean (paper: d_ff)"
+    )
+
+    def build(self, sizes: AttentionSizes, positions: PositionScheme | None = None) -> Attention:
+        """The module. Raises ConfigError for a scheme of positions that compares pairs of tokens."""
+        check_outside(positions, self.kind)
+        return AverageAttention(self, sizes)
+
+
+class AverageAttention(Attention):
+    """A gated running mean. Built by `AverageAttentionConfig.build`."""
+
+    def __init__(self, config: AverageAttentionConfig, sizes: AttentionSizes) -> None:
+        super().__init__()
+        width = sizes.query
+        self.network = None if config.inner is None else FeedForward(width, config.inner, "relu", 0.0)
+        self.gates = nn.Linear(2 * width, 2 * width)
+        self.output_width = width
+
+    def extend(
+        self, states: Tensor, cache: Tree | None, causal: Causal, keep: Tensor | None = None
+    ) -> tuple[Tensor, Tree]:
+        """The cache is the sum of all states (R, d), at least float32."""
+        wide = at_least_single(states)
+        count = torch.arange(causal.start + 1, causal.start + causal.new + 1, device=states.device)[None, :, None]
+        if (real := causal.real(causal.new)) is not None:
+            assert causal.skip is not None
+            wide = wide * real[:, :, None]
+            count = (count - causal.skip[:, None, None]).clamp_min(1)
+        total = wide.cumsum(1) if cache is None else wide.cumsum(1) + cache[:, None]
+        mean = (total / count).to(states.dtype)
+        seen = mean if self.network is None else self.network(mean)
+        own, past = torch.sigmoid(self.gates(torch.cat((states, seen), -1))).chunk(2, -1)
+        return (own * states + past * seen).to(states.dtype), total[:, -1].clone()

@@ -1,0 +1,281 @@
+"""SentencePiece: the vocabulary of models that come from elsewhere, such as those of OPUS-MT, or a learned one."""
+
+import json
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from dragoman.base.errors import ConfigError, DataError, DragomanError, ModelError
+from dragoman.text.special import BOS, PAD, SPECIAL_SYMBOLS, UNK
+from dragoman.text.subword import LARGEST_SIZE, SubwordModel, usual_size
+from dragoman.text.tags import TO, check_tag, language_tag
+from dragoman.text.tokenizer import Tokenizer, check_unicode
+
+BLANK = "▁"
+"""What stands for a blank in the name of a piece."""
+
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+_LONGEST_LINE = 1 << 30  # bytes; the library's default drops longer lines without a word
+_SPACED = (" .", " ?", " !", " ,", " ' ", " n't", " 'm", " 's", " 've", " 're")  # as Hugging Face cleans up, in order
+
+
+class SentencePieceTokenizer(Tokenizer):
+    """Texts are normalised and split by a SentencePiece model; a piece that the vocabulary lacks is UNK.
+
+    The vocabulary may have other entries than the model has pieces: two languages can share one, each with a model of
+    its own. What the normalisation changes (most blanks, compatibility characters) is not brought back by decoding.
+
+    Other than in vocabularies of the other kinds, a text may begin with the code of a language, `>>de<<`, which is the
+    tag to:de; one that the vocabulary does not have is UNK.
+    """
+
+    kind = "sentencepiece"
+
+    def __init__(
+        self,
+        model: bytes,
+        entries: Sequence[str],
+        *,
+        joint: bool = False,
+        tidy: bool = False,
+        places: Sequence[int] | None = None,
+    ) -> None:
+        """entries: the pieces from id 4 on. Raises ModelError where `model` is none, ConfigError without the library.
+
+        joint: whether the other language's tokenizer has the same entries. tidy: whether decoding takes the blanks
+        before signs off. places: the ids that the special symbols and the first tags have where the vocabulary comes
+        from, in the order that they have here; None where it was learned here.
+        """
+        self._model, self._entries = model, list(entries)
+        self.joint, self.tidy = joint, tidy
+        self.places = None if places is None else tuple(places)
+        self._processor = _processor(model)
+        self._ids = {entry: number for number, entry in enumerate(entries, start=len(SPECIAL_SYMBOLS))}
+        self._codes: dict[str, int] = {}
+        super().__init__(
+            [*SPECIAL_SYMBOLS, *entries], [b""] * len(SPECIAL_SYMBOLS) + [self._surface(entry) for entry in entries]
+        )
+
+    @property
+    def model(self) -> bytes:
+        """SentencePiece's own file."""
+        return self._model
+
+    @property
+    def entries(self) -> list[str]:
+        """The names of all pieces, special symbols and tags apart, in the order of their ids."""
+        return list(self._entries)
+
+    def with_tags(self, tags: Sequence[str]) -> Self:
+        """As `Tokenizer.with_tags`; languages among them have their codes too."""
+        tagged = super().with_tags(tags)
+        numbered = enumerate(tagged.tags, start=tagged._first_tag)
+        tagged._codes = {code(tag): number for number, tag in numbered if tag.startswith(TO)}
+        return tagged
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text. Raises DataError if one holds lone surrogates."""
+        check_unicode(texts)
+        begun, rest = zip(*map(parted, texts), strict=True) if texts else ((), ())
+        split = self._processor.encode(list(rest), out_type=str, num_threads=1)
+        return [
+            [*self._code(language), *(self._ids.get(piece, UNK) for piece in pieces)]
+            for language, pieces in zip(begun, split, strict=True)
+        ]
+
+    def _code(self, language: str) -> list[int]:
+        return [self._codes.get(language, self._ids.get(language, UNK))] if language else []
+
+    def words(self, text: str) -> tuple[list[int], list[str]]:
+        """Each piece is a word: an unknown one holds nothing but characters that no piece has."""
+        check_unicode([text])
+        language, rest = parted(text)
+        pieces = self._processor.encode(rest, out_type=str)
+        words = [*([language] if language else []), *(piece.replace(BLANK, " ") for piece in pieces)]
+        return list(range(len(words))), words
+
+    def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
+        """The text of `ids`, as the model joins pieces, without blanks at its ends; special symbols, tags are skipped.
+
+        unknown: as `Tokenizer.decode` takes it.
+        """
+        stand_ins = iter(unknown)
+        pieces = [
+            next(stand_ins, "").replace(" ", BLANK) if number == UNK else self._symbols[number]
+            for number in map(int, ids)
+            if number == UNK or len(SPECIAL_SYMBOLS) <= number < self._first_tag
+        ]
+        text = str(self._processor.decode_pieces(pieces)) if pieces else ""
+        text = text.replace(BLANK, " ").strip()
+        for spaced in _SPACED if self.tidy else ():
+            text = text.replace(spaced, spaced.strip())
+        return text
+
+    def _surface(self, entry: str) -> bytes:
+        if (byte := _BYTE.fullmatch(entry)) and self._processor.is_byte(self._processor.piece_to_id(entry)):
+            return bytes([int(byte[1], 16)])
+        return entry.replace(BLANK, " ").encode()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_processor"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._processor = _processor(self._model)
+
+    def _document(self) -> str:
+        """The model in base64, the pieces, and what else is not as usual."""
+        document: dict[str, Any] = {"kind": self.kind, "model": b64encode(self._model).decode()}
+        document |= {name: True for name in ("joint", "tidy") if getattr(self, name)}
+        if self.places is not None:
+            document["places"] = self.places
+        return json.dumps({**document, "entries": self._entries}, ensure_ascii=False, indent=1)
+
+    @classmethod
+    def read(cls, document: dict[str, Any], path: Path) -> Self:
+        """The tokenizer of a parsed document without tags. Raises ModelError where it is none."""
+        entries, places = document.get("entries"), document.get("places")
+        switches = {name: document.get(name, False) for name in ("joint", "tidy")}
+        entries = entries if isinstance(entries, list) else [None]
+        named = all(isinstance(entry, str) for entry in entries)
+        switched = all(isinstance(switch, bool) for switch in switches.values())
+        if not (named and switched and len({*entries}) == len(entries) and _fit(places, len(entries))):
+            raise ModelError(f"The tokenizer {path} is damaged (its entries or places); restore it from a copy.")
+        try:
+            model = b64decode(document["model"], validate=True)
+            return cls(model, entries, places=places, **switches)
+        except (KeyError, TypeError, ValueError, ModelError) as error:
+            raise ModelError(f"The tokenizer {path} is damaged ({error}); restore it from a copy.") from error
+
+
+class SentencePieceConfig(SubwordModel):
+    """SentencePiece's unigram model with its usual normalisation (Kudo & Richardson 2018).
+
+    For models that other toolkits shall read (`dragoman export --to marian`), or that come from one. Unlike `unigram`
+    it normalises texts, so decoding does not give back the exact text. Needs `pip install "dragoman[hf]"`.
+    """
+
+    tokenizer: ClassVar[type[Tokenizer]] = SentencePieceTokenizer
+    kind: Literal["sentencepiece"] = "sentencepiece"
+    size: int | None = Field(
+        default=None,
+        gt=len(SPECIAL_SYMBOLS) + 1,
+        description="Symbols in a vocabulary, the 4 special ones included; null: as many as for bpe. A small corpus "
+        "may yield fewer.",
+    )
+
+    def sized(self, pairs: int) -> "SentencePieceConfig":
+        """The config with a size, chosen for a corpus of so many sentence pairs where none was given."""
+        return self if self.size is not None else self.model_copy(update={"size": usual_size(pairs)})
+
+    def learn(self, texts: Iterable[str]) -> SentencePieceTokenizer:
+        """Learn pieces from `texts`. The same texts give the same tokenizer."""
+        size, file, lines = self.size or LARGEST_SIZE, BytesIO(), _Lines(texts)
+        try:
+            _library().SentencePieceTrainer.train(
+                sentence_iterator=iter(lines),
+                model_writer=file,
+                vocab_size=size - len(SPECIAL_SYMBOLS) + 1,  # its own unknown
+                hard_vocab_limit=False,
+                max_sentence_length=_LONGEST_LINE,
+                unk_id=0,
+                bos_id=-1,
+                eos_id=-1,
+                pad_id=-1,
+                minloglevel=2,
+            )
+        except RuntimeError as error:
+            reason = ConfigError(f"SentencePiece cannot learn {size:,} entries from this text: {error}")
+            raise lines.error or reason from error
+        return SentencePieceTokenizer(file.getvalue(), list(pieces_of(file.getvalue())))
+
+
+def code(tag: str) -> str:
+    """How a text, and the vocabularies of OPUS-MT, write a tag: `>>de<<` for to:de."""
+    return f">>{tag.removeprefix(TO)}<<"
+
+
+def tag_of(symbol: str) -> str | None:
+    """The tag of a symbol that is the code of a language, such as `>>de<<`; None for any other."""
+    language, rest = parted(symbol)
+    try:
+        return check_tag(language_tag(language[2:-2])) if language and not rest else None
+    except ValueError:
+        return None
+
+
+def parted(text: str) -> tuple[str, str]:
+    """The code of a language that a text begins with, and the rest; without one it is blank."""
+    end = text.find("<<") + 2 if text.startswith(">>") else 1
+    return ("", text) if end == 1 else (text[:end], text[end:])
+
+
+def pieces_of(model: bytes) -> Iterator[str]:
+    """The pieces of a SentencePiece model that texts are split into. Raises ModelError where it is none."""
+    processor = _processor(model)
+    for number in range(processor.get_piece_size()):
+        if not (processor.is_control(number) or processor.is_unknown(number)):
+            yield str(processor.id_to_piece(number))
+
+
+def _fit(places: Any, entries: int) -> bool:
+    """Whether they can be those of the special symbols and of tags beside so many pieces, one id each.
+
+    Padding and beginning may be one.
+    """
+    if places is None:
+        return True
+    if (
+        not isinstance(places, list)
+        or len(places) < len(SPECIAL_SYMBOLS)
+        or any(type(each) is not int for each in places)
+    ):
+        return False
+    own = places[1:] if places[PAD] == places[BOS] else places
+    return len({*own}) == len(own) and min(own) >= 0 and max(own) < len(own) + entries
+
+
+def _processor(model: bytes) -> Any:
+    processor = _library().SentencePieceProcessor()
+    try:
+        processor.LoadFromSerializedProto(model)
+    except RuntimeError as error:
+        raise ModelError(f"no SentencePiece model: {error}") from error
+    return processor
+
+
+def _library() -> ModuleType:
+    try:
+        import sentencepiece  # optional
+    except ImportError as error:
+        raise ConfigError(
+            'a SentencePiece vocabulary needs sentencepiece, which is not installed: pip install "dragoman[hf]"'
+        ) from error
+    return sentencepiece
+
+
+class _Lines:
+    """Texts for the library, which makes an error of its own of whatever is raised while it reads."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = texts
+        self.error: DragomanError | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        empty = True
+        try:
+            for text in self._texts:
+                check_unicode([text])
+                empty &= not text.strip()
+                yield text
+            if empty:
+                raise DataError("There is no text to learn SentencePiece's entries from.")
+        except DragomanError as error:
+            self.error = error
+            raise

@@ -1,0 +1,188 @@
+"""Models that came from Marian: used like any other, trained further, sent back; and own ones that go there."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from marian_folders import lines, their_model, their_tokenizer, write_marian
+from tiny_model import write_tiny_model
+from training_runs import SETTINGS, write_corpus
+
+from dragoman.base.errors import DragomanError
+from dragoman.base.settings.load import load_settings
+from dragoman.base.settings.yaml import parse_yaml
+from dragoman.checkpoint.folder import load_model_folder, read_config, read_meta
+from dragoman.checkpoint.tensors import load_tensors, model_parameters
+from dragoman.cli.main import main
+from dragoman.exchange.marian.exporting import export
+from dragoman.exchange.marian.importing import import_marian
+from dragoman.tasks.translation.config import TranslationRun
+from dragoman.text.sentencepiece import SentencePieceTokenizer
+from dragoman.train.run.loop import run
+from dragoman.translation.choice import ENGINES
+from dragoman.translator import Translator
+
+pytest.importorskip("transformers")
+pytest.importorskip("sentencepiece")
+pytestmark = pytest.mark.usefixtures("quick_reports")
+
+SIDES = (("source", "a"), ("target", "b"))
+CORPUS = [f"data.{part}.{side}={part}.{end}" for part in ("train", "valid") for side, end in SIDES]
+LOOP = [each for each in SETTINGS if not each.startswith(("model.", "text."))]
+SHORT = [*LOOP, "train.max_steps=3", "train.validate_every=3", "train.checkpoint_every=3", "train.average.count=0"]
+STACK = {"layers": 2, "heads": 2, "feedforward": 24}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with a corpus, a model of Hugging Face with two codes, `theirs`, and `ours` that was imported."""
+    folder, threads = tmp_path_factory.mktemp("models"), torch.get_num_threads()
+    write_marian(folder / "theirs", codes=(">>de<<", ">>fr<<"), ends=0.0, seed=5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        write_corpus(folder, 40)
+        assert main(["import", "theirs", "--out", "ours"]) == 0
+        yield folder
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(autouse=True)
+def _inside(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(root)
+
+
+def test_the_command_line_translates_with_it(root: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (root / "texts").write_text("\n".join(lines("source")[:4]) + "\n\n", encoding="utf-8")
+    assert main(["translate", "ours", "--to", "fr", "-i", "texts", "--threads", "1"]) == 0
+    out = capfd.readouterr().out.split("\n")
+    tokenizer = their_tokenizer(root / "theirs")
+    given = tokenizer([f">>fr<<{text}" for text in lines("source")[:4]], return_tensors="pt", padding=True)
+    never = [[tokenizer.convert_tokens_to_ids(symbol)] for symbol in ("<pad>", "<unk>", ">>de<<", ">>fr<<")]
+    expected = their_model(root / "theirs").generate(**given, bad_words_ids=never, early_stopping="never")
+    assert out[4:] == ["", ""]
+    assert out[:4] == tokenizer.batch_decode(expected, skip_special_tokens=True)
+    assert main(["translate", "ours", "-i", "texts"]) == 2
+    assert "choose one with --to (in Python, to=). It knows de, fr" in " ".join(capfd.readouterr().err.split())
+
+
+def test_it_is_described_scored_and_averaged(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["describe", "ours"]) == 0
+    assert "one vocabulary of" in capfd.readouterr().out
+    assert main(["score", "ours", "--to", "de", "--source", "valid.a", "--target", "valid.b"]) == 0
+    assert len(capfd.readouterr().out.split()) == 8
+    assert main(["average", "ours", "ours", "--out", "mean"]) == 0
+    one, other = (load_tensors(Path(each) / "model.safetensors")[0] for each in ("ours", "mean"))
+    assert all(torch.equal(tensor, other[name]) for name, tensor in one.items())
+    meta = read_meta(Path("ours"))
+    assert (meta.source_language, meta.target_language, meta.target_languages) == ("en", "de", ("de", "fr"))
+
+
+def test_settings_of_generation_become_those_of_the_search(root: Path) -> None:
+    search = read_config(root / "ours")["search"]
+    assert (search["beam"], search["length_penalty"]) == (4, {"kind": "mean"})
+    assert (search["length_factor"], search["length_margin"]) == (0.0, 47)
+    assert Translator.load(root / "ours", "cpu").search_config().beam == 4
+
+
+def settings(*given: str, out: str) -> TranslationRun:
+    return load_settings(None, [*CORPUS, f"out={out}", *SHORT, *given], TranslationRun)
+
+
+def hugging_face_agrees(folder: Path, theirs: Path, code: str = "") -> None:
+    """The same scores of a pair, token by token."""
+    translator = Translator.load(folder, "cpu")
+    text, target = "the dog sees", "ein Hund"
+    found = translator.score([text], [target], to=code or None)[0].log_probability
+    tokenizer, model = their_tokenizer(theirs), their_model(theirs)
+    given = tokenizer(f">>{code}<<{text}" if code else text, text_target=target, return_tensors="pt")
+    with torch.no_grad():
+        logits = model(**given).logits[0].log_softmax(-1)
+    expected = logits.gather(1, given["labels"][0][:, None]).sum()
+    assert found == pytest.approx(float(expected), rel=1e-4)
+
+
+def test_it_is_trained_further_with_a_new_tag_and_goes_back() -> None:
+    for_tag = ["data.train.target_language=de", "data.valid.target_language=de", "data.train.tags=[bt]"]
+    run(settings("train.start=ours", *for_tag, "train.objective.label_smoothing=0", out="further"))
+    before, after = (load_tensors(Path(each) / "model.safetensors")[0] for each in ("ours", "further"))
+    assert before.keys() == after.keys()
+    assert not torch.equal(before["decoder.projection.bias"], after["decoder.projection.bias"][:-1])
+    again = Translator.load("further", "cpu")
+    assert again.tokenizers.tags == ("to:de", "to:fr", "bt")
+    assert again.tokenizers.source.size == again.tokenizers.target.size == len(after["decoder.projection.bias"])
+    assert read_config(Path("further"))["text"]["subword"]["kind"] == "sentencepiece"
+    assert main(["export", "further", "--to", "marian", "--out", "back"]) == 0
+    hugging_face_agrees(Path("further"), Path("back"), "de")
+    symbols = json.loads(Path("back/vocab.json").read_text())
+    assert {**json.loads(Path("theirs/vocab.json").read_text()), ">>bt<<": len(symbols) - 1} == symbols
+
+
+OWN: dict[str, tuple[bool, dict[str, Any]]] = {
+    "tied": (True, {}),
+    "untied": (True, {"projection_bias": True, "tie_projection": False}),
+    "apart": (False, {"scale_embeddings": False}),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_model_of_our_own_goes_there_and_comes_back(root: Path, name: str) -> None:
+    shared, model = OWN[name]
+    positions = {"kind": "sinusoidal", "layout": "halves"}
+    section = {"preset": None, "width": 16, "positions": positions, "encoder": STACK, "decoder": STACK, **model}
+    text = {"subword": {"kind": "sentencepiece", "size": 60}, "shared": shared}
+    out = [f"model={json.dumps(section)}", f"text={json.dumps(text)}"]
+    run(settings(*out, out=name))
+    export(root / name, root / f"{name}, theirs")
+    hugging_face_agrees(root / name, root / f"{name}, theirs")
+    import_marian(root / f"{name}, theirs", root / f"{name}, again")
+    one, other = (load_model_folder(root / each, torch.device("cpu")) for each in (name, f"{name}, again"))
+    assert one.tokenizers.fingerprint == other.tokenizers.fingerprint
+    assert isinstance(one.tokenizers.source, SentencePieceTokenizer)
+    for key, tensor in model_parameters(one.model).items():
+        assert torch.equal(tensor, model_parameters(other.model)[key]), key
+
+
+def test_what_marian_does_not_have_is_named(tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import_marian(root / "theirs", tmp_path / "changed")
+    config = tmp_path / "changed" / "config.yaml"
+    content = parse_yaml(config.read_text(), "config").content
+    content["model"]["encoder"] |= {"norm": "pre", "activation": "swiglu", "residual": False}
+    content["model"]["decoder"]["attention"] |= {"kind": "window"}
+    content["model"]["positions"] = {"kind": "rotary"}
+    config.write_text(json.dumps(content))
+    assert main(["export", str(tmp_path / "changed"), "--to", "marian", "--out", str(tmp_path / "out")]) == 1
+    said = capsys.readouterr().err
+    for part in (
+        "encoder.norm is pre",
+        "activation is swiglu",
+        "residual is false",
+        "kind is window",
+        "kind is rotary",
+    ):
+        assert part in said
+    assert not (tmp_path / "out").exists()
+    assert main(["export", "ours", "--to", "marian", "--out", "theirs"]) == 2
+    assert "there already" in capsys.readouterr().err
+    assert main(["export", "ours", "--to", "marian", "--out", "new", "--quantization", "int8"]) == 2
+    assert "--quantization goes with --to ctranslate2 only" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("engine", [kind.name for kind in ENGINES])
+def test_every_engine_finds_the_same_or_refuses(root: Path, engine: str) -> None:
+    """Of a model with a bias at its projection, swish, unscaled embeddings and sines before cosines."""
+    texts = lines("source")[:6]
+    expected = Translator.load(root / "ours", "cpu", engine="torch").translate(texts, to="fr")
+    try:
+        found = Translator.load(root / "ours", "cpu", engine=engine).translate(texts, to="fr")
+    except DragomanError as error:
+        pytest.skip(f"refused, as it may be: {error}")
+    assert found == expected
+
+
+def test_other_vocabularies_do_not_go_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_tiny_model(tmp_path / "tiny")
+    assert main(["export", str(tmp_path / "tiny"), "--to", "marian", "--out", str(tmp_path / "out")]) == 1
+    assert "text.subword.kind=sentencepiece" in " ".join(capsys.readouterr().err.split())

@@ -1,0 +1,232 @@
+"""The native engine finds what the PyTorch search finds, whatever the model, the search and the processor."""
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import native_searches
+import pytest
+import torch
+from native_searches import native_text, random_model, random_search, random_settings, searched
+from tiny_model import write_tiny_model
+
+from dragoman.base.errors import ModelError, ResourceError
+from dragoman.decode.search import Hypothesis
+from dragoman.native import build, processor
+from dragoman.native.build import NoCompilerError, built
+from dragoman.native.model import NativeModel
+from dragoman.native.processor import INSTRUCTION_SETS, available
+from dragoman.native.transformer import Unsupported
+from dragoman.translation.engines.native import NativeEngine
+from dragoman.translation.request import Sampling
+from dragoman.translator import Translator
+
+BASE: dict[str, Any] = {
+    "preset": None,
+    "width": 16,
+    "encoder": {"layers": 1, "heads": 2, "feedforward": 32},
+    "decoder": {"layers": 1, "heads": 2, "feedforward": 32},
+    "tie_embeddings": False,
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def close(found: list[Hypothesis], expected: list[Hypothesis]) -> bool:
+    """The same hypotheses; two whose scores differ by no more than rounding may have changed places."""
+    if [each.tokens for each in found] != [each.tokens for each in expected]:
+        scores = [each.score for each in (*found, *expected)]
+        return any(abs(a - b) < 1e-4 for a, b in pairwise(scores))
+    return all(
+        abs(a.log_probability - b.log_probability) < 1e-3 and abs(a.score - b.score) < 1e-3 and a.finished == b.finished
+        for a, b in zip(found, expected, strict=True)
+    )
+
+
+@pytest.mark.parametrize("instructions", available(), ids=lambda each: each.name)
+@pytest.mark.parametrize("seed", range(6))
+def test_finds_what_the_search_finds(instructions: processor.InstructionSet, seed: int) -> None:
+    chance = random.Random(seed)
+    model = random_model(random_settings(chance), seed)
+    searches = [random_search(chance) for _ in range(7)]
+    texts = [native_text(model, *each) for each in searches]
+    native = NativeModel(model, "float32", threads=2, instructions=instructions)
+    found = native.translate(texts, batch_size=3, workers=2)
+    assert all(close(one, searched(model, *each)) for one, each in zip(found, searches, strict=True))
+    # bit for bit whatever stands beside, in whatever order, and however many threads share the work
+    assert native.translate(texts[::-1], batch_size=7, workers=1) == found[::-1]
+    assert [NativeModel(model, "float32", 1, instructions).translate([text], 1, 1)[0] for text in texts] == found
+
+
+@pytest.mark.parametrize("instructions", available(), ids=lambda each: each.name)
+def test_eight_bits_are_near(instructions: processor.InstructionSet) -> None:
+    """Forced to write the same, a model of codes gives nearly the same log-probability."""
+    model = random_model({**BASE, "width": 64}, seed=1)
+    exact, codes = (NativeModel(model, precision, 1, instructions) for precision in ("float32", "int8"))
+    source, _, config = random_search(random.Random(3))
+    prefix = [5, 6, 7, 8, 9, 10, 11, 12]
+    texts = [native_text(model, [*range(4, 4 + length), 3], prefix, config) for length in (1, 5, 20)]
+    for a, b in zip(exact.translate(texts, 3, 1), codes.translate(texts, 3, 1), strict=True):
+        first = min(len(a[0].tokens), len(b[0].tokens), len(prefix))
+        assert first == len(prefix)
+        assert a[0].log_probability != b[0].log_probability
+        assert a[0].log_probability == pytest.approx(b[0].log_probability, abs=1.5)
+    assert codes.translate(texts, 1, 1) == codes.translate(texts[::-1], 3, 1)[::-1]
+    assert source
+
+
+@pytest.mark.parametrize("activation", ["swish", "swiglu", "gelu"])
+@pytest.mark.parametrize("bias", [-300.0, 300.0])
+def test_activations_far_from_zero(activation: str, bias: float) -> None:
+    side = {"layers": 1, "heads": 2, "feedforward": 32, "activation": activation}
+    model = random_model({**BASE, "encoder": side, "decoder": side}, 1)
+    with torch.no_grad():
+        model.encoder.layers[0].feedforward.inner.bias.fill_(bias)
+    search = random_search(random.Random(2))
+    native = NativeModel(model, "float32", 1)
+    assert close(native.translate([native_text(model, *search)], 1, 1)[0], searched(model, *search))
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"encoder": {"kind": "recurrent"}}, "encoder is a RecurrentEncoder"),
+        ({"decoder": {"kind": "convolutional"}}, "decoder is a ConvolutionalDecoder"),
+        ({"positions": {"kind": "relative"}}, "Relative"),
+        ({"positions": {"kind": "fraction"}, "target_positions": {"kind": "none"}}, "fraction"),
+        ({"encoder": {"attention": {"kind": "window", "window": 4}}}, "WindowAttention"),
+        ({"encoder": {"attention": {"kind": "linear"}}}, "LinearAttention"),
+        ({"decoder": {"cross_attention": {"kind": "hard"}}}, "HardAttention"),
+        ({"decoder": {"attention": {"scorer": {"kind": "additive"}}}}, "Additive"),
+        ({"decoder": {"attention": {"scorer": {"kind": "general"}}}}, "General"),
+        ({"encoder": {"attention": {"normaliser": "sum"}}}, "normaliser is sum"),
+        ({"encoder": {"attention": {"projections": False}}}, "projected"),
+        ({"encoder": {"attention": {"combine": "mean"}}}, "projected"),
+        ({"encoder": {"experts": {"count": 2}}}, "Mixture"),
+        ({"decoder": {"normalisation": {"kind": "batch"}}}, "BatchNorm"),
+        ({"decoder": {"residual": False}}, "residual is false"),
+    ],
+)
+def test_what_it_does_not_have_is_refused_by_name(settings: dict[str, Any], named: str) -> None:
+    merged = {**BASE}
+    for key, value in settings.items():
+        merged[key] = {**(BASE.get(key) or {}), **value} if value.get("kind", "transformer") == "transformer" else value
+        if key.endswith("positions"):
+            merged[key] = value
+    with pytest.raises(Unsupported, match=named):
+        NativeModel(random_model(merged, 1), "float32", 1)
+
+
+def test_damaged_weights_and_foreign_ids_are_refused() -> None:
+    model = random_model(BASE, 1)
+    native = NativeModel(model, "float32", 1)
+    source, prefix, config = random_search(random.Random(1))
+    for wrong in ({"source": [99]}, {"source": [-1]}, {"prefix": [37]}, {"forbidden": [37]}):
+        text = native_text(model, source, prefix, config).__class__(
+            **{**vars(native_text(model, source, prefix, config)), **wrong}
+        )
+        with pytest.raises(ModelError, match="is not among the vocabulary's"):
+            native.translate([text], 1, 1)
+    assert native.translate([], 1, 1) == []
+    with torch.no_grad():
+        model.encoder.layers[0].feedforward.inner.weight[3, 4] = torch.nan
+    with pytest.raises(ModelError, match="not a number"):
+        NativeModel(model, "int8", 1)
+
+
+def test_numbers_that_grow_too_large_are_told() -> None:
+    model = random_model({**BASE, "tie_projection": False}, 1)
+    with torch.no_grad():
+        model.decoder.projection.weight.fill_(3e38)
+    source, _, config = random_search(random.Random(1))
+    with pytest.raises(ModelError, match=r"not numbers \(NaN\)"):
+        NativeModel(model, "float32", 1).translate([native_text(model, source, [], config)], 1, 1)
+
+
+def test_behind_a_translator(tmp_path: Path) -> None:
+    write_tiny_model(tmp_path)
+    plain = Translator.load(tmp_path, "cpu", engine="torch")
+    engine = NativeEngine(plain.engine.model, plain.tokenizers, plain.engine, "float32", 2)
+    native = Translator(engine, plain.tokenizers, plain.meta)
+    texts = ["a dog runs", "", "The man sees a dög –", "Two dogs", "a"] * 3
+    requests = [plain.request(beam=1 + number % 3, prefix="ein" * (number % 2)) for number in range(len(texts))]
+    found, expected = (each.translate_nbest(texts, requests, 4) for each in (native, plain))
+    assert [[one.text for one in each] for each in found] == [[one.text for one in each] for each in expected]
+    assert native.score(["a dog"], ["ein Hund"]) == plain.score(["a dog"], ["ein Hund"])
+    row = {"decoding": Sampling(), "prefix": None}
+    assert "does not sample" in str(engine.refusal(type("Row", (), row)()))
+
+
+def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for name, message in (("no-such-compiler", "cannot be run"), ("false", "cannot make the native engine")):
+        monkeypatch.setenv("CC", name)
+        with pytest.raises(NoCompilerError, match=message):
+            built(INSTRUCTION_SETS[-1])
+    monkeypatch.delenv("CC")
+    monkeypatch.setattr(build.shutil, "which", lambda _: None)
+    with pytest.raises(NoCompilerError, match="install one"):
+        built(INSTRUCTION_SETS[-1])
+    assert not list(tmp_path.rglob("*.so"))
+
+
+def test_a_damaged_library_is_told(tmp_path: Path) -> None:
+    from dragoman.native import library
+
+    (tmp_path / "engine.so").write_bytes(b"nothing")
+    with pytest.raises(ResourceError, match="delete it"):
+        library.load(tmp_path / "engine.so")
+
+
+def test_under_the_sanitizers() -> None:
+    """AddressSanitizer and UndefinedBehaviorSanitizer find nothing in models of odd widths and texts of odd lengths."""
+    preload = []
+    for name in ("libasan.so", "libubsan.so"):
+        found = subprocess.run(
+            ["cc", f"-print-file-name={name}"], capture_output=True, text=True, check=False
+        ).stdout.strip()
+        if not os.path.isabs(found):
+            pytest.skip(f"the compiler brings no {name}")
+        preload.append(found)
+    flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-g")
+    library = built(available()[0], flags)
+    settings = {
+        "LD_PRELOAD": " ".join(preload),
+        "ASAN_OPTIONS": "detect_leaks=0",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    command = [sys.executable, native_searches.__file__, str(library)]
+    done = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "searched\n"
+
+
+def test_on_another_processor(tmp_path: Path) -> None:
+    """The portable kernels, compiled for 64-bit ARM and run under an emulator, find what they find here."""
+    compiler, emulator = "aarch64-linux-gnu-gcc", "qemu-aarch64"
+    for name in (compiler, emulator):
+        if shutil.which(name) is None:
+            pytest.skip(
+                f"there is no {name} (Debian: apt install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)"
+            )
+    program = Path(__file__).parents[1] / "native" / "random_model.c"
+    said = []
+    for name, before in (("cc", []), (compiler, [emulator])):
+        flags = ["-std=gnu11", "-O2", "-Wno-psabi", "-ffp-contract=off", "-static", f"-I{build.SOURCE}"]
+        made = tmp_path / name
+        subprocess.run([name, *flags, str(program), "-o", str(made), "-lm", "-lpthread"], check=True)
+        said.append(subprocess.run([*before, str(made)], capture_output=True, text=True, check=True).stdout)
+    assert said[0] == said[1]
+    assert said[0].count("\n") == 72
