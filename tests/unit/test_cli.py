@@ -37,7 +37,6 @@ FROZEN = {
     "--temperature --top-k --top-p --seed --empty --no-empty --duplicates --no-duplicates --unfinished --no-unfinished "
     "--max-tokens --copied --max-ratio --repeats --min-score --batch-size --device --threads",
     "import": "folder --out -o --allow-pickle",
-    "export": "model --to --out -o --quantization",
     "distill": "teacher settings --student --out --source --beam --choice --originals --resume "
     "--batch-size --engine --precision --device --threads",
     "demo": "settings --out --languages",
