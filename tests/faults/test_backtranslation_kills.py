@@ -12,7 +12,7 @@ KILLS = 6
 
 
 def test_a_killed_back_translation_goes_on(server: Server, tmp_path: Path) -> None:
-    lines = [source if number % 5 else f"{source} {number}" for number in range(16) for source, _ in PAIRS]
+    lines = [source if number % 5 else f"{source} {number}" for number in range(40) for source, _ in PAIRS]
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):
         folder.mkdir()
@@ -29,7 +29,7 @@ def test_a_killed_back_translation_goes_on(server: Server, tmp_path: Path) -> No
     places = set()
     while kills < KILLS or not rounds:
         by_clock = kills % 2 == 0
-        fatal = draw.randrange(1, calls // 3) if kills < KILLS and not by_clock else None
+        fatal = draw.randrange(1, calls // 2) if kills < KILLS and not by_clock else None
         process = server.start(killed, *command, fatal=fatal)
         if kills < KILLS and by_clock:
             time.sleep(draw.uniform(0.05, 0.5) * duration)

@@ -7,7 +7,7 @@ from pathlib import Path
 from training_runs import Server
 
 MODEL = Path(__file__).parents[1] / "fixtures" / "format-1"
-KILLS = 8
+KILLS = 6
 
 
 def test_a_killed_translation_goes_on(server: Server, tmp_path: Path) -> None:

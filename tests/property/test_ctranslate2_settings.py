@@ -18,7 +18,7 @@ REFUSED = {
     "experts": {"set"},
     "join": {"concatenate"},
     "key_width": {"6"},
-    "kind": {"recurrent", "convolutional", "bytenet", "mean", "sum", "hard", "window", "linear"},
+    "kind": {"recurrent", "convolutional", "bytenet", "mean", "sum", "hard", "window", "linear", "average", "ssru"},
     "normalisation": {"batch"},
     "normaliser": {"sum"},
     "positions": {"alibi", "fraction"},

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from format_1 import PAIRS
 from tiny_language_model import write_tiny_language_model
-from tiny_model import write_tiny_model
+from tiny_model import tiny_tokenizers, write_tiny_model
 
 from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.base.settings.load import load_settings
@@ -128,10 +128,8 @@ def test_corpora_keep_their_weights_tags_and_languages(folder: Path) -> None:
 def test_the_closest_hypothesis_is_taken() -> None:
     """Kim & Rush 2016, section 3.3: by sentence BLEU; where two are as close, the more probable one."""
 
-    def translation(text: str) -> Translation:
-        return Translation(text, -1.0, -1.0, tuple(text.split()))
-
-    beam = [translation(text) for text in ("a b c x y", "a b c d e", "e d c b a", "a b c d e")]
+    target = tiny_tokenizers().target
+    beam = [Translation(text, -1.0, -1.0, (), target) for text in ("a b c x y", "a b c d e", "e d c b a", "a b c d e")]
     pairs = TeacherPairs(TEACHER, CorpusConfig(tsv=Path("x")), Path(), None, None, 1, closest=True)  # type: ignore[arg-type]
     from dragoman.backtranslation.synthesis import Line
 

@@ -24,6 +24,7 @@ from dragoman.decode.search import SearchConfig
 from dragoman.models.limits import LengthLimit, first_exceeded
 from dragoman.nn.positions.absolute import AbsoluteScheme
 from dragoman.nn.positions.one_hot import OneHotConfig
+from dragoman.nn.positions.sinusoidal import SinusoidalConfig
 from dragoman.nn.positions.union import PositionsConfig
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.tokenizers import TextConfig
@@ -42,7 +43,8 @@ def schemes() -> Iterator[tuple[dict[str, Any], bool]]:
     for member in union_members(PositionsConfig):
         joins = [{"join": "add"}, {"join": "concatenate"}] if issubclass(member, AbsoluteScheme) else [{}]
         for join in joins:
-            limit = {"limit": LIMIT} if "limit" in member.model_fields else {}
+            may = "limit" in member.model_fields and member is not SinusoidalConfig  # sinusoids need none
+            limit = {"limit": LIMIT} if may else {}
             if limit and member is OneHotConfig:
                 limit = {"limit": WIDTH} if join["join"] == "add" else {**limit, "width": LIMIT}
             settings = {"kind": kinds(member)[0], **join, **limit}
