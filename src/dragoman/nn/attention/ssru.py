@@ -18,9 +18,10 @@ class SSRUConfig(Config):
 
     f_t = σ(W_f x_t + b_f), c_t = f_t ⊙ c_(t−1) + (1 − f_t) ⊙ W x_t, c_0 = 0, and relu(c_t) is what comes out. A step
     costs two d × d products, where self-attention takes four, and the cache is one vector, however long the text is.
-    The recurrence knows the order of its tokens, so positions can be none; those inside attention have no place here.
+    Positions inside attention have no place here. Added ones helped (docs/EXPERIMENTS.md), though the recurrence knows
+    the order of its tokens by itself.
 
-    YAML: `decoder: {attention: {kind: ssru}}`
+    YAML: `decoder: {attention: {kind: ssru}}`, with `target_positions: {kind: sinusoidal}` beside a rotary encoder
     """
 
     kind: Literal["ssru"] = "ssru"
