@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from engines import build_engine
+from pydantic import ValidationError
 from tiny_model import tiny_batch, tiny_config, tiny_model, tiny_tokenizers
 from training_runs import RUN, SETTINGS, Server, differences, outcome, wait_until_reached, write_corpus
 
@@ -123,3 +124,15 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path, monkeypatch: pytes
     run = load_settings(None, wrong, TranslationRun)
     with pytest.raises(DataError, match="nowhere"):
         run.task.open(run)
+
+
+def test_several_tasks_are_not_sharded() -> None:
+    corpus = {"source": "a", "target": "b"}
+    settings = {
+        "data": {"train": corpus, "valid": {"source": "c", "target": "d"}},
+        "beside": {"tasks": {"more": {"data": {"train": {"text": "e"}, "valid": {"text": "f"}}}}},
+        "train": {"parallel": "fsdp"},
+        "out": "run",
+    }
+    with pytest.raises(ValidationError, match="use train.parallel=ddp"):
+        TranslationRun.model_validate(settings)

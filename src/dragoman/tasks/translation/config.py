@@ -184,3 +184,12 @@ class TranslationRun(RunConfig):
                 "model.tie_embeddings=false"
             )
         return self
+
+    @model_validator(mode="after")
+    def _several_tasks_are_not_sharded(self) -> "TranslationRun":
+        if self.beside is not None and self.train.parallel == "fsdp":
+            raise ValueError(
+                "beside does not go with train.parallel=fsdp: the passes of several tasks need different shares of the "
+                "model, and the processes would wait for one another without end; use train.parallel=ddp"
+            )
+        return self
