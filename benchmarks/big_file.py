@@ -71,7 +71,8 @@ def main() -> None:
                 f"({ended.peak - smallest.peak:+.1f}), {ended.seconds:.1f} s, {count / ended.seconds:,.0f} lines/s",
                 flush=True,
             )
-        seconds = kill([*command, "-i", f"{count}.in", "-o", "killed.out"], ended.seconds, arguments)
+        size = Path(f"{count}.out").stat().st_size
+        seconds = kill([*command, "-i", f"{count}.in", "-o", "killed.out", "--resume"], size, arguments)
         equal = Path("killed.out").read_bytes() == Path(f"{count}.out").read_bytes()
         print(f"after {arguments.kills} kills, {seconds:.1f} s: {'equal' if equal else 'DIFFERENT'}, byte by byte")
         places = check_lines(Path(f"{count}.in"), Path("killed.out"), count)
@@ -111,13 +112,14 @@ def line(number: int) -> str:
     return "".join(syllables[:cut]) + " " + "".join(syllables[cut:]) + "." * (number % 3)
 
 
-def run(command: list[str], kill_after: float | None = None) -> Ended:
-    """A command in a process of its own. kill_after: seconds."""
+def run(command: list[str], growing: Path | None = None, kill_at: float = 0.0) -> Ended:
+    """A command in a process of its own; killed when the file `growing` has `kill_at` bytes."""
     began = time.monotonic()
     with open("said", "w+", encoding="utf-8") as said:
         process = subprocess.Popen(command, stderr=said)
-        if kill_after is not None:
-            time.sleep(kill_after)
+        if growing is not None:
+            while not _over(process.pid) and (not growing.exists() or growing.stat().st_size < kill_at):
+                time.sleep(0.02)
             process.send_signal(signal.SIGKILL)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -125,13 +127,18 @@ def run(command: list[str], kill_after: float | None = None) -> Ended:
         return Ended(process.returncode, usage.ru_maxrss / 1024, time.monotonic() - began, said.read())
 
 
-def kill(command: list[str], seconds: float, arguments: argparse.Namespace) -> float:
-    """Run a command that takes so many seconds, killed and resumed; gives the seconds that it took in all."""
+def _over(pid: int) -> bool:
+    """Whether a process has ended; its status is still there to be waited for."""
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def kill(command: list[str], size: int, arguments: argparse.Namespace) -> float:
+    """Run a command that writes so many bytes, killed and resumed; gives the seconds that it took in all."""
     draw, total = random.Random(arguments.seed), 0.0
     for number in range(arguments.kills + 1):
-        share = draw.uniform(0.2, 0.9) * seconds / (arguments.kills + 1)
+        place = (number + draw.uniform(0.1, 1)) / (arguments.kills + 1) * size
         last = number == arguments.kills
-        ended = run([*command, "--resume"], None if last else share)
+        ended = run(command, None if last else Path("killed.out.partial/text"), place)
         total += ended.seconds
         assert ended.code == (0 if last else -signal.SIGKILL), ended.said
         found = re.search(r"Going on after line ([\d,]+)", ended.said)
