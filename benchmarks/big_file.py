@@ -75,7 +75,7 @@ def main() -> None:
         seconds = kill([*command, "-i", f"{count}.in", "-o", "killed.out", "--resume"], size, arguments)
         equal = Path("killed.out").read_bytes() == Path(f"{count}.out").read_bytes()
         print(f"after {arguments.kills} kills, {seconds:.1f} s: {'equal' if equal else 'DIFFERENT'}, byte by byte")
-        places = check_lines(Path(f"{count}.in"), Path("killed.out"), count)
+        places = check_lines(Path(f"{count}.in"), Path("killed.out"), count, arguments.engine)
         print(f"{places} of {DRAWN} lines drawn at random are where they belong")
         sys.exit(not equal or places != DRAWN)
 
@@ -150,13 +150,13 @@ def kill(command: list[str], size: int, arguments: argparse.Namespace) -> float:
     return total
 
 
-def check_lines(source: Path, output: Path, count: int) -> int:
+def check_lines(source: Path, output: Path, count: int, engine: str) -> int:
     """How many of some lines have the translation, and about the score, that they get alone."""
     numbers = sorted(random.Random(2).sample(range(count), min(count, DRAWN)))
     wanted = set(numbers)
     with source.open(encoding="utf-8") as one, output.open(encoding="utf-8") as other:
         both = [(a, b) for place, (a, b) in enumerate(zip(one, other, strict=True)) if place in wanted]
-    translator = Translator.load("model", "cpu", engine="torch")
+    translator = Translator.load("model", "cpu", engine)
     alone = translator.translate_nbest([text.rstrip("\n") for text, _ in both], translator.request(beam=1))
     found = [(float(score), text) for score, text in (pair[1].rstrip("\n").split("\t", 1) for pair in both)]
     return sum(

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from dragoman.base.errors import DataError
 from dragoman.data.corpora.corpus import CorpusConfig
-from dragoman.data.corpora.lines import open_lines
+from dragoman.data.corpora.lines import count_lines, open_lines
 from dragoman.data.corpora.pair import Pair
 from dragoman.data.corpora.readers import read_pairs, read_sides
 
@@ -31,6 +31,7 @@ def write(path: Path, content: bytes) -> Path:
 def test_lines_end_at_line_feeds_only(tmp_path: Path, ending: str, final: bytes) -> None:
     path = write(tmp_path / f"text{ending}", PACKERS[ending](CONTENT + final))
     assert list(open_lines(path)) == LINES
+    assert count_lines(path) == len(LINES)
 
 
 def test_windows_line_ends_and_byte_order_mark(tmp_path: Path) -> None:
@@ -48,6 +49,7 @@ def test_several_compressed_members(tmp_path: Path, ending: str) -> None:
     pack = PACKERS[ending]
     path = write(tmp_path / f"text{ending}", pack(b"one\ntw") + pack(b"o\nthree\n"))
     assert list(open_lines(path)) == ["one", "two", "three"]
+    assert count_lines(path) == 3
 
 
 @pytest.mark.parametrize("ending", [".gz", ".xz", ".zst"])
