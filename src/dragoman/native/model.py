@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dragoman.base.errors import ModelError, ResourceError
 from dragoman.decode.rules.length_penalty import GNMTPenalty, LengthPenalty, MeanLogProbability, NoPenalty
-from dragoman.decode.search import Hypothesis
+from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.native import library
 from dragoman.native.build import built
@@ -37,6 +37,22 @@ class NativeText:
     limit: int
     minimum: int
     penalty: LengthPenalty
+
+    @staticmethod
+    def of(source: Sequence[int], prefix: Sequence[int], config: SearchConfig, positions: int | None) -> "NativeText":
+        """positions: how many tokens the decoder can read, None for any number."""
+        most = config.max_length(len(source))
+        limit = most if positions is None else min(most, positions)
+        return NativeText(
+            source=source,
+            prefix=prefix,
+            forbidden=config.forbid,
+            beam=config.beam,
+            wanted=config.nbest,
+            limit=max(limit, len(prefix) + 1),
+            minimum=config.minimum_length,
+            penalty=config.length_penalty,
+        )
 
 
 class NativeModel:

@@ -72,21 +72,8 @@ class NativeEngine:
         return self._translated(texts, max(1, batch_size // 2), max(1, workers // 2))
 
     def _text(self, row: Row) -> NativeText:
-        config = row.decoding
-        assert isinstance(config, SearchConfig)
-        source, prefix = (*row.source, EOS), row.prefix.ids
-        limit, positions = config.max_length(len(source)), self._limits.target.positions
-        limit = limit if positions is None else min(limit, positions)
-        return NativeText(
-            source=source,
-            prefix=prefix,
-            forbidden=config.forbid,
-            beam=config.beam,
-            wanted=config.nbest,
-            limit=max(limit, len(prefix) + 1),
-            minimum=config.minimum_length,
-            penalty=config.length_penalty,
-        )
+        assert isinstance(row.decoding, SearchConfig)
+        return NativeText.of((*row.source, EOS), row.prefix.ids, row.decoding, self._limits.target.positions)
 
 
 def _with_unknown(hypothesis: Hypothesis, unknown: tuple[str, ...]) -> Hypothesis:
