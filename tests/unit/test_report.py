@@ -40,3 +40,13 @@ def test_what_modules_tell_is_averaged_by_tokens_and_what_they_count_is_summed(t
     lines = [json.loads(line) for line in (tmp_path / LOG_FILE).read_text().splitlines()]
     assert [line["head_diversity"] for line in lines] == [pytest.approx((4.0 * 10 + 2.0 * 30) / 40), 7.0]
     assert [line["experts"] for line in lines] == [[4, 2, 5], [1]]
+
+
+def test_the_time_left_goes_by_the_speed_that_the_horizon_was_fitted_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And not by the mean of a run that was slowed down for a while."""
+    fitted = Horizon(50, 0.5, 90, pace=1.0, seconds=500.0)
+    with Report(tmp_path, log_every=1, step=59, unlogged=Unlogged()) as report:
+        report.step(StepResult(4.0, 4.0, 1.0, 10), Standing(60, 1, 0.1, 510.0, 600, fitted))
+    assert "0:00:30 left" in capsys.readouterr().err

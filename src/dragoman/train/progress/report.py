@@ -184,4 +184,5 @@ class Report:
 def _time_left(horizon: Horizon, step: int, seconds: float) -> str:
     if horizon.end is None:
         return ""
-    return f" · {clock((horizon.end - step) * seconds / step)} left"
+    pace = seconds / step if horizon.pace is None else horizon.pace
+    return f" · {clock((horizon.end - step) * pace)} left"
