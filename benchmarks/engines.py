@@ -5,7 +5,8 @@
 Sentences a second at each beam and batch size, the median of the turns, and milliseconds a sentence, one at a time:
 median and the slowest of a hundred. Texts go in and out, so tokenising counts. `plain` is CTranslate2 as its own users
 call it, on sorted pieces with its own search and its own length penalty: its best setting, with a worker a core.
-Differing lines are counted against those of torch. What an engine refuses is left out, and said.
+Differing lines are counted against those of torch. What an engine refuses is left out, and said. With --picture
+sentences a second are drawn against the batch size.
 """
 
 import argparse
@@ -28,11 +29,13 @@ from dragoman.evaluate.translation import bleu
 from dragoman.exchange.ctranslate2.folder import export
 from dragoman.exchange.ctranslate2.library import library
 from dragoman.exchange.ctranslate2.specification import names
+from dragoman.inspect.pictures.figure import new_figure, save
 from dragoman.translation.choice import ENGINES
 
 Contender = Callable[[Sequence[str], int, int], list[str]]
 """Texts, a beam and a batch size to translations."""
 INSTRUCTIONS = ("avx2", "fma", "avx512f", "avx512_bf16", "avx_vnni", "avx512_vnni", "amx_bf16", "amx_int8", "asimd")
+COLOURS = ("#66737f", "#d9731a", "#1f5fa8", "#2e8b57")
 WARM = 64
 """Lines that are translated before any are timed."""
 
@@ -89,7 +92,12 @@ def turns(names_: Sequence[str], count: int) -> Iterator[str]:
         yield from names_ if turn % 2 == 0 else reversed(names_)
 
 
-def in_batches(found: dict[str, Contender], texts: list[str], settings: argparse.Namespace) -> None:
+Rates = dict[tuple[str, int, int], float]
+"""Sentences a second of an engine, with a beam and a batch size."""
+
+
+def in_batches(found: dict[str, Contender], texts: list[str], settings: argparse.Namespace) -> Rates:
+    medians: Rates = {}
     references = None if settings.reference is None else list(read_lines(settings.reference))[: len(texts)]
     print("\n| engine | beam | batch | sentences/s | from – to | unlike torch's | BLEU |")
     print("|---|--:|--:|--:|--:|--:|--:|")
@@ -102,13 +110,41 @@ def in_batches(found: dict[str, Contender], texts: list[str], settings: argparse
             rates[name].append(len(texts) / (settings.clock() - began))
         reference = next(iter(outputs.values()))
         for name, output in outputs.items():
+            medians[name, beam, batch] = statistics.median(rates[name])
             unlike = sum(one != other for one, other in zip(output, reference, strict=True))
             cells = (
-                *(name, beam, batch, f"**{statistics.median(rates[name]):.0f}**"),
+                *(name, beam, batch, f"**{medians[name, beam, batch]:.0f}**"),
                 *(f"{min(rates[name]):.0f} – {max(rates[name]):.0f}", unlike),
                 "" if references is None else f"{bleu(output, references).value:.2f}",
             )
             print(f"| {' | '.join(map(str, cells))} |", flush=True)
+    return medians
+
+
+def picture(rates: Rates, title: str, path: Path) -> None:
+    """A panel a beam, a line an engine: one colour for each program, dashed for float32."""
+    names = list(dict.fromkeys(name for name, _, _ in rates))
+    beams = sorted({beam for _, beam, _ in rates})
+    colours = dict(zip(dict.fromkeys(name.split()[0] for name in names), COLOURS, strict=False))
+    figure = new_figure(4.8 * len(beams), 4.0)
+    for place, beam in enumerate(beams):
+        axes = figure.add_subplot(1, len(beams), place + 1)
+        for name in names:
+            points = sorted((batch, rate) for (of, at, batch), rate in rates.items() if (of, at) == (name, beam))
+            program, precision = name.split()
+            line = "--" if precision == "float32" else "-"
+            axes.plot(*zip(*points, strict=True), line, marker="o", markersize=3, color=colours[program], label=name)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.xaxis.set_major_formatter("{x:.0f}")
+        axes.yaxis.set_major_formatter("{x:.0f}")
+        axes.grid(alpha=0.3, which="both")
+        axes.set_title("greedy" if beam == 1 else f"beam {beam}", fontsize=10)
+        axes.set_xlabel("sentences in a batch")
+        axes.set_ylabel("sentences a second")
+    axes.legend(fontsize=8)
+    figure.suptitle(title, fontsize=9)
+    save(figure, path)
 
 
 def one_at_a_time(found: dict[str, Contender], texts: list[str], settings: argparse.Namespace) -> None:
@@ -145,6 +181,7 @@ def main() -> None:
     parser.add_argument("--engines", nargs="*", help="only those whose names hold one of these words")
     parser.add_argument("--beams", nargs="*", type=int, default=[1, 5])
     parser.add_argument("--batches", nargs="*", type=int, default=[64])
+    parser.add_argument("--picture", type=Path, help="a PNG file of the rates against the batch size")
     parser.add_argument("--one", type=int, default=200, help="sentences that are translated one at a time")
     parser.add_argument("--lines", type=int, help="only so many of the text")
     parser.add_argument("--turns", type=int, default=3)
@@ -161,8 +198,11 @@ def main() -> None:
     torch.set_num_threads(settings.threads)
     texts = list(itertools.islice(read_lines(settings.text), settings.lines))
     found = contenders(settings.model, settings.threads, settings.engines)
-    print(f"{len(texts)} lines, {settings.threads} threads, instructions: {instructions()}")
-    in_batches(found, texts, settings)
+    title = f"{len(texts)} lines, {settings.threads} threads, instructions: {instructions()}"
+    print(title)
+    rates = in_batches(found, texts, settings)
+    if settings.picture is not None:
+        picture(rates, title, settings.picture)
     if settings.one:
         one_at_a_time(found, texts, settings)
 
