@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache, partial
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
@@ -55,7 +56,7 @@ class Translator:
         self.engine, self.tokenizers, self.report_cut = engine, tokenizers, report_cut
         self.meta = meta or Meta(step=0)
         self.source_tags = SourceTags(tokenizers.source, meta)
-        self._search = dict(search or {})
+        self._search_config = lru_cache(partial(search_config, dict(search or {})))
         self._codec = Codec(tokenizers, engine.limits)
 
     @classmethod
@@ -130,7 +131,7 @@ class Translator:
         unknown: `copy` (the source word that an unknown attends), `forbid`, or the file of a dictionary (word TAB
         translation) to translate that word with.
         """
-        return search_config(self._search, beam, nbest, length_penalty, coverage_penalty, unknown)
+        return self._search_config(beam, nbest, length_penalty, coverage_penalty, unknown)
 
     def translate(
         self,
