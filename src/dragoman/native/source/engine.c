@@ -149,11 +149,13 @@ typedef struct {
     Text *texts;
     int count;
     const Plan *plan;
+    int batch; /* sentences at work */
     Team *team;
     atomic_int *next, *outcome;
 } Share;
 
 #define ENCODED_TOKENS 2048 /* that are read together at most, where a text has no more by itself */
+#define CODED_ROWS 20 /* at work with 8-bit weights, which are read fast enough for so few; more would leave a core's cache */
 
 typedef struct {
     Slot *all, **working, **idle;
@@ -192,7 +194,7 @@ static int desk_begin(Desk *desk, int batch) {
 static int take_on(Desk *desk, Worker *worker, const Share *share) {
     const Plan *plan = share->plan;
     int taken = 0, tokens = 0;
-    while (desk->at_work + taken < plan->batch && tokens < ENCODED_TOKENS) {
+    while (desk->at_work + taken < share->batch && tokens < ENCODED_TOKENS) {
         int number = atomic_fetch_add(share->next, 1);
         if (number >= share->count) break;
         desk->texts[taken++] = share->texts + number;
@@ -214,7 +216,7 @@ static int take_on(Desk *desk, Worker *worker, const Share *share) {
     if (!encode(worker, desk->ids, desk->starts, taken, &plan->source)) return 0;
     Slot **begun = desk->working + desk->at_work;
     for (int number = 0; number < taken; number++) {
-        Slot *slot = desk->idle[plan->batch - desk->at_work - 1];
+        Slot *slot = desk->idle[share->batch - desk->at_work - 1];
         if (!slot_begin(&worker->model->decoder, slot, desk->texts[number])) return 0;
         desk->working[desk->at_work++] = slot;
     }
@@ -226,12 +228,12 @@ static void translate_share(const Share *share) {
     Desk desk;
     const Plan *plan = share->plan;
     int outcome = FINE, there = worker_begin(&worker, &share->engine->model, share->team);
-    there = desk_begin(&desk, plan->batch) && there;
+    there = desk_begin(&desk, share->batch) && there;
     if (!there) outcome = NO_MEMORY;
     while (outcome == FINE && atomic_load(share->outcome) == FINE) {
         /* a few sentences at a time would keep the encoder's products from being large */
-        int idle = plan->batch - desk.at_work;
-        if ((4 * idle >= plan->batch || !desk.at_work) && !take_on(&desk, &worker, share)) outcome = NO_MEMORY;
+        int idle = share->batch - desk.at_work;
+        if ((4 * idle >= share->batch || !desk.at_work) && !take_on(&desk, &worker, share)) outcome = NO_MEMORY;
         if (outcome != FINE || !desk.at_work) break;
         int rows = 0;
         for (int number = 0; number < desk.at_work; number++) rows += desk.working[number]->hypotheses.live;
@@ -247,7 +249,7 @@ static void translate_share(const Share *share) {
         for (int number = 0; number < desk.at_work; number++) {
             Slot *slot = desk.working[number];
             if (slot->hypotheses.text->found < 0) desk.working[stays++] = slot;
-            else desk.idle[plan->batch - desk.at_work + (number - stays)] = slot;
+            else desk.idle[share->batch - desk.at_work + (number - stays)] = slot;
         }
         desk.at_work = stays;
     }
@@ -256,7 +258,7 @@ static void translate_share(const Share *share) {
         atomic_compare_exchange_strong(share->outcome, &fine, outcome);
     }
     if (there || worker.team) worker_end(&worker);
-    desk_free(&desk, plan->batch);
+    desk_free(&desk, share->batch);
 }
 
 static void *share_main(void *argument) {
@@ -264,13 +266,24 @@ static void *share_main(void *argument) {
     return NULL;
 }
 
+/* Sentences that a worker has at work: as many as it may, or as are best. */
+static int best_batch(const Engine *engine, const Text *texts, int count, const Plan *plan) {
+    if (engine->model.vocabulary.precision == FLOAT32) return plan->batch;
+    int beam = 1;
+    for (int number = 0; number < count; number++)
+        if (texts[number].beam > beam) beam = texts[number].beam;
+    int best = CODED_ROWS / beam > 1 ? CODED_ROWS / beam : 1;
+    return best < plan->batch ? best : plan->batch;
+}
+
 /* Translates all texts, whose results are put where they say; an `Outcome`. One call at a time. */
 int dragoman_translate(Engine *engine, Text *texts, int32_t count, const Plan *plan) {
     atomic_int next, outcome;
     atomic_init(&next, 0);
     atomic_init(&outcome, FINE);
+    int batch = best_batch(engine, texts, count, plan);
     if (plan->workers <= 1) {
-        Share share = {engine, texts, count, plan, &engine->team, &next, &outcome};
+        Share share = {engine, texts, count, plan, batch, &engine->team, &next, &outcome};
         team_wake(&engine->team);
         translate_share(&share);
         team_rest(&engine->team);
@@ -278,7 +291,7 @@ int dragoman_translate(Engine *engine, Text *texts, int32_t count, const Plan *p
     }
     Team alone = {.size = 1};
     pthread_t threads[plan->workers];
-    Share share = {engine, texts, count, plan, &alone, &next, &outcome};
+    Share share = {engine, texts, count, plan, batch, &alone, &next, &outcome};
     int started = 1;
     while (started < plan->workers && !pthread_create(threads + started, NULL, share_main, &share)) started++;
     translate_share(&share);

@@ -13,10 +13,6 @@
 #include "threads.h"
 #include "vector.h"
 
-#if defined(__x86_64__) || defined(__i386__)
-#include <immintrin.h>
-#endif
-
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__) || !defined(__AVX2__)
 #define LARGEST_ACTIVATION 127
 #define LARGEST_WEIGHT 127
@@ -128,8 +124,7 @@ static int matrix_pack(Matrix *matrix, const float *weights, const float *bias, 
 static float encode_row(const float *row, uint8_t *codes, int inputs) {
     Vector largest = all(0);
     for (int place = 0; place < inputs; place += LANES) {
-        Vector x = load(row + place);
-        largest = larger(largest, choose(x < 0.0f, -x, x));
+        largest = larger(largest, magnitude(load(row + place)));
     }
     float most = largest_of(largest);
     float factor = most > 0 ? LARGEST_ACTIVATION / most : 0.0f;
@@ -359,6 +354,7 @@ static int multiply(
         for (int thread = 0; thread < team->size; thread++)
             if (!enough_codes(codes + thread, (size_t)rows, (size_t)matrix->inputs)) return 0;
     Product product = {x, x_stride, matrix, y, y_stride, rows, epilogue, codes};
-    together(team, product_share, &product);
+    size_t multiplications = (size_t)rows * matrix->outputs * matrix->inputs;
+    together(team, product_share, &product, matrix->precision == FLOAT32 ? multiplications : multiplications / 4);
     return 1;
 }

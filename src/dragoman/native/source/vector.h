@@ -6,6 +6,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
+
 #if defined(__AVX512F__)
 #define LANES 16
 #elif defined(__AVX__)
@@ -39,27 +43,69 @@ INLINE Vector choose(Integers where, Vector yes, Vector no) {
     return (Vector)((where & (Integers)yes) | (~where & (Integers)no));
 }
 
-INLINE Vector larger(Vector a, Vector b) { return choose(a > b, a, b); }
+INLINE Vector magnitude(Vector x) { return (Vector)((Integers)x & 0x7FFFFFFF); }
 
-/* The sum of the lanes, always in the same order. */
+/* a > b ? a : b, so that b is taken where one of them is NaN: what the processors' instructions do. */
+INLINE Vector larger(Vector a, Vector b) {
+#if defined(__AVX512F__)
+    return (Vector)_mm512_max_ps((__m512)a, (__m512)b);
+#elif defined(__AVX__)
+    return (Vector)_mm256_max_ps((__m256)a, (__m256)b);
+#else
+    return choose(a > b, a, b);
+#endif
+}
+
+INLINE Vector smaller(Vector a, Vector b) {
+#if defined(__AVX512F__)
+    return (Vector)_mm512_min_ps((__m512)a, (__m512)b);
+#elif defined(__AVX__)
+    return (Vector)_mm256_min_ps((__m256)a, (__m256)b);
+#else
+    return choose(a < b, a, b);
+#endif
+}
+
+/* The sum of the lanes, always in the same order: halves are added to each other. */
 INLINE float sum_of(Vector vector) {
+#if defined(__AVX__)
+#if defined(__AVX512F__)
+    __m256 eight = _mm256_add_ps(_mm512_castps512_ps256((__m512)vector), _mm512_extractf32x8_ps((__m512)vector, 1));
+#else
+    __m256 eight = (__m256)vector;
+#endif
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+#else
     float lanes[LANES];
     store(lanes, vector);
     for (int width = LANES / 2; width; width /= 2)
         for (int lane = 0; lane < width; lane++) lanes[lane] += lanes[lane + width];
     return lanes[0];
+#endif
 }
 
 INLINE float largest_of(Vector vector) {
+#if defined(__AVX__)
+#if defined(__AVX512F__)
+    __m256 eight = _mm256_max_ps(_mm512_castps512_ps256((__m512)vector), _mm512_extractf32x8_ps((__m512)vector, 1));
+#else
+    __m256 eight = (__m256)vector;
+#endif
+    __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+#else
     float largest = vector[0];
     for (int lane = 1; lane < LANES; lane++) largest = vector[lane] > largest ? vector[lane] : largest;
     return largest;
+#endif
 }
 
 /* e^x to about 2 units in the last place between e^-87 and e^88, which stand for all beyond. */
 INLINE Vector exponential(Vector x) {
-    x = larger(x, all(-87.3f));
-    x = choose(x < 88.0f, x, all(88.0f));
+    x = smaller(larger(x, all(-87.3f)), all(88.0f));
     Vector rounded = x * 1.44269504088896341f + 12582912.0f; /* 1.5 · 2^23: adding it rounds to a whole number */
     Vector power = rounded - 12582912.0f;
     Vector rest = x - power * 0.693359375f;
@@ -77,7 +123,7 @@ INLINE Vector exponential(Vector x) {
 
 /* erf(x) to 1.5e-7 (Abramowitz & Stegun 1964, 7.1.26). */
 INLINE Vector error_function(Vector x) {
-    Vector positive = choose(x < 0.0f, -x, x);
+    Vector positive = magnitude(x);
     Vector t = 1.0f / (positive * 0.3275911f + 1.0f);
     Vector sum = all(1.061405429f);
     sum = sum * t - 1.453152027f;
