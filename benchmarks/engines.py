@@ -6,11 +6,13 @@ Sentences a second at each beam and batch size, the median of the turns, and mil
 median and the slowest of a hundred. Texts go in and out, so tokenising counts. `plain` is CTranslate2 as its own users
 call it, on sorted pieces with its own search and its own length penalty: its best setting, with a worker a core.
 Differing lines are counted against those of torch. What an engine refuses is left out, and said. With --picture
-sentences a second are drawn against the batch size.
+sentences a second are drawn against the batch size. With --untrained PRESET a model of that size stands in the place of
+the given one, with its vocabulary, random weights and outputs of 15 tokens.
 """
 
 import argparse
 import itertools
+import json
 import statistics
 import tempfile
 import time
@@ -22,22 +24,39 @@ import torch
 
 from dragoman import Translator
 from dragoman.base.errors import DragomanError
-from dragoman.checkpoint.folder import load_model_folder
+from dragoman.checkpoint.folder import load_model_folder, write_model_folder
+from dragoman.checkpoint.tensors import model_parameters
 from dragoman.cli.lines import read_lines
 from dragoman.data.workers import cores
+from dragoman.decode.search import SearchConfig
 from dragoman.evaluate.translation import bleu
 from dragoman.exchange.ctranslate2.folder import export
 from dragoman.exchange.ctranslate2.library import library
 from dragoman.exchange.ctranslate2.specification import names
 from dragoman.inspect.pictures.figure import new_figure, save
+from dragoman.models.build import ModelConfig, build_model
 from dragoman.translation.choice import ENGINES
 
 Contender = Callable[[Sequence[str], int, int], list[str]]
 """Texts, a beam and a batch size to translations."""
 INSTRUCTIONS = ("avx2", "fma", "avx512f", "avx512_bf16", "avx_vnni", "avx512_vnni", "amx_bf16", "amx_int8", "asimd")
 COLOURS = ("#66737f", "#d9731a", "#1f5fa8", "#2e8b57")
+FIXED = 15
+"""Tokens of an untrained model's outputs."""
 WARM = 64
 """Lines that are translated before any are timed."""
+
+
+def untrained(folder: Path, preset: str, made: Path) -> Path:
+    """A model folder with the vocabulary of another one, whose outputs are all equally long."""
+    like = load_model_folder(folder, torch.device("cpu"))
+    config = ModelConfig(preset=preset)
+    torch.manual_seed(1)
+    model = build_model(config, len(like.tokenizers.source.symbols), len(like.tokenizers.target.symbols))
+    search = {"length_factor": 0, "length_margin": FIXED, "minimum_length": FIXED - 1}
+    settings = json.dumps({"model": config.model_dump(mode="json"), "search": search})
+    write_model_folder(made, model_parameters(model), settings, like.tokenizers, like.meta)
+    return made
 
 
 def engine(folder: Path, threads: int, name: str, precision: str) -> Contender:
@@ -60,9 +79,13 @@ def plain(folder: Path, threads: int, quantization: str) -> Contender:
             intra_threads=1,
         )
 
+    search = SearchConfig(**loaded.config.get("search", {}))
+    limits = {} if search.length_factor else {"max_decoding_length": search.max_length(0)}
+    limits["min_decoding_length"] = max(1, search.minimum_length)
+
     def translate(texts: Sequence[str], beam: int, batch: int) -> list[str]:
         pieces = [[reading[number] for number in ids] for ids in source.encode_batch(texts)]
-        results = program.translate_batch(pieces, beam_size=beam, max_batch_size=batch, max_input_length=0)
+        results = program.translate_batch(pieces, beam_size=beam, max_batch_size=batch, max_input_length=0, **limits)
         return [target.decode(writing[piece] for piece in result.hypotheses[0]) for result in results]
 
     return translate
@@ -181,6 +204,7 @@ def main() -> None:
     parser.add_argument("--engines", nargs="*", help="only those whose names hold one of these words")
     parser.add_argument("--beams", nargs="*", type=int, default=[1, 5])
     parser.add_argument("--batches", nargs="*", type=int, default=[64])
+    parser.add_argument("--untrained", metavar="PRESET", help="random weights of this size, outputs of 15 tokens")
     parser.add_argument("--picture", type=Path, help="a PNG file of the rates against the batch size")
     parser.add_argument("--one", type=int, default=200, help="sentences that are translated one at a time")
     parser.add_argument("--lines", type=int, help="only so many of the text")
@@ -197,7 +221,11 @@ def main() -> None:
     settings = parser.parse_args()
     torch.set_num_threads(settings.threads)
     texts = list(itertools.islice(read_lines(settings.text), settings.lines))
-    found = contenders(settings.model, settings.threads, settings.engines)
+    with tempfile.TemporaryDirectory() as place:
+        folder = settings.model
+        if settings.untrained:
+            folder = untrained(folder, settings.untrained, Path(place) / settings.untrained)
+        found = contenders(folder, settings.threads, settings.engines)
     title = f"{len(texts)} lines, {settings.threads} threads, instructions: {instructions()}"
     print(title)
     rates = in_batches(found, texts, settings)

@@ -70,6 +70,17 @@ def test_finds_what_the_search_finds(instructions: processor.InstructionSet, see
     assert [NativeModel(model, "float32", 1, instructions).translate([text], 1, 1)[0] for text in texts] == found
 
 
+def test_eight_bits_do_not_depend_on_what_is_at_work_together() -> None:
+    """More texts than the engine takes on at a time, of all beam sizes, in two orders."""
+    chance = random.Random(5)
+    model = random_model(random_settings(chance), 5)
+    native = NativeModel(model, "int8", threads=2)
+    texts = [native_text(model, *random_search(chance)) for _ in range(60)]
+    found = native.translate(texts, batch_size=64, workers=1)
+    assert native.translate(texts[::-1], batch_size=5, workers=2) == found[::-1]
+    assert [native.translate([text], 1, 1)[0] for text in texts] == found
+
+
 @pytest.mark.parametrize("instructions", available(), ids=lambda each: each.name)
 def test_eight_bits_are_near(instructions: processor.InstructionSet) -> None:
     """Forced to write the same, a model of codes gives nearly the same log-probability."""

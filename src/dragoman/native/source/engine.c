@@ -155,7 +155,6 @@ typedef struct {
 } Share;
 
 #define ENCODED_TOKENS 2048 /* that are read together at most, where a text has no more by itself */
-#define CODED_ROWS 20 /* at work with 8-bit weights, which are read fast enough for so few; more would leave a core's cache */
 
 typedef struct {
     Slot *all, **working, **idle;
@@ -266,13 +265,32 @@ static void *share_main(void *argument) {
     return NULL;
 }
 
+/* Rows of 8-bit codes that are best at work: weights of a few megabytes come from a cache fast enough for few rows, and
+   what more rows hold would drive them out of it; larger weights must be shared by more rows. */
+#define LEAST_CODED_ROWS 20
+#define WEIGHTS_OF_A_CODED_ROW 300000
+
+static size_t weights_of(const Matrix *matrix) { return (size_t)matrix->outputs * matrix->inputs; }
+
+/* Weights that a step of the decoder reads. */
+static size_t weights_of_step(const Model *model) {
+    size_t count = weights_of(&model->vocabulary);
+    for (int number = 0; number < model->decoder.layers; number++) {
+        const Layer *layer = model->decoder.layer + number;
+        count += weights_of(&layer->projections) + weights_of(&layer->output) + weights_of(&layer->source_query) +
+                 weights_of(&layer->source_output) + weights_of(&layer->inner) + weights_of(&layer->gate) + weights_of(&layer->outer);
+    }
+    return count;
+}
+
 /* Sentences that a worker has at work: as many as it may, or as are best. */
 static int best_batch(const Engine *engine, const Text *texts, int count, const Plan *plan) {
     if (engine->model.vocabulary.precision == FLOAT32) return plan->batch;
-    int beam = 1;
+    int beam = 1, rows = (int)(weights_of_step(&engine->model) / WEIGHTS_OF_A_CODED_ROW);
     for (int number = 0; number < count; number++)
         if (texts[number].beam > beam) beam = texts[number].beam;
-    int best = CODED_ROWS / beam > 1 ? CODED_ROWS / beam : 1;
+    if (rows < LEAST_CODED_ROWS) rows = LEAST_CODED_ROWS;
+    int best = rows / beam > 1 ? rows / beam : 1;
     return best < plan->batch ? best : plan->batch;
 }
 
