@@ -13,6 +13,7 @@ the given one, with its vocabulary, random weights and outputs of 15 tokens.
 import argparse
 import itertools
 import json
+import os
 import statistics
 import tempfile
 import time
@@ -35,6 +36,7 @@ from dragoman.exchange.ctranslate2.library import library
 from dragoman.exchange.ctranslate2.specification import names
 from dragoman.inspect.pictures.figure import new_figure, save
 from dragoman.models.build import ModelConfig, build_model
+from dragoman.native import processor
 from dragoman.translation.choice import ENGINES
 
 Contender = Callable[[Sequence[str], int, int], list[str]]
@@ -218,7 +220,14 @@ def main() -> None:
         default=time.perf_counter,
         help="of all threads together instead of the clock's: for one thread, on a machine that does other work",
     )
+    parser.add_argument(
+        "--avx2", action="store_true", help="let native and CTranslate2 think that the processor has AVX2 and no more"
+    )
     settings = parser.parse_args()
+    if settings.avx2:
+        processor._flags = lambda: frozenset(("avx2", "fma"))  # type: ignore[assignment]
+        # for CTranslate2 and the libraries of its products, which read this when they are first used
+        os.environ.update(CT2_FORCE_CPU_ISA="AVX2", ONEDNN_MAX_CPU_ISA="AVX2", MKL_ENABLE_INSTRUCTIONS="AVX2")
     torch.set_num_threads(settings.threads)
     texts = list(itertools.islice(read_lines(settings.text), settings.lines))
     with tempfile.TemporaryDirectory() as place:
@@ -226,7 +235,8 @@ def main() -> None:
         if settings.untrained:
             folder = untrained(folder, settings.untrained, Path(place) / settings.untrained)
         found = contenders(folder, settings.threads, settings.engines)
-    title = f"{len(texts)} lines, {settings.threads} threads, instructions: {instructions()}"
+    known = "avx2 alone" if settings.avx2 else instructions()
+    title = f"{len(texts)} lines, {settings.threads} threads, instructions: {known}"
     print(title)
     rates = in_batches(found, texts, settings)
     if settings.picture is not None:

@@ -176,6 +176,7 @@ static float encode_row(const float *row, uint8_t *codes, int inputs) {
 #define SINGLE_PANELS 2
 #endif
 #define BLOCK_PANELS 8
+#define CHAINS (SINGLE_PANELS < 4 || ZERO == 64 ? 2 : 4) /* of a single row; with all of them 16 inputs are read at once at most */
 
 INLINE void finish(Vector result, float *to, int epilogue) {
     if (epilogue == RELU) result = larger(result, all(0));
@@ -230,55 +231,51 @@ INLINE Integers multiply_add(Integers sums, const uint8_t *x, const int8_t *weig
 #endif
 }
 
-/* A tile of codes. */
+/* To sums the products of the next INPUTS_AT_ONCE codes of a row with the weights of a register of outputs. */
+#if defined(__AVX2__) && ZERO == 64
+#define INPUTS_AT_ONCE 8
+INLINE Integers add_products(Integers sums, const uint8_t *x, const int8_t *weights) {
+    int32_t fours[2];
+    memcpy(fours, x, 8);
+    __m256i first = _mm256_loadu_si256((const void *)weights), second = _mm256_loadu_si256((const void *)(weights + 4 * PANEL));
+    __m256i both = _mm256_add_epi16(
+        _mm256_maddubs_epi16(_mm256_set1_epi32(fours[0]), first), _mm256_maddubs_epi16(_mm256_set1_epi32(fours[1]), second)
+    );
+    return sums + (Integers)_mm256_madd_epi16(both, _mm256_set1_epi16(1));
+}
+#else
+#define INPUTS_AT_ONCE 4
+INLINE Integers add_products(Integers sums, const uint8_t *x, const int8_t *weights) { return multiply_add(sums, x, weights); }
+#endif
+
+/* A tile of codes. chains: sums of each output, over every so manieth of the inputs, that are added up at the end. */
 INLINE void tile_of_codes(
-    const uint8_t *x, const float *scales, const Matrix *matrix, int panel, float *y, size_t y_stride, int rows, int panels, int epilogue
+    const uint8_t *x, const float *scales, const Matrix *matrix, int panel, float *y, size_t y_stride, int rows, int panels, int chains,
+    int epilogue
 ) {
     Integers sums[TALL][SINGLE_PANELS * PARTS];
-    int inputs = matrix->inputs;
+    int inputs = matrix->inputs, parts = panels * PARTS;
     const int8_t *weights = matrix->codes + (size_t)panel * inputs * PANEL;
 #pragma GCC unroll 8
     for (int row = 0; row < rows; row++)
 #pragma GCC unroll 32
-        for (int part = 0; part < panels * PARTS; part++) sums[row][part] = (Integers){0};
-#if defined(__AVX2__) && ZERO == 64
-    __m256i ones = _mm256_set1_epi16(1);
-    for (int input = 0; input < inputs; input += 8) {
+        for (int sum = 0; sum < parts * chains; sum++) sums[row][sum] = (Integers){0};
+    for (int input = 0; input < inputs; input += INPUTS_AT_ONCE * chains) {
 #pragma GCC unroll 32
-        for (int part = 0; part < panels * PARTS; part++) {
-            const int8_t *at = weights + (size_t)(part / PARTS) * inputs * PANEL + input * PANEL + part % PARTS * 4 * LANES;
-            __m256i first = _mm256_loadu_si256((const void *)at);
-            __m256i second = _mm256_loadu_si256((const void *)(at + 4 * PANEL));
+        for (int sum = 0; sum < parts * chains; sum++) {
+            int at = input + sum / parts * INPUTS_AT_ONCE, part = sum % parts;
+            const int8_t *from = weights + (size_t)(part / PARTS) * inputs * PANEL + at * PANEL + part % PARTS * 4 * LANES;
 #pragma GCC unroll 8
-            for (int row = 0; row < rows; row++) {
-                int32_t fours[2];
-                memcpy(fours, x + (size_t)row * inputs + input, 8);
-                __m256i both = _mm256_add_epi16(
-                    _mm256_maddubs_epi16(_mm256_set1_epi32(fours[0]), first),
-                    _mm256_maddubs_epi16(_mm256_set1_epi32(fours[1]), second)
-                );
-                sums[row][part] += (Integers)_mm256_madd_epi16(both, ones);
-            }
+            for (int row = 0; row < rows; row++) sums[row][sum] = add_products(sums[row][sum], x + (size_t)row * inputs + at, from);
         }
     }
-#else
-    for (int input = 0; input < inputs; input += 4) {
-#pragma GCC unroll 8
-        for (int row = 0; row < rows; row++)
-#pragma GCC unroll 32
-            for (int part = 0; part < panels * PARTS; part++)
-                sums[row][part] = multiply_add(
-                    sums[row][part],
-                    x + (size_t)row * inputs + input,
-                    weights + (size_t)(part / PARTS) * inputs * PANEL + input * PANEL + part % PARTS * 4 * LANES
-                );
-    }
-#endif
 #pragma GCC unroll 8
     for (int row = 0; row < rows; row++)
 #pragma GCC unroll 32
-        for (int part = 0; part < panels * PARTS; part++) {
+        for (int part = 0; part < parts; part++) {
             int output = panel * PANEL + part * LANES;
+#pragma GCC unroll 8
+            for (int chain = 1; chain < chains; chain++) sums[row][part] += sums[row][chain * parts + part];
             Integers zeros;
             memcpy(&zeros, matrix->zeros + output, sizeof zeros);
             Vector exact = __builtin_convertvector(sums[row][part] - zeros, Vector);
@@ -304,11 +301,15 @@ INLINE void tile(const Product *product, const Codes *codes, int row, int panel,
     float *y = product->y + row * product->y_stride;
     if (matrix->precision == FLOAT32)
         tile_of_values(x, product->x_stride, matrix, panel, y, product->y_stride, rows, panels, product->epilogue);
-    else
-        tile_of_codes(
-            codes->codes + (size_t)row * matrix->inputs, codes->scales + row, matrix, panel, y, product->y_stride, rows, panels,
-            product->epilogue
-        );
+    else {
+        /* the weights of a single row come from far: where they are read one behind the other, the processor fetches ahead */
+        int chains = rows == 1 && panels == SINGLE_PANELS ? CHAINS : 1;
+        const uint8_t *coded = codes->codes + (size_t)row * matrix->inputs;
+        for (int first = panel; first < panel + panels; first += panels / chains)
+            tile_of_codes(
+                coded, codes->scales + row, matrix, first, y, product->y_stride, rows, panels / chains, chains, product->epilogue
+            );
+    }
 }
 
 /* So many rows by the panels from `panel` to `end`, `wide` of them at a time. */
