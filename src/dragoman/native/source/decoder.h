@@ -258,10 +258,6 @@ static void choose_tokens(void *context, int thread, int threads) {
     }
 }
 
-INLINE size_t widths_of(const Attention *attention) {
-    return (size_t)attention->heads * (attention->key_width + attention->value_width);
-}
-
 enum Outcome { FINE = 0, NO_MEMORY = 1, NOT_A_NUMBER = 2 };
 
 /* Reads a token of every live hypothesis of `count` slots and chooses the next; slots whose search is over have
@@ -270,7 +266,6 @@ static int step(Worker *worker, Slot **slots, int count, const Positions *positi
     const Model *model = worker->model;
     const Stack *stack = &model->decoder;
     int rows = 0, longest = 0;
-    size_t past = 0, read = 0; /* tokens that are attended, of the outputs and of the sources */
     for (int number = 0; number < count; number++) {
         Slot *slot = slots[number];
         Hypotheses *hypotheses = &slot->hypotheses;
@@ -278,8 +273,6 @@ static int step(Worker *worker, Slot **slots, int count, const Positions *positi
         offsets[number] = 0;
         if (hypotheses->read + 1 > longest) longest = hypotheses->read + 1;
         if (slot->room > longest) longest = slot->room;
-        past += (size_t)hypotheses->live * (hypotheses->read + 1);
-        read += (size_t)hypotheses->live * slot->room;
         for (int place = 0; place < hypotheses->live; place++) slot_of[rows++] = number;
     }
     if (!worker_room(worker, stack, rows, (size_t)padded(longest) + PANEL)) return NO_MEMORY;
@@ -302,15 +295,15 @@ static int step(Worker *worker, Slot **slots, int count, const Positions *positi
         const float *x = before(worker, stack, &layer->around_attention, rows);
         if (!worker_multiply(worker, &layer->projections, x, worker->wide, rows, STORE)) return NO_MEMORY;
         if (layer->recurrent) {
-            together(worker->team, recur, &task, (size_t)rows * layer->attention.key_width * 4);
+            together(worker->team, recur, &task);
             joined(worker, stack, &layer->around_attention, worker->context, rows);
         } else {
-            together(worker->team, attend_past, &task, past * widths_of(&layer->attention));
+            together(worker->team, attend_past, &task);
             if (!behind(worker, stack, &layer->around_attention, &layer->output, worker->context, rows)) return NO_MEMORY;
         }
         x = before(worker, stack, &layer->around_source, rows);
         if (!worker_multiply(worker, &layer->source_query, x, worker->wide, rows, STORE)) return NO_MEMORY;
-        together(worker->team, attend_source, &task, read * widths_of(&layer->source));
+        together(worker->team, attend_source, &task);
         if (!behind(worker, stack, &layer->around_source, &layer->source_output, worker->context, rows)) return NO_MEMORY;
         if (!feed_forward(worker, stack, layer, rows)) return NO_MEMORY;
         for (int each = 0; each < count; each++)
@@ -322,7 +315,7 @@ static int step(Worker *worker, Slot **slots, int count, const Positions *positi
         const float *x = worker->rows + (size_t)first * stack->width;
         if (!worker_multiply(worker, &model->vocabulary, x, worker->logits, some, STORE)) return NO_MEMORY;
         Choosing choosing = {worker, slots, slot_of, first, some, end, 0};
-        together(worker->team, choose_tokens, &choosing, some > 1 ? (size_t)some * model->vocabulary.outputs * 8 : 0);
+        together(worker->team, choose_tokens, &choosing);
         if (atomic_load(&choosing.wrong)) return NOT_A_NUMBER;
     }
     for (int number = 0; number < count; number++) {

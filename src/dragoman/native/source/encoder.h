@@ -60,12 +60,8 @@ static void attend_text(void *context, int thread, int threads) {
 static int encode(Worker *worker, const int32_t *ids, const int *starts, int count, const Positions *positions) {
     const Stack *stack = &worker->model->encoder;
     int rows = starts[count], longest = 0, widest = 0;
-    size_t pairs = 0;
-    for (int sentence = 0; sentence < count; sentence++) {
-        int length = starts[sentence + 1] - starts[sentence];
-        if (length > longest) longest = length;
-        pairs += (size_t)length * length;
-    }
+    for (int sentence = 0; sentence < count; sentence++)
+        if (starts[sentence + 1] - starts[sentence] > longest) longest = starts[sentence + 1] - starts[sentence];
     for (int layer = 0; layer < stack->layers; layer++)
         if (stack->layer[layer].attention.key_width > widest) widest = stack->layer[layer].attention.key_width;
     if (!worker_room(worker, stack, rows, (size_t)padded(longest) * (size_t)(widest + 1) + PANEL)) return 0;
@@ -81,8 +77,7 @@ static int encode(Worker *worker, const int32_t *ids, const int *starts, int cou
         const float *x = before(worker, stack, &layer->around_attention, rows);
         if (!worker_multiply(worker, &layer->projections, x, worker->wide, rows, STORE)) return 0;
         EncoderAttention task = {worker, layer, positions, starts, count};
-        const Attention *attention = &layer->attention;
-        together(worker->team, attend_text, &task, pairs * attention->heads * (attention->key_width + attention->value_width));
+        together(worker->team, attend_text, &task);
         if (!behind(worker, stack, &layer->around_attention, &layer->output, worker->context, rows)) return 0;
         if (!feed_forward(worker, stack, layer, rows)) return 0;
     }

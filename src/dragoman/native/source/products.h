@@ -355,7 +355,6 @@ static int multiply(
         for (int thread = 0; thread < team->size; thread++)
             if (!enough_codes(codes + thread, (size_t)rows, (size_t)matrix->inputs)) return 0;
     Product product = {x, x_stride, matrix, y, y_stride, rows, epilogue, codes};
-    size_t multiplications = (size_t)rows * matrix->outputs * matrix->inputs;
-    together(team, product_share, &product, matrix->precision == FLOAT32 ? multiplications : multiplications / 4);
+    together(team, product_share, &product);
     return 1;
 }

@@ -65,13 +65,9 @@ static void *member_main(void *argument) {
     }
 }
 
-/* Multiplications of float32 that a team does not share: the leader has done them before the others would begin. */
-#define NOT_SHARED 50000
-
-/* Lets every thread of the team run the task, which takes the share of its number; returns when all have.
-   multiplications: about as many as all of it takes. */
-static void together(Team *team, Task task, void *context, size_t multiplications) {
-    if (team->size == 1 || multiplications < NOT_SHARED) {
+/* Lets every thread of the team run the task, which takes the share of its number; returns when all have. */
+static void together(Team *team, Task task, void *context) {
+    if (team->size == 1) {
         task(context, 0, 1);
         return;
     }
