@@ -19,7 +19,7 @@ from dragoman.native.model import NativeModel, NativeText
 from dragoman.text.special import EOS
 
 _SECONDS = 2.0
-_VOCABULARY, _LENGTH, _TEXTS = 6000, 14, 48
+_VOCABULARY, _LENGTHS, _TEXTS = 6000, (4, 24), 160
 
 
 class Calibration(NamedTuple):
@@ -54,27 +54,21 @@ def _measured(most: int) -> Calibration:
         model = build_model(ModelConfig(preset="small"), _VOCABULARY, _VOCABULARY)
     models = {count: NativeModel(model, "int8", count) for count in counts}
     chance = random.Random(1)
-    texts = [
-        NativeText(
-            [*(chance.randrange(4, _VOCABULARY) for _ in range(_LENGTH)), EOS],
-            (),
-            (EOS,),
-            1,
-            1,
-            _LENGTH,
-            0,
-            NoPenalty(),
-        )
-        for _ in range(_TEXTS)
-    ]
+    texts = [_text(chance, chance.randint(*_LENGTHS)) for _ in range(_TEXTS)]
     end = time.monotonic() + _SECONDS
     together: dict[int, list[float]] = {count: [] for count in counts}
     single: dict[int, list[float]] = {count: [] for count in counts}
     while time.monotonic() < end or len(single[most]) < 3:
         for count, native in models.items():
             together[count].append(_seconds(models[most], texts, count))
-            single[count].append(_seconds(native, texts[:1], 1))
+            single[count].append(sum(_seconds(native, [text], 1) for text in texts[:8]))
     return Calibration(_fastest(together), _fastest(single))
+
+
+def _text(chance: random.Random, length: int) -> NativeText:
+    """Random tokens, whose translation is as long."""
+    source = [*(chance.randrange(4, _VOCABULARY) for _ in range(length)), EOS]
+    return NativeText(source, (), (EOS,), 1, 1, length, 0, NoPenalty())
 
 
 def _seconds(native: NativeModel, texts: list[NativeText], workers: int) -> float:
