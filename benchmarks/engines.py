@@ -151,7 +151,7 @@ def picture(rates: Rates, title: str, path: Path) -> None:
     names = list(dict.fromkeys(name for name, _, _ in rates))
     beams = sorted({beam for _, beam, _ in rates})
     colours = dict(zip(dict.fromkeys(name.split()[0] for name in names), COLOURS, strict=False))
-    figure = new_figure(4.8 * len(beams), 4.0)
+    figure = new_figure(4.4 * len(beams) + 1.6, 4.0)
     for place, beam in enumerate(beams):
         axes = figure.add_subplot(1, len(beams), place + 1)
         for name in names:
@@ -167,7 +167,7 @@ def picture(rates: Rates, title: str, path: Path) -> None:
         axes.set_title("greedy" if beam == 1 else f"beam {beam}", fontsize=10)
         axes.set_xlabel("sentences in a batch")
         axes.set_ylabel("sentences a second")
-    axes.legend(fontsize=8)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right center", fontsize=8)
     figure.suptitle(title, fontsize=9)
     save(figure, path)
 
