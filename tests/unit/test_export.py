@@ -48,6 +48,21 @@ def test_the_folder_translates_text(model: Path, exported: Path) -> None:
     assert [each.log_probability for each in one] == pytest.approx([each.log_probability for each in other], abs=1e-3)
 
 
+def test_the_folder_is_evaluated_and_scores(
+    model: Path, exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = tmp_path / "text"
+    text.write_text("".join(f"{line}\n" for line in SOURCES), encoding="utf-8")
+    said = []
+    for folder in (model, exported):
+        assert main(["evaluate", str(folder), "--source", str(text), "--reference", str(text), "--beam", "2"]) == 0
+        evaluated = capsys.readouterr().out.replace(str(folder), "")
+        assert main(["score", str(folder), "--source", str(text), "--target", str(text)]) == 0
+        said.append((evaluated, [float(line) for line in capsys.readouterr().out.split()]))
+    assert said[0][0] == said[1][0]
+    assert said[0][1] == pytest.approx(said[1][1], abs=1e-3)
+
+
 def test_plain_ctranslate2_takes_its_pieces(model: Path, exported: Path) -> None:
     """As the README of the folder says: pieces in, pieces out, the ends are its own."""
     tokenizer = Translator.load(model).tokenizers.source

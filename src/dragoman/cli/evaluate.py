@@ -21,7 +21,7 @@ from dragoman.cli.options import (
     split_tags,
     use_threads,
 )
-from dragoman.cli.texts import DocumentsOption, Heading, Reading, Stride, evaluate_documents
+from dragoman.cli.texts import DocumentsOption, Heading, Reading, Stride, evaluate_documents, is_language_model
 
 if TYPE_CHECKING:
     from dragoman.evaluate.bootstrap import Comparison
@@ -82,7 +82,6 @@ def evaluate(
     """
     use_threads(threads)
     from dragoman.base.errors import ConfigError
-    from dragoman.checkpoint.folder import folder_kind
     from dragoman.cli.lines import read_together
 
     of_translation = {
@@ -93,7 +92,7 @@ def evaluate(
         "--coverage-penalty": coverage_penalty,
         "--unknown": unknown,
     }
-    if model is not None and folder_kind(model) == "decoder_only":
+    if model is not None and is_language_model(model):
         of_measures = {
             "--hypothesis": hypothesis or None,
             "--source": source,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.options import BatchSize, Device, Model, Tags, Threads, To, refuse, split_tags, use_threads
-from dragoman.cli.texts import DocumentsOption, Heading, Reading, Stride, score_documents
+from dragoman.cli.texts import DocumentsOption, Heading, Reading, Stride, is_language_model, score_documents
 
 
 def score(
@@ -28,12 +28,11 @@ def score(
     use_threads(threads)
     from dragoman.base.errors import ConfigError, in_files
     from dragoman.base.log import info
-    from dragoman.checkpoint.folder import folder_kind
     from dragoman.cli.lines import read_together
     from dragoman.evaluate.perplexity import TextScore
     from dragoman.translator import Translator
 
-    if folder_kind(model) == "decoder_only":
+    if is_language_model(model):
         refuse({"--source": source, "--to": to, "--tags": tags}, "with a translation model")
         score_documents(model, target, Reading(documents, heading, stride, batch_size, device))
         return

@@ -57,6 +57,17 @@ class Reading(NamedTuple):
     device: str | None
 
 
+def is_language_model(model: Path) -> bool:
+    """Whether a folder holds one; a folder that was exported for CTranslate2 holds a translator.
+
+    Raises ModelError as `folder_kind`.
+    """
+    from dragoman.checkpoint.folder import folder_kind
+    from dragoman.exchange.ctranslate2.folder import is_exported
+
+    return not is_exported(model) and folder_kind(model) == "decoder_only"
+
+
 def score_documents(folder: Path, path: Path, reading: Reading) -> None:
     """One log-probability (nats) a document on stdout; the perplexity of the whole on stderr."""
     from dragoman.base.log import info
