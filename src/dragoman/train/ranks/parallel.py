@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
+from dragoman.base.log import warn
 from dragoman.checkpoint.tensors import fill, model_parameters
 from dragoman.train.objectives.loss import Loss, LossOf, Moment
 from dragoman.train.ranks.interface import Ranks
@@ -56,6 +57,9 @@ class Alone:
         """`tensor`, the same in full on every rank, held as the parameter `trained` is."""
         return tensor
 
+    def compare(self) -> None:
+        """Warn, once, where ranks that should hold the same parameters do not. Every rank must ask."""
+
 
 class _Ranked(Alone):
     """Model and objective as one module, whose forward computes the loss: that is what torch's wrappers wrap."""
@@ -99,6 +103,7 @@ class Replicated(_Ranked):
         with warnings.catch_warnings():  # torch 2.13 has another name for broadcast_buffers, 2.11 does not know it
             warnings.simplefilter("ignore", FutureWarning)
             self._wrapped = DistributedDataParallel(self.joined, broadcast_buffers=False, find_unused_parameters=True)
+        self._warned = False
 
     @contextmanager
     def micro_batch(self, last: bool) -> Iterator[None]:
@@ -114,6 +119,19 @@ class Replicated(_Ranked):
         total = self._wrapped(batch, moment)
         last = self.joined.last
         return replace(last, total=total)
+
+    @torch.no_grad()
+    def compare(self) -> None:
+        """By the sum of each parameter's bytes: all have the same gradients, but each makes its own updates of them."""
+        parameters = [each.contiguous().view(-1).view(torch.uint8) for each in self.model.parameters()]
+        sums = [int(each.sum(dtype=torch.int64)) for each in parameters]
+        apart = [rank for rank, other in enumerate(self.ranks.gather(sums)) if other != sums]
+        if apart and self.ranks.first and not self._warned:
+            warn(
+                f"rank {apart[0]} no longer holds the parameters of rank 0: its machine computes otherwise, or "
+                "wrongly. What is stored is of rank 0"
+            )
+            self._warned = True
 
 
 class Sharded(_Ranked):

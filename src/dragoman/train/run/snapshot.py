@@ -16,6 +16,7 @@ from dragoman.train.run.session import Session
 
 def save_snapshot(session: Session, progress: Progress) -> None:
     """Store parameters, optimiser and progress. Sharded ones are written by all ranks, others by the first."""
+    session.parallel.compare()
     tensors: dict[str, Mapping[str, Tensor]] = {
         "model": {name: value.detach() for name, value in model_parameters(session.model).items()},
         "optimiser": optimiser_tensors(session.engine.optimiser, session.model),
