@@ -193,7 +193,7 @@ def test_frozen_tables_stay_bit_for_bit_and_the_optimiser_has_nothing_for_them(t
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
         optimiser.zero_grad()
-        average.update()
+        average.update(1)
     after = dict(model.named_parameters())
     frozen = "encoder.embedding.tokens.weight"
     assert [name for name in before if torch.equal(before[name], after[name])] == [frozen]

@@ -41,8 +41,18 @@ class LoopConfig(Config):
     log_every: int = Field(50, ge=1, description="updates between lines of log.jsonl")
     metric: str = Field("loss", description="the measure of validation that says what is better")
     average: AverageConfig = Field(AverageConfig(), description="checkpoint averaging at the end")
+    dropout_epochs: float = Field(
+        0.0,
+        ge=0,
+        description="passes over the corpus in which dropout rises in a straight line from nothing to the model's "
+        "rates, because nothing is learned by heart before; 0: at its rates from the first update on",
+    )
     ema: float | None = Field(
-        None, gt=0, lt=1, description="decay of a moving average of the parameters, validated and kept in their place"
+        None,
+        gt=0,
+        lt=1,
+        description="decay of a moving average of the parameters, validated and kept in their place; lower in the "
+        "first updates, so that it forgets what they began with",
     )
     accumulate: int = Field(
         1, ge=1, description="batches whose gradients are added up for one update, over all processes together"
@@ -60,9 +70,10 @@ class LoopConfig(Config):
         "where max_steps, max_epochs or max_minutes is set, else inverse_sqrt",
         json_schema_extra={"kind": "inverse_sqrt"},
     )
-    precision: Literal["auto", "float32", "bfloat16"] = Field(
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         "auto",
-        description="of matrix products; auto: bfloat16 where the hardware multiplies it faster. Sums are float32",
+        description="of matrix products; auto: bfloat16 where the hardware multiplies it faster, float16 on GPUs that "
+        "have nothing else that is fast. Sums are float32. float16 has few exponents, so the loss is scaled",
     )
     device: str = Field("auto", description="cpu, cuda, cuda:1 …; auto: a GPU if there is one")
     compile: bool = Field(

@@ -6,8 +6,11 @@ import torch
 
 from dragoman.base.log import warn
 
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _ENOUGH = 1.3
 """bfloat16 is chosen where its products are so many times as fast; below that its roundings are not worth it."""
+_TENSOR_CORES = (7, 0)
+"""CUDA's compute capability from which on products in float16 are faster than in float32."""
 _HOPELESS = 2.0
 """Where small products in bfloat16 take so many times as long as in float32, large ones are not waited for."""
 
@@ -15,11 +18,16 @@ _HOPELESS = 2.0
 def choose_precision(name: str, device: torch.device) -> torch.dtype:
     """The type of matrix products; `auto` is bfloat16 where this machine multiplies it at least 1.3 times as fast.
 
-    The choice is stored with the run, because it comes from a measurement.
+    A GPU without bfloat16 whose tensor cores multiply float16 takes that. The choice is stored with the run, because it
+    comes from a measurement.
     """
     if name != "auto":
-        return torch.bfloat16 if name == "bfloat16" else torch.float32
-    return torch.bfloat16 if bfloat16_speed(device) > _ENOUGH else torch.float32
+        return PRECISIONS[name]
+    if bfloat16_speed(device) > _ENOUGH:
+        return torch.bfloat16
+    if device.type == "cuda" and torch.cuda.get_device_capability(device) >= _TENSOR_CORES:
+        return torch.float16
+    return torch.float32
 
 
 def warn_of_slow_products(name: str, device: torch.device, resumed: bool) -> None:

@@ -104,6 +104,8 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             of_bias = smoothing * (bias.mean() if prior is None else (prior * bias).sum())
             total -= len(labels) * of_bias
             each_loss = None if each_loss is None else each_loss - of_bias
+        # What two rows differ by is small, and so is a label's probability at first: below 6e-8 float16 has none.
+        precise = alpha is not None or kind == torch.float16
         copies = 1 if alpha is None else 2
         count, step = len(labels) // copies, max(1, _CHUNK_ROWS // copies)
         for start in range(0, count, step):
@@ -112,8 +114,8 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             target = _copies(labels, copies)[:, rows].reshape(-1, 1)
             logits = inputs @ table.t() if bias is None else torch.addmm(bias.to(kind), inputs, table.t())
             label_logits = logits.gather(1, target).to(exact)
-            if alpha is not None:
-                logits = logits.to(exact)  # what two rows differ by is small
+            if precise:
+                logits = logits.to(exact)
             # In bfloat16 the loss is read off rounded probabilities: within ±0.002 nats a token, without a bias.
             probabilities = torch.softmax(logits, -1)
             label_probabilities = probabilities.gather(1, target)
@@ -136,7 +138,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             if alpha is not None:
                 for half, pull in zip(gradient.chunk(2), pulls, strict=True):
                     half.add_(pull, alpha=alpha / 2)
-                gradient = gradient.to(kind)
+            gradient = gradient.to(kind)
             if factors is not None:
                 gradient = gradient * factors[rows, None].to(kind)
             _copies(hidden_gradient, copies)[:, rows] = (gradient @ table).view(copies, -1, table.shape[1])

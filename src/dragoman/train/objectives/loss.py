@@ -9,10 +9,14 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Moment:
-    """Where in a run an update is. step: its number, from 1; progress: the share (0…1) of the run that is done then."""
+    """Where in a run an update is. step: its number, from 1; progress: the share (0…1) of the run that is done then.
+
+    dropout: the share (0…1) of their rates at which modules drop.
+    """
 
     step: int = 1
     progress: float = 0.0
+    dropout: float = 1.0
 
 
 FIRST = Moment()

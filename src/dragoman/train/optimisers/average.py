@@ -10,7 +10,11 @@ from dragoman.checkpoint.tensors import fill
 
 
 class ParameterAverage:
-    """shadow ← decay · shadow + (1 − decay) · parameter, after every update; starts at the parameters."""
+    """shadow ← δ · shadow + (1 − δ) · parameter after update t, with δ = min(decay, (1 + t)/(10 + t)).
+
+    So the average forgets the first parameters, and in the beginning spans about a tenth of the updates made so far
+    (the decay of TensorFlow's ExponentialMovingAverage with `num_updates`).
+    """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
@@ -18,11 +22,10 @@ class ParameterAverage:
         self.shadow: dict[str, Tensor] = {name: value.detach().clone() for name, value in self._parameters.items()}
 
     @torch.no_grad()
-    def update(self) -> None:
-        """Take in the parameters after an update."""
-        torch._foreach_lerp_(
-            list(self.shadow.values()), [self._parameters[name] for name in self.shadow], 1 - self.decay
-        )
+    def update(self, step: int) -> None:
+        """Take in the parameters after update `step`, counted from 1."""
+        decay = min(self.decay, (1 + step) / (10 + step))
+        torch._foreach_lerp_(list(self.shadow.values()), [self._parameters[name] for name in self.shadow], 1 - decay)
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         """Put back a stored `shadow`."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from dragoman.train.progress.divergence import DivergenceWatch
 from dragoman.train.progress.horizon import Horizon
+from dragoman.train.updates.loss_scale import LossScale
 
 
 @dataclass
@@ -33,7 +34,8 @@ class Progress:
 
     scores: what 'better' compares, by validation step; best_step: where it was highest; waited:
     validations since then; finished: why the run ended, once it has. limits: those that horizon was made for; data,
-    valid: fingerprints of the corpus and of the validation set. ranks: how many processes trained last.
+    valid: fingerprints of the corpus and of the validation set. ranks: how many processes trained last. loss_scale:
+    of the next update, where it is float16.
     """
 
     horizon: Horizon
@@ -51,6 +53,7 @@ class Progress:
     data: str | None = None
     valid: str | None = None
     ranks: int = 1
+    loss_scale: LossScale = field(default_factory=LossScale)
     unlogged: Unlogged = field(default_factory=Unlogged)
 
     def validated(self, score: tuple[float, ...]) -> bool:
@@ -74,6 +77,7 @@ class Progress:
         values = dict(values)
         values["horizon"] = Horizon(**values["horizon"])
         values["watch"] = DivergenceWatch(**values["watch"])
+        values["loss_scale"] = LossScale(**values.get("loss_scale", {}))
         values["unlogged"] = Unlogged(**values.get("unlogged", {}))
         values["scores"] = {int(step): tuple(score) for step, score in values["scores"].items()}
         return cls(**values)

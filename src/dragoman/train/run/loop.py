@@ -129,10 +129,12 @@ class _Loop:
             step = progress.step + 1
             done = progress.horizon.progress_at(step)
             rate = self.schedule.rate(step, done, self.job.model_width)
-            result = self.session.engine.step(agreed.update, Moment(step, done), rate)
+            scale = progress.loss_scale if self.config.precision == "float16" else None
+            moment = Moment(step, done, self._share_of_dropout(step))
+            result = self.session.engine.step(agreed.update, moment, rate, scale)
             progress.watch.check(step, result)
             if self.session.average is not None:
-                self.session.average.update()
+                self.session.average.update(step)
             epoch = progress.epoch + 1
             progress.step = step
             progress.batch += update.count
@@ -151,6 +153,11 @@ class _Loop:
             self.profile.stepped()
             if progress.finished is not None:
                 return
+
+    def _share_of_dropout(self, step: int) -> float:
+        """0 at the start, 1 after `dropout_epochs` (Morerio et al. 2017, "Curriculum Dropout")."""
+        rising = self.config.dropout_epochs * self.steps_per_epoch
+        return min(1.0, (step - 1) / rising) if rising else 1.0
 
     def _after_step(self, signal: int | None, report: Report) -> None:
         progress, config = self.progress, self.config

@@ -17,7 +17,7 @@ from dragoman.base.settings.load import dump_settings, load_settings
 from dragoman.checkpoint.store import CheckpointStore, TrainingSnapshot
 from dragoman.train.machine.compilation import compile_layers
 from dragoman.train.machine.journal import Journal
-from dragoman.train.machine.precision import choose_precision, warn_of_slow_products
+from dragoman.train.machine.precision import PRECISIONS, choose_precision, warn_of_slow_products
 from dragoman.train.machine.threads import build_threads
 from dragoman.train.optimisers.average import ParameterAverage
 from dragoman.train.optimisers.schedule import default_schedule
@@ -177,7 +177,8 @@ def _stored_config(folder: Path, kind: type[R]) -> R | None:
 def _resolved(job: Job, ranks: Ranks) -> RunConfig:
     """Fill in what was left to the machine, so that the stored config says what was done."""
     device, config = ranks.device, job.run.train
-    precision = "bfloat16" if choose_precision(config.precision, device) == torch.bfloat16 else "float32"
+    chosen = choose_precision(config.precision, device)
+    precision = next(name for name, kind in PRECISIONS.items() if kind == chosen)
     train = config.model_copy(
         update={
             "precision": precision,

@@ -14,6 +14,7 @@ from dragoman.base.errors import ResourceError
 from dragoman.base.log import warn
 from dragoman.base.machine.memory import is_out_of_memory
 from dragoman.nn.auxiliary import Auxiliary
+from dragoman.nn.dropout import dropping
 from dragoman.nn.randomness import drawing_from
 from dragoman.train.config import LoopConfig
 from dragoman.train.machine.compilation import compilation_explained
@@ -25,12 +26,15 @@ from dragoman.train.ranks.parallel import Alone
 from dragoman.train.ranks.place import Place
 from dragoman.train.ranks.sharded import full
 from dragoman.train.task import Batch
+from dragoman.train.updates.loss_scale import LossScale
 from dragoman.train.updates.update import MicroBatch, Tokens, Update
 
 
 @dataclass(frozen=True)
 class StepResult:
     """Means over the update's target tokens (nats), the gradient's norm before clipping, and the token count.
+
+    gradient_norm: 0 where the gradient was beyond float16 and nothing was updated, which counts says too.
 
     Where an update mixes tasks, loss and cross_entropy are the sums of their means; losses: the mean cross-entropy of
     each. auxiliary: means of what modules add to the loss or report of it, by name; counts: sums of what modules count.
@@ -79,6 +83,7 @@ class Engine:
         self.clip, self.seed = config.clip, config.seed
         self.journal, self.threads = journal, threads
         self.profile = NoProfile()
+        self._scale = 1.0  # of the update's loss
         stored = parallel.trained.state_dict(keep_vars=True).values()
         self._statistics = [tensor for tensor in stored if not isinstance(tensor, nn.Parameter)]
 
@@ -92,22 +97,42 @@ class Engine:
         """How often every batch is halved, by the estimate made before the run."""
         return self.journal.made("halvings of all", 0) or 0
 
-    def step(self, update: Update, moment: Moment, learning_rate: float) -> StepResult:
+    def step(
+        self, update: Update, moment: Moment, learning_rate: float, loss_scale: LossScale | None = None
+    ) -> StepResult:
         """One update: forward and backward, clip, step.
 
+        loss_scale: for float16; it takes in whether the gradient has overflowed. None: the loss is not scaled.
         Raises ResourceError when even single examples, or the optimiser's state, do not fit the memory; with several
         ranks as soon as a batch does not, because the others have gone on. Raises ConfigError where layers to be
         compiled cannot be.
         """
         tokens = update.tokens or _tokens(update.batches)
         with compilation_explained():
+            self._scale = 1.0 if loss_scale is None else loss_scale.value
             computed = self._forward_and_backward(update, moment, tokens)
         with self.profile.phase("clipping"):
-            norm = nn.utils.clip_grad_norm_(self.parallel.trained.parameters(), self.clip or float("inf"))
+            norm = full(self._clipped())
+        overflowed = loss_scale is not None and not norm.isfinite()
+        if loss_scale is not None:
+            loss_scale.judge(overflowed, moment.step)
         with self.profile.phase("optimiser"):
-            self._move(learning_rate, moment.step)
+            if overflowed:
+                self.optimiser.zero_grad(set_to_none=True)
+            else:
+                self._move(learning_rate, moment.step)
         # Read off the device last: on a GPU that waits for all that was started before.
-        return self._result(computed, full(norm), tokens, several=update.micro_batches is not None)
+        result = self._result(computed, norm, tokens, several=update.micro_batches is not None)
+        if not overflowed:
+            return result
+        return replace(result, gradient_norm=0.0, counts={**result.counts, "overflowed updates": [1.0]})
+
+    def _clipped(self) -> Tensor:
+        """Take the loss's scale from the gradients and clip them; their norm before."""
+        parameters = [each for each in self.parallel.trained.parameters() if each.grad is not None]
+        if self._scale != 1:
+            torch._foreach_div_([each.grad for each in parameters if each.grad is not None], self._scale)
+        return nn.utils.clip_grad_norm_(parameters, self.clip or float("inf"))
 
     def _forward_and_backward(self, update: Update, moment: Moment, tokens: Tokens) -> list[_Computed]:
         """The gradients of all batches, added up, from micro-batches that fit the memory."""
@@ -173,13 +198,13 @@ class Engine:
             with self.profile.phase("transfer"):
                 batch = batch.to(self.place.device)
             with self.parallel.micro_batch(last=index == len(batches) - 1):
-                with self.profile.phase("forward"), self.place.autocast():
+                with self.profile.phase("forward"), self.place.autocast(), dropping(moment.dropout):
                     loss = self.parallel.loss(batch, moment)
                 count = tokens[batch.task]
                 # torch's wrappers take the mean over ranks
                 mean = loss.total / count if micro is None else loss.total * (micro.real * ranks / count)
                 with self.profile.phase("backward"):
-                    mean.backward()  # type: ignore[no-untyped-call]
+                    (mean * self._scale).backward()  # type: ignore[no-untyped-call]
             loss = replace(loss, total=loss.total.detach())
             computed.append(_Computed(loss, batch.task, batch.target_tokens, micro is None or micro.real))
         return computed
@@ -199,10 +224,16 @@ class Engine:
             computed = []
             for key, piece in share:
                 draws = torch.Generator().manual_seed(_mix(self.seed, moment.step, *key))
-                with drawing_from(draws), self.profile.phase("forward"), self.place.autocast():
+                with (
+                    drawing_from(draws),
+                    dropping(moment.dropout),
+                    self.profile.phase("forward"),
+                    self.place.autocast(),
+                ):
                     loss = self.parallel.loss(piece, moment)
                 with self.profile.phase("backward"):
-                    found = torch.autograd.grad(loss.total / tokens[piece.task], learned, allow_unused=True)
+                    mean = loss.total / tokens[piece.task]
+                    found = torch.autograd.grad(mean * self._scale, learned, allow_unused=True)
                 gradients = [
                     new if before is None else before if new is None else before + new
                     for before, new in zip(gradients, found, strict=True)
