@@ -114,8 +114,9 @@ def clean(
 ) -> Cleaned:
     """Judge all items, and store them in `folder`; blocks that lie there from an earlier call are not made again.
 
-    before: see `Cleaned`. workers: processes, None for one a core; the result does not depend on it. Raises DataError at
-    broken UTF-8 when that is to be an error.
+    before: see `Cleaned`. workers: processes, None for one a core; the result does not depend on it.
+
+    Raises DataError at broken UTF-8 when that is to be an error.
     """
     cleaned = CleanedTexts if isinstance(rules, TextRules) else Cleaned
     try:
