@@ -135,8 +135,8 @@ def test_variants_train_alike(
 APART = """
 import torch
 from torch import nn
-from dragoman.train.ranks.launch import open_ranks
-from dragoman.train.ranks.parallel import Replicated
+from dragoman.training.ranks.launch import open_ranks
+from dragoman.training.ranks.parallel import Replicated
 
 torch.set_num_threads(1)
 with open_ranks("cpu") as ranks:

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from test_engine import CPU, batch, engine, values
 
 from dragoman.base.errors import DivergenceError
-from dragoman.train.objectives.loss import Moment
-from dragoman.train.progress.divergence import DivergenceWatch
-from dragoman.train.progress.horizon import Horizon
-from dragoman.train.progress.progress import Progress
-from dragoman.train.ranks.place import Place
-from dragoman.train.updates import loss_scale
-from dragoman.train.updates.loss_scale import LossScale
-from dragoman.train.updates.update import Update
+from dragoman.training.objectives.loss import Moment
+from dragoman.training.progress.divergence import DivergenceWatch
+from dragoman.training.progress.horizon import Horizon
+from dragoman.training.progress.progress import Progress
+from dragoman.training.ranks.place import Place
+from dragoman.training.updates import loss_scale
+from dragoman.training.updates.loss_scale import LossScale
+from dragoman.training.updates.update import Update
 
 WHOLE = Update([batch(0, 8)])
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from dragoman.train.optimisers.adam import AdamConfig
-from dragoman.train.optimisers.average import ParameterAverage
-from dragoman.train.optimisers.state import optimiser_tensors, restore_optimiser
+from dragoman.training.optimisers.adam import AdamConfig
+from dragoman.training.optimisers.average import ParameterAverage
+from dragoman.training.optimisers.state import optimiser_tensors, restore_optimiser
 
 
 def problem() -> nn.Module:

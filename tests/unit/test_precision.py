@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from dragoman.train.machine import precision
-from dragoman.train.machine.precision import bfloat16_speed, choose_precision, warn_of_slow_products
+from dragoman.training.machine import precision
+from dragoman.training.machine.precision import bfloat16_speed, choose_precision, warn_of_slow_products
 
 CPU = torch.device("cpu")
 

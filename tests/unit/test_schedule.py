@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from dragoman.train.config import LoopConfig
-from dragoman.train.optimisers.schedule import (
+from dragoman.training.config import LoopConfig
+from dragoman.training.optimisers.schedule import (
     ConstantConfig,
     CosineConfig,
     InverseSquareRootConfig,

@@ -10,12 +10,12 @@ import torch
 
 from dragoman.models.build import ModelConfig
 from dragoman.tasks.translation.cost import flops_per_target_token
-from dragoman.train.profiling import utilisation
-from dragoman.train.profiling.utilisation import Utilisation, measure_rate
-from dragoman.train.progress.horizon import Horizon
-from dragoman.train.progress.progress import Unlogged
-from dragoman.train.progress.report import LOG_FILE, Report, Standing
-from dragoman.train.updates.engine import StepResult
+from dragoman.training.profiling import utilisation
+from dragoman.training.profiling.utilisation import Utilisation, measure_rate
+from dragoman.training.progress.horizon import Horizon
+from dragoman.training.progress.progress import Unlogged
+from dragoman.training.progress.report import LOG_FILE, Report, Standing
+from dragoman.training.updates.engine import StepResult
 
 WIDTH, INNER, SIZE, LAYERS = 16, 40, 50, 2
 

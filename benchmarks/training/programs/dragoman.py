@@ -42,8 +42,8 @@ def settings(task: Task) -> dict[str, Any]:
 def train(task: Task, gate: Gate) -> None:
     """Run it. Fails where its tokens are not those of the corpus file."""
     from dragoman.tasks.translation.config import TranslationRun
-    from dragoman.train.run.loop import run
-    from dragoman.train.updates.engine import Engine
+    from dragoman.training.run.loop import run
+    from dragoman.training.updates.engine import Engine
 
     step_of_ours = Engine.step
     targets = task.ids("target")

@@ -11,7 +11,7 @@ from torch.nn import functional
 from worker import Task
 
 from dragoman.models.seq2seq import Seq2Seq
-from dragoman.train.updates.engine import StepResult
+from dragoman.training.updates.engine import StepResult
 
 
 class Reference:

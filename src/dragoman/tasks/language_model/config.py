@@ -12,9 +12,9 @@ from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.models.language_model import LanguageModelConfig
 from dragoman.text.tokenizers import TextConfig
-from dragoman.train.config import LoopConfig
-from dragoman.train.objectives.objective import ObjectiveConfig
-from dragoman.train.task import Job, RunConfig, Task
+from dragoman.training.config import LoopConfig
+from dragoman.training.objectives.objective import ObjectiveConfig
+from dragoman.training.task import Job, RunConfig, Task
 
 BLOCK = 256
 

@@ -28,11 +28,11 @@ from dragoman.tasks.language_model.cost import flops_per_token, trained_bytes
 from dragoman.tasks.language_model.validator import HeldOutText, TextValidator, TextValidators
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.train.objectives.loss import LossOf
-from dragoman.train.objectives.objective import Objective
-from dragoman.train.objectives.r_drop import RDrop
-from dragoman.train.task import Content, Job
-from dragoman.train.validation import Validation
+from dragoman.training.objectives.loss import LossOf
+from dragoman.training.objectives.objective import Objective
+from dragoman.training.objectives.r_drop import RDrop
+from dragoman.training.task import Content, Job
+from dragoman.training.validation import Validation
 
 _TRIAL = (4, 1)
 """Tokens of the excerpts of a trial."""

@@ -17,8 +17,8 @@ from dragoman.tasks.mixture.config import MixtureConfig
 from dragoman.tasks.translation.objectives.config import TranslationObjectiveConfig
 from dragoman.tasks.translation.objectives.teacher import ConstantRatioConfig, TeacherRatioConfig
 from dragoman.text.tokenizers import TextConfig
-from dragoman.train.config import LoopConfig
-from dragoman.train.task import Job, RunConfig, Task
+from dragoman.training.config import LoopConfig
+from dragoman.training.task import Job, RunConfig, Task
 
 
 class DataConfig(Config):

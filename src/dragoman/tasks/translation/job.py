@@ -26,9 +26,9 @@ from dragoman.tasks.translation.start import copy_parameters, load_start
 from dragoman.tasks.translation.teacher import load_teacher
 from dragoman.tasks.translation.validation.held_out import check_tags, digest, read_held_out
 from dragoman.tasks.translation.validation.sets import ValidationSets
-from dragoman.train.objectives.loss import LossOf
-from dragoman.train.task import Content, Job
-from dragoman.train.validation import Validation
+from dragoman.training.objectives.loss import LossOf
+from dragoman.training.task import Content, Job
+from dragoman.training.validation import Validation
 from dragoman.translator import Translator
 
 _LONGER_BY_DROPOUT = 1.3
