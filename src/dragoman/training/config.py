@@ -1,13 +1,13 @@
 """`LoopConfig`: the training loop, whatever the task."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from dragoman.base.settings.config import Config
 from dragoman.training.optimisers.adam import AdamConfig
-from dragoman.training.optimisers.schedule import ScheduleConfig
+from dragoman.training.optimisers.schedule import ScheduleConfig, default_schedule
 from dragoman.training.optimisers.union import OptimiserConfig
 
 
@@ -35,17 +35,23 @@ class LoopConfig(Config):
     max_minutes: float | None = Field(
         None, gt=0, description="stop after this time, summed over resumed sittings (minutes)"
     )
-    patience: int | None = Field(10, ge=1, description="stop after this many validations without a better one")
+    patience: int | None = Field(
+        10,
+        ge=1,
+        description="stop after this many validations without a better one; null: never, as where it is left out in a "
+        "run with a limit, whose schedule ends there",
+    )
     validate_every: int = Field(500, ge=1, description="updates between validations")
     checkpoint_every: int = Field(500, ge=1, description="updates between checkpoints")
     log_every: int = Field(50, ge=1, description="updates between lines of log.jsonl")
     metric: str = Field("loss", description="the measure of validation that says what is better")
     average: AverageConfig = Field(AverageConfig(), description="checkpoint averaging at the end")
-    dropout_epochs: float = Field(
-        0.0,
+    dropout_epochs: float | None = Field(
+        None,
         ge=0,
         description="passes over the corpus in which dropout rises in a straight line from nothing to the model's "
-        "rates, because nothing is learned by heart before; 0: at its rates from the first update on",
+        "rates, because at first there is nothing to be learned by heart; 0: at its rates from the first update on. "
+        "null: 20 for a translator that starts from random parameters, else 0",
     )
     ema: float | None = Field(
         None,
@@ -89,6 +95,18 @@ class LoopConfig(Config):
     def usual_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
         """A run with a limit has a schedule that ends with it."""
         return {"schedule": "cosine"} if any(settings.get(limit) is not None for limit in _LIMITS) else {}
+
+    def resolved(self, width: int) -> Self:
+        """With what was left to the kind of run. width: of the model, d."""
+        schedule = self.schedule or default_schedule(width, self.limited)
+        return self.model_copy(update={"schedule": schedule, "dropout_epochs": self.dropout_epochs or 0.0})
+
+    @model_validator(mode="before")
+    @classmethod
+    def _limit_instead_of_patience(cls, values: Any) -> Any:
+        if isinstance(values, dict) and any(values.get(limit) is not None for limit in _LIMITS):
+            return {"patience": None, **values}
+        return values
 
     @property
     def limits(self) -> dict[str, float | None]:

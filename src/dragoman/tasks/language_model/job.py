@@ -68,6 +68,8 @@ class LanguageModelJob(Job):
             temperature=data.temperature,
             sample=data.vocabulary_sample,
         )
+        data = data.model_copy(update={"batch": data.batch.sized()})
+        self.run = self.run.model_copy(update={"data": data})
         if self._tokenizers is None:
             tokens = int(self.lengths.sum(dtype=np.int64))
             self.run = self.run.model_copy(update={"model": self.run.model.resolved(tokens)})
@@ -118,7 +120,9 @@ class LanguageModelJob(Job):
     @property
     def batch_tokens(self) -> int:
         """`data.batch.tokens`."""
-        return self.run.data.batch.tokens
+        tokens = self.run.data.batch.tokens
+        assert tokens is not None, "preparing has chosen it"
+        return tokens
 
     def peak_tokens(self) -> int:
         """Twice as many in R-Drop, whose passes are made at once."""

@@ -156,7 +156,7 @@ class _Loop:
 
     def _share_of_dropout(self, step: int) -> float:
         """0 at the start, 1 after `dropout_epochs` (Morerio et al. 2017, "Curriculum Dropout")."""
-        rising = self.config.dropout_epochs * self.steps_per_epoch
+        rising = (self.config.dropout_epochs or 0.0) * self.steps_per_epoch
         return min(1.0, (step - 1) / rising) if rising else 1.0
 
     def _after_step(self, signal: int | None, report: Report) -> None:

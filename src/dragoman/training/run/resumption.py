@@ -66,8 +66,9 @@ def check_same_contents(job: Job, snapshot: TrainingSnapshot) -> None:
 def check_same_run(config: RunConfig, stored: RunConfig) -> None:
     """Raises ConfigError naming the settings that make this another run."""
     given, before = config.chosen_as(stored).model_dump(mode="json"), stored.model_dump(mode="json")
-    if given["train"]["schedule"] is None:
-        given["train"]["schedule"] = before["train"]["schedule"]
+    for name in ("schedule", "dropout_epochs"):  # which the run has resolved
+        if given["train"][name] is None:
+            given["train"][name] = before["train"][name]
     free = {"out"} | {f"train.{name}" for name in MAY_CHANGE.union(OF_THE_MACHINE)}
     different = [
         key

@@ -20,7 +20,6 @@ from dragoman.training.machine.journal import Journal
 from dragoman.training.machine.precision import PRECISIONS, choose_precision, warn_of_slow_products
 from dragoman.training.machine.threads import build_threads
 from dragoman.training.optimisers.average import ParameterAverage
-from dragoman.training.optimisers.schedule import default_schedule
 from dragoman.training.ranks.interface import Ranks
 from dragoman.training.ranks.launch import open_ranks, restarted
 from dragoman.training.ranks.parallel import Holding, build_parallel
@@ -179,12 +178,11 @@ def _resolved(job: Job, ranks: Ranks) -> RunConfig:
     device, config = ranks.device, job.run.train
     chosen = choose_precision(config.precision, device)
     precision = next(name for name, kind in PRECISIONS.items() if kind == chosen)
-    train = config.model_copy(
+    train = config.resolved(job.model_width).model_copy(
         update={
             "precision": precision,
             "device": device.type if ranks.several else str(device),
             "threads": torch.get_num_threads(),
-            "schedule": config.schedule or default_schedule(job.model_width, config.limited),
         }
     )
     return job.run.model_copy(update={"train": train})  # type: ignore[no-any-return]
