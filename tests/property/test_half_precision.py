@@ -7,7 +7,7 @@ from variant_settings import Case, cases
 
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import ModelConfig, build_model
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 
 SIZE = 20
 SCALE = 2.0**10
