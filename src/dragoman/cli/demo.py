@@ -32,7 +32,7 @@ def demo(
     from dragoman.base.log import info
     from dragoman.base.settings.load import load_settings
     from dragoman.evaluate.translation import bleu, chrf
-    from dragoman.inspect.pictures.matrices import draw_attention
+    from dragoman.inspect.pictures.attention import draw_attention
     from dragoman.tasks.translation.config import TranslationRun
     from dragoman.train.run.loop import run
     from dragoman.translator import Translator
