@@ -18,7 +18,8 @@ from dragoman.decode.sampling import SamplingConfig
 from dragoman.generation.request import MAX_TOKENS, GenerationRequest, GenerationSettings
 from dragoman.generation.score import WholeScorer, WindowScorer
 from dragoman.generation.writer import Piece, Writer
-from dragoman.inspect.attention import AttentionMap, attention_maps
+from dragoman.inspect.attention import AttentionMap, attention_maps, without_weights
+from dragoman.inspect.inspection import Inspection, check_text, check_tokens, inspected
 from dragoman.metrics.perplexity import TextScore
 from dragoman.models.language_model import DecoderOnly
 from dragoman.text.tokenizer import Tokenizer
@@ -175,6 +176,15 @@ class LanguageModel:
         if self.window is not None and len(ids) >= self.window:
             raise DataError(f"a text of {len(ids)} tokens, but the window holds {self.window - 1}: shorten it")
         return attention_maps(self.model, Tokenizers(self.tokenizer, self.tokenizer), ids)
+
+    def inspect(self, text: str) -> Inspection:
+        """All that the model attends while `text` and its end are predicted, to look at and save.
+
+        Raises ConfigError where the model attends nothing, DataError for a text that is blank or too long.
+        """
+        check_text(text, "text")
+        check_tokens(len(self.tokenizer.encode(text)))
+        return inspected(None, text, self.attention(text), without_weights(self.model))
 
     def _write(self, prompts: Sequence[tuple[int, str]], request: GenerationRequest) -> Iterator[Piece]:
         writer = Writer(self.model.decoder, self.tokenizer, self.window, self.device)

@@ -14,9 +14,10 @@ from dragoman.base.machine.allocator import keep_large_tensors_on_heap
 from dragoman.base.machine.device import choose_device
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.meta import Meta
-from dragoman.decode.search import SearchConfig
+from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.exchange.ctranslate2.folder import is_exported
 from dragoman.inspect.attention import AttentionMap
+from dragoman.inspect.inspection import Inspection, check_text, check_tokens, inspected
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.choice import choose_engine, open_exported
 from dragoman.translation.codec import Codec
@@ -245,15 +246,42 @@ class Translator:
 
         Raises ConfigError where the engine does not show them.
         """
+        engine, request = self._attending(), self.request(to=to, tags=tags)
+        (pair,) = self._codec.pairs([source], [target or ""], request.tags)
+        found = pair.target if target is not None else self._best(source, request).tokens
+        return engine.attention(pair.source, found)
+
+    def inspect(
+        self, source: str, target: str | None = None, to: str | None = None, tags: Iterable[str] = ()
+    ) -> Inspection:
+        """All that the model attends while `target` (default: the best translation) is predicted, to look at and save.
+
+        Raises ConfigError where the model attends nothing or the engine does not show it, DataError for a text that is
+        blank or too long.
+        """
+        engine, request = self._attending(), self.request(to=to, tags=tags)
+        check_text(source, "text")
+        if target is not None:
+            check_text(target, "target")
+        try:
+            (pair,) = self._codec.pairs([source], [target or ""], request.tags)
+        except LineError as error:
+            raise DataError(f"the text is too long: {error.reason}") from None
+        check_tokens(len(pair.source))
+        if target is None:
+            best = self._best(source, request)
+            target, pair = self._codec.translation(best).text, pair._replace(target=best.tokens)
+        check_tokens(len(pair.target))
+        return inspected(source, target, engine.attention(pair.source, pair.target), engine.without_weights())
+
+    def _attending(self) -> AttentionEngine:
         if not isinstance(self.engine, AttentionEngine):
             raise ConfigError("this engine does not show what its model attends: load the model with PyTorch's")
-        request = self.request(to=to, tags=tags)
-        (pair,) = self._codec.pairs([source], [target or ""], request.tags)
-        if target is None:
-            row = self._codec.rows([(source, request)], first=1)[0]._replace(source=pair.source)
-            ((_, found),) = self.engine.hypotheses([row], 1)
-            return self.engine.attention(pair.source, found[0].tokens)
-        return self.engine.attention(pair.source, pair.target)
+        return self.engine
+
+    def _best(self, source: str, request: Request) -> Hypothesis:
+        ((_, found),) = self.engine.hypotheses(self._codec.rows([(source, request)], first=1), 1)
+        return found[0]
 
     def _wanted(self, requests: Requests | None, prefixes: Iterable[str] | None, settings: RequestSettings) -> Requests:
         """The requests that are given, or made of the settings."""

@@ -32,6 +32,7 @@ FROZEN = {
     "settings": "--markdown",
     "demo": "--out",
     "describe": "--vocabulary --pairs --length --json",
+    "inspect": "--out --target --to --tags",
     "positions": "--out --width --heads --length",
 }
 FROZEN_SETTINGS = ("max_steps", "max_minutes", "checkpoint_every", "validate_every", "seed")

@@ -41,6 +41,7 @@ FROZEN = {
     "--batch-size --engine --precision --device --threads",
     "demo": "settings --out --languages",
     "describe": "model --vocabulary --pairs --length --depth --json",
+    "inspect": "model text --out -o --target --to --tags --device --threads",
     "positions": "overrides --out -o --width --heads --length --layers --threads",
     "settings": "path --task --markdown",
     "data check": "--source --target --tsv --jsonl --tmx --text --documents --heading --field --script "

@@ -6,13 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib import font_manager
+from matplotlib.ft2font import FT2Font
 from matplotlib.image import imread
 
 from dragoman.inspect.attention import AttentionMap
-from dragoman.inspect.pictures import curves, matrices
+from dragoman.inspect.pictures import curves, fonts, matrices
+from dragoman.inspect.pictures.attention import draw_attention, draw_overview
 from dragoman.inspect.pictures.curves import draw_curves
 from dragoman.inspect.pictures.figure import save
-from dragoman.inspect.pictures.matrices import draw_attention
+from dragoman.inspect.pictures.sheet import Names, Sheet
 
 BLUE, ORANGE = (31, 95, 168), (217, 115, 26)
 
@@ -123,3 +126,42 @@ def test_long_sentences_stay_within_a_printable_size(tmp_path: Path) -> None:
     height, width, _ = imread(tmp_path / "map.png").shape
     assert height < 1000
     assert width < 7500
+
+
+def test_layers_and_heads_of_a_long_text_are_drawn_without_names(tmp_path: Path) -> None:
+    many = tuple(f"p{number}" for number in range(70))
+    weights = np.full((3, 70, 70), 1 / 70, dtype=np.float32)
+    maps = [AttentionMap(f"encoder.layers.{layer}.self_attention", weights, many, many) for layer in (0, 1)]
+    draw_overview(maps, tmp_path / "map.svg")
+    text = (tmp_path / "map.svg").read_text("utf-8")
+    assert text.count("<image") == 2 * 4 + 1, "two layers of three heads and their mean, and the bar of colours"
+    assert all(f"layer {layer}, {name}<" in text for layer in (1, 2) for name in ("mean of the heads", "head 3"))
+    assert ">p3<" not in text
+
+
+@pytest.mark.parametrize(("count", "length"), [(3, 4), (40, 12), (64, 9), (300, 30), (512, 24)])
+def test_names_never_stand_on_one_another(count: int, length: int) -> None:
+    tokens = [f"{number:0{length}}" for number in range(count)]
+    sheet = Sheet.fitting(2, 3, tokens, tokens)
+    for names in (sheet.rows_named, sheet.columns_named):
+        assert names.every * sheet.cell * 72 >= 1.1 * names.points
+        assert names.points >= 5.5
+        assert names.length < 2.5
+    assert max(sheet.size) <= 42
+
+
+def test_a_long_piece_is_cut() -> None:
+    (short, long, newline) = Names.of(["Kapitän", "Donaudampfschifffahrtsgesellschaft", "\n"], 0.3).texts
+    assert (short, long, newline) == ("Kapitän", "Donaudampfschifffahrtsg…", "<0A>")
+
+
+def test_a_character_is_looked_for_in_all_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (FT2Font(font_manager.findfont(name)).get_charmap() for name in ("DejaVu Sans", "STIXGeneral"))
+    character = chr(min(code for code in set(second) - set(first) if chr(code).isprintable()))
+    others = tuple(item for item in fonts._others() if item[0] == "STIXGeneral")
+    monkeypatch.setattr(fonts, "_others", lambda: others)
+    fonts.covering.cache_clear()
+    assert fonts.covering("ab") == (("DejaVu Sans",), frozenset())
+    assert fonts.covering(f"a{character}") == (("DejaVu Sans", "STIXGeneral"), frozenset())
+    assert fonts.covering("a犬\n") == (("DejaVu Sans",), frozenset("犬"))
+    fonts.covering.cache_clear()

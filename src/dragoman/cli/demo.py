@@ -31,7 +31,7 @@ def demo(
     from dragoman.base.errors import ConfigError
     from dragoman.base.log import info
     from dragoman.base.settings.load import load_settings
-    from dragoman.inspect.pictures.matrices import draw_attention
+    from dragoman.inspect.pictures.attention import draw_attention
     from dragoman.metrics.translation import bleu, chrf
     from dragoman.tasks.translation.config import TranslationRun
     from dragoman.training.run.loop import run

@@ -21,6 +21,7 @@ from dragoman.cli import (
     export,
     generate,
     import_,
+    inspect,
     positions,
     score,
     settings,
@@ -64,6 +65,7 @@ app.command("distill")(distill.distill)
 app.add_typer(data.app, name="data")
 app.command("settings")(settings.settings)
 app.command("describe")(describe.describe)
+app.command("inspect")(inspect.inspect)
 app.command("demo")(demo.demo)
 app.command("positions")(positions.positions)
 

@@ -9,11 +9,13 @@ from torch import nn
 
 from dragoman.data.batches.batch import pad
 from dragoman.models.interface import Model
+from dragoman.nn.attention.interface import Attention
 from dragoman.nn.attention.recording import recording
 from dragoman.text.special import BOS, EOS
 from dragoman.text.tokenizers import Tokenizers
 
 START, END = "<s>", "</s>"
+KINDS = ("encoder.self_attention", "decoder.self_attention", "decoder.cross_attention")
 
 
 @dataclass(frozen=True)
@@ -27,14 +29,35 @@ class AttentionMap:
 
     @property
     def kind(self) -> str:
-        """`encoder.self_attention`, `decoder.self_attention` or `decoder.cross_attention`."""
+        """One of `KINDS`."""
         parts = self.name.split(".")
         return f"{parts[0]}.{parts[-1]}"
+
+    @property
+    def layer(self) -> int | None:
+        """Which of the stack's layers, from 1; None where there is no stack, as in a recurrent decoder."""
+        parts = self.name.split(".")
+        return int(parts[-2]) + 1 if parts[-2].isdigit() else None
 
     @property
     def mean(self) -> np.ndarray:
         """(T, S): the average over the heads."""
         return np.asarray(self.weights.mean(0))
+
+
+def without_weights(model: Model) -> list[str]:
+    """What of a model cannot be shown, a line each: sides without attention, and layers that weigh no tokens."""
+    modules = {name: module for name, module in model.named_modules() if name}
+    attentions = {name: module for name, module in modules.items() if isinstance(module, Attention)}
+    told = []
+    for kind in KINDS if "encoder" in modules else ("decoder.self_attention",):
+        side, _, what = kind.partition(".")
+        its = [module for name, module in attentions.items() if name.split(".")[0] == side and name.endswith(what)]
+        reasons = dict.fromkeys(module.weightless for module in its if module.weightless is not None)
+        if not its:
+            told.append(f"{kind}: the {side}, a {type(modules[side]).__name__}, has none")
+        told += [f"{kind}: {reason}" for reason in reasons]
+    return told
 
 
 def capture(model: Model, target: Sequence[int], source: Sequence[int] | None = None) -> dict[str, np.ndarray]:

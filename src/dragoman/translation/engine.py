@@ -80,3 +80,7 @@ class AttentionEngine(Protocol):
     def attention(self, source: Sequence[int], target: Sequence[int]) -> list[AttentionMap]:
         """The weights of every layer, head and kind while `target` is predicted from `source`, tags included."""
         ...
+
+    def without_weights(self) -> list[str]:
+        """What of the model has no weights to show, and why, a line each."""
+        ...

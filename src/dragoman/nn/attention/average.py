@@ -37,6 +37,8 @@ class AverageAttentionConfig(Config):
 class AverageAttention(Attention):
     """A gated running mean. Built by `AverageAttentionConfig.build`."""
 
+    weightless = "average attention, in which all tokens so far count alike"
+
     def __init__(self, config: AverageAttentionConfig, sizes: AttentionSizes) -> None:
         super().__init__()
         width = sizes.query

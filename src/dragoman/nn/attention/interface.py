@@ -31,12 +31,13 @@ class Attention(nn.Module):
     """A mechanism overrides `encode` and `extend` (self-attention), `memorise` and `look` (attention over the source).
 
     One that only looks back, for decoders, overrides `extend` alone. output_width: width of what comes out. compilable:
-    whether torch.compile gains from its layer. keep, wherever it is given: (rows, T) bool, False where a query is
-    padding.
+    whether torch.compile gains from its layer. weightless: what it does in place of weighing tokens, where it has no
+    weights that could be recorded. keep, wherever it is given: (rows, T) bool, False where a query is padding.
     """
 
     output_width: int
     compilable: bool = True
+    weightless: str | None = None
     timed = (
         *(("encode", "self-attention"), ("extend", "self-attention")),
         *(("memorise", "attention over the source"), ("look", "attention over the source")),

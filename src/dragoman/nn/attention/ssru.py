@@ -47,6 +47,7 @@ class SSRU(Attention):
     """
 
     compilable = False
+    weightless = "SSRU, a recurrence that carries one state on"
 
     def __init__(self, sizes: AttentionSizes) -> None:
         super().__init__()

@@ -45,6 +45,13 @@ class PreferredEngine:
 
     def attention(self, source: Sequence[int], target: Sequence[int]) -> list[AttentionMap]:
         """As `AttentionEngine.attention`. Raises ConfigError where the other engine cannot show it."""
+        return self._attending().attention(source, target)
+
+    def without_weights(self) -> list[str]:
+        """As `AttentionEngine.without_weights`. Raises ConfigError as above."""
+        return self._attending().without_weights()
+
+    def _attending(self) -> AttentionEngine:
         if not isinstance(self.otherwise, AttentionEngine):
             raise ConfigError("this engine does not show what its model attends: load the model with PyTorch's")
-        return self.otherwise.attention(source, target)
+        return self.otherwise

@@ -15,7 +15,7 @@ from dragoman.decode.prompts import Prompts
 from dragoman.decode.replacement import Sentence, UnknownWords
 from dragoman.decode.sampling import sample, uniforms
 from dragoman.decode.search import Hypothesis, SearchConfig
-from dragoman.inspect.attention import AttentionMap, attention_maps
+from dragoman.inspect.attention import AttentionMap, attention_maps, without_weights
 from dragoman.models.footprint import SHORT_TRIAL, Footprint, evaluate, measure, refined
 from dragoman.models.interface import Memory, SourceModel
 from dragoman.models.limits import LengthLimits
@@ -75,6 +75,10 @@ class TorchEngine:
     def attention(self, source: Sequence[int], target: Sequence[int]) -> list[AttentionMap]:
         """As `AttentionEngine.attention`."""
         return attention_maps(self.model, self._tokenizers, target, source)
+
+    def without_weights(self) -> list[str]:
+        """As `AttentionEngine.without_weights`."""
+        return without_weights(self.model)
 
     def _halving(
         self,

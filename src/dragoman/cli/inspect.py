@@ -1,0 +1,63 @@
+"""`dragoman inspect`: what a model looks at, as pictures and arrays."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.cli.options import Device, Model, Tags, Threads, To, refuse, split_tags, use_threads
+from dragoman.cli.texts import is_language_model
+
+if TYPE_CHECKING:
+    from dragoman.inspect.inspection import Inspection
+
+
+def inspect(
+    model: Model,
+    text: Annotated[str, typer.Argument(help="What the model shall read: one sentence, or one text.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write; there must be none of that name.")],
+    target: Annotated[
+        str | None,
+        typer.Option("--target", help="The translation that is looked into (default: the model's own)."),
+    ] = None,
+    to: To = None,
+    tags: Tags = None,
+    device: Device = None,
+    threads: Threads = None,
+) -> None:
+    """Heat maps of every layer and head of every attention as PNG and SVG, the weights as .npz, a page to look at."""
+    use_threads(threads)
+    from dragoman.base.log import info, warn
+    from dragoman.inspect.inspection import PAGE, check_free
+    from dragoman.inspect.pictures.fonts import covering
+    from dragoman.language_model import LanguageModel
+    from dragoman.translator import Translator
+
+    check_free(out)
+    if is_language_model(model):
+        refuse({"--target": target, "--to": to, "--tags": tags}, "with a translation model")
+        inspection = LanguageModel.load(model, device).inspect(text)
+    else:
+        translator = Translator.load(model, device, engine="torch")
+        inspection = translator.inspect(text, target, to=to, tags=split_tags(tags))
+    files = inspection.save(out)
+    _show(inspection)
+    if missing := covering("".join(token for tokens in inspection.tokens.values() for token in tokens)).missing:
+        warn(
+            f"no installed font has {' '.join(sorted(missing)[:20])}: the PNG files show boxes. A browser finds fonts "
+            "for the SVG files; or install one, such as Noto Sans CJK"
+        )
+    info(f"{len(files)} files are in {out}; open {out / PAGE}")
+
+
+def _show(inspection: "Inspection") -> None:
+    """What was looked into, and what there is to see."""
+    if inspection.source is not None:
+        print(f"source  {inspection.source}")
+    print(f"{'text' if inspection.source is None else 'target'}  {inspection.target}")
+    for kind, maps in inspection.kinds.items():
+        heads, queries, keys = maps[0].weights.shape
+        print(f"{kind:<24}  layers {len(maps)}  heads {heads}  tokens {queries} × {keys}")
+    for line in inspection.absent:
+        kind, _, reason = line.partition(": ")
+        print(f"{kind:<24}  {reason}")

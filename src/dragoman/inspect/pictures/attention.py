@@ -1,0 +1,74 @@
+"""What attention looks at, as heat maps: one attention by itself, and all layers and heads of one kind together."""
+
+from collections.abc import Sequence
+from math import ceil, sqrt
+from pathlib import Path
+
+import numpy as np
+
+from dragoman.inspect.attention import AttentionMap
+from dragoman.inspect.pictures.figure import SHADES, SIGNED, save
+from dragoman.inspect.pictures.sheet import Beyond, Sheet
+
+Panel = tuple[str, np.ndarray]
+"""A heading, and weights (T, S)."""
+
+_SMALL = 1.9
+"""Inches a side of a panel where all layers and heads stand together."""
+
+_SHOWN = 0.995
+"""Share of the weights that the scale of colours tells apart; larger ones are as dark as its end."""
+
+_KINDS = {"cross_attention": "attention over the source", "self_attention": "self-attention"}
+
+
+def draw_attention(attention: AttentionMap, *files: Path) -> None:
+    """The mean of the heads and every head by itself, with the tokens as names; files: PNG or SVG, as they end."""
+    panels = _panels(attention)
+    columns = _columns(len(panels), *attention.weights.shape[1:])
+    rows = [panels[first : first + columns] for first in range(0, len(panels), columns)]
+    sheet = Sheet.fitting(len(rows), columns, attention.queries, attention.keys)
+    layer = f", layer {attention.layer}" if attention.layer else ""
+    _draw(f"{_title(attention)}{layer}", rows, sheet, files)
+
+
+def draw_overview(attentions: Sequence[AttentionMap], *files: Path) -> None:
+    """All attentions of one kind: a row a layer, the mean of its heads first. Long texts are not named."""
+    first = attentions[0]
+    rows = [_panels(each, f"layer {each.layer}, " if each.layer else "") for each in attentions]
+    sheet = Sheet.small(len(rows), max(map(len, rows)), first.queries, first.keys, _SMALL)
+    _draw(f"{_title(first)}: all layers and heads", rows, sheet, files)
+
+
+def _title(attention: AttentionMap) -> str:
+    side, _, kind = attention.kind.partition(".")
+    return f"{side.capitalize()}: {_KINDS.get(kind, kind)}"
+
+
+def _panels(attention: AttentionMap, above: str = "") -> list[Panel]:
+    heads = [(f"{above}head {number}", weights) for number, weights in enumerate(attention.weights, start=1)]
+    return heads if len(heads) == 1 else [(f"{above}mean of the heads", attention.mean), *heads]
+
+
+def _columns(count: int, height: int, width: int) -> int:
+    """So many that the whole is about half as wide again as high."""
+    return min(count, max(1, ceil(sqrt(1.5 * count * height / width))))
+
+
+def _draw(title: str, rows: Sequence[Sequence[Panel]], sheet: Sheet, files: Sequence[Path]) -> None:
+    """All panels with one scale of colours."""
+    everything = [weights for row in rows for _, weights in row]
+    sizes = np.abs(np.concatenate([weights.ravel() for weights in everything]))
+    # the first tokens of a text have few others to attend, so their weights are large whatever is learned
+    most = float(np.quantile(sizes[sizes > 0], _SHOWN)) if sizes.any() else 1.0
+    signed = any(bool((weights < 0).any()) for weights in everything)
+    scale = {"cmap": SIGNED if signed else SHADES, "vmin": -most if signed else 0, "vmax": most}
+    figure, axes = sheet.begin(title)
+    for row, panels in enumerate(rows):
+        for column, (heading, weights) in enumerate(panels):
+            image = sheet.panel(axes, row, column, heading, weights, **scale)
+    sums = np.concatenate([weights.sum(1) for weights in everything])
+    each = "; each row sums to 1" if np.allclose(sums, 1, atol=1e-3) else ""
+    beyond: Beyond = None if sizes.max() <= most else "both" if signed else "max"
+    sheet.end(figure, axes, image, f"weight of a column's token for a row's{each}", beyond)
+    save(figure, *files)

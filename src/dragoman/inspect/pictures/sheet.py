@@ -1,0 +1,185 @@
+"""Where the panels of a picture stand whose rows and columns are named by tokens."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, cos, radians, sin
+from typing import Any, Literal
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.patches import Rectangle
+
+from dragoman.inspect.pictures.figure import GRID, INK, QUIET, new_figure
+from dragoman.inspect.pictures.fonts import inches
+from dragoman.text.pieces import readable
+
+_LARGEST_CELL, _SMALLEST_CELL = 0.36, 0.125
+"""Inches a token: of a short text, and of a long one, whose labels would else be too small to read."""
+
+_PANEL = 3.6
+"""Inches a side that a panel has, as far as these allow."""
+
+_LONGEST_SIDE = 40.0
+"""Inches that a picture measures at most. Beyond, cells shrink, and every second, third … token only is named."""
+
+_GAP, _HEADING, _TITLE, _BAR = 0.25, 0.42, 0.6, 0.85
+"""Inches between panels, above each, above all, and below them, where the bar of colours stands."""
+
+_TURN = 60.0
+"""Degrees by which the names of columns are turned."""
+
+_LONGEST_NAME = 24
+_MEASURED = 8
+"""Names with the most characters, of which one is the widest."""
+_LINED = 40
+"""Tokens up to which white lines part the cells."""
+
+
+Beyond = Literal["max", "both"] | None
+"""At which ends of a scale there are larger numbers."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """Of every so many-th token, in points; length: inches that the longest one takes."""
+
+    texts: tuple[str, ...]
+    every: int
+    points: float
+    length: float
+
+    @classmethod
+    def of(cls, tokens: Sequence[str], cell: float) -> "Names":
+        """As many as there is room for where a token has so many inches."""
+        every = max(1, ceil(_SMALLEST_CELL / cell - 1e-6))
+        points = min(9.0, round(52 * cell * every, 1))
+        texts = tuple(_short(token) for token in tokens[::every])
+        longest = sorted(texts, key=len)[-_MEASURED:]
+        return cls(texts, every, points, max(inches(text, points) for text in longest) + 0.08)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Panels in rows and columns, all with the same queries and keys. cell: inches a token, named: whether they are."""
+
+    rows: int
+    columns: int
+    queries: Sequence[str]
+    keys: Sequence[str]
+    cell: float
+    named: bool = True
+
+    @classmethod
+    def fitting(cls, rows: int, columns: int, queries: Sequence[str], keys: Sequence[str]) -> "Sheet":
+        """One that names tokens, with cells as large as can be seen at once."""
+        longest = max(len(queries), len(keys))
+        cell = min(_LARGEST_CELL, max(_SMALLEST_CELL, _PANEL / longest))
+        sheet = cls(rows, columns, queries, keys, cell)
+        across = ((_LONGEST_SIDE - sheet.left) / columns - sheet.left) / len(keys)
+        down = ((_LONGEST_SIDE - _TITLE - _BAR) / rows - sheet.above) / len(queries)
+        return cls(rows, columns, queries, keys, min(cell, across, down))
+
+    @classmethod
+    def small(cls, rows: int, columns: int, queries: Sequence[str], keys: Sequence[str], side: float) -> "Sheet":
+        """One whose panels are at most `side` inches wide and high, with names where they have room for them."""
+        longest = max(len(queries), len(keys))
+        cell = min(side / longest, _LARGEST_CELL)
+        return cls(rows, columns, queries, keys, cell, named=cell >= _SMALLEST_CELL)
+
+    @cached_property
+    def rows_named(self) -> Names:
+        """What stands beside a panel."""
+        return Names.of(self.queries, self.cell)
+
+    @cached_property
+    def columns_named(self) -> Names:
+        """What stands above it."""
+        return Names.of(self.keys, self.cell)
+
+    @property
+    def width(self) -> float:
+        """Of a panel, in inches."""
+        return max(len(self.keys) * self.cell, 0.9)
+
+    @property
+    def height(self) -> float:
+        """Of a panel, in inches."""
+        return max(len(self.queries) * self.cell, 0.5)
+
+    @property
+    def left(self) -> float:
+        """Inches free beside a panel: for its names, above which the last ones of its neighbour lean over."""
+        if not self.named:
+            return _GAP
+        return max(self.rows_named.length, self.columns_named.length * cos(radians(_TURN))) + _GAP
+
+    @property
+    def above(self) -> float:
+        """Inches free above a panel: for its heading and the names of its columns."""
+        names = self.columns_named.length * sin(radians(_TURN)) + 0.08 if self.named else 0.0
+        return names + _HEADING
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height of the whole, in inches."""
+        across = self.columns * (self.left + self.width) + max(self.left - _GAP, _GAP)
+        return max(across, 5.6), _TITLE + self.rows * (self.above + self.height) + _BAR
+
+    def begin(self, title: str) -> tuple[Figure, Axes]:
+        """An empty figure, and axes all over it whose units are inches from the upper left corner."""
+        across, down = self.size
+        figure = new_figure(across, down, layout=None)
+        figure.suppressComposite = True  # each panel stays an image of its own, sharp however large an SVG is shown
+        axes = figure.add_axes((0, 0, 1, 1))
+        axes.set_axis_off()
+        axes.text(_GAP, _TITLE / 2, title, fontsize=12, color=INK, va="center")
+        return figure, axes
+
+    def panel(self, axes: Axes, row: int, column: int, heading: str, weights: np.ndarray, **colours: Any) -> AxesImage:
+        """A heat map of weights (T, S), with its heading and names; colours: as `Axes.imshow` takes them."""
+        x = self.left + column * (self.left + self.width)
+        y = _TITLE + row * (self.above + self.height) + self.above
+        right, bottom = x + self.width, y + self.height
+        extent = (x, right, bottom, y)
+        image = axes.imshow(weights, extent=extent, aspect="auto", interpolation="none", **colours)
+        axes.text(x, y - self.above + _HEADING * 0.7, heading, fontsize=9, color=QUIET, va="center")
+        axes.add_patch(Rectangle((x, y), self.width, self.height, fill=False, edgecolor=GRID, linewidth=0.8))
+        if self.named:
+            self._name(axes, x, y)
+        if self.named and max(weights.shape) <= _LINED:
+            lines = axes.hlines(np.linspace(y, bottom, len(self.queries) + 1)[1:-1], x, right)
+            columns = axes.vlines(np.linspace(x, right, len(self.keys) + 1)[1:-1], y, bottom)
+            for each in (lines, columns):
+                each.set(color="white", linewidth=0.6)
+        return image
+
+    def end(self, figure: Figure, axes: Axes, image: AxesImage, label: str, beyond: Beyond) -> None:
+        """The bar of colours of all panels, and what it says; beyond: at which ends there are larger weights."""
+        across, down = self.size
+        axes.set(xlim=(0, across), ylim=(down, 0))
+        place = (_GAP / across, (_BAR - 0.25) / down, min(4.0, across - 2 * _GAP) / across, 0.12 / down)
+        bar = figure.colorbar(image, cax=figure.add_axes(place), orientation="horizontal", extend=beyond)
+        bar.outline.set_visible(False)
+        bar.ax.tick_params(labelsize=8, colors=QUIET, length=0)
+        bar.set_label(label, fontsize=8, color=QUIET)
+
+    def _name(self, axes: Axes, x: float, y: float) -> None:
+        """Write the tokens beside and above a panel. As ticks they would take several times as long to draw."""
+        down, across = self.height / len(self.queries), self.width / len(self.keys)
+        rows, columns = self.rows_named, self.columns_named
+        for place, text in enumerate(rows.texts):
+            middle = y + (place * rows.every + 0.5) * down
+            written = axes.text(x - 0.05, middle, text, ha="right", va="center", fontsize=rows.points, color=INK)
+            written.set_parse_math(False)
+        for place, text in enumerate(columns.texts):
+            middle = x + (place * columns.every + 0.5) * across
+            written = axes.text(middle, y - 0.06, text, ha="left", va="center", fontsize=columns.points, color=INK)
+            written.set(rotation=_TURN, rotation_mode="anchor", parse_math=False)
+
+
+def _short(token: str) -> str:
+    shown = readable(token.encode())
+    return shown if len(shown) <= _LONGEST_NAME else shown[: _LONGEST_NAME - 1] + "…"

@@ -1,0 +1,40 @@
+"""What the inspector shows of a Transformer against what torch's own attention modules tell of themselves."""
+
+from typing import Any
+
+import pytest
+import torch
+from test_torch_transformer import small_model, torch_twin
+from torch import Tensor, nn
+
+from dragoman.inspect.attention import capture
+from dragoman.text.special import BOS, EOS
+
+SOURCE, TARGET = [5, 9, 4, 11], [8, 20, 6]
+PLACES = {"self_attn": "self_attention", "multihead_attn": "cross_attention"}
+
+
+@pytest.mark.parametrize("order", ["post", "pre"])
+def test_every_layers_weights_are_torchs(order: str) -> None:
+    model = small_model(order)
+    twin = torch_twin(model, order)
+    told: dict[str, Tensor] = {}
+
+    def ask(module: nn.Module, given: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        return given, {**named, "need_weights": True, "average_attn_weights": False}
+
+    for name, module in twin.named_modules():
+        if isinstance(module, nn.MultiheadAttention):
+            side, _, layer, kind = name.split(".")
+            key = f"{side}.layers.{layer}.{PLACES[kind]}"
+            module.register_forward_pre_hook(ask, with_kwargs=True)
+            module.register_forward_hook(lambda _, __, result, key=key: told.update({key: result[1]}))
+    source, inputs = torch.tensor([[*SOURCE, EOS]]), torch.tensor([[BOS, *TARGET]])
+    later = torch.ones(inputs.size(1), inputs.size(1), dtype=torch.bool).triu(1)
+    twin(model.encoder.embedding(source), model.encoder.embedding(inputs), tgt_mask=later)
+
+    found = capture(model, TARGET, SOURCE)
+    assert set(found) == set(told)
+    assert len(found) == 6
+    for name, weights in found.items():
+        torch.testing.assert_close(torch.from_numpy(weights), told[name][0].detach(), rtol=1e-4, atol=1e-6)
