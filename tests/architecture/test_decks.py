@@ -57,6 +57,7 @@ def test_all_that_the_page_names_is_there() -> None:
         ("[variants](variations.md)", "no such file"),
         ("[variants](variants.md#presents)", "no such heading"),
         ("`norm_first=True`", "code of a form that nothing checks"),
+        ("`dragoman demo", "half a span of code"),
     ],
 )
 def test_each_breach_is_noticed(page: str, reason: str | None) -> None:
