@@ -5,7 +5,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from dragoman.cli.options import Threads, use_threads
+from dragoman.cli.options import Quiet, Threads
 
 
 def positions(
@@ -25,6 +25,7 @@ def positions(
     length: Annotated[int, typer.Option("--length", min=4, max=2000, help="Tokens of a text.")] = 100,
     layers: Annotated[int, typer.Option("--layers", min=1, help="Layers that receptive fields are given for.")] = 6,
     threads: Threads = None,
+    quiet: Quiet = False,
 ) -> None:
     """Draw a position scheme, and print how all schemes meet deck 001's criteria and how far kinds of layers see.
 
@@ -34,7 +35,6 @@ def positions(
     The lectures say that the dot products of sinusoids "decay nicely", and that distances of vectors grow with
     |i − j|. They do so only at first: what is printed is the distance at which the products rise again, 44 for d = 512.
     """
-    use_threads(threads)
     from dragoman.base.errors import ConfigError
     from dragoman.base.log import info
     from dragoman.base.settings.load import load_settings

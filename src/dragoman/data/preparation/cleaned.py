@@ -52,6 +52,7 @@ class Cleaned:
     """
 
     sides: ClassVar[tuple[str, ...]] = PairRules.sides
+    items: ClassVar[str] = PairRules.items
     unit: ClassVar[str] = "pairs"
 
     def __init__(self, folder: Path, starts: NDArray[np.int64], config: CleaningConfig | TextCleaningConfig) -> None:
