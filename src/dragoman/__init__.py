@@ -11,6 +11,7 @@ from dragoman.base.machine.waiting import wait_briefly
 if TYPE_CHECKING:
     from dragoman.backtranslation.backtranslate import backtranslate
     from dragoman.base.errors import DragomanError
+    from dragoman.base.log import quietly
     from dragoman.checkpoint.average import average
     from dragoman.data.preparation.check import check_data
     from dragoman.distillation.distill import distill
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from dragoman.inference.evaluation import evaluate
     from dragoman.inference.scoring import score
     from dragoman.inference.translate_file import translate_file
+    from dragoman.inspect.pictures.positions import draw_positions
     from dragoman.language_model import LanguageModel
     from dragoman.tasks.description import describe
+    from dragoman.tasks.settings import settings
     from dragoman.tasks.train import train
     from dragoman.translation.request import Sampling
     from dragoman.translator import Translator
@@ -37,10 +40,13 @@ __all__ = [
     "check_data",
     "describe",
     "distill",
+    "draw_positions",
     "evaluate",
     "export",
     "import_model",
+    "quietly",
     "score",
+    "settings",
     "train",
     "translate_file",
 ]
@@ -55,10 +61,13 @@ _HOMES = {
     "check_data": "data.preparation.check",
     "describe": "tasks.description",
     "distill": "distillation.distill",
+    "draw_positions": "inspect.pictures.positions",
     "evaluate": "inference.evaluation",
     "export": "exchange.exporting",
     "import_model": "exchange.importing",
+    "quietly": "base.log",
     "score": "inference.scoring",
+    "settings": "tasks.settings",
     "train": "tasks.train",
     "translate_file": "inference.translate_file",
 }

@@ -12,8 +12,8 @@ import pytest
 
 from dragoman.base.output import journal as journals
 from dragoman.base.output.journal import OutputJournal
-from dragoman.cli.main import main
 from dragoman.base.progress.work import Work
+from dragoman.cli.main import main
 from dragoman.data.corpora.lines import open_lines
 
 MODEL = Path(__file__).parents[1] / "fixtures" / "format-1"

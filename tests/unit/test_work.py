@@ -88,10 +88,14 @@ def test_short_work_and_what_is_watched_tell_nothing(clock: list[float], capsys:
 def test_without_an_end_no_time_is_left_and_failures_end_nothing(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(KeyError), Work("Reading", "lines", lambda: None, closes=True) as told:
-        clock[0] += 100
-        told.tell(50)
-        raise KeyError
+    def read() -> None:
+        with Work("Reading", "lines", lambda: None, closes=True) as told:
+            clock[0] += 100
+            told.tell(50)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        read()
     assert capsys.readouterr().err.splitlines() == ["Reading: 50 lines · 0.5 lines/s"]
 
 
@@ -160,10 +164,14 @@ def test_messages_stand_above_the_line(screen: Screen) -> None:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_the_line_goes_whatever_ends_the_work(screen: Screen, error: type[BaseException]) -> None:
-    with pytest.raises(error), Work("Outer"), Work("Translating", "lines", 10, closes=True) as told:
-        told.tell(5)
-        appears(screen, "5 of 10 lines")
-        raise error
+    def translate() -> None:
+        with Work("Outer"), Work("Translating", "lines", 10, closes=True) as told:
+            told.tell(5)
+            appears(screen, "5 of 10 lines")
+            raise error
+
+    with pytest.raises(error):
+        translate()
     assert last_lines(screen) == []
     assert sys.stderr is not None and "FileProxy" not in type(sys.stderr).__name__
 

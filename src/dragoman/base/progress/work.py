@@ -98,9 +98,11 @@ class Work:
             return f"{self.what}: {self.said}" if self.said else self.what
         of = "" if self.total is None else f" of {self.total:,}"
         seconds, own = now - self.begun, self.done - (self._first or 0)
-        counted = self.said or f"{self.done:,}{of} {self.unit}"
-        text = f"{self.what}: {counted} · {self._speed(seconds)}"
-        if self.total is None or not own:
+        text = f"{self.what}: {self.said or f'{self.done:,}{of} {self.unit}'}"
+        if not own:
+            return text
+        text = f"{text} · {self._speed(seconds)}"
+        if self.total is None:
             return text
         return f"{text} · {clock(max(0.0, (self.total - self.done) * seconds / own))} left"
 

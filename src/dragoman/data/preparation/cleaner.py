@@ -114,7 +114,7 @@ def clean(items: Iterable[Item], rules: Rules, folder: Path, texts: bool = True,
     except (OSError, ValueError):
         sizes = []
         tasks = _missing(items, folder, sizes)
-        with Work(f"Cleaning {rules.origin}", rules.items) as work:
+        with Work("Cleaning", rules.items) as work:
             for _ in apply(CleanBlock(rules, folder, texts), tasks, workers):
                 work.tell(sum(sizes))
         atomic_write(folder / _READ, json.dumps(sizes))

@@ -213,7 +213,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         if not make:
             return None
         info(f"Data: preparing {corpus} into {place}")
-        with Work(f"Preparing {corpus}"), atomic_folder(place) as temporary:
+        with Work("Preparing"), atomic_folder(place) as temporary:
             self._build(index, text, temporary, fingerprint)
         found = self._open(place, fingerprint, text)
         self._tell(found[2])
