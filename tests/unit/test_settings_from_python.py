@@ -8,6 +8,7 @@ import pytest
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import Overrides, dump_settings
 from dragoman.base.settings.yaml import dump_yaml
+from dragoman.models.footprint import Footprint
 from dragoman.tasks.description import describe
 from dragoman.tasks.language_model.config import LanguageModelRun
 from dragoman.tasks.train import train
@@ -108,7 +109,9 @@ def test_a_run_folder_is_its_run_wherever_it_is_now(tmp_path: Path) -> None:
     assert run.out == tmp_path and run.train.max_steps == 11 and run.text.subword.size == 700
 
 
-def test_models_are_described_from_settings_as_from_a_file(tmp_path: Path) -> None:
+def test_models_are_described_from_settings_as_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unmeasured = Footprint(0, *[(0.0,)] * 4)  # memory takes a second to measure
+    monkeypatch.setattr("dragoman.inspect.describe.measure", lambda *_, **__: unmeasured)
     path = recipes(tmp_path)[0]
     whole = describe(path, ["model.width=32"], depth=0).whole
     assert describe(RECIPE, {"model.width": 32}, depth=0).whole == whole

@@ -186,12 +186,12 @@ def test_a_work_that_was_never_closed_does_not_keep_the_line(screen: Screen) -> 
 def test_narrow_terminals_have_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     told = Work("Translating", "lines", 1000)
     told.tell(500)
-    for width, bar in ((120, True), (50, False)):
+    for width, bar in ((120, True), (80, True), (66, False), (30, False)):
         console = Console(width=width, record=True, file=StringIO())
         monkeypatch.setattr(display, "console", console)
         console.print(display.Terminal()._line(told, told.opened + 3))
         (line,) = console.export_text().splitlines()
-        assert ("━" in line) == bar and len(line) <= width and "Translating: 500 of 1,000 lines" in line
+        assert ("━" in line) == bar and len(line) <= width and "Translating: 500 of 1," in line
 
 
 def test_telling_costs_next_to_nothing() -> None:

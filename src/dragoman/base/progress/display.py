@@ -16,7 +16,7 @@ from rich.text import Text
 
 from dragoman.base.log import clock, console, info
 
-_BAR = 24
+_SHORTEST_BAR, _LONGEST_BAR = 8, 24
 """Characters."""
 
 
@@ -123,13 +123,14 @@ class Terminal(Display):
             live.stop()
 
     def _line(self, work: Told, now: float) -> RenderableType:
-        """The bar only where there is room for it."""
-        text = Text(work.text(now), no_wrap=True, overflow="ellipsis")
+        """Bar and time only where there is room for them."""
+        text, elapsed = Text(work.text(now), no_wrap=True, overflow="ellipsis"), clock(now - work.opened)
         cells: list[RenderableType] = [self._spinner, text]
-        elapsed = clock(now - work.opened)
-        if text.cell_len + _BAR + len(elapsed) + 5 < console.width:
-            if work.total is not None:
-                cells.append(ProgressBar(total=max(1, work.total), completed=min(work.done, work.total), width=_BAR))
+        room = console.width - text.cell_len - len(elapsed) - 5
+        if work.total is not None and room >= _SHORTEST_BAR:
+            width = min(room, _LONGEST_BAR)
+            cells.append(ProgressBar(total=max(1, work.total), completed=min(work.done, work.total), width=width))
+        if room >= 0:
             cells.append(Text(elapsed))
         line = Table.grid(padding=(0, 1))
         line.add_row(*cells)
