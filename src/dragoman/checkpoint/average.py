@@ -40,11 +40,11 @@ def average_parameters(folders: Sequence[Path]) -> dict[str, Tensor]:
 
 
 def average(checkpoints: Sequence[str | Path], out: str | Path, *, quiet: bool = False) -> Path:
-    """Write the model folder `out`: the mean of `checkpoints`, with the last one's settings and tokenizers, without
-    scores.
+    """Write the model folder `out`, whose parameters are the mean of those of `checkpoints`; gives the folder.
 
-    Gives the folder. Raises ModelError as `average_parameters` does, when the vocabularies or architectures differ, and
-    when `out` is there and is no model folder; ConfigError where it is one of the checkpoints.
+    Settings and tokenizers are the last one's; it has no scores. Raises ModelError as `average_parameters` does, when
+    the vocabularies or architectures differ, and when `out` is there and is no model folder; ConfigError where it is
+    one of the checkpoints.
     """
     folders, out = [Path(folder) for folder in checkpoints], Path(out)
     if any(out.resolve() == folder.resolve() for folder in folders):

@@ -73,9 +73,7 @@ class LineTranslation:
         }
 
     def work(self, out: Destination) -> Work:
-        """To tell how far it is. Of a work on files: where people type the lines, or see the translations, they
-        know.
-        """
+        """To tell how far it is; nothing where people type the lines or see the translations: they know."""
 
         def count() -> int | None:
             return count_lines(self.source) if self.source is not None and self.source.is_file() else None

@@ -48,13 +48,13 @@ def score(
     threads: int | None = None,
     quiet: bool = False,
 ) -> Scores:
-    """Log-probabilities (nats) of `target` given `source`, or of documents under a language model, as `dragoman score`
-    has them; their total has the perplexity a token, a word and a byte.
+    """Log-probabilities (nats) of `target` given `source`, or of documents under a language model.
 
-    model: a folder, or a loaded model. target, source: a file (str or Path) or a list of lines; under a language model
-    the list's items are the documents. to, tags: as in `Translator.request`. documents, heading: what a document of a
-    file is, as in `data.train.documents` of a language model (default: a line). stride: as in `LanguageModel.score`.
-    device: of a folder, as in `load`.
+    As `dragoman score` has them; their total has the perplexity a token, a word and a byte. model: a folder, or a
+    loaded model. target, source: a file (str or Path) or a list of lines; under a language model the items of the list
+    are the documents. to, tags: as in `Translator.request`. documents, heading: what a document of a file is, as in
+    `data.train` of a language model (default: a line). stride: as in `LanguageModel.score`. device: of a folder, as in
+    `load`.
 
     Raises ConfigError for what does not go together, DataError for unequal numbers of lines, and what the models do.
     """

@@ -35,10 +35,10 @@ class Told(Protocol):
 
 
 class Display(ABC):
-    """live: whether what it shows changes as work goes on. Work is opened and closed by one thread, the inner before
-    the outer.
+    """One of the places. Work is opened and closed by one thread, what is part of another before that.
 
-    delay: seconds before the first is told of a work; interval: seconds between two tellings.
+    live: whether what it shows changes as work goes on; delay: seconds before anything is told of a work; interval:
+    seconds between two tellings.
     """
 
     live: ClassVar[bool]

@@ -1,6 +1,4 @@
-"""`Work`: something that takes a while, and what people are told of it: how much is done, how fast, how long the rest
-is.
-"""
+"""`Work`: something that takes a while, and what is told of it: how much is done, how fast, how long the rest takes."""
 
 import threading
 import time
