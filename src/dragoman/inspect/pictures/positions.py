@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.settings.load import Overrides, load_settings
+from dragoman.base.settings.load import Overrides, all_overrides, load_settings
 from dragoman.base.settings.schema import kinds, union_members
 from dragoman.inspect.pictures.matrices import draw_matrices
 from dragoman.inspect.positions import Probe, Setting, Verdict, criteria_table, first_rise, judge
@@ -72,7 +72,7 @@ def draw_positions(
     """
     if width % heads:
         raise ConfigError(f"{heads} heads do not divide a width of {width}: choose --heads or --width that fit")
-    chosen: Any = load_settings(None, positions, cast(Any, PositionsConfig))
+    chosen: Any = load_settings(None, all_overrides(["kind=sinusoidal"], positions), cast(Any, PositionsConfig))
     setting = Setting(width, heads, length)
     schemes = {kinds(member)[0]: member() for member in union_members(PositionsConfig)}
     schemes[chosen.kind] = chosen
