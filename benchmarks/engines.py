@@ -27,12 +27,12 @@ from dragoman import Translator
 from dragoman.base.errors import DragomanError
 from dragoman.checkpoint.folder import load_model_folder, write_model_folder
 from dragoman.checkpoint.tensors import model_parameters
-from dragoman.cli.lines import read_lines
 from dragoman.data.workers import cores
 from dragoman.decode.search import SearchConfig
 from dragoman.exchange.ctranslate2.folder import export
 from dragoman.exchange.ctranslate2.library import library
 from dragoman.exchange.ctranslate2.specification import names
+from dragoman.inference.lines import read_lines
 from dragoman.inspect.pictures.figure import new_figure, save
 from dragoman.metrics.translation import bleu
 from dragoman.models.build import ModelConfig, build_model

@@ -1,27 +1,87 @@
-"""dragoman: learn to translate from pairs of sentences, and translate."""
+"""dragoman: learn to translate from pairs of sentences, and translate.
 
+What the verbs of the command line do, these functions do: docs/python.md shows them in a notebook's order.
+"""
+
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dragoman.base.machine.waiting import wait_briefly
 
 if TYPE_CHECKING:
+    from dragoman.backtranslation.backtranslate import backtranslate
+    from dragoman.base.errors import DragomanError
+    from dragoman.base.log import quietly
+    from dragoman.checkpoint.average import average
+    from dragoman.data.preparation.check import check_data
+    from dragoman.distillation.distill import distill
+    from dragoman.exchange.exporting import export
+    from dragoman.exchange.importing import import_model
+    from dragoman.inference.evaluation import evaluate
+    from dragoman.inference.scoring import score
+    from dragoman.inference.translate_file import translate_file
+    from dragoman.inspect.pictures.positions import draw_positions
     from dragoman.language_model import LanguageModel
+    from dragoman.tasks.description import describe
+    from dragoman.tasks.settings import settings
+    from dragoman.tasks.train import train
+    from dragoman.translation.request import Sampling
     from dragoman.translator import Translator
 
 __version__ = "0.1.0"
-__all__ = ["LanguageModel", "Translator", "__version__"]
+__all__ = [
+    "DragomanError",
+    "LanguageModel",
+    "Sampling",
+    "Translator",
+    "__version__",
+    "average",
+    "backtranslate",
+    "check_data",
+    "describe",
+    "distill",
+    "draw_positions",
+    "evaluate",
+    "export",
+    "import_model",
+    "quietly",
+    "score",
+    "settings",
+    "train",
+    "translate_file",
+]
+
+_HOMES = {
+    "DragomanError": "base.errors",
+    "LanguageModel": "language_model",
+    "Sampling": "translation.request",
+    "Translator": "translator",
+    "average": "checkpoint.average",
+    "backtranslate": "backtranslation.backtranslate",
+    "check_data": "data.preparation.check",
+    "describe": "tasks.description",
+    "distill": "distillation.distill",
+    "draw_positions": "inspect.pictures.positions",
+    "evaluate": "inference.evaluation",
+    "export": "exchange.exporting",
+    "import_model": "exchange.importing",
+    "quietly": "base.log",
+    "score": "inference.scoring",
+    "settings": "tasks.settings",
+    "train": "tasks.train",
+    "translate_file": "inference.translate_file",
+}
 
 wait_briefly()
 
 
 def __getattr__(name: str) -> Any:
     # torch takes a second to import: `dragoman --help` must not pay for it
-    if name == "Translator":
-        from dragoman.translator import Translator
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dragoman' has no attribute '{name}'")
+    value = globals()[name] = getattr(import_module(f"dragoman.{_HOMES[name]}"), name)
+    return value
 
-        return Translator
-    if name == "LanguageModel":
-        from dragoman.language_model import LanguageModel
 
-        return LanguageModel
-    raise AttributeError(f"module 'dragoman' has no attribute '{name}'")
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

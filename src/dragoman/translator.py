@@ -12,6 +12,7 @@ import torch
 from dragoman.base.errors import ConfigError, DataError, LineError
 from dragoman.base.machine.allocator import keep_large_tensors_on_heap
 from dragoman.base.machine.device import choose_device
+from dragoman.base.progress.work import Work
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.decode.search import Hypothesis, SearchConfig
@@ -169,7 +170,8 @@ class Translator:
         if not isinstance(wanted, Request):
             wanted = list(wanted)
             _check_counts(texts, wanted, "requests")
-        return list(self.translate_window(texts, wanted, batch_size))
+        with Work("Translating", "texts", len(texts)) as work:
+            return list(self.translate_window(texts, wanted, batch_size, work=work))
 
     def sample(
         self,
@@ -198,27 +200,38 @@ class Translator:
             yield best[0].text
 
     def stream_nbest(
-        self, lines: Iterable[str], requests: Requests | None = None, batch_size: int = 64
+        self,
+        lines: Iterable[str],
+        requests: Requests | None = None,
+        batch_size: int = 64,
+        work: Work | None = None,
     ) -> Iterator[list[Translation]]:
         """The hypotheses of each line, in order; 16 batches of lines are read ahead. Otherwise like `translate_nbest`.
 
+        work: is told of each line that is done, in whatever order.
+
         Raises what `translate_window` raises, and DataError unless there are as many requests as lines.
         """
-        return self._stream(_with_requests(lines, self._wanted(requests, None, {}), "requests"), batch_size)
+        return self._stream(_with_requests(lines, self._wanted(requests, None, {}), "requests"), batch_size, work)
 
     def translate_window(
-        self, texts: Sequence[str], requests: Requests | None = None, batch_size: int = 64, first: int = 1
+        self,
+        texts: Sequence[str],
+        requests: Requests | None = None,
+        batch_size: int = 64,
+        first: int = 1,
+        work: Work | None = None,
     ) -> Iterator[list[Translation]]:
         """The hypotheses of each text, in order, each as soon as those before it are there.
 
-        first: the number of the first text, for messages and for what is drawn. Raises ResourceError for a text that
-        does not fit the memory, and DataError for one that is longer than the model's positions, after all before it
-        were given; ConfigError, before any is, where the engine cannot do what is asked.
+        first: the number of the first text, for messages and for what is drawn. work: as in `stream_nbest`. Raises
+        ResourceError for a text that does not fit the memory, and DataError for one that is longer than the model's
+        positions, after all before it were given; ConfigError, before any is, where the engine cannot do what is asked.
         """
         if isinstance(texts, str):
             raise TypeError("texts are lists of strings, not one string")
         window = tuple(_with_requests(texts, self._wanted(requests, None, {}), "requests"))
-        return self._windows([window], batch_size, first)
+        return self._windows([window], batch_size, first, work)
 
     def score(
         self,
@@ -293,38 +306,48 @@ class Translator:
             raise ConfigError(f"a request says all that is wanted: leave out {', '.join(given)}, or the requests")
         return requests
 
-    def _stream(self, lines: Iterable[Line], batch_size: int) -> Iterator[list[Translation]]:
-        return self._windows(_chunks(lines, WINDOW_BATCHES * batch_size), batch_size)
+    def _stream(self, lines: Iterable[Line], batch_size: int, work: Work | None = None) -> Iterator[list[Translation]]:
+        return self._windows(_chunks(lines, WINDOW_BATCHES * batch_size), batch_size, work=work)
 
     def _windows(
-        self, windows: Iterable[Sequence[Line]], batch_size: int, first: int = 1
+        self, windows: Iterable[Sequence[Line]], batch_size: int, first: int = 1, work: Work | None = None
     ) -> Iterator[list[Translation]]:
         """The hypotheses of each line of the windows; at their end a warning of those that were cut."""
         _check_batch_size(batch_size)
         unfinished = Unfinished(self.engine.limits.target)
         for window in windows:
-            for line, translations in enumerate(self._window(window, batch_size, first), start=first):
+            for line, translations in enumerate(self._window(window, batch_size, first, work), start=first):
                 unfinished.look(line, translations[0])
                 yield translations
             first += len(window)
         if self.report_cut:
             unfinished.report()
 
-    def _window(self, lines: Sequence[Line], batch_size: int, first: int) -> Iterator[list[Translation]]:
+    def _window(
+        self, lines: Sequence[Line], batch_size: int, first: int, work: Work | None
+    ) -> Iterator[list[Translation]]:
         """Let the engine translate the lines; give a line's result once all before it are there."""
         rows = self._codec.rows(lines, first)
         filled, error = self._short_enough([row for row in rows if row.text.strip()])
         for row in filled:
             if (reason := self.engine.refusal(row)) is not None:
                 raise ConfigError(reason)
+        blank = {row.number - first: [self._codec.blank(row)] for row in rows if not row.text.strip()}
+        if work is not None and blank:
+            work.tell(work.done + len(blank), work.said)
         found = (
             (filled[place].number - first, [self._codec.translation(each) for each in hypotheses])
-            for place, hypotheses in (self.engine.hypotheses(filled, batch_size) if filled else ())
+            for place, hypotheses in self._found(filled, batch_size, work)
         )
-        blank = {row.number - first: [self._codec.blank(row)] for row in rows if not row.text.strip()}
         yield from in_order(len(rows) if error is None else error.place + 1 - first, blank, found)
         if error is not None:
             raise error
+
+    def _found(self, rows: Sequence[Row], batch_size: int, work: Work | None) -> Iterator[tuple[int, list[Hypothesis]]]:
+        for each in self.engine.hypotheses(rows, batch_size) if rows else ():
+            if work is not None:
+                work.tell(work.done + 1, work.said)
+            yield each
 
     def _short_enough(self, rows: list[Row]) -> tuple[list[Row], LineError | None]:
         """The rows before the first that the model has too few positions for, and what is wrong with that one."""

@@ -14,7 +14,7 @@ from dragoman.training.ranks.launch import open_ranks
 
 LEAVING = """
 import os, sys, time, torch
-from dragoman.training.machine.interruption import Interrupted
+from dragoman.base.errors import Interrupted
 from dragoman.training.ranks.launch import open_ranks
 
 def threads():

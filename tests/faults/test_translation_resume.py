@@ -12,8 +12,8 @@ import pytest
 
 from dragoman.base.output import journal as journals
 from dragoman.base.output.journal import OutputJournal
+from dragoman.base.progress.work import Work
 from dragoman.cli.main import main
-from dragoman.cli.progress import LineProgress
 from dragoman.data.corpora.lines import open_lines
 
 MODEL = Path(__file__).parents[1] / "fixtures" / "format-1"
@@ -28,7 +28,7 @@ Stop = Callable[[int], None]
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`in` of six windows, kept one by one; a prefix for every second line; a model."""
     monkeypatch.setattr("dragoman.translator.WINDOW_BATCHES", 1)
-    monkeypatch.setattr("dragoman.cli.translated_file.KEEP_EVERY", 0.0)
+    monkeypatch.setattr("dragoman.inference.translated_file.KEEP_EVERY", 0.0)
     monkeypatch.chdir(tmp_path)
     shutil.copytree(MODEL, "model")
     Path("in").write_text("".join(f"the {DOERS[number % 5]} runs {number}.\n" for number in range(LINES)))
@@ -38,14 +38,14 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def stop(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Lets the next command get a signal after a line, which lies within a window."""
-    tell, signals = LineProgress.tell, dict[int, int]()
+    tell, signals = Work.tell, dict[int, int]()
 
-    def telling(progress: LineProgress, done: int, what: str = "") -> None:
-        tell(progress, done, what)
+    def telling(work: Work, done: int, said: str = "", total: int | None = None) -> None:
+        tell(work, done, said, total)
         if (number := signals.pop(done, None)) is not None:
             os.kill(os.getpid(), number)
 
-    monkeypatch.setattr(LineProgress, "tell", telling)
+    monkeypatch.setattr(Work, "tell", telling)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
     yield lambda line, number=signal.SIGINT: signals.update({line: number})
     signal.signal(signal.SIGINT, before)

@@ -310,11 +310,11 @@ def test_wrong_use_is_told(
 
 
 def test_many_copies_make_the_direction_suspect(mono: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    from dragoman.cli import backtranslate as verb
+    from dragoman.backtranslation.backtranslate import SyntheticPairs, _warn
 
-    verb._tell(Counter(lines=10, copied=3, kept=7), mono / "bt.tsv", None)
+    _warn(SyntheticPairs(mono / "bt.tsv", Counter(lines=10, copied=3, kept=7), None))
     assert "is this a model of the reverse direction" in capfd.readouterr().err
-    verb._tell(Counter(lines=10, copied=2, kept=8), mono / "bt.tsv", None)
+    _warn(SyntheticPairs(mono / "bt.tsv", Counter(lines=10, copied=2, kept=8), None))
     assert "reverse direction" not in capfd.readouterr().err
 
 

@@ -22,33 +22,37 @@ SOURCES = ["A dog runs .", "", "Two men sleep over the grass .", "  ", "A child"
 
 # Names that scripts of others use: take none away. A new one is added here.
 FROZEN = {
-    "train": "recipe --source --target --tsv --valid-source --valid-target --valid-tsv --out --resume --profile",
+    "train": "recipe --source --target --tsv --valid-source --valid-target --valid-tsv --out --resume --profile "
+    "--quiet -q",
     "translate": "model --input -i --output -o --resume --beam --nbest --length-penalty --coverage-penalty --unknown "
-    "--prefix --scores --to --tags --sample --temperature --top-k --top-p --seed --batch-size --engine --precision "
-    "--device --threads",
+    "--prefix --scores --to --tags --sample --temperature --top-k --top-p --seed --batch-size --engine "
+    "--precision --device --threads --quiet -q",
     "generate": "model --prompt --input -i --samples --temperature --top-k --top-p --max-tokens --stop --seed "
-    "--batch-size --device --threads",
-    "score": "model --source --target --to --tags --documents --heading --stride --batch-size --device --threads",
+    "--batch-size --device --threads --quiet -q",
+    "score": "model --source --target --to --tags --documents --heading --stride --batch-size --device --threads "
+    "--quiet -q",
     "evaluate": "model --reference --hypothesis --source --metric --tokenized --json --to --tags --beam "
-    "--length-penalty --coverage-penalty --unknown --documents --heading --stride --batch-size --device --threads",
-    "average": "checkpoints --out -o",
-    "export": "model --to --out -o --quantization",
+    "--length-penalty --coverage-penalty --unknown --documents --heading --stride --batch-size --device "
+    "--threads --quiet -q",
+    "average": "checkpoints --out -o --quiet -q",
+    "export": "model --to --out -o --quantization --quiet -q",
     "backtranslate": "model --input -i --output -o --out --language --to --tags --method --beam --length-penalty "
-    "--temperature --top-k --top-p --seed --empty --no-empty --duplicates --no-duplicates --unfinished --no-unfinished "
-    "--max-tokens --copied --max-ratio --repeats --min-score --batch-size --device --threads",
-    "import": "folder --out -o --allow-pickle",
-    "distill": "teacher settings --student --out --source --beam --choice --originals --resume "
-    "--batch-size --engine --precision --device --threads",
-    "demo": "settings --out --languages",
+    "--temperature --top-k --top-p --seed --empty --no-empty --duplicates --no-duplicates --unfinished "
+    "--no-unfinished --max-tokens --copied --max-ratio --repeats --min-score --batch-size --device "
+    "--threads --quiet -q",
+    "import": "folder --out -o --allow-pickle --quiet -q",
+    "distill": "teacher settings --student --out --source --beam --choice --originals --resume --batch-size --engine "
+    "--precision --device --threads --quiet -q",
+    "demo": "settings --out --languages --quiet -q",
     "describe": "model --vocabulary --pairs --length --depth --json",
-    "inspect": "model text --out -o --target --to --tags --device --threads",
-    "positions": "overrides --out -o --width --heads --length --layers --threads",
+    "inspect": "model text --out -o --target --to --tags --device --threads --quiet -q",
+    "positions": "overrides --out -o --width --heads --length --layers --threads --quiet -q",
     "settings": "path --task --markdown",
-    "data check": "--source --target --tsv --jsonl --tmx --text --documents --heading --field --script "
-    "--source-field --target-field --source-code --target-code --lines --all-lines --json --empty --no-empty "
-    "--max-words --max-characters --max-ratio --duplicates --no-duplicates --control-characters "
-    "--no-control-characters --wrong-script --no-wrong-script --source-script --target-script --copied-words "
-    "--broken-utf8",
+    "data check": "--source --target --tsv --jsonl --tmx --text --documents --heading --field --script --source-field "
+    "--target-field --source-code --target-code --lines --all-lines --json --empty --no-empty --max-words "
+    "--max-characters --max-ratio --duplicates --no-duplicates --control-characters "
+    "--no-control-characters --wrong-script --no-wrong-script --source-script --target-script "
+    "--copied-words --broken-utf8 --quiet -q",
 }
 
 
@@ -270,9 +274,9 @@ def test_evaluate_translates_as_translate_does(
     configs: list[Any] = []
     translate = Translator.translate_window
 
-    def spy(self: Translator, texts: Sequence[str], request: Request, *given: Any) -> Iterator[Any]:
+    def spy(self: Translator, texts: Sequence[str], request: Request, *given: Any, **named: Any) -> Iterator[Any]:
         configs.append(request.decoding)
-        return translate(self, texts, request, *given)
+        return translate(self, texts, request, *given, **named)
 
     monkeypatch.setattr(Translator, "translate_window", spy)
     model, output = str(tiny_model_folder), str(tmp_path / "output")

@@ -42,7 +42,7 @@ def given(monkeypatch: pytest.MonkeyPatch):
         seen.append((config, resume))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dragoman.training.run.loop.run", run)
+    monkeypatch.setattr("dragoman.tasks.train.run", run)
 
     def call(*arguments: str) -> tuple[TranslationRun, bool]:
         assert main(["train", *arguments]) == 130

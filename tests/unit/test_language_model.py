@@ -10,7 +10,7 @@ from tiny_model import write_tiny_model
 
 import dragoman
 from dragoman.base.errors import ConfigError, ModelError
-from dragoman.checkpoint.average import average_folders
+from dragoman.checkpoint.average import average
 from dragoman.checkpoint.folder import load_model_folder
 from dragoman.generation.score import PIECE, windows
 from dragoman.language_model import LanguageModel
@@ -226,7 +226,7 @@ def test_a_kind_that_there_is_not(tmp_path: Path) -> None:
 def test_the_mean_of_two(tmp_path: Path) -> None:
     for seed in (1, 2):
         write_tiny_language_model(tmp_path / str(seed), step=seed, seed=seed)
-    average_folders([tmp_path / "1", tmp_path / "2"], tmp_path / "mean")
+    average([tmp_path / "1", tmp_path / "2"], tmp_path / "mean")
     first, second, mean = (
         dict(LanguageModel.load(tmp_path / name).model.named_parameters()) for name in "1 2 mean".split()
     )

@@ -8,7 +8,7 @@ import torch
 from tiny_model import tiny_tokenizers, write_tiny_model
 
 from dragoman.base.errors import ModelError, ResourceError
-from dragoman.checkpoint.average import average_folders, average_parameters
+from dragoman.checkpoint.average import average, average_parameters
 from dragoman.checkpoint.folder import PARAMETERS, load_model_folder, model_parameters
 from dragoman.checkpoint.store import CheckpointStore
 from dragoman.checkpoint.tensors import load_tensors, save_tensors
@@ -74,7 +74,7 @@ def test_prune_and_order(tmp_path: Path) -> None:
 def test_average_is_the_mean_and_loads(tmp_path: Path) -> None:
     models = [write_tiny_model(tmp_path / str(step), step=step, seed=step) for step in (1, 2, 3)]
     folders = [tmp_path / str(step) for step in (1, 2, 3)]
-    average_folders(folders, tmp_path / "mean")
+    average(folders, tmp_path / "mean")
     loaded = load_model_folder(tmp_path / "mean", CPU)
     assert (loaded.meta.step, loaded.meta.averaged_steps) == (3, (1, 2, 3))
     for name, tensor in model_parameters(loaded.model).items():
@@ -90,12 +90,12 @@ def test_averages_that_mean_nothing_are_refused(tmp_path: Path) -> None:
     tensors, metadata = load_tensors(tmp_path / "c" / PARAMETERS)
     save_tensors(tmp_path / "c" / PARAMETERS, {**tensors, "more": torch.zeros(1)}, metadata)
     with pytest.raises(ModelError, match="different vocabularies"):
-        average_folders([tmp_path / "a", tmp_path / "b"], tmp_path / "mean")
+        average([tmp_path / "a", tmp_path / "b"], tmp_path / "mean")
     with pytest.raises(ModelError, match="more differ"):
-        average_folders([tmp_path / "a", tmp_path / "c"], tmp_path / "mean")
+        average([tmp_path / "a", tmp_path / "c"], tmp_path / "mean")
     with pytest.raises(ModelError, match="no checkpoint"):
         average_parameters([])
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").touch()
     with pytest.raises(ModelError, match="choose another name"):
-        average_folders([tmp_path / "a", tmp_path / "a"], tmp_path / "full")
+        average([tmp_path / "a", tmp_path / "a"], tmp_path / "full")

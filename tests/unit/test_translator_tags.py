@@ -12,9 +12,9 @@ from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.card import model_card
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder, model_parameters, write_model_folder
 from dragoman.checkpoint.meta import Meta, dump_meta
-from dragoman.cli.lines import one_line
 from dragoman.cli.main import main
 from dragoman.decode.sampling import SamplingConfig
+from dragoman.inference.lines import one_line
 from dragoman.models.build import build_model
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.translation.engine import Pair, Prefix, Row

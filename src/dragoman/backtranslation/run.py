@@ -12,7 +12,7 @@ from dragoman.backtranslation.filters import FilterConfig
 from dragoman.backtranslation.synthesis import Line, Synthesis, exists
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.output.journal import work_folder
-from dragoman.data.corpora.lines import open_lines
+from dragoman.data.corpora.lines import count_lines, open_lines
 from dragoman.translation.request import Request
 
 
@@ -35,6 +35,10 @@ class BackTranslation(Synthesis):
     def read(self) -> Iterator[Line]:
         """Its lines."""
         return map(Line, open_lines(self.text))
+
+    def count(self) -> int:
+        """How many there are."""
+        return count_lines(self.text)
 
     def pair(self, line: Line, translation: str) -> tuple[str, str]:
         """Translation, line."""

@@ -12,6 +12,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.log import info
 from dragoman.base.output.journal import OutputJournal, work_folder
 from dragoman.base.output.members import member_writer
+from dragoman.base.progress.work import Work
 from dragoman.checkpoint.fingerprint import fingerprint
 from dragoman.data.corpora.lines import has_broken_utf8
 from dragoman.translation.request import Request
@@ -62,6 +63,10 @@ class Synthesis(ABC):
         """Of all that the request asked for, the one that is written; here the best."""
         return translations[0]
 
+    def count(self) -> int | None:
+        """How many lines there are; None where only reading all of them would tell."""
+        return None
+
     @property
     def finished(self) -> bool:
         """Whether the output is there and no work on it is."""
@@ -89,7 +94,10 @@ class Synthesis(ABC):
         the output was begun with another text or other settings, and the errors of reading and translating.
         """
         compress = member_writer(self.output)
-        with OutputJournal(self.output, self.settings()) as journal:
+        with (
+            OutputJournal(self.output, self.settings()) as journal,
+            Work("Translating", "lines", self.count, done=journal.kept, closes=True) as work,
+        ):
             if self.output.exists() and not journal.finished:
                 raise exists(self.output)
             if journal.kept:
@@ -97,7 +105,7 @@ class Synthesis(ABC):
             lines = self._left(journal)
             while not journal.finished:
                 window = list(islice(lines, self.window))
-                pairs, counts = self._pairs(window, journal, translator)
+                pairs, counts = self._pairs(window, journal, translator, work)
                 text = "".join(f"{source}\t{target}\n" for source, target in pairs).encode()
                 last = len(window) < self.window
                 # an empty file of no members would be none of its format
@@ -123,7 +131,7 @@ class Synthesis(ABC):
             yield last
 
     def _pairs(
-        self, window: Sequence[Line], journal: OutputJournal, translator: Translator
+        self, window: Sequence[Line], journal: OutputJournal, translator: Translator, work: Work
     ) -> tuple[list[tuple[str, str]], Counter[str]]:
         """The pairs that stay, and what became of the lines."""
         counts: Counter[str] = Counter({LINES: len(window)})
@@ -132,7 +140,9 @@ class Synthesis(ABC):
             lines = list(self._first_ones(lines, journal, counts))
         lines = list(self._short_enough(lines, counts, translator))
         texts = [line.text for line in lines]
-        found = translator.translate_window(texts, self.request, self.batch_size, journal.lines + 1)
+        dropped = len(window) - len(lines)
+        work.tell(journal.lines + dropped, kept(journal.counts) if journal.lines else "")
+        found = translator.translate_window(texts, self.request, self.batch_size, journal.lines + 1, work)
         pairs = []
         for line, translations in zip(lines, found, strict=True):
             best = self.chosen(line, translations)

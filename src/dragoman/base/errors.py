@@ -1,6 +1,6 @@
 """The errors that dragoman raises on purpose: each message says what is wrong, where, and what to do about it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -16,6 +16,16 @@ class ConfigError(DragomanError):
     """A setting that does not exist, has the wrong type, or contradicts another one."""
 
     exit_code = 2
+
+
+def refuse(options: Mapping[str, object], company: str) -> None:
+    """Raises ConfigError for an option that is given though it would change nothing; company: what it goes with.
+
+    options: by name; one that is not given is None or empty.
+    """
+    for name, value in options.items():
+        if value not in (None, (), [], {}):
+            raise ConfigError(f"{name} goes {company} only: leave it out")
 
 
 class DataError(DragomanError):
@@ -53,3 +63,11 @@ class ResourceError(DragomanError):
 
 class DivergenceError(DragomanError):
     """Training has left the region where it can recover: a loss that is not finite, or one that exploded."""
+
+
+class Interrupted(DragomanError):
+    """Work was asked to stop, by Ctrl-C or a signal; what is done is kept, where the message says so."""
+
+    def __init__(self, message: str, signal_number: int) -> None:
+        super().__init__(message)
+        self.exit_code = 128 + signal_number

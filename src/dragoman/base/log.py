@@ -1,20 +1,43 @@
 """Messages to the user: always on stderr, so that stdout carries results only."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from rich.console import Console
 from rich.text import Text
 
-console = Console(stderr=True, highlight=False, soft_wrap=True)
-"""The one terminal that messages and progress bars share. Results never go here."""
+console = Console(stderr=True, highlight=False, soft_wrap=True, force_jupyter=False)
+"""The one terminal that messages and the line of work in progress share. Results never go here."""
+
+_quiet = False
 
 
 def info(message: str) -> None:
     """Say what is going on. Square brackets in `message` are printed as they are."""
-    console.print(Text(message))
+    if not _quiet:
+        console.print(Text(message))
 
 
 def warn(message: str) -> None:
     """Say that something is not as it should be, though work goes on."""
     console.print(Text.assemble(("warning: ", "yellow"), message))
+
+
+def silent() -> bool:
+    """Whether nobody wants to be told what is going on."""
+    return _quiet or console.quiet
+
+
+@contextmanager
+def quietly(quiet: bool = True) -> Iterator[None]:
+    """While open, nothing is told of what is going on; warnings and errors are. quiet: False changes nothing."""
+    global _quiet
+    before = _quiet
+    _quiet = before or quiet
+    try:
+        yield
+    finally:
+        _quiet = before
 
 
 def clock(seconds: float) -> str:

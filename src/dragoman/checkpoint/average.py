@@ -6,7 +6,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from dragoman.base.errors import ModelError
+from dragoman.base.errors import ConfigError, ModelError
+from dragoman.base.log import quietly
+from dragoman.base.progress.work import Work
 from dragoman.checkpoint.folder import CONFIG, PARAMETERS, read_config, read_meta, write_model_folder
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.text.tokenizers import Tokenizers
@@ -21,31 +23,37 @@ def average_parameters(folders: Sequence[Path]) -> dict[str, Tensor]:
         raise ModelError("no checkpoint to average; name at least one model folder")
     sums: dict[str, Tensor] = {}
     kinds: dict[str, torch.dtype] = {}
-    for folder in folders:
-        stored, _ = load_tensors(Path(folder) / PARAMETERS)
-        if not sums:
-            kinds = {name: tensor.dtype for name, tensor in stored.items()}
-            sums = {name: torch.zeros(tensor.shape, dtype=torch.float64) for name, tensor in stored.items()}
-        wrong = sorted(sums.keys() ^ stored.keys())
-        wrong += [name for name in sums if name in stored and stored[name].shape != sums[name].shape]
-        if wrong:
-            raise ModelError(f"{folder} and {folders[0]} are different models: {', '.join(wrong[:5])} differ")
-        for name, tensor in stored.items():
-            sums[name] += tensor.double()
+    with Work("Averaging", "checkpoints", len(folders)) as work:
+        for done, folder in enumerate(folders):
+            work.tell(done)
+            stored, _ = load_tensors(Path(folder) / PARAMETERS)
+            if not sums:
+                kinds = {name: tensor.dtype for name, tensor in stored.items()}
+                sums = {name: torch.zeros(tensor.shape, dtype=torch.float64) for name, tensor in stored.items()}
+            wrong = sorted(sums.keys() ^ stored.keys())
+            wrong += [name for name in sums if name in stored and stored[name].shape != sums[name].shape]
+            if wrong:
+                raise ModelError(f"{folder} and {folders[0]} are different models: {', '.join(wrong[:5])} differ")
+            for name, tensor in stored.items():
+                sums[name] += tensor.double()
     return {name: (total / len(folders)).to(kinds[name]) for name, total in sums.items()}
 
 
-def average_folders(folders: Sequence[Path], out: Path) -> None:
-    """Write the model folder `out`: the mean of `folders`, with the last one's settings and tokenizers, without scores.
+def average(checkpoints: Sequence[str | Path], out: str | Path, *, quiet: bool = False) -> Path:
+    """Write the model folder `out`, whose parameters are the mean of those of `checkpoints`; gives the folder.
 
-    Raises ModelError as `average_parameters` does, when the vocabularies or architectures differ, and when `out` is
-    there and is no model folder.
+    Settings and tokenizers are the last one's; it has no scores. Raises ModelError as `average_parameters` does, when
+    the vocabularies or architectures differ, and when `out` is there and is no model folder; ConfigError where it is
+    one of the checkpoints.
     """
-    out = Path(out)
-    parameters = average_parameters(folders)
-    metas = [read_meta(Path(folder)) for folder in folders]
-    tokenizers = [Tokenizers.load(Path(folder)) for folder in folders]
-    models = [read_config(Path(folder))["model"] for folder in folders]
+    folders, out = [Path(folder) for folder in checkpoints], Path(out)
+    if any(out.resolve() == folder.resolve() for folder in folders):
+        raise ConfigError(f"--out {out} is one of the models to average, and would be lost: choose another name")
+    with quietly(quiet):
+        parameters = average_parameters(folders)
+    metas = [read_meta(folder) for folder in folders]
+    tokenizers = [Tokenizers.load(folder) for folder in folders]
+    models = [read_config(folder)["model"] for folder in folders]
     for folder, vocabulary, model in zip(folders, tokenizers, models, strict=True):
         if vocabulary.fingerprint != tokenizers[-1].fingerprint:
             raise ModelError(f"{folder} and {folders[-1]} have different vocabularies, so their mean means nothing")
@@ -55,5 +63,6 @@ def average_folders(folders: Sequence[Path], out: Path) -> None:
         raise ModelError(f"{out} is there already and is not a model folder; choose another name")
     steps = tuple(sorted({step for meta in metas for step in (meta.averaged_steps or (meta.step,))}))
     meta = metas[-1].model_copy(update={"step": max(steps), "averaged_steps": steps, "scores": ()})
-    config_yaml = (Path(folders[-1]) / CONFIG).read_text(encoding="utf-8")
+    config_yaml = (folders[-1] / CONFIG).read_text(encoding="utf-8")
     write_model_folder(out, parameters, config_yaml, tokenizers[-1], meta)
+    return out

@@ -5,19 +5,19 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.options import Quiet
+
 
 def average(
     checkpoints: Annotated[
         list[Path], typer.Argument(help="Model folders of one architecture, such as runs/x/checkpoints/step-*.")
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The model folder to write.")],
+    quiet: Quiet = False,
 ) -> None:
     """Write a model folder whose parameters are the mean of those given."""
-    from dragoman.base.errors import ConfigError
     from dragoman.base.log import info
-    from dragoman.checkpoint.average import average_folders
+    from dragoman.checkpoint.average import average
 
-    if any(out.resolve() == checkpoint.resolve() for checkpoint in checkpoints):
-        raise ConfigError(f"--out {out} is one of the models to average, and would be lost: choose another name")
-    average_folders(checkpoints, out)
+    average(checkpoints, out)
     info(f"the mean of {len(checkpoints)} checkpoints is in {out}")

@@ -1,10 +1,8 @@
 """`dragoman backtranslate`: text of the target language in, synthetic pairs for training out."""
 
-import json
-from collections import Counter
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,6 +11,7 @@ from dragoman.cli.options import (
     Beam,
     Device,
     LengthPenalty,
+    Quiet,
     Seed,
     Tags,
     Temperature,
@@ -20,20 +19,8 @@ from dragoman.cli.options import (
     To,
     TopK,
     TopP,
-    refuse,
-    sampling,
     split_tags,
-    use_threads,
 )
-
-if TYPE_CHECKING:
-    from dragoman.translator import Translator
-
-BEAM_MIN_SCORE = -1.5
-"""Nats a token: the lowest score of beam search's translations unless told otherwise."""
-
-COPIED_SHARE = 0.2
-"""Of the lines. Where more translations repeat their line, the model may well be one of the other direction."""
 
 
 class Method(StrEnum):
@@ -102,84 +89,51 @@ def backtranslate(
     batch_size: BatchSize = 64,
     device: Device = None,
     threads: Threads = None,
+    quiet: Quiet = False,
 ) -> None:
     """Make training pairs of text in the target language: a model of the reverse direction writes their sources.
 
     The same command goes on where a killed one has stopped. What is dropped is counted by rule. At the end stand the
     YAML lines that add the pairs to a recipe, with the tag bt.
     """
-    use_threads(threads)
-    from dragoman.backtranslation.filters import FilterConfig
-    from dragoman.backtranslation.run import BackTranslation, check
-    from dragoman.backtranslation.synthesis import LINES, kept
-    from dragoman.base.settings.load import parse_settings
-    from dragoman.cli.progress import LineProgress
-    from dragoman.data.corpora.lines import count_lines
-    from dragoman.translator import Translator
+    from dragoman.backtranslation.backtranslate import backtranslate
+    from dragoman.base.errors import refuse
+    from dragoman.base.log import info
+    from dragoman.translation.request import Sampling
 
+    drawn = None
     if method is Method.beam:
         refuse(
             {"--temperature": temperature, "--top-k": top_k, "--top-p": top_p, "--seed": seed}, "with --method sample"
         )
     else:
         refuse({"--beam": beam, "--length-penalty": length_penalty}, "with --method beam")
-    given = {"empty": empty, "duplicates": duplicates, "unfinished": unfinished}
-    rules: dict[str, object] = {name: value for name, value in given.items() if value is not None}
-    lowest = BEAM_MIN_SCORE if min_score is None and method is Method.beam else min_score
+        drawn = Sampling.of(temperature, top_k, top_p, seed)
+    switches = {"empty": empty, "duplicates": duplicates, "unfinished": unfinished}
     limits = {
         "max_tokens": max_tokens,
         "copied": copied,
         "max_ratio": max_ratio,
         "repeats": repeats,
-        "min_score": lowest,
+        "min_score": min_score,
     }
-    rules |= {name: value or None for name, value in limits.items() if value is not None}
-    filters = parse_settings(rules, FilterConfig, "from the command line")
-    drawn = sampling(temperature, top_k, top_p, seed) if method is Method.sample else None
-    check(text, output)
-    translator = Translator.load(model, device, threads=threads)
-    translator.report_cut = False  # they are counted
-    _check_direction(translator, language)
-    request = translator.request(beam=beam, length_penalty=length_penalty, sampling=drawn, to=to, tags=split_tags(tags))
-    task = BackTranslation(model, text, output, request, filters, batch_size)
-    with LineProgress(lambda: count_lines(text)) as progress:
-        counts = task.run(translator, lambda counts: progress.tell(counts[LINES], kept(counts)))
-    _tell(counts, output, language or translator.meta.source_language)
-
-
-def _check_direction(translator: "Translator", language: str | None) -> None:
-    """Raises ConfigError where the text is not in the language that the model reads."""
-    from dragoman.base.errors import ConfigError
-    from dragoman.base.log import info
-
-    reads, writes = translator.meta.source_language, translator.meta.target_language
-    if translator.tokenizers.reads_vectors:
-        raise ConfigError("this model reads feature vectors, no text: back-translation needs one that reads text")
-    if language is not None and reads is not None and language != reads:
-        raise ConfigError(
-            f"the text is in {language!r}, but the model reads {reads!r}: back-translation needs a model of the other "
-            f"direction, one that reads {language!r}"
-        )
-    if reads is not None:
-        info(f"The model reads {reads}{f' and writes {writes}' if writes else ''}: the text must be in {reads}.")
-
-
-def _tell(counts: Counter[str], output: Path, language: str | None) -> None:
-    """What became of the lines, and how the pairs are used."""
-    from dragoman.backtranslation.synthesis import KEPT, LINES, account
-    from dragoman.base.log import info, warn
-
-    info(account(counts))
-    if counts["copied"] > COPIED_SHARE * counts[LINES]:
-        warn("Many translations repeat their line: is this a model of the reverse direction? It must read the text.")
-    if not counts[KEPT]:
-        warn(f"{output} is empty: no pair was kept. The rules are options; `dragoman backtranslate --help` lists them.")
-        return
-    several = (
-        "" if language is None else f"    # target_language: {language}   (where one model writes several languages)\n"
+    filters: dict[str, object] = {name: value for name, value in switches.items() if value is not None}
+    filters |= {name: value or None for name, value in limits.items() if value is not None}
+    pairs = backtranslate(
+        model,
+        text,
+        output,
+        language=language,
+        sampling=drawn,
+        beam=beam,
+        length_penalty=length_penalty,
+        to=to,
+        tags=split_tags(tags),
+        filters=filters,
+        batch_size=batch_size,
+        device=device,
+        threads=threads,
     )
-    print(
-        f"# A recipe's list of corpora with these pairs; weight them, or give data.temperature, as you like.\n"
-        f"data:\n  train:\n  - source: …\n    target: …\n{several}"
-        f"  - tsv: {json.dumps(str(output), ensure_ascii=False)}\n    tags: [bt]"
-    )
+    info(str(pairs))
+    if pairs.kept:
+        print(pairs.recipe())

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.options import refuse
-from dragoman.cli.texts import DocumentsOption, Heading
+from dragoman.cli.options import DocumentsOption, Heading, Quiet
 
 if TYPE_CHECKING:
     from dragoman.data.preparation.report import CleaningReport
@@ -89,12 +88,15 @@ def check(
         str | None,
         typer.Option("--broken-utf8", metavar="skip|error", help="Drop pairs with broken UTF-8, or stop at the first."),
     ] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Show what cleaning would drop: how many pairs, or documents of one language, by which rule, and their lines.
 
     The defaults are those of `dragoman train`, whose settings data.cleaning.* are named as the options here. Its limit
     on subword tokens is judged only there, once there is a tokeniser.
     """
+    from dragoman.base.errors import refuse
+
     common = {
         "empty": empty,
         "duplicates": duplicates,
@@ -139,9 +141,8 @@ def _check_pairs(corpus: Mapping[str, Any], rules: Mapping[str, Any]) -> "Cleani
     from dragoman.base.errors import ConfigError
     from dragoman.base.settings.load import parse_settings
     from dragoman.data.corpora.corpus import CorpusConfig
-    from dragoman.data.corpora.readers import read_pairs
-    from dragoman.data.preparation.cleaner import Cleaner
-    from dragoman.data.preparation.cleaning import CleaningConfig, PairRules
+    from dragoman.data.preparation.check import check_data
+    from dragoman.data.preparation.cleaning import CleaningConfig
 
     forms = [name for name in ("source", "target", "tsv", "jsonl", "tmx") if corpus[name] is not None]
     if forms != ["source", "target"] and (len(forms) != 1 or forms[0] in ("source", "target")):
@@ -149,23 +150,20 @@ def _check_pairs(corpus: Mapping[str, Any], rules: Mapping[str, Any]) -> "Cleani
     if corpus["tmx"] is not None and (corpus["source_code"] is None or corpus["target_code"] is None):
         raise ConfigError("--tmx needs --source-code and --target-code, such as en and de")
     cleaning = parse_settings(rules, CleaningConfig, _ORIGIN)
-    chosen = parse_settings(_given(corpus), CorpusConfig, _ORIGIN)
-    return Cleaner(PairRules(cleaning, str(chosen))).run(read_pairs(chosen))
+    return check_data(parse_settings(_given(corpus), CorpusConfig, _ORIGIN), cleaning)
 
 
 def _check_text(corpus: Mapping[str, Any], rules: Mapping[str, Any]) -> "CleaningReport":
     from dragoman.base.errors import ConfigError
     from dragoman.base.settings.load import parse_settings
-    from dragoman.data.corpora.documents import read_passages
     from dragoman.data.corpora.text_corpus import TextCorpusConfig
-    from dragoman.data.preparation.cleaner import Cleaner
-    from dragoman.data.preparation.text_cleaning import TextCleaningConfig, TextRules
+    from dragoman.data.preparation.check import check_data
+    from dragoman.data.preparation.text_cleaning import TextCleaningConfig
 
     if (corpus["text"] is None) == (corpus["jsonl"] is None) or (corpus["text"] and corpus["field"]):
         raise ConfigError(_FORMS)
     cleaning = parse_settings(_given(rules), TextCleaningConfig, _ORIGIN)
-    chosen = parse_settings(_given(corpus), TextCorpusConfig, _ORIGIN)
-    return Cleaner(TextRules(cleaning, str(chosen))).run(read_passages(chosen))
+    return check_data(parse_settings(_given(corpus), TextCorpusConfig, _ORIGIN), cleaning)
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:

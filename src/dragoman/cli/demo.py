@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dragoman.cli.options import Quiet
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -23,6 +25,7 @@ def demo(
         list[str] | None,
         typer.Argument(metavar="[KEY=VALUE]...", help="Settings that override the demo's own.", show_default=False),
     ] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Train a tiny translator on the built-in corpus, score it and draw what it learned; a few minutes on two cores."""
     import time

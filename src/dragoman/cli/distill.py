@@ -2,15 +2,11 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from dragoman.cli.options import BatchSize, Device, Engine, Precision, Threads, use_threads
-
-if TYPE_CHECKING:
-    from dragoman.distillation.pairs import TeacherPairs
-    from dragoman.translator import Translator
+from dragoman.cli.options import BatchSize, Device, Engine, Precision, Quiet, Threads, check_settings
 
 
 class Choice(StrEnum):
@@ -65,54 +61,31 @@ def distill(
     precision: Precision = None,
     device: Device = None,
     threads: Threads = None,
+    quiet: Quiet = False,
 ) -> None:
     """Train a small model on what a larger one writes: sequence-level distillation.
 
     The teacher translates the source side of the corpora that its own recipe names; then an ordinary training run
     follows, with the teacher's vocabulary and validation set. A killed command goes on with --resume, wherever it was.
     """
-    use_threads(threads)
-    from dragoman.base.errors import ConfigError
     from dragoman.cli.train import tell_result
-    from dragoman.distillation.distillation import Distillation
-    from dragoman.distillation.recipe import student_recipe
-    from dragoman.training.run.loop import run
-    from dragoman.translator import Translator
+    from dragoman.distillation.distill import distill
 
-    for given in settings or []:
-        if "=" not in given:
-            raise ConfigError(f"'{given}' is not a setting: write key=value, as in train.max_steps=1000")
-    if source and (originals or choice is Choice.closest):
-        option = "--originals" if originals else "--choice closest"
-        raise ConfigError(f"{option} needs references, which a text of --source does not have: leave one of them out")
-    recipe = student_recipe(teacher, student, out, source or [], settings or [])
-    distillation = Distillation(
-        teacher, recipe, beam, choice is Choice.closest, originals, batch_size=batch_size, precision=precision
+    check_settings(settings or [])
+    result = distill(
+        teacher,
+        student,
+        out,
+        settings or [],
+        source=source or [],
+        beam=beam,
+        choice=choice,
+        originals=originals,
+        resume=resume,
+        batch_size=batch_size,
+        engine=engine,
+        precision=precision,
+        device=device,
+        threads=threads,
     )
-    distillation.check(resume)
-    translator = Translator.load(teacher, device, engine, precision, threads)
-    translator.report_cut = False  # they are counted
-    work = distillation.work(translator)
-    for pairs in work:
-        _translate(pairs, translator)
-    del translator
-    tell_result(run(distillation.student(work), resume=resume))
-
-
-def _translate(pairs: "TeacherPairs", translator: "Translator") -> None:
-    """Do what is left of the work on a corpus. Raises DataError where nothing comes of it."""
-    from dragoman.backtranslation.synthesis import KEPT, LINES, account, kept
-    from dragoman.base.errors import DataError
-    from dragoman.base.log import info
-    from dragoman.cli.progress import LineProgress
-
-    if pairs.finished:
-        info(f"Translations of {pairs.corpus} are there already: {pairs.output}")
-        return
-    info(f"Translating {pairs.corpus} with {pairs.model}. If this is stopped, the same command goes on.")
-    with LineProgress(pairs.count) as progress:
-        counts = pairs.run(translator, lambda counts: progress.tell(counts[LINES], kept(counts)))
-    info(account(counts))
-    if not counts[KEPT]:
-        pairs.output.unlink()
-        raise DataError(f"nothing that {pairs.model} made of {pairs.corpus} is fit to learn from")
+    tell_result(result)

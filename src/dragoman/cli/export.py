@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.options import Model, refuse
+from dragoman.cli.options import Model, Quiet
 
 
 class Format(StrEnum):
@@ -39,30 +39,15 @@ def export(
         Quantization | None,
         typer.Option("--quantization", help="What CTranslate2 stores weights as (default: float32)."),
     ] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Write a model for another program; `dragoman translate` takes what is written for CTranslate2 too."""
+    from dragoman.base.log import info
+    from dragoman.exchange.exporting import export
+
+    export(model, out, to, quantization=quantization)
     if to is Format.marian:
-        refuse({"--quantization": quantization}, "with --to ctranslate2")
-        _marian(model, out)
+        info(f"{out}: {model} for Hugging Face's MarianMTModel and MarianTokenizer")
     else:
-        _ctranslate2(model, out, quantization or Quantization.float32)
-
-
-def _ctranslate2(model: Path, out: Path, quantization: Quantization) -> None:
-    import torch
-
-    from dragoman.base.log import info
-    from dragoman.checkpoint.folder import load_model_folder
-    from dragoman.exchange.ctranslate2 import folder
-
-    loaded = load_model_folder(model, torch.device("cpu"))
-    folder.export(loaded, model, out, quantization.value)
-    info(f"{out}: {model} for CTranslate2, weights as {quantization.value}. It is used by `dragoman translate {out}`")
-
-
-def _marian(model: Path, out: Path) -> None:
-    from dragoman.base.log import info
-    from dragoman.exchange.marian.exporting import export as write
-
-    write(model, out)
-    info(f"{out}: {model} for Hugging Face's MarianMTModel and MarianTokenizer")
+        kind = quantization or Quantization.float32
+        info(f"{out}: {model} for CTranslate2, weights as {kind.value}. It is used by `dragoman translate {out}`")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.options import Device, Model, Seed, Temperature, Threads, TopK, TopP, use_threads
+from dragoman.cli.options import Device, Model, Quiet, Seed, Temperature, Threads, TopK, TopP
 
 if TYPE_CHECKING:
     from dragoman.generation.request import GenerationRequest
@@ -40,15 +40,17 @@ def generate(
     ] = 32,
     device: Device = None,
     threads: Threads = None,
+    quiet: Quiet = False,
 ) -> None:
     """Continue each prompt, past the model's window too. A single text is shown as it is written.
 
     Each text begins with its prompt and ends with a line feed; between two texts there is a line with ---.
     """
-    use_threads(threads)
     from dragoman.base.errors import ConfigError
+    from dragoman.base.machine.threads import use_threads
     from dragoman.language_model import LanguageModel
 
+    use_threads(threads)
     if prompt is not None and source is not None:
         raise ConfigError("a prompt comes from --prompt or from --input: leave one out")
     language_model = LanguageModel.load(model, device)
@@ -69,7 +71,7 @@ def generate(
     elif prompt is not None:
         _write(language_model, iter([prompt]), request, batch_size)
     else:
-        from dragoman.cli.lines import read_lines
+        from dragoman.inference.lines import read_lines
 
         _write(language_model, read_lines(source), request, batch_size)
 

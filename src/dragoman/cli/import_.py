@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.options import Quiet
+
 
 def import_model(
     folder: Annotated[
@@ -17,10 +19,11 @@ def import_model(
             "--allow-pickle", help="Read pytorch_model.bin, a pickle, where nothing else holds the parameters."
         ),
     ] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Write a model folder with a foreign model's parameters and vocabularies, to be used like any other."""
     from dragoman.base.log import info
-    from dragoman.exchange.marian.importing import import_marian
+    from dragoman.exchange.importing import import_model
 
-    import_marian(folder, out, allow_pickle)
+    import_model(folder, out, allow_pickle=allow_pickle)
     info(f"the model of {folder} is in {out}: dragoman translate {out}")

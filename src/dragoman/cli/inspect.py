@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.options import Device, Model, Tags, Threads, To, refuse, split_tags, use_threads
-from dragoman.cli.texts import is_language_model
+from dragoman.cli.options import Device, Model, Quiet, Tags, Threads, To, split_tags
 
 if TYPE_CHECKING:
     from dragoman.inspect.inspection import Inspection
@@ -24,15 +23,19 @@ def inspect(
     tags: Tags = None,
     device: Device = None,
     threads: Threads = None,
+    quiet: Quiet = False,
 ) -> None:
     """Heat maps of every layer and head of every attention as PNG and SVG, the weights as .npz, a page to look at."""
-    use_threads(threads)
+    from dragoman.base.errors import refuse
     from dragoman.base.log import info, warn
+    from dragoman.base.machine.threads import use_threads
+    from dragoman.inference.scoring import is_language_model
     from dragoman.inspect.inspection import PAGE, check_free
     from dragoman.inspect.pictures.fonts import covering
     from dragoman.language_model import LanguageModel
     from dragoman.translator import Translator
 
+    use_threads(threads)
     check_free(out)
     if is_language_model(model):
         refuse({"--target": target, "--to": to, "--tags": tags}, "with a translation model")

@@ -1,13 +1,27 @@
 """Options that several verbs share."""
 
-from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from dragoman.translation.request import Sampling
+
+class Documents(StrEnum):
+    """What a document is in a text file."""
+
+    line = "line"
+    blank_line = "blank_line"
+    file = "file"
+
+
+def _hush(context: typer.Context, quiet: bool) -> bool:
+    """For as long as the command runs, wherever in it something would be told."""
+    from dragoman.base.log import quietly
+
+    context.with_resource(quietly(quiet))
+    return quiet
+
 
 Model = Annotated[Path, typer.Argument(help="A model folder, such as the one that `dragoman train --out` wrote.")]
 Beam = Annotated[
@@ -62,6 +76,36 @@ TopP = Annotated[
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Sampling: decides what is drawn (default: 1).")]
 Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda or cuda:N (default: a GPU if there is one).")]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, max=1024, help="CPU threads (default: one a core).")]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", callback=_hush, help="Tell nothing of what is going on, but warnings and errors."),
+]
+"""A verb that takes it is quiet; it need not look."""
+DocumentsOption = Annotated[
+    Documents | None,
+    typer.Option(
+        "--documents",
+        help="Text of one language: what a document is; a language model knows nothing of others while it reads one "
+        "(default: line).",
+    ),
+]
+Heading = Annotated[
+    str | None,
+    typer.Option(
+        "--heading",
+        help="With --documents file: a regular expression; with each line that it matches, after a blank one, a "
+        "document begins.",
+    ),
+]
+Stride = Annotated[
+    int | None,
+    typer.Option(
+        "--stride",
+        min=1,
+        help="Language models: tokens that a window predicts of a document longer than the model's window; what stands "
+        "before them in the window is context (default: half the window).",
+    ),
+]
 Engine = Annotated[
     str,
     typer.Option(
@@ -86,32 +130,10 @@ def split_tags(tags: str | None) -> list[str]:
     return [tag.strip() for tag in (tags or "").split(",") if tag.strip()]
 
 
-def refuse(options: Mapping[str, object], company: str) -> None:
-    """Raises ConfigError for an option that is given though it would change nothing; company: what it goes with."""
+def check_settings(arguments: list[str], example: str = "train.max_steps=1000") -> None:
+    """Raises ConfigError for an argument that is no setting."""
     from dragoman.base.errors import ConfigError
 
-    for name, value in options.items():
-        if value is not None:
-            raise ConfigError(f"{name} goes {company} only: leave it out")
-
-
-def sampling(
-    temperature: float | None, top_k: int | None, top_p: float | None, seed: int | None, samples: int = 1
-) -> "Sampling":
-    """What the options of sampling ask for. Raises ConfigError for a value that makes no sense."""
-    from dragoman.base.settings.load import parse_settings
-    from dragoman.decode.sampling import SamplingConfig
-    from dragoman.translation.request import Sampling
-
-    given = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-    settings = {name: value for name, value in given.items() if value is not None}
-    config = parse_settings(settings, SamplingConfig, "from the command line")
-    return Sampling(config, 1 if seed is None else seed, samples)
-
-
-def use_threads(threads: int | None) -> None:
-    """Let torch compute on that many CPU threads."""
-    if threads is not None:
-        import torch
-
-        torch.set_num_threads(threads)
+    for argument in arguments:
+        if "=" not in argument:
+            raise ConfigError(f"'{argument}' is not a setting: write key=value, as in {example}")

@@ -32,25 +32,15 @@ def settings(
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Markdown tables instead of plain text.")] = False,
 ) -> None:
     """Every setting of `dragoman train`: key, type, default and what it means."""
-    import difflib
+    from dragoman.base.settings.reference import markdown, plain
+    from dragoman.tasks.settings import settings
+    from dragoman.tasks.union import RUNS
 
-    from dragoman.base.errors import ConfigError
-    from dragoman.base.settings.reference import markdown, plain, sections, select
-    from dragoman.tasks.union import DEFAULT, RUNS
-
-    if task is not None and task not in RUNS:
-        raise ConfigError(f"--task: there is no '{task}'; choose one of {', '.join(RUNS)}")
-    everything = sections(RUNS[task or DEFAULT])
-    chosen = everything if path is None else select(everything, path)
-    if not chosen:
-        keys = [key for section in everything for key in (section.path, *(row.key for row in section.settings))]
-        last = [key for key in keys if key.rpartition(".")[2] == str(path).rpartition(".")[2]]
-        near = last or difflib.get_close_matches(str(path), keys, n=1, cutoff=0)
-        raise ConfigError(f"there is no setting {path}; did you mean {near[0]}? `dragoman settings` lists all")
+    everything, chosen = settings(None, task), settings(path, task)
     head = PAGE if as_markdown and path is None else NOTE if chosen[0].path.startswith("model") else ""
     print(head + "\n" * bool(head) + (markdown(chosen) if as_markdown else plain(chosen)), end="")
     if as_markdown and path is None and task is None:
-        for kind, run in RUNS.items():
-            own = [section for section in sections(run) if section not in everything]
+        for kind in RUNS:
+            own = [section for section in settings(None, kind) if section not in everything]
             if own:
                 print(f"\n# With `task: {{kind: {kind}}}`\n\n{OWN}\n{markdown(own)}", end="")

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli.options import Quiet, check_settings
+
 if TYPE_CHECKING:
     from dragoman.training.run.loop import TrainingResult
 
@@ -44,19 +46,17 @@ def train(
             "folder; then the run goes on.",
         ),
     ] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Train a translator. `dragoman settings` lists all settings; the config.yaml of a run holds those it used."""
     from dragoman.base.errors import ConfigError
-    from dragoman.tasks.union import load_recipe
-    from dragoman.training.run.loop import run
+    from dragoman.tasks.train import train
 
     arguments = list(recipe or [])
     path = Path(arguments.pop(0)) if arguments and "=" not in arguments[0] else None
     if path is not None and path.suffix not in (".yaml", ".yml"):
         raise ConfigError(f"'{path}' is neither a recipe (….yaml) nor a setting (key=value)")
-    for argument in arguments:
-        if "=" not in argument:
-            raise ConfigError(f"'{argument}' is not a setting: write key=value, as in train.max_steps=1000")
+    check_settings(arguments)
     if (source and tsv) or (valid_source and valid_tsv):
         raise ConfigError("a corpus is either two files, --source and --target, or one, --tsv: leave one form out")
     if (source is None) != (target is None) or (valid_source is None) != (valid_target is None):
@@ -80,29 +80,21 @@ def train(
         raise ConfigError("there is no validation set: give --valid-source and --valid-target, or --valid-tsv")
     if path is None and not any(each.startswith("out=") for each in overrides):
         raise ConfigError("there is no folder for the run: give --out FOLDER")
-    config = load_recipe(path, overrides)
-    tell_result(run(config, resume=resume, profile=profile))
+    tell_result(train(path, overrides, resume=resume, profile=profile))
 
 
 def tell_result(result: "TrainingResult") -> None:
     """What a run has reached, on stdout; on the first of several processes."""
-    if not result.first:
-        return
-    print(f"{result.folder}: the model of step {result.step}; on the validation set")
-    for measure in result.validation.measures:
-        print(f"  {measure.full()}")
-    for name, one in result.validation.sets.items():
-        print(f"  {name}: {one}")
+    if result.first:
+        print(result)
 
 
 def _own_config(out: Path | None, arguments: list[str]) -> Path:
     from dragoman.base.errors import ConfigError
+    from dragoman.tasks.union import run_settings
 
     named = next((argument.removeprefix("out=") for argument in arguments if argument.startswith("out=")), None)
     folder = out if out is not None else Path(named) if named else None
     if folder is None:
         raise ConfigError("--resume needs the run folder: --out FOLDER")
-    config = folder / "config.yaml"
-    if not config.is_file():
-        raise ConfigError(f"there is no run to resume in {folder}: it holds no config.yaml")
-    return config
+    return run_settings(folder)

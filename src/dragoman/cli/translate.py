@@ -1,8 +1,7 @@
 """`dragoman translate`: lines of the source language in, lines of the target language out."""
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,6 +14,7 @@ from dragoman.cli.options import (
     LengthPenalty,
     Model,
     Precision,
+    Quiet,
     Seed,
     Tags,
     Temperature,
@@ -23,14 +23,9 @@ from dragoman.cli.options import (
     TopK,
     TopP,
     Unknown,
-    refuse,
-    sampling,
     split_tags,
-    use_threads,
 )
-
-if TYPE_CHECKING:
-    from dragoman.cli.progress import LineProgress
+from dragoman.cli.standard_output import StandardOutput
 
 
 def translate(
@@ -79,22 +74,13 @@ def translate(
     precision: Precision = None,
     device: Device = None,
     threads: Threads = None,
+    quiet: Quiet = False,
 ) -> None:
     """Translate a line at a time: N lines in, N lines out, blank lines stay blank."""
-    use_threads(threads)
-    from dragoman.base.errors import ConfigError, DataError, in_files
-    from dragoman.checkpoint.fingerprint import fingerprint
-    from dragoman.cli.line_translation import LineTranslation
-    from dragoman.cli.lines import StandardOutput
-    from dragoman.cli.translated_file import translated_file
-    from dragoman.translator import Translator
+    from dragoman.base.errors import refuse
+    from dragoman.inference.translate_file import translate_file
+    from dragoman.translation.request import Sampling
 
-    if source is not None and (source.is_dir() or not source.exists()):
-        raise DataError(f"there is no file {source}: check --input")
-    if source is not None and target is not None and source.resolve() == target.resolve():
-        raise DataError(f"--output {target} is the file to translate, and would be lost: choose another name")
-    if resume and target is None:
-        raise ConfigError("--resume goes on with a file: name it with --output")
     of_sampling = {"--temperature": temperature, "--top-k": top_k, "--top-p": top_p, "--seed": seed}
     of_search = {
         "--beam": beam,
@@ -103,39 +89,24 @@ def translate(
         "--unknown": unknown,
     }
     refuse(of_search if sample else of_sampling, "without --sample" if sample else "with --sample")
-    drawn = sampling(temperature, top_k, top_p, seed, nbest) if sample else None
-    translator = Translator.load(model, device, engine, precision, threads)
-    request = translator.request(
+    translate_file(
+        model,
+        source,
+        StandardOutput() if target is None else target,
+        resume=resume,
+        prefix=prefix,
+        nbest=nbest,
+        scores=scores,
+        sampling=Sampling.of(temperature, top_k, top_p, seed, nbest) if sample else None,
+        batch_size=batch_size,
+        engine=engine,
+        precision=precision,
+        device=device,
+        threads=threads,
         beam=beam,
-        nbest=1 if sample else nbest,
         length_penalty=length_penalty,
         coverage_penalty=coverage_penalty,
         unknown=unknown,
-        sampling=drawn,
         to=to,
         tags=split_tags(tags),
     )
-    work = LineTranslation(translator, request, source, prefix, batch_size, nbest, scores)
-    if target is None:
-        with in_files(source, prefix), _progress(source, target, 0) as progress:
-            work.write(StandardOutput(), progress)
-        return
-    settings = {**work.settings(), "model": fingerprint(model), "precision": precision}
-    with (
-        translated_file(target, work.inputs, settings, resume) as file,
-        in_files(source, prefix),
-        _progress(source, target, file.lines) as progress,
-    ):
-        work.write(file, progress)
-
-
-def _progress(source: Path | None, target: Path | None, done: int) -> "LineProgress":
-    """Of a work on files; of one that somebody is watching at a terminal nothing more is told."""
-    from dragoman.cli.progress import LineProgress
-    from dragoman.data.corpora.lines import count_lines
-
-    def count() -> int | None:
-        return count_lines(source) if source is not None and source.is_file() else None
-
-    watched = (target is None and sys.stdout.isatty()) or (source is None and sys.stdin.isatty())
-    return LineProgress(count, done, shown=not watched and (source is not None or target is not None))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.base.settings.load import load_settings
+from dragoman.base.settings.load import Overrides, all_overrides, load_settings
 from dragoman.checkpoint.folder import CONFIG, folder_kind
 from dragoman.checkpoint.uses import USES
 from dragoman.data.corpora.corpus import FORMS, CorpusConfig
@@ -15,7 +15,7 @@ from dragoman.tasks.translation.config import TranslationRun
 
 
 def student_recipe(
-    teacher: Path, student: str, out: Path, sources: Sequence[Path] = (), overrides: Sequence[str] = ()
+    teacher: Path, student: str, out: Path, sources: Sequence[Path] = (), overrides: Overrides = ()
 ) -> TranslationRun:
     """The run of a student, but for the teacher's translations: `data.train` is what there is to translate.
 
@@ -35,7 +35,7 @@ def student_recipe(
     if sources:
         sections["data.train"] = [{"source": str(path), "target": str(path)} for path in sources]
     given = [f"{name}={json.dumps(value)}" for name, value in sections.items()]
-    run = load_settings(teacher / CONFIG, [*given, *overrides], TranslationRun)
+    run = load_settings(teacher / CONFIG, all_overrides(given, overrides), TranslationRun)
     if run.text.vectors is not None:
         raise ConfigError(f"{teacher} reads feature vectors: only a model that reads text can be distilled")
     _check_there(run, teacher)

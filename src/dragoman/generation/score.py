@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 
 from dragoman.base.errors import ConfigError
+from dragoman.base.progress.work import Work
 from dragoman.data.batches.text_batch import collate_text
 from dragoman.decode.forced import force, read_on
 from dragoman.models.interface import Decoder
@@ -49,15 +50,17 @@ class WholeScorer:
         """As of `WindowScorer`. batch_size: texts that are read together."""
         totals = [0.0] * len(texts)
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
-        for begin in range(0, len(order), batch_size):
-            some = order[begin : begin + batch_size]
-            batch = collate_text([[BOS, *texts[place], EOS] for place in some], some).to(self.device)
-            state = self.decoder.start(None)
-            pieces = (torch.split(each, PIECE, 1) for each in (batch.inputs, batch.labels, batch.target_keep))
-            for inputs, labels, keep in zip(*pieces, strict=True):
-                found, state = read_on(self.decoder, state, inputs, labels, keep)
-                for place, value in zip(some, found.double().sum(1).tolist(), strict=True):
-                    totals[place] += value
+        with Work("Scoring", "texts", len(order)) as work:
+            for begin in range(0, len(order), batch_size):
+                some = order[begin : begin + batch_size]
+                batch = collate_text([[BOS, *texts[place], EOS] for place in some], some).to(self.device)
+                state = self.decoder.start(None)
+                pieces = (torch.split(each, PIECE, 1) for each in (batch.inputs, batch.labels, batch.target_keep))
+                for inputs, labels, keep in zip(*pieces, strict=True):
+                    found, state = read_on(self.decoder, state, inputs, labels, keep)
+                    for place, value in zip(some, found.double().sum(1).tolist(), strict=True):
+                        totals[place] += value
+                work.tell(begin + len(some))
         return totals
 
 
@@ -88,14 +91,16 @@ class WindowScorer:
         ]
         parts.sort(key=lambda part: part.end - part.start)
         totals = [0.0] * len(texts)
-        for begin in range(0, len(parts), batch_size):
-            some = parts[begin : begin + batch_size]
-            batch = collate_text([ids[part.text][part.start : part.end + 1] for part in some], range(len(some)))
-            batch = batch.to(self.device)
-            asked = batch.target_keep.clone()
-            for row, part in enumerate(some):
-                asked[row, : part.first - part.start] = False
-            found = force(self.decoder, None, batch.inputs, batch.labels, asked).double().sum(1)
-            for part, value in zip(some, found.tolist(), strict=True):
-                totals[part.text] += value
+        with Work("Scoring", "windows", len(parts)) as work:
+            for begin in range(0, len(parts), batch_size):
+                some = parts[begin : begin + batch_size]
+                batch = collate_text([ids[part.text][part.start : part.end + 1] for part in some], range(len(some)))
+                batch = batch.to(self.device)
+                asked = batch.target_keep.clone()
+                for row, part in enumerate(some):
+                    asked[row, : part.first - part.start] = False
+                found = force(self.decoder, None, batch.inputs, batch.labels, asked).double().sum(1)
+                for part, value in zip(some, found.tolist(), strict=True):
+                    totals[part.text] += value
+                work.tell(begin + len(some))
         return totals

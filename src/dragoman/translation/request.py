@@ -21,6 +21,21 @@ class Sampling:
     seed: int = 1
     samples: int = 1
 
+    @classmethod
+    def of(
+        cls,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
+        samples: int = 1,
+    ) -> "Sampling":
+        """With the usual values for what is left out. Raises ConfigError for a value that makes no sense."""
+        given = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+        settings = {name: value for name, value in given.items() if value is not None}
+        config = parse_settings(settings, SamplingConfig, "sampling")
+        return cls(config, 1 if seed is None else seed, samples)
+
 
 Decoding = SearchConfig | Sampling
 """How hypotheses are found."""

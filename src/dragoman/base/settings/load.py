@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -16,32 +16,65 @@ from dragoman.base.settings.yaml import Document, dump_yaml, parse_scalar, parse
 C = TypeVar("C")
 Key = tuple[str | int, ...]
 COMMAND_LINE = "from the command line"
+PYTHON = "from Python"
 _VARIABLE = re.compile(r"(\$?)\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-def load_settings(path: Path | None, overrides: Sequence[str], config: type[C]) -> C:
-    """Read the YAML file `path` (None: start from nothing), apply overrides `a.b=value`, and check it all as `config`.
+class Override(NamedTuple):
+    """A value that takes the place of what a recipe says. origin: where it comes from, for errors."""
 
-    Values are YAML. `${NAME}` stands for an environment variable; write `$${NAME}` for these characters themselves.
+    key: Key
+    value: Any
+    origin: str
+
+
+Source = str | Path | Mapping[str, Any] | BaseModel | None
+"""Settings: a YAML file, nested values as YAML has them, a config, or nothing."""
+
+Overrides = Mapping[str, Any] | Sequence[str | Override]
+"""Values by their dotted keys, as `{"train.max_steps": 1000}`, or as texts, `train.max_steps=1000`, whose values are
+YAML.
+"""
+
+
+def load_settings(source: Source, overrides: Overrides, config: type[C]) -> C:
+    """Read settings, apply overrides, of which each replaces all that stands at its key, and check it all as `config`.
+
+    `${NAME}` stands for an environment variable; write `$${NAME}` for these characters themselves. Of a config as the
+    source only what was set counts, so that all else is found again for the new values.
     Raises ConfigError: no such file, broken YAML, a duplicate or unknown key, an unset variable, a value out of place.
     """
-    document = Document({}, {}) if path is None else read_document(Path(path))
-    origins = {key: f"{path}, line {line}" for key, line in document.lines.items()}
-    settings = document.content
-    for override in overrides:
-        key, value = _split(override)
+    document = read_document(source)
+    origins = {key: f"{source}, line {line}" for key, line in document.lines.items()}
+    settings, given = document.content, all_overrides(overrides)
+    for key, value, place in given:
         for stale in [other for other in origins if other[: len(key)] == key]:
             del origins[stale]
-        origins[key] = COMMAND_LINE
-        _put(settings, key, value)
+        origins[key] = place
+        _put(settings, key, value, place)
+    if source is None:
+        whole = given[0].origin if given else COMMAND_LINE
+    else:
+        whole = str(source) if isinstance(source, str | Path) else PYTHON
 
     def origin(key: Key) -> str:
         for end in range(len(key), 0, -1):
             if key[:end] in origins:
                 return origins[key[:end]]
-        return COMMAND_LINE if path is None else str(path)
+        return whole
 
     return _check(settings, config, origin)
+
+
+def all_overrides(*groups: Overrides) -> list[Override]:
+    """The overrides of all groups, in order. Raises ConfigError for a text that is none."""
+    found: list[Override] = []
+    for group in groups:
+        if isinstance(group, Mapping):
+            found += [Override(_key(name, name), _copied(value), PYTHON) for name, value in group.items()]
+        else:
+            found += [_split(each) if isinstance(each, str) else each for each in group]
+    return found
 
 
 def parse_settings(mapping: Mapping[str, Any], config: type[C], origin: str) -> C:
@@ -54,8 +87,11 @@ def parse_settings(mapping: Mapping[str, Any], config: type[C], origin: str) -> 
 
 def dump_settings(config: BaseModel) -> str:
     """YAML that `load_settings` reads back as an equal config."""
-    escaped = _map_text(config.model_dump(mode="json"), lambda text, key: _VARIABLE.sub(r"$\g<0>", text))
-    return dump_yaml(escaped)
+    return dump_yaml(_escaped(config.model_dump(mode="json")))
+
+
+def _escaped(settings: Any) -> Any:
+    return _map_text(settings, lambda text, key: _VARIABLE.sub(r"$\g<0>", text))
 
 
 def flat(tree: Any, path: str = "") -> dict[str, Any]:
@@ -123,8 +159,13 @@ def _suggest(key: Key, siblings: Sequence[str], everything: Sequence[str]) -> st
     return f"; the settings here are {', '.join(siblings)}" if siblings else ""
 
 
-def read_document(path: Path) -> Document:
-    """A YAML file, not checked against anything. Raises ConfigError: no such file, no UTF-8, broken YAML."""
+def read_document(source: Source) -> Document:
+    """Settings that are not checked against anything. Raises ConfigError: no such file, no UTF-8, broken YAML."""
+    if isinstance(source, BaseModel):
+        return Document(_escaped(source.model_dump(mode="json", exclude_unset=True)), {})
+    if source is None or isinstance(source, Mapping):
+        return Document(_copied(source or {}), {})
+    path = Path(source)
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -134,15 +175,21 @@ def read_document(path: Path) -> Document:
     return parse_yaml(text, str(path))
 
 
-def _split(override: str) -> tuple[Key, Any]:
+def _split(override: str) -> Override:
     name, equals, value = override.partition("=")
+    key = _key(name if equals else "", override)
+    return Override(key, parse_scalar(value, f"the value of {name} ({COMMAND_LINE})"), COMMAND_LINE)
+
+
+def _key(name: str, shown: str) -> Key:
+    """The parts of a dotted name. Raises ConfigError, which shows what was given."""
     key = tuple(int(part) if part.isdecimal() else part for part in name.strip().split("."))
-    if not equals or "" in key:
-        raise ConfigError(f"'{override}' is not an override; write key=value, as in train.max_steps=1000")
-    return key, parse_scalar(value, f"the value of {name} ({COMMAND_LINE})")
+    if "" in key:
+        raise ConfigError(f"'{shown}' is not an override; write key=value, as in train.max_steps=1000")
+    return key
 
 
-def _put(settings: Any, key: Key, value: Any) -> None:
+def _put(settings: Any, key: Key, value: Any, origin: str) -> None:
     """Set the value at `key`, making groups on the way."""
     name = ".".join(map(str, key))
     for depth, part in enumerate(key):
@@ -150,13 +197,13 @@ def _put(settings: Any, key: Key, value: Any) -> None:
         above = ".".join(map(str, key[:depth]))
         if isinstance(settings, list):
             if not isinstance(part, int) or part >= len(settings):
-                raise ConfigError(f"{name} ({COMMAND_LINE}): {above} is a list of {len(settings)}, count from 0")
+                raise ConfigError(f"{name} ({origin}): {above} is a list of {len(settings)}, count from 0")
         elif isinstance(settings, dict):
             part = str(part)
             if not last and settings.get(part) is None:
                 settings[part] = {}
         else:
-            raise ConfigError(f"{name} ({COMMAND_LINE}): {above} is {settings!r}, not a group; set it as a group first")
+            raise ConfigError(f"{name} ({origin}): {above} is {settings!r}, not a group; set it as a group first")
         if last:
             settings[part] = value
         else:
@@ -176,6 +223,11 @@ def _expand(text: str, key: Key, origin: Callable[[Key], str]) -> str:
         return os.environ[match[2]]
 
     return _VARIABLE.sub(value, text)
+
+
+def _copied(tree: Any) -> Any:
+    """The same as dicts and lists of our own."""
+    return _map_text(tree, lambda text, key: text)
 
 
 def _map_text(tree: Any, function: Callable[[str, Key], str], key: Key = ()) -> Any:

@@ -54,6 +54,7 @@ class Cleaned:
     """
 
     sides: ClassVar[tuple[str, ...]] = PairRules.sides
+    items: ClassVar[str] = PairRules.items
     unit: ClassVar[str] = "pairs"
 
     def __init__(

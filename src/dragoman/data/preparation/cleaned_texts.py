@@ -19,6 +19,7 @@ class CleanedTexts(Cleaned):
     """Like `Cleaned` with passages for pairs. A document stays as a whole or not at all, and is counted once."""
 
     sides = TextRules.sides
+    items = TextRules.items
     unit = "documents"
 
     def _judge(self, config: CleaningConfig | TextCleaningConfig) -> None:

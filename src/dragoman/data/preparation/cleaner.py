@@ -1,7 +1,6 @@
 """Cleaning: a corpus is judged and stored block by block, on all cores; what was done is not done again."""
 
 import json
-import time
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.files import atomic_write
-from dragoman.base.log import info
+from dragoman.base.progress.work import Work
 from dragoman.data.preparation.blocks import Item, block_file, in_blocks, joined_texts, read_block, write_block
 from dragoman.data.preparation.cleaned import Cleaned
 from dragoman.data.preparation.cleaned_texts import CleanedTexts
@@ -23,7 +22,6 @@ from dragoman.data.preparation.text_cleaning import TextRules
 from dragoman.data.workers import apply
 
 _READ = "read.json"
-_TELL_EVERY = 30.0
 
 
 class Rules(Protocol):
@@ -124,11 +122,9 @@ def clean(
     except (OSError, ValueError):
         sizes = []
         tasks = _missing(items, folder, sizes)
-        told = time.monotonic()
-        for _ in apply(CleanBlock(rules, folder, texts), tasks, workers):
-            if time.monotonic() - told > _TELL_EVERY:
-                told = time.monotonic()
-                info(f"Data: {sum(sizes):,} {rules.items} of {rules.origin} read")
+        with Work("Cleaning", rules.items) as work:
+            for _ in apply(CleanBlock(rules, folder, texts), tasks, workers):
+                work.tell(sum(sizes))
         atomic_write(folder / _READ, json.dumps(sizes))
     return cleaned(
         folder, np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64), rules.config, before

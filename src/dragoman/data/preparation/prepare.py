@@ -14,6 +14,7 @@ from typing import ClassVar, Generic, TypeVar
 from dragoman.base.errors import ConfigError, DataError, DragomanError, ModelError, ResourceError
 from dragoman.base.files import atomic_folder, remove_folder, remove_stale_temporaries, unwritable
 from dragoman.base.log import info, warn
+from dragoman.base.progress.work import Work
 from dragoman.data.batches.epoch import Part
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.pair import Pair
@@ -194,7 +195,8 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         cleaned = [self._cleaned(index) for index in indices]
         sizes = [each.pairs for each in cleaned]
         weights = epoch_weights([self.corpora[index] for index in indices], sizes, self.temperature)
-        return learn_vocabulary(cleaned, weights, text, self.sample)
+        with Work("Learning the vocabulary"):
+            return learn_vocabulary(cleaned, weights, text, self.sample)
 
     def _part(self, index: int, text: TextConfig | Tokenizers, make: bool) -> Found | None:
         corpus = self.corpora[index]
@@ -218,7 +220,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         if not make:
             return None
         info(f"Data: preparing {corpus} into {place}")
-        with atomic_folder(place) as temporary:
+        with Work("Preparing"), atomic_folder(place) as temporary:
             self._build(index, text, temporary, fingerprint)
         found = self._open(place, fingerprint, text)
         self._tell(found[2])

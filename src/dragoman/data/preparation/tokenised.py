@@ -1,7 +1,6 @@
 """Tokenising a cleaned corpus block by block, on all cores, into the shards of a `Dataset`."""
 
 import shutil
-import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,15 +9,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.base.log import info
+from dragoman.base.progress.work import Work
 from dragoman.data.preparation.blocks import block_file, read_block
 from dragoman.data.preparation.cleaned import Cleaned
 from dragoman.data.preparation.report import CleaningReport
 from dragoman.data.sentences import Sentences
 from dragoman.data.shards import DatasetWriter
 from dragoman.data.workers import apply
-
-_TELL_EVERY = 30.0
 
 
 class Rows(NamedTuple):
@@ -60,17 +57,12 @@ def tokenise(
     Blocks that lie in the function's folder from an earlier call are not made again. workers: processes, None for one a
     core; the result does not depend on it.
     """
-    tasks = (
-        (number, np.array(cleaned.verdicts(number)))
-        for number in range(len(cleaned))
-        if not _is_whole(block_file(function.folder, number))
-    )
-    told = time.monotonic()
-    for _ in apply(function, tasks, workers):
-        if time.monotonic() - told > _TELL_EVERY:
-            told = time.monotonic()
-            done = sum(1 for _ in function.folder.iterdir())
-            info(f"Data: {done:,} of {len(cleaned):,} blocks tokenised")
+    missing = [number for number in range(len(cleaned)) if not _is_whole(block_file(function.folder, number))]
+    sizes, total = np.diff(cleaned.starts), int(cleaned.starts[-1])
+    tasks = ((number, np.array(cleaned.verdicts(number))) for number in missing)
+    with Work("Tokenising", cleaned.items, total, done=total - int(sizes[missing].sum())) as work:
+        for number, _ in zip(missing, apply(function, tasks, workers), strict=True):
+            work.tell(work.done + int(sizes[number]))
     counts = dict(cleaned.report.counts)
     for rule in counts:
         shutil.copyfile(CleaningReport.file(cleaned.folder, rule), CleaningReport.file(place, rule))

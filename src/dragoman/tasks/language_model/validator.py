@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from dragoman.base.progress.work import Work
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.data.batches.text_batch import collate_text, excerpts
 from dragoman.metrics.perplexity import bytes_of, words_of
@@ -49,12 +50,15 @@ class TextValidator:
         started = time.monotonic()
         plain = Objective(ObjectiveConfig(label_smoothing=0.0))
         total = tokens = 0.0
-        for rows in self._plan.batches[place.ranks.rank :: place.ranks.size]:
-            batch = collate_text([self._excerpts[row] for row in rows], rows.tolist())
-            with place.autocast():
-                loss = plain(self._model, batch.to(place.device))
-            total += float(loss.cross_entropy)
-            tokens += loss.tokens
+        batches = self._plan.batches[place.ranks.rank :: place.ranks.size]
+        with Work("Validating", "excerpts", sum(map(len, batches))) as work:
+            for rows in batches:
+                batch = collate_text([self._excerpts[row] for row in rows], rows.tolist())
+                with place.autocast():
+                    loss = plain(self._model, batch.to(place.device))
+                total += float(loss.cross_entropy)
+                tokens += loss.tokens
+                work.tell(work.done + len(rows))
         total, tokens = place.ranks.sum([total, tokens])
         return Validation(measures(total, tokens, self._words, self._bytes), time.monotonic() - started)
 

@@ -7,16 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from dragoman.base.errors import DragomanError
-
-
-class Interrupted(DragomanError):
-    """The run was asked to stop; its state is saved."""
-
-    def __init__(self, message: str, signal_number: int) -> None:
-        super().__init__(message)
-        self.exit_code = 128 + signal_number
-
 
 class Interruption:
     """received: the signal that asked for the end, or None.

@@ -9,10 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
 from dragoman.base.files import atomic_write
-from dragoman.base.log import clock, console, info
+from dragoman.base.log import clock, info
+from dragoman.base.progress.work import Work
 from dragoman.inspect.pictures.curves import draw_curves
 from dragoman.training.profiling.utilisation import Utilisation
 from dragoman.training.progress.horizon import Horizon
@@ -64,24 +63,16 @@ class Report:
         self._keep_log_up_to(step)
         self._log = (folder / LOG_FILE).open("a", encoding="utf-8")
         self._since = time.monotonic()
-        self._progress = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-        )
-        self._task = self._progress.add_task("training", total=None)
+        self._work = Work("Training", lines=False)
 
     def __enter__(self) -> "Report":
-        self._progress.start()
+        self._work.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._progress.stop()
+        self._work.__exit__(kind, error, trace)
         self._log.close()
 
     def step(self, result: StepResult, standing: Standing) -> None:
@@ -107,12 +98,12 @@ class Report:
         if self.ranks > 1:
             shown = f" · {speed / self.ranks:,.0f} a process{shown}"
             used["target_tokens_per_second_and_process"] = speed / self.ranks
-        left = _time_left(standing.horizon, step, seconds)
-        self._progress.update(
-            self._task,
-            total=standing.horizon.end,
-            completed=step,
-            description=f"epoch {epoch} step {step} · loss {result.loss:.3f} · {speed:,.0f} tokens/s{shown}{left}",
+        left, end = _time_left(standing), standing.horizon.end
+        self._work.tell(
+            step,
+            f"step {step:,}{'' if end is None else f' of {end:,}'} · epoch {epoch} · {speed:,.0f} tokens/s{left} · "
+            f"loss {result.loss:.3f}{shown}",  # what a narrow terminal cuts off comes last
+            end,
         )
         if step % self.log_every and not standing.last:
             return
@@ -131,7 +122,7 @@ class Report:
             **sums.counts,
         }
         self._write(line)
-        if not console.is_terminal:
+        if not self._work.live:
             info(
                 f"step {step} · epoch {epoch} · loss {line['loss']:.4f} · learning rate {standing.learning_rate:.2e} · "
                 f"{speed:,.0f} target tokens/s{shown}{left}"
@@ -181,8 +172,10 @@ class Report:
         atomic_write(path, "".join(kept))
 
 
-def _time_left(horizon: Horizon, step: int, seconds: float) -> str:
+def _time_left(standing: Standing) -> str:
+    """By the speed that the horizon was fitted to, and not by the mean of a run that was slowed down for a while."""
+    horizon, step = standing.horizon, standing.step
     if horizon.end is None:
         return ""
-    pace = seconds / step if horizon.pace is None else horizon.pace
+    pace = standing.seconds / step if horizon.pace is None else horizon.pace
     return f" · {clock((horizon.end - step) * pace)} left"

@@ -14,9 +14,8 @@ from torch import Tensor
 from torch._C._distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
-from dragoman.base.errors import ConfigError, DivergenceError, DragomanError
+from dragoman.base.errors import ConfigError, DivergenceError, DragomanError, Interrupted
 from dragoman.base.log import console
-from dragoman.training.machine.interruption import Interrupted
 from dragoman.training.ranks.interface import RankLost, Ranks
 
 Value = TypeVar("Value")

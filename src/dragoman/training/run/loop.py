@@ -8,15 +8,17 @@ from pathlib import Path
 
 from torch import Tensor
 
+from dragoman.base.errors import Interrupted
 from dragoman.base.log import info, warn
 from dragoman.checkpoint.tensors import model_parameters
 from dragoman.data.batches.plan import BatchPlan
-from dragoman.training.machine.interruption import Interrupted, Interruption, interruption
+from dragoman.training.machine.interruption import Interruption, interruption
 from dragoman.training.objectives.loss import Moment
 from dragoman.training.profiling.profile import NoProfile, Profile
+from dragoman.training.progress.history import Validated, read_history
 from dragoman.training.progress.horizon import Horizon
 from dragoman.training.progress.progress import Progress
-from dragoman.training.progress.report import Report, Standing
+from dragoman.training.progress.report import LOG_FILE, Report, Standing
 from dragoman.training.progress.silence import Silence
 from dragoman.training.run.finish import choose_final
 from dragoman.training.run.session import Session
@@ -34,14 +36,21 @@ _GRACE = 5.0
 class TrainingResult:
     """folder: the model folder; step: updates made; validation: of the parameters in it; reason: why the run ended.
 
-    first: False in all but one of several processes.
+    history: the validations on the way. first: False in all but one of several processes.
     """
 
     folder: Path
     step: int
     validation: Validation
     reason: str
+    history: tuple[Validated, ...]
     first: bool = True
+
+    def __str__(self) -> str:
+        lines = [f"{self.folder}: the model of step {self.step}; on the validation set"]
+        lines += [f"  {measure.full()}" for measure in self.validation.measures]
+        lines += [f"  {name}: {one}" for name, one in self.validation.sets.items()]
+        return "\n".join(lines)
 
 
 def run(config: RunConfig, resume: bool = False, profile: bool = False) -> TrainingResult:
@@ -107,7 +116,9 @@ class _Loop:
             raise self._interrupted(signal)
         info(f"Training ended after {progress.step} steps, {progress.seconds / 60:.1f} minutes: {progress.finished}.")
         validation = choose_final(self.session, progress)
-        return TrainingResult(self.session.out, progress.step, validation, progress.finished, self.ranks.first)
+        out = self.session.out
+        history = read_history(out / LOG_FILE)
+        return TrainingResult(out, progress.step, validation, progress.finished, history, self.ranks.first)
 
     def _report(self) -> Report:
         progress, every = self.progress, self.config.log_every

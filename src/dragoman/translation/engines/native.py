@@ -15,6 +15,9 @@ from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.engine import Engine, Pair, Row
 from dragoman.translation.request import Sampling
 
+_AT_ONCE = 4096
+"""Rows of a call of compiled code, which tells nothing before its end: some seconds' worth."""
+
 
 class NativeEngine:
     """Searches natively; scores are another engine's.
@@ -51,13 +54,15 @@ class NativeEngine:
 
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
         """As `Engine.hypotheses`; where a batch does not fit the memory, half of it."""
-        order = sorted(range(len(rows)), key=lambda place: -len(rows[place].source))
-        texts = [self._text(rows[place]) for place in order]
-        workers = self._workers if len(texts) > 1 else 1
-        found = self._translated(texts, -(-batch_size // workers), workers)
-        for place, hypotheses in zip(order, found, strict=True):
-            unknown = rows[place].prefix.unknown
-            yield place, [_with_unknown(each, unknown) for each in hypotheses] if unknown else hypotheses
+        for begin in range(0, len(rows), _AT_ONCE):
+            some = range(begin, min(begin + _AT_ONCE, len(rows)))
+            order = sorted(some, key=lambda place: -len(rows[place].source))
+            texts = [self._text(rows[place]) for place in order]
+            workers = self._workers if len(texts) > 1 else 1
+            found = self._translated(texts, -(-batch_size // workers), workers)
+            for place, hypotheses in zip(order, found, strict=True):
+                unknown = rows[place].prefix.unknown
+                yield place, [_with_unknown(each, unknown) for each in hypotheses] if unknown else hypotheses
 
     def scores(self, pairs: Sequence[Pair], batch_size: int) -> list[float]:
         """The other engine's."""

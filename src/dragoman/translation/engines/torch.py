@@ -9,6 +9,7 @@ import torch
 
 from dragoman.base.errors import ResourceError
 from dragoman.base.machine.memory import available_memory, is_out_of_memory
+from dragoman.base.progress.work import Work
 from dragoman.data.batches.batch import collate, pad
 from dragoman.decode.forced import CHUNK, force
 from dragoman.decode.prompts import Prompts
@@ -66,10 +67,12 @@ class TorchEngine:
         """As `Engine.scores`; a batch that does not fit the memory is halved."""
         order = sorted(range(len(pairs)), key=lambda place: (len(pairs[place].target), len(pairs[place].source)))
         scores = [0.0] * len(pairs)
-        for places in _chunks(order, batch_size):
-            found = self._halving([pairs[place] for place in places], self._scoring_bytes, self._scored)
-            for place, score in zip(places, found, strict=True):
-                scores[place] = score
+        with Work("Scoring", "pairs", len(pairs)) as work:
+            for places in _chunks(order, batch_size):
+                found = self._halving([pairs[place] for place in places], self._scoring_bytes, self._scored)
+                for place, score in zip(places, found, strict=True):
+                    scores[place] = score
+                work.tell(work.done + len(places))
         return scores
 
     def attention(self, source: Sequence[int], target: Sequence[int]) -> list[AttentionMap]:

@@ -6,6 +6,7 @@ from math import exp
 import numpy as np
 import torch
 
+from dragoman.base.progress.work import Work
 from dragoman.data.batches.batch import collate
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.decode.search import SearchConfig
@@ -63,23 +64,24 @@ class Validator:
     def run(self, place: Place) -> Validation:
         """Judge the translator's model as it stands; several ranks share the sentences, and all know the result."""
         started = time.monotonic()
-        if place.ranks.several:
-            hypotheses = self._shared(place.ranks)
-        else:
-            stream = self.translator.stream_nbest(self.sources, self._request)
-            hypotheses = [best[0].text for best in stream]
-        score = bleu(hypotheses, self.targets)
-        return Validation(measures(self._loss(place), score.value, score.signature), time.monotonic() - started)
+        with Work("Validating", "sentences", len(self.sources) // place.ranks.size) as work:
+            hypotheses = self._shared(place.ranks, work) if place.ranks.several else self._all(work)
+            score, loss = bleu(hypotheses, self.targets), self._loss(place)
+        return Validation(measures(loss, score.value, score.signature), time.monotonic() - started)
 
-    def _shared(self, ranks: Ranks) -> list[str]:
-        """The translations of all sources. Whole batches go to each rank, so most are those of a run of one process."""
+    def _all(self, work: Work) -> list[str]:
+        """The translations of all sources."""
+        return [best[0].text for best in self.translator.stream_nbest(self.sources, self._request, work=work)]
+
+    def _shared(self, ranks: Ranks, work: Work) -> list[str]:
+        """The same. Whole batches go to each rank, so most are those of a run of one process."""
         order = sorted(range(len(self.sources)), key=lambda row: len(self._source_ids[row]))
         blank = [row for row in order if not self.sources[row].strip()]
         filled = [row for row in order if self.sources[row].strip()]
         batches = [filled[place : place + _SENTENCES] for place in range(0, len(filled), _SENTENCES)]
         own = sorted(row for batch in batches[ranks.rank :: ranks.size] for row in batch)
         lines = [self.sources[row] for row in own]
-        stream = self.translator.translate_window(lines, self._request, _SENTENCES)
+        stream = self.translator.translate_window(lines, self._request, _SENTENCES, work=work)
         hypotheses = dict.fromkeys(blank, "")
         for found in ranks.gather([(row, best[0].text) for row, best in zip(own, stream, strict=True)]):
             hypotheses |= dict(found)

@@ -20,6 +20,7 @@ from math import ceil, fsum, isnan
 from typing import Any
 
 from dragoman.base.errors import ModelError, ResourceError
+from dragoman.base.progress.work import Work
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.decode.unknown import ForbidUnknownConfig
 from dragoman.exchange.ctranslate2.folder import Exported
@@ -37,6 +38,9 @@ _ALMOST_NONE = 1e-12
 
 _PATIENCE = 2
 """How many times `beam` hypotheses have finished where it ends by its own rule; by itself, that is once."""
+
+_AT_ONCE = 4096
+"""Pairs that are scored in one call, which tells nothing before its end."""
 
 _MORE = 1.5
 """How many times as many steps a sentence gets that has to be searched again."""
@@ -107,7 +111,13 @@ class CTranslate2Engine:
 
     def scores(self, pairs: Sequence[Pair], batch_size: int) -> list[float]:
         """As `Engine.scores`."""
-        return [fsum(each) for each in self._forced([(pair.source, pair.target) for pair in pairs], batch_size)]
+        sums: list[float] = []
+        with Work("Scoring", "pairs", len(pairs)) as work:
+            for begin in range(0, len(pairs), _AT_ONCE):
+                given = [(pair.source, pair.target) for pair in pairs[begin : begin + _AT_ONCE]]
+                sums += map(fsum, self._forced(given, batch_size))
+                work.tell(len(sums))
+        return sums
 
     def _limit(self, row: Row) -> int:
         """Of a translation in tokens, its end counted, as our search has it."""

@@ -9,11 +9,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from dragoman.base.errors import DataError
+from dragoman.base.errors import DataError, Interrupted
 from dragoman.base.log import info
 from dragoman.base.output.journal import OutputJournal
 from dragoman.base.output.members import member_writer
-from dragoman.training.machine.interruption import Interrupted
 
 KEEP_EVERY = 10.0
 """Seconds after which what is done is kept, at the end of a window of lines: all that a kill can cost."""
@@ -36,6 +35,11 @@ class TranslatedFile:
     def lines(self) -> int:
         """Of the input that are done with."""
         return self._journal.lines
+
+    @property
+    def watched(self) -> bool:
+        """Nobody looks into the folder."""
+        return False
 
     def follow(self, name: str, lines: Iterable[str], path: Path | None) -> Iterator[str]:
         """The lines of an input that are not done yet. Raises ConfigError where those before were changed."""

@@ -1,10 +1,10 @@
-"""Lines in and lines out, as the verbs that read and write text need them."""
+"""Lines that a model reads: of files, of the standard input, or given as they are."""
 
 import os
 import queue
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from stat import S_ISREG
@@ -31,18 +31,33 @@ def read_lines(path: Path | None) -> Iterator[str]:
         yield line
 
 
-def read_together(*paths: Path) -> list[list[str]]:
-    """All lines of files that belong together line by line. Raises DataError when unequally long or empty."""
-    sides = [list(read_lines(path)) for path in paths]
-    for path, lines in zip(paths, sides, strict=True):
-        if len(lines) != len(sides[0]):
+Lines = str | Path | Sequence[str]
+"""A file of texts, one a line, plain or compressed; or the texts themselves, as a list."""
+
+
+def given_lines(lines: Lines) -> list[str]:
+    """The texts. Raises DataError as `read_lines`."""
+    return list(read_lines(Path(lines))) if isinstance(lines, str | Path) else list(lines)
+
+
+def name_of(lines: Lines, otherwise: str) -> str:
+    """What messages call them: the file's name, if they are a file's."""
+    return str(lines) if isinstance(lines, str | Path) else otherwise
+
+
+def read_together(*named: tuple[str, Lines]) -> list[list[str]]:
+    """All texts of what belongs together line by line. Raises DataError when unequally long or empty."""
+    sides = [(name_of(lines, name), given_lines(lines)) for name, lines in named]
+    first, texts = sides[0]
+    for name, others in sides:
+        if len(others) != len(texts):
             raise DataError(
-                f"{paths[0]} has {len(sides[0])} lines and {path} has {len(lines)}: "
+                f"{first} has {len(texts)} lines and {name} has {len(others)}: "
                 "line n of one must belong to line n of the other"
             )
-    if not sides[0]:
-        raise DataError(f"{paths[0]} is empty: give files with at least one line")
-    return sides
+    if not texts:
+        raise DataError(f"{first} is empty: give at least one line")
+    return [texts for _, texts in sides]
 
 
 def windows(lines: Iterable[str], size: int, path: Path | None) -> Iterator[list[str]]:
@@ -53,24 +68,6 @@ def windows(lines: Iterable[str], size: int, path: Path | None) -> Iterator[list
     iterator = iter(lines)
     while window := list(islice(iterator, size)):
         yield window
-
-
-class StandardOutput:
-    """Lines go out as soon as they are there. lines: of input that are done with."""
-
-    def __init__(self) -> None:
-        self.lines = 0
-
-    def follow(self, name: str, lines: Iterable[str], path: Path | None) -> Iterator[str]:
-        """The lines of an input: all of them."""
-        return iter(lines)
-
-    def write(self, lines: int, texts: Iterable[bytes]) -> None:
-        """What was made of so many lines."""
-        for text in texts:
-            sys.stdout.buffer.write(text)
-        sys.stdout.buffer.flush()
-        self.lines += lines
 
 
 def one_line(text: str) -> str:

@@ -1,5 +1,6 @@
 """`LineTranslation`: lines of the source language, and how their translations are written."""
 
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -8,8 +9,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dragoman.base.errors import DataError
-from dragoman.cli.lines import one_line, read_lines, windows
-from dragoman.cli.progress import LineProgress
+from dragoman.base.progress.work import Work
+from dragoman.data.corpora.lines import count_lines
+from dragoman.inference.lines import one_line, read_lines, windows
 from dragoman.translation.order import Unfinished
 from dragoman.translation.request import Request
 from dragoman.translation.result import Translation
@@ -22,6 +24,11 @@ class Destination(Protocol):
     @property
     def lines(self) -> int:
         """Of the input that are done with."""
+        ...
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody sees them come, so that nothing need be told of it."""
         ...
 
     def follow(self, name: str, lines: Iterable[str], path: Path | None) -> Iterator[str]:
@@ -65,26 +72,32 @@ class LineTranslation:
             "scores": self.scores,
         }
 
-    def write(self, out: Destination, progress: LineProgress) -> None:
+    def work(self, out: Destination) -> Work:
+        """To tell how far it is; nothing where people type the lines or see the translations: they know."""
+
+        def count() -> int | None:
+            return count_lines(self.source) if self.source is not None and self.source.is_file() else None
+
+        typed = self.source is None and sys.stdin.isatty()
+        return Work("Translating", "lines", count, done=out.lines, shown=not (typed or out.watched), closes=True)
+
+    def write(self, out: Destination, work: Work) -> None:
         """Translate what is not done yet. Raises DataError for unequal numbers of lines, and as `translate_window`."""
         unfinished = Unfinished(self.translator.engine.limits.target)
         self.translator.report_cut = self.source is None  # there may be no end to report at
         try:
             for window, prefixes in self._windows(out):
                 first, requests = out.lines + 1, self._requests(prefixes)
-                found = self.translator.translate_window(window, requests, self.batch_size, first)
-                out.write(len(window), self._texts(found, first, progress, unfinished))
+                found = self.translator.translate_window(window, requests, self.batch_size, first, work)
+                out.write(len(window), self._texts(found, first, unfinished))
         finally:
             if self.source is not None:
                 unfinished.report()
 
-    def _texts(
-        self, found: Iterator[list[Translation]], first: int, progress: LineProgress, unfinished: Unfinished
-    ) -> Iterator[bytes]:
+    def _texts(self, found: Iterator[list[Translation]], first: int, unfinished: Unfinished) -> Iterator[bytes]:
         for line, hypotheses in enumerate(found, start=first):
             unfinished.look(line, hypotheses[0])
             yield self._text(line, hypotheses).encode()
-            progress.tell(line)
 
     def _text(self, line: int, hypotheses: list[Translation]) -> str:
         if self.nbest > 1:

@@ -1,0 +1,203 @@
+"""`describe`: what a model is made of, before it is trained or after."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dragoman.base.errors import ConfigError
+from dragoman.base.settings.load import (
+    COMMAND_LINE,
+    PYTHON,
+    Override,
+    Overrides,
+    Source,
+    all_overrides,
+    load_settings,
+    read_document,
+)
+from dragoman.checkpoint.folder import read_config, read_meta
+from dragoman.inspect.describe import Description, describe_language_model
+from dragoman.inspect.describe import describe as describe_translator
+from dragoman.inspect.description_text import as_json, numbers_text, parts_table
+from dragoman.models.build import ModelConfig, resolve_preset
+from dragoman.models.language_model import LanguageModelConfig
+from dragoman.models.union import AnyModelConfig, parse_model
+from dragoman.tasks.language_model.config import LanguageModelRun
+from dragoman.tasks.translation.config import TranslationRun
+from dragoman.tasks.translation.start import load_start
+from dragoman.tasks.union import run_class
+from dragoman.text.tokenizers import TextConfig, Tokenizers
+
+VOCABULARY, PAIRS = 37_000, 4_500_000
+"""Of WMT 2014 English–German in Vaswani et al. 2017, section 5.1."""
+
+TOKENS = 1_000_000
+"""Of text, by which a language model's preset is chosen where nothing else is known."""
+
+# What a description does not depend on, so that a recipe's corpora need not be there.
+_TEXT_PLACEHOLDERS = ("data={train: {text: corpus.txt}, valid: {text: corpus.txt}}", "out=run")
+_PLACEHOLDERS = ("data={train: {tsv: corpus.tsv}, valid: {tsv: corpus.tsv}}", "out=run")
+
+
+@dataclass(frozen=True)
+class ModelDescription:
+    """config: of the model; source, target: entries of the vocabularies, or the source's numbers a vector.
+
+    notes: where it comes from and what was assumed. whole: parts, parameters, FLOPs, memory, limits.
+    """
+
+    config: AnyModelConfig
+    source: int
+    target: int
+    notes: tuple[str, ...]
+    whole: Description
+
+    def text(self, width: int = 100) -> str:
+        """All of it for people, at most `width` characters wide where that is possible."""
+        return "\n".join(self.notes) + f"\n\n{parts_table(self.whole, width)}\n\n{numbers_text(self.whole)}"
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def as_json(self) -> dict[str, Any]:
+        """In plain types."""
+        settings = {"model": self.config.model_dump(mode="json"), "source": self.source, "target": self.target}
+        return {**settings, "notes": list(self.notes), **as_json(self.whole)}
+
+
+def describe(
+    model: Source = None,
+    overrides: Overrides = (),
+    *,
+    vocabulary: int | Sequence[int] = (),
+    pairs: int | None = None,
+    length: int = 32,
+    depth: int = 3,
+) -> ModelDescription:
+    """The parts of a model with their shapes and parameters, FLOPs a token, memory, and the longest text it can read.
+
+    model: a model folder; or a recipe, or the keys of its section `model`, as a YAML file or as nested settings.
+    overrides: values by their dotted keys, such as `{"model.preset": "base"}`. vocabulary: entries of a shared
+    vocabulary, or of the source's and the target's (default: what the recipe asks for, else those of WMT 2014). pairs:
+    of the corpus, by which preset `auto` chooses. length: tokens of source and target, for FLOPs and memory; depth:
+    levels of parts inside parts. Raises ConfigError for settings that are wrong or of a trained model, ModelError for a
+    folder that is none.
+    """
+    sizes = (vocabulary,) if isinstance(vocabulary, int) else tuple(vocabulary)
+    if isinstance(model, str | Path) and Path(model).is_dir():
+        if overrides or sizes or pairs:
+            raise ConfigError(f"{model} is a trained model, of which nothing can be set: leave the settings out")
+        asked = _trained(Path(model))
+    elif run_class(model, overrides) is LanguageModelRun:
+        asked = _language_model(model, overrides, sizes, pairs)
+    else:
+        asked = _untrained(model, overrides, sizes, pairs)
+    return asked.described(length, depth)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The model to describe; source and target: entries, or the source's numbers a vector; notes: where from."""
+
+    config: AnyModelConfig
+    source: int
+    target: int
+    vectors: bool
+    notes: list[str]
+
+    def described(self, length: int, depth: int) -> ModelDescription:
+        """The model, for texts of `length` tokens, parts down to `depth`."""
+        if isinstance(self.config, LanguageModelConfig):
+            whole = describe_language_model(self.config, self.target, length, depth)
+        else:
+            whole = describe_translator(self.config, self.source, self.target, length, self.vectors, depth)
+        return ModelDescription(self.config, self.source, self.target, tuple(self.notes), whole)
+
+
+def _origin(model: Source, overrides: Overrides) -> str:
+    if isinstance(model, str | Path):
+        return str(model)
+    return f"settings {COMMAND_LINE if model is None and not isinstance(overrides, Mapping) else PYTHON}"
+
+
+def _trained(folder: Path) -> _Asked:
+    meta = read_meta(folder)
+    config = parse_model(read_config(folder)["model"], f"in section model of {folder / 'config.yaml'}")
+    tokenizers = Tokenizers.load(folder)
+    source, target = tokenizers.source.size, tokenizers.target.size
+    notes = [f"{folder}: trained for {meta.step:,} steps", _vocabularies(source, target, tokenizers.shared, "")]
+    return _Asked(config, source, target, tokenizers.reads_vectors, notes)
+
+
+def _language_model(model: Source, overrides: Overrides, sizes: tuple[int, ...], pairs: int | None) -> _Asked:
+    """The model of a recipe with `task: {kind: language_model}`."""
+
+    if len(sizes) > 1 or pairs:
+        raise ConfigError("a language model has one vocabulary and no pairs: give --vocabulary N, leave --pairs out")
+    run = load_settings(model, all_overrides(overrides, _TEXT_PLACEHOLDERS), LanguageModelRun)
+    config, notes = run.model.resolved(TOKENS), [_origin(model, overrides)]
+    if run.model.preset == "auto":
+        notes.append(f"preset auto is {config.preset} for {TOKENS:,} tokens of text (assumed; model.preset chooses)")
+    elif config.preset is not None:
+        notes.append(f"preset {config.preset}")
+    stated = getattr(run.text.subword, "size", None) if "text" in run.model_fields_set else None
+    size = sizes[0] if sizes else stated or VOCABULARY
+    origin = "as given" if sizes else "of text.subword" if stated else "assumed; --vocabulary says otherwise"
+    notes.append(_vocabularies(size, size, True, f" ({origin})"))
+    return _Asked(config, size, size, False, notes)
+
+
+def _untrained(model: Source, overrides: Overrides, sizes: tuple[int, ...], pairs: int | None) -> _Asked:
+    notes = [_origin(model, overrides)]
+    keys = {"model"} if model is None else set(read_document(model).content)
+    start, text = None, TextConfig()
+    if model is None and len(sizes) == 2:
+        overrides = all_overrides(["text.shared=false"], overrides)
+    if keys & set(TranslationRun.model_fields):
+        run = load_settings(model, all_overrides(overrides, _PLACEHOLDERS), TranslationRun)
+        run, start = load_start(run)
+        config, text = run.model, run.text
+    else:
+        config = load_settings(model, _of_model(overrides), ModelConfig)
+        if len(sizes) == 2 and "tie_embeddings" not in config.model_fields_set:
+            config = ModelConfig.model_validate({**config.model_dump(exclude_unset=True), "tie_embeddings": False})
+    if config.preset == "auto":
+        config = resolve_preset(config, pairs or PAIRS)
+        why = "of --pairs" if pairs else "assumed; --pairs says otherwise"
+        notes.append(f"preset auto is {config.preset} for a corpus of {pairs or PAIRS:,} pairs ({why})")
+    elif config.preset is not None:
+        notes.append(f"preset {config.preset}")
+    if start is not None:
+        source, target, origin = start.tokenizers.source.size, start.tokenizers.target.size, "of train.start"
+    elif sizes:
+        source, target, origin = sizes[0], sizes[-1], "as given"
+    else:
+        subword = text.subword.sized(pairs) if pairs else text.subword
+        size = getattr(subword, "size", None)
+        stated = "subword" in text.model_fields_set or pairs is not None
+        origin = (
+            "of text.subword; a small corpus yields fewer"
+            if stated and size
+            else "assumed; --vocabulary says otherwise"
+        )
+        source = target = size if stated and size else VOCABULARY
+    shared = text.shared and len(sizes) < 2
+    if text.vectors is not None:
+        source = text.vectors.width
+        notes.append(f"source: vectors of {source:,} numbers; vocabulary of the target: {target:,} entries ({origin})")
+    else:
+        notes.append(_vocabularies(source, target, shared, f" ({origin})"))
+    return _Asked(config, source, target, text.vectors is not None, notes)
+
+
+def _of_model(overrides: Overrides) -> list[Override]:
+    """With keys as they are within the section `model`."""
+    given = all_overrides(overrides)
+    return [each._replace(key=each.key[1:]) if each.key[0] == "model" else each for each in given]
+
+
+def _vocabularies(source: int, target: int, shared: bool, origin: str) -> str:
+    if shared:
+        return f"one vocabulary of {source:,} entries{origin}"
+    return f"vocabularies of {source:,} and {target:,} entries{origin}"

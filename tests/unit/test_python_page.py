@@ -1,0 +1,101 @@
+"""docs/python.md runs as the notebook that it stands for, and names all that the package and its verbs offer."""
+
+import os
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import dragoman
+from dragoman.cli.main import app
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "python.md"
+SOURCE = str(Path(dragoman.__file__).parents[1])
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+NOTEBOOKS = find_spec("nbclient") is not None and find_spec("ipykernel") is not None
+IN_PROGRESS = """
+import time
+from dragoman.base.progress.work import Work
+with Work("Waiting", "moments", 4) as work:
+    for moment in range(4):
+        time.sleep(0.3)
+        work.tell(moment + 1)
+"""
+
+
+def run_as_notebook(cells: list[str], folder: Path) -> list[Any]:
+    """The outputs of each cell."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    NotebookClient(
+        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+    ).execute()
+    return [cell.outputs for cell in notebook.cells]
+
+
+def stream(outputs: list[Any], name: str) -> str:
+    return "".join(each.text for each in outputs if each.output_type == "stream" and each.name == name)
+
+
+@pytest.mark.skipif(not NOTEBOOKS, reason="nbclient and ipykernel are not installed")
+def test_the_page_runs_as_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([SOURCE, os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    *page, progress = run_as_notebook([*BLOCKS, IN_PROGRESS], tmp_path)
+    check_folder(tmp_path)
+    training = page[1]
+    assert "Training ended after 120 steps" in stream(training, "stderr")
+    assert stream(training, "stdout").startswith("runs/ende: the model of step 120; on the validation set\n")
+    assert "unknown setting train.max_stps" in stream(page[-1], "stdout")
+    assert not stream(page[-2], "stderr").strip()  # quiet=True
+    live = [each for each in progress if each.output_type == "display_data"]
+    assert [each.data for each in live] == [{"text/plain": ""}]  # one output that was replaced, and emptied in the end
+    assert not [each for each in progress if each.output_type == "stream"]
+
+
+@pytest.mark.skipif(NOTEBOOKS, reason="it is run as a notebook")
+def test_the_page_runs_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for block in BLOCKS:
+        exec(compile(block, str(PAGE), "exec"), names)
+    check_folder(tmp_path)
+
+
+def check_folder(folder: Path) -> None:
+    """What the page has made there is what it says."""
+    translator = dragoman.Translator.load(folder / "runs" / "ende", device="cpu")
+    assert translator.translate(["one two three"], beam=1) == ["eins zwei drei"]
+    assert (
+        dragoman.evaluate(translator, source=folder / "test.en", reference=folder / "test.de", beam=1, metric=["bleu"])[
+            "bleu"
+        ].value
+        > 40
+    )  # 66 where it was written
+    assert len((folder / "synthetic.tsv").read_text("utf-8").splitlines()) > 20
+    assert (folder / "runs" / "student" / "model.safetensors").is_file()
+    assert (folder / "runs" / "ende-ct2" / "model.bin").is_file()
+
+
+def test_the_page_names_every_verb_and_every_function() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    verbs = {*commands, "data check"} - {"data", "demo"}  # the demo is what the page does itself
+    rows = set(re.findall(r"`([a-z ]+)`", "".join(re.findall(r"^\| (`.*?) \|", text, re.MULTILINE))))
+    assert verbs == rows
+    missing = [name for name in dragoman.__all__ if name != "__version__" and not re.search(rf"\b{name}\b", text)]
+    assert not missing
+
+
+def test_all_names_are_there_and_no_other() -> None:
+    assert set(dragoman.__all__) - {"__version__"} == set(dragoman._HOMES)
+    for name in dragoman.__all__:
+        assert getattr(dragoman, name) is not None
+    assert set(dragoman.__all__) <= set(dir(dragoman))
+    with pytest.raises(AttributeError, match="has no attribute 'trane'"):
+        dragoman.trane  # noqa: B018

@@ -1,0 +1,227 @@
+"""What is told of work: how much is done, how fast, how long the rest takes; and where it is told."""
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from io import StringIO
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from dragoman.base import log
+from dragoman.base.log import info, quietly, warn
+from dragoman.base.progress import display, work
+from dragoman.base.progress.work import Work
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds, in a list of one."""
+    now = [100.0]
+    monkeypatch.setattr(work, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    return now
+
+
+class Screen(StringIO):
+    """A terminal's text, with the codes that move the cursor."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
+    """stderr is a terminal 120 wide; no thread is left."""
+    screen = Screen()
+    console = Console(file=screen, force_terminal=True, width=120, soft_wrap=True, highlight=False)
+    for module in (log, display):
+        monkeypatch.setattr(module, "console", console)
+    monkeypatch.setattr(display.Terminal, "delay", 0.0)
+    monkeypatch.setattr(display.Terminal, "_EVERY", 0.01)
+    yield screen
+    assert not any(thread.name == "progress" for thread in threading.enumerate())
+
+
+def appears(screen: Screen, text: str) -> None:
+    """Wait until the terminal has shown it."""
+    end = time.monotonic() + 10
+    while text not in screen.getvalue():
+        assert time.monotonic() < end, screen.getvalue()
+        time.sleep(0.01)
+
+
+def last_lines(screen: Screen) -> list[str]:
+    """What stays on the terminal, as far as erased lines, which end in a code, are told from others."""
+    return [line for line in screen.getvalue().split("\n") if line and "\x1b" not in line]
+
+
+def test_lines_are_told_now_and_then_with_the_time_left(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    asked = []
+    with Work("Translating", "lines", lambda: asked.append(1) or 10_000, done=1000, closes=True) as told:
+        for step in range(1, 9):
+            clock[0] += 10
+            told.tell(1000 + 250 * step)
+            assert len(asked) == (step >= 3)  # all lines are counted only when there is something to tell
+    assert capsys.readouterr().err.splitlines() == [
+        "Translating: 1,750 of 10,000 lines · 25 lines/s · 0:05:30 left",
+        "Translating: 2,500 of 10,000 lines · 25 lines/s · 0:05:00 left",
+        "3,000 lines are done: 25 lines/s, 0:01:20.",
+    ]
+
+
+def test_short_work_and_what_is_watched_tell_nothing(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    with Work("Translating", "lines", lambda: pytest.fail("not asked"), closes=True) as told:
+        clock[0] += 29
+        told.tell(1000)
+    with Work("Translating", "lines", lambda: pytest.fail("not asked"), shown=False, closes=True) as told:
+        clock[0] += 1000
+        told.tell(1000)
+    with Work("Training", lines=False) as told:
+        clock[0] += 1000
+        told.tell(1000, "step 1,000")
+    assert capsys.readouterr().err == ""
+
+
+def test_without_an_end_no_time_is_left_and_failures_end_nothing(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def read() -> None:
+        with Work("Reading", "lines", lambda: None, closes=True) as told:
+            clock[0] += 100
+            told.tell(50)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        read()
+    assert capsys.readouterr().err.splitlines() == ["Reading: 50 lines · 0.5 lines/s"]
+
+
+def test_the_first_that_is_told_may_be_what_others_did(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    with Work("Translating", "lines", 1000, done=None) as told:
+        for done in (400, 500):
+            clock[0] += 20
+            told.tell(done, f"{done - 1} kept")
+    assert capsys.readouterr().err.splitlines()[0] == "Translating: 499 kept · 5.0 lines/s · 0:01:40 left"
+
+
+def test_quietly_nothing_is_told_but_warnings(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    with quietly():
+        with quietly(False), Work("Translating", "lines", 100, closes=True) as told:
+            clock[0] += 100
+            told.tell(50)
+            info("on the way")
+        warn("something is missing")
+    with quietly(False):
+        info("loud again")
+    assert capsys.readouterr().err.splitlines() == ["warning: something is missing", "loud again"]
+
+
+def test_other_threads_tell_nothing(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    def other() -> None:
+        with Work("Translating", "lines", 100) as told:
+            clock[0] += 100
+            told.tell(50)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_terminal_has_one_line_of_the_innermost_work(screen: Screen) -> None:
+    with Work("Training", total=200) as outer:
+        outer.tell(50, "step 50 of 200")
+        appears(screen, "Training: step 50 of 200")
+        with Work("Validating", "sentences", 8) as inner:
+            inner.tell(2)
+            appears(screen, "Validating: 2 of 8 sentences")
+            shown = screen.getvalue()
+            assert "left" in shown and "━" in shown  # the bar
+        before = len(screen.getvalue())
+        outer.tell(60, "step 60 of 200")
+        while "step 60" not in screen.getvalue()[before:]:
+            time.sleep(0.01)
+        assert "Validating" not in screen.getvalue()[before:].partition("step 60")[2]
+    assert last_lines(screen) == []
+    assert "\x1b[?25l" not in screen.getvalue().rpartition("\x1b[?25h")[2]  # the cursor is there
+
+
+def test_messages_stand_above_the_line(screen: Screen) -> None:
+    with Work("Translating", "lines", 10) as told:
+        told.tell(5)
+        appears(screen, "5 of 10 lines")
+        info("a message")
+        warn("a warning")
+        print("from elsewhere", file=sys.stderr)
+    text = screen.getvalue()
+    for message in ("a message\n", "a warning\n", "from elsewhere\n"):
+        assert message in text
+        assert "5 of 10 lines" in text.partition(message)[2]  # the line is drawn again below
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_the_line_goes_whatever_ends_the_work(screen: Screen, error: type[BaseException]) -> None:
+    def translate() -> None:
+        with Work("Outer"), Work("Translating", "lines", 10, closes=True) as told:
+            told.tell(5)
+            appears(screen, "5 of 10 lines")
+            raise error
+
+    with pytest.raises(error):
+        translate()
+    assert last_lines(screen) == []
+    assert sys.stderr is not None and "FileProxy" not in type(sys.stderr).__name__
+
+
+def test_a_work_that_was_never_closed_does_not_keep_the_line(screen: Screen) -> None:
+    with Work("Outer"):
+        Work("Translating", "lines", 10).__enter__()
+        appears(screen, "Translating: 0 of 10 lines")
+    assert not display._TERMINAL._works
+
+
+def test_narrow_terminals_have_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Work("Translating", "lines", 1000)
+    told.tell(500)
+    for width, bar in ((120, True), (80, True), (66, False), (30, False)):
+        console = Console(width=width, record=True, file=StringIO())
+        monkeypatch.setattr(display, "console", console)
+        console.print(display.Terminal()._line(told, told.opened + 3))
+        (line,) = console.export_text().splitlines()
+        assert ("━" in line) == bar and len(line) <= width and "Translating: 500 of 1," in line
+
+
+def test_telling_costs_next_to_nothing() -> None:
+    with Work("Translating", "lines", 10**6) as told:
+        begun = time.process_time()
+        for done in range(20_000):
+            told.tell(done)
+        assert (time.process_time() - begun) / 20_000 < 20e-6  # about 0.3 µs; an update of training takes 10,000
+
+
+def test_a_notebook_has_an_output_that_is_replaced(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
+    """As IPython promises it: display(…, display_id=True) gives a handle whose update takes the output's place."""
+    outputs: list[list[str]] = []
+
+    class Handle:
+        def update(self, content: dict[str, str], raw: bool) -> None:
+            outputs[-1].append(content["text/plain"])
+
+    def show(content: dict[str, str], raw: bool, display_id: bool) -> Any:
+        outputs.append([content["text/plain"]])
+        return Handle()
+
+    shell = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=None))
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=show))
+    with Work("Translating", "lines", 100) as told:
+        assert told.live
+        for done in (10, 11, 20):
+            clock[0] += 0.4
+            told.tell(done)
+    with Work("Short", "lines"):
+        pass
+    assert outputs == [["Translating: 11 of 100 lines · 14 lines/s · 0:00:06 left", ""]]
