@@ -177,7 +177,7 @@ def _train(folder: Path, dropout: float) -> None:
     from dragoman.base.settings.load import parse_settings
     from dragoman.data.preparation.prepare import prepare
     from dragoman.tasks.translation.config import TranslationRun
-    from dragoman.train.run.loop import run
+    from dragoman.training.run.loop import run
 
     corpora = {
         part: {"source": str(folder / f"{part}.a"), "target": str(folder / f"{part}.b")} for part in ("train", "valid")

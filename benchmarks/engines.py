@@ -30,11 +30,11 @@ from dragoman.checkpoint.tensors import model_parameters
 from dragoman.cli.lines import read_lines
 from dragoman.data.workers import cores
 from dragoman.decode.search import SearchConfig
-from dragoman.evaluate.translation import bleu
 from dragoman.exchange.ctranslate2.folder import export
 from dragoman.exchange.ctranslate2.library import library
 from dragoman.exchange.ctranslate2.specification import names
 from dragoman.inspect.pictures.figure import new_figure, save
+from dragoman.metrics.translation import bleu
 from dragoman.models.build import ModelConfig, build_model
 from dragoman.native import processor
 from dragoman.translation.choice import ENGINES

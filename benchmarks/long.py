@@ -32,7 +32,7 @@ from dragoman.base.machine.allocator import keep_large_tensors_on_heap
 from dragoman.data.batches.batch import collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import State, tree_map
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 
 VOCABULARY, SHORT_SOURCE, FULL_UP_TO, DECODED, REPEATED = 1000, 64, 4096, 32, 8192
 KINDS = ("window", "linear", "soft")

@@ -128,7 +128,7 @@ def judged(folder: Path) -> dict[str, Any]:
     import torch
 
     from dragoman.base.settings.load import load_settings
-    from dragoman.evaluate.translation import bleu, tokenised_bleu
+    from dragoman.metrics.translation import bleu, tokenised_bleu
     from dragoman.tasks.translation.config import TranslationRun
     from dragoman.tasks.translation.validation.held_out import read_held_out
     from dragoman.translator import Translator

@@ -36,15 +36,15 @@ from dragoman.base.machine.allocator import keep_large_tensors_on_heap
 from dragoman.data.batches.batch import Batch
 from dragoman.models.build import ModelConfig, build_model, count_parameters
 from dragoman.text.special import BOS, EOS, PAD, UNK
-from dragoman.train.config import LoopConfig
-from dragoman.train.machine.journal import Journal
-from dragoman.train.objectives.loss import Moment
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
-from dragoman.train.optimisers.adam import AdamConfig
-from dragoman.train.ranks.parallel import Alone
-from dragoman.train.ranks.place import Place
-from dragoman.train.updates.engine import Engine
-from dragoman.train.updates.update import Update
+from dragoman.training.config import LoopConfig
+from dragoman.training.machine.journal import Journal
+from dragoman.training.objectives.loss import Moment
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.optimisers.adam import AdamConfig
+from dragoman.training.ranks.parallel import Alone
+from dragoman.training.ranks.place import Place
+from dragoman.training.updates.engine import Engine
+from dragoman.training.updates.update import Update
 
 WIDTH, TOKENS, LEARNING_RATE = 256, 4096, 1e-4
 Step = Callable[[Batch], float]

@@ -36,6 +36,6 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def quick_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     """What of a short run takes most of the time is left out: the picture of its curves, and the machine's speed."""
-    monkeypatch.setattr("dragoman.train.progress.report.draw_curves", lambda log, png: None)
-    monkeypatch.setattr("dragoman.train.profiling.utilisation._SIZE", {"cpu": 64})
-    monkeypatch.setattr("dragoman.train.profiling.utilisation._SECONDS", 0.001)
+    monkeypatch.setattr("dragoman.training.progress.report.draw_curves", lambda log, png: None)
+    monkeypatch.setattr("dragoman.training.profiling.utilisation._SIZE", {"cpu": 64})
+    monkeypatch.setattr("dragoman.training.profiling.utilisation._SECONDS", 0.001)

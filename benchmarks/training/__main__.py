@@ -141,7 +141,8 @@ class Measurement:
         import torch
 
         from dragoman.models.build import ModelConfig
-        from dragoman.train.profiling.utilisation import flops_per_target_token, measure_rate
+        from dragoman.tasks.translation.cost import flops_per_target_token
+        from dragoman.training.profiling.utilisation import measure_rate
 
         torch.set_num_threads(self.arguments.threads)
         size, device = self.facts["size"], torch.device(self.arguments.device)

@@ -26,6 +26,16 @@ def allocator() -> dict[str, str]:
     return {"LD_PRELOAD": library} if library else _ON_HEAP
 
 
+def environment(threads: int, tuned: bool) -> dict[str, str]:
+    """Of a program's process: this one's, with so many threads; tuned: with `allocator()`, else as installed."""
+    variables = {key: value for key, value in os.environ.items() if not key.startswith("MALLOC_")}
+    variables.pop("LD_PRELOAD", None)
+    variables |= {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "false"}
+    paths = [os.path.abspath(each) for each in variables.get("PYTHONPATH", "").split(os.pathsep) if each]
+    variables["PYTHONPATH"] = os.pathsep.join(paths)
+    return variables | (allocator() if tuned else {})
+
+
 class Skipped(Exception):
     """The program cannot take part; the message says why."""
 
@@ -50,13 +60,6 @@ class Contender:
         own.mkdir(parents=True)
         commands, self._writing = os.pipe()
         reading, answers = os.pipe()
-        threads = str(task["threads"])
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("MALLOC_")}
-        environment.pop("LD_PRELOAD", None)
-        environment |= {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, "TOKENIZERS_PARALLELISM": "false"}
-        paths = [os.path.abspath(each) for each in environment.get("PYTHONPATH", "").split(os.pathsep) if each]
-        environment["PYTHONPATH"] = os.pathsep.join(paths)
-        environment |= allocator() if self.tuned or self.program == "dragoman" else {}
         asked = {
             **task,
             "program": self.program,
@@ -69,7 +72,7 @@ class Contender:
         with self._output.open("w") as output:
             self._process = subprocess.Popen(
                 [python, str(Path(__file__).parent / "worker.py"), json.dumps(asked)],
-                env=environment,
+                env=environment(task["threads"], self.tuned or self.program == "dragoman"),
                 cwd=own,
                 stdin=subprocess.DEVNULL,
                 stdout=output,

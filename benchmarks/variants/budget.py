@@ -37,7 +37,7 @@ MULTI30K = Budget(pairs=None, epochs=6, pieces=6000, tokens=2048, peak=3e-3, dro
 
 @dataclass(frozen=True)
 class Corpus:
-    """data: the settings of a run's data; test: the two sides of the test set."""
+    """data: the settings of a run's data; test: the two sides of the set that variants are compared on."""
 
     data: dict[str, Any]
     test: tuple[list[str], list[str]]
@@ -48,7 +48,7 @@ def corpus(budget: Budget, out: Path) -> Corpus:
     if budget.pairs is None:
         folder = Path(os.environ["DRAGOMAN_DATA"]) / "multi30k"
         paths = {part: [str(folder / f"{part}.{side}.gz") for side in ("en", "de")] for part in ("train", "val")}
-        sources, targets = (list(open_lines(folder / f"test_2016_flickr.{side}.gz")) for side in ("en", "de"))
+        sources, targets = (list(open_lines(Path(path))) for path in paths["val"])  # no run chooses by it
     else:
         made = generate(seed=1, train=budget.pairs, valid=VALID, test=TEST)
         paths = {part: [str(out / f"{part}.{side}") for side in ("en", "de")] for part in ("train", "val")}
@@ -77,6 +77,9 @@ def recipe(settings: dict[str, Any], budget: Budget, data: dict[str, Any], folde
         "metric": "loss",
         "objective": {"label_smoothing": budget.label_smoothing},
         "average": {"count": 0},
+        "ema": None,
+        "dropout_epochs": 0,
+        "optimiser": {"kind": "adam"},
         "schedule": {"kind": "cosine", "peak": budget.peak, "warmup": 0.1},
         "precision": budget.precision,
         "threads": 1,

@@ -8,7 +8,7 @@ from interactions import pairs_report
 from picture import draw
 from runs import Line, Results
 
-from dragoman.evaluate.bootstrap import paired_bootstrap
+from dragoman.metrics.bootstrap import paired_bootstrap
 
 COLUMNS = (
     "group",

@@ -120,7 +120,7 @@ def execute(settings: dict[str, Any], sources: list[str], references: list[str],
     from dragoman.checkpoint.folder import load_model_folder
     from dragoman.models.build import count_parameters
     from dragoman.tasks.translation.config import TranslationRun
-    from dragoman.train.run.loop import run
+    from dragoman.training.run.loop import run
     from dragoman.translator import Translator
 
     _watch(parent)

@@ -17,13 +17,13 @@ from dragoman.data.batches.batch import Batch, collate
 from dragoman.data.batches.plan import plan_epoch
 from dragoman.data.corpora.lines import open_lines
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.train.machine.journal import Journal
-from dragoman.train.objectives.loss import Moment
-from dragoman.train.objectives.objective import Objective
-from dragoman.train.ranks.parallel import Alone
-from dragoman.train.ranks.place import Place
-from dragoman.train.updates.engine import Engine
-from dragoman.train.updates.update import Update
+from dragoman.training.machine.journal import Journal
+from dragoman.training.objectives.loss import Moment
+from dragoman.training.objectives.objective import Objective
+from dragoman.training.ranks.parallel import Alone
+from dragoman.training.ranks.place import Place
+from dragoman.training.updates.engine import Engine
+from dragoman.training.updates.update import Update
 from dragoman.translator import Translator
 
 PAIRS, SENTENCES, UPDATES, WINDOWS = 2000, 64, 3, 5

@@ -5,13 +5,11 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
+from documented import command, options
 
 from dragoman.base.settings.schema import known_settings
-from dragoman.cli.main import app
 from dragoman.tasks.union import RUNS, load_recipe
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,19 +36,6 @@ FROZEN = {
     "positions": "--out --width --heads --length",
 }
 FROZEN_SETTINGS = ("max_steps", "max_minutes", "checkpoint_every", "validate_every", "seed")
-
-
-def command(words: list[str]) -> tuple[Any, list[str]]:
-    """The command that `words` name, and the words after it."""
-    found: Any = typer.main.get_command(app)
-    while words and words[0] in getattr(found, "commands", {}):
-        found, words = found.commands[words[0]], words[1:]
-    return found, words
-
-
-def options(found: Any) -> set[str]:
-    own = {name for parameter in found.params for name in (*parameter.opts, *parameter.secondary_opts)}
-    return own | {"-h", "--help"}
 
 
 def documented_commands() -> list[tuple[str, str]]:

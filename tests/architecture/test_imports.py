@@ -36,8 +36,8 @@ def test_imports_go_down_only(tmp_path: Path) -> None:
         ("base/errors.py", "import dragoman.text.special"),
         ("nn/__init__.py", "import dragoman.models.interface"),
         ("decode/__init__.py", "import dragoman.models.seq2seq"),
-        ("evaluate/__init__.py", "import dragoman.decode"),
-        ("train/__init__.py", "import dragoman.cli"),
+        ("metrics/__init__.py", "import dragoman.decode"),
+        ("training/__init__.py", "import dragoman.cli"),
         ("grammar/__init__.py", "import dragoman.text.special"),
     ],
 )

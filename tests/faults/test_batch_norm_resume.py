@@ -14,10 +14,10 @@ from dragoman.checkpoint.tensors import load_tensors
 from dragoman.data.batches.batch import collate
 from dragoman.models.build import Seq2Seq
 from dragoman.models.interface import Output
-from dragoman.train.machine.journal import Journal
-from dragoman.train.objectives.loss import Moment
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
-from dragoman.train.updates.update import Update
+from dragoman.training.machine.journal import Journal
+from dragoman.training.objectives.loss import Moment
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.updates.update import Update
 
 BATCH = ["model.encoder.normalisation.kind=batch", "model.decoder.normalisation.kind=batch", "train.log_every=1"]
 

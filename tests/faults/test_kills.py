@@ -11,7 +11,16 @@ from training_runs import RUN, SETTINGS, Server, differences, log_lines, outcome
 VARIANTS = {
     "plain": (8, ["train.metric=loss"]),
     "plain, many times": (40, ["train.metric=loss"]),
-    "accumulated and moving average": (8, ["train.accumulate=2", "train.ema=0.8", "data.batch.tokens=150"]),
+    "accumulated and moving average, float16": (
+        8,
+        [
+            "train.accumulate=2",
+            "train.ema=0.8",
+            "data.batch.tokens=150",
+            "train.precision=float16",
+            "train.dropout_epochs=9",
+        ],
+    ),
     "subwords drawn anew": (
         8,
         ["text.subword.dropout=0.1", "text.shared=false", "train.metric=loss", "train.average.of=best"],

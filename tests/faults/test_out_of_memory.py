@@ -9,11 +9,11 @@ from training_runs import RUN, SETTINGS, write_corpus
 from dragoman.base.errors import ResourceError
 from dragoman.base.settings.load import load_settings
 from dragoman.checkpoint.store import CheckpointStore
-from dragoman.evaluate import translation
+from dragoman.metrics import translation
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.validation import validator
-from dragoman.train.progress import report
-from dragoman.train.run.loop import run
+from dragoman.training.progress import report
+from dragoman.training.run.loop import run
 
 FULL = (
     "[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate "

@@ -132,6 +132,25 @@ def test_variants_train_alike(
     assert "Warning" not in (several / "stderr0").read_text() + (several / "stderr1").read_text()
 
 
+APART = """
+import torch
+from torch import nn
+from dragoman.training.ranks.launch import open_ranks
+from dragoman.training.ranks.parallel import Replicated
+
+torch.set_num_threads(1)
+with open_ranks("cpu") as ranks:
+    model = nn.Linear(300, 7)
+    parallel = Replicated(model, lambda *_: None, ranks, False)
+    parallel.compare()  # DDP has given all ranks the first one's
+    if ranks.rank == 1:
+        with torch.no_grad():
+            model.weight[3, 200] = torch.nextafter(model.weight[3, 200], torch.tensor(9.0))
+    parallel.compare()
+    parallel.compare()
+"""
+
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--no-python"]
 RANDOM = {
     "hard, resampled": [
         "model.decoder.cross_attention={kind: hard, gradient: reinforce}",
@@ -145,11 +164,27 @@ RANDOM = {
 
 @pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
 def test_what_draws_at_random_trains_too(server: Server, tmp_path: Path, parallel: str) -> None:
-    """Draws differ between ranks and one process, so only that they end, and with the same parameters on all ranks."""
+    """Draws differ between ranks and one process: that they end, and where each rank has all parameters, with the same.
+
+    A snapshot compares them and warns (the test below).
+    """
     for name, settings in RANDOM.items():
         found = run(server, tmp_path / name, 2, *settings, "train.max_steps=3", f"train.parallel={parallel}")
         losses = [line["loss"] for line in log_lines(found) if "loss" in line]
         assert len(losses) == 3, name
+        assert "no longer holds the parameters" not in (found / "stderr0").read_text(), name
+
+
+def test_ranks_whose_parameters_differ_are_told() -> None:
+    """Once, and not before they do, in the last bit of one number."""
+    told = subprocess.run(
+        [*TORCHRUN, sys.executable, "-c", APART],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert told.returncode == 0, told.stderr
+    assert told.stderr.count("warning: rank 1 no longer holds the parameters of rank 0") == 1, told.stderr
 
 
 LONG = ["train.max_steps=20", "train.validate_every=10", "train.checkpoint_every=4", "train.log_every=1"]

@@ -8,14 +8,14 @@ from datetime import timedelta
 
 import pytest
 
-from dragoman.train.ranks import group
-from dragoman.train.ranks.interface import RankLost
-from dragoman.train.ranks.launch import open_ranks
+from dragoman.training.ranks import group
+from dragoman.training.ranks.interface import RankLost
+from dragoman.training.ranks.launch import open_ranks
 
 LEAVING = """
 import os, sys, time, torch
-from dragoman.train.machine.interruption import Interrupted
-from dragoman.train.ranks.launch import open_ranks
+from dragoman.training.machine.interruption import Interrupted
+from dragoman.training.ranks.launch import open_ranks
 
 def threads():
     return len(os.listdir("/proc/self/task"))

@@ -16,7 +16,7 @@ from dragoman.base.settings.load import load_settings
 from dragoman.checkpoint.folder import load_model_folder
 from dragoman.checkpoint.store import CheckpointStore
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.train.run.setup import assemble
+from dragoman.training.run.setup import assemble
 
 EVERY = "train.log_every=1"
 THIRTY = ["train.max_steps=30", "train.validate_every=15"]

@@ -18,12 +18,12 @@ from training_runs import RUN, Server, differences, outcome, wait_until_reached
 from dragoman.checkpoint.tensors import save_tensors
 from dragoman.data.batches.plan import BatchConfig, BatchPlan, plan_epoch
 from dragoman.nn.dropout import Dropout
-from dragoman.train.config import LoopConfig
-from dragoman.train.objectives.loss import FIRST, Loss, Moment
-from dragoman.train.ranks.place import Place
-from dragoman.train.run.loop import run
-from dragoman.train.task import Content, Job, RunConfig, Task
-from dragoman.train.validation import Measure, Validation
+from dragoman.training.config import LoopConfig
+from dragoman.training.objectives.loss import FIRST, Loss, Moment
+from dragoman.training.ranks.place import Place
+from dragoman.training.run.loop import run
+from dragoman.training.task import Content, Job, RunConfig, Task
+from dragoman.training.validation import Measure, Validation
 
 DIGITS = [[int(digit) for digit in str(number)] for number in range(1000)]
 MODULUS = 5

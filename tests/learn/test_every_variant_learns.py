@@ -1,13 +1,11 @@
 """Every variant of a model learns a toy, enumerated from the settings: a new one must learn the day it is added."""
 
 import random
-from functools import cache
-from typing import Any
 
 import pytest
 import torch
 from toys import fit
-from variant_settings import NUMBERS, Settings, factors, holding, refusal, singles
+from variant_settings import Case, Settings, cases
 
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import ModelConfig, build_model
@@ -26,33 +24,6 @@ ORDERLESS = {
 """What cannot know the order of its source learns to sort instead of to copy; less than `RIGHT` of copies is right."""
 SLOW = {"reinforce": {300: 8e-3, 600: 8e-3}}
 """The same of what learns by trial and error."""
-Case = tuple[str, str]
-
-
-@cache
-def cases() -> dict[Case, Settings]:
-    """A factor and its level → settings that hold it, for all different models."""
-    found: dict[str, tuple[Case, Settings]] = {}
-    known: set[Case] = set()
-    for single in singles():
-        choice, level = single
-        case = factors()[choice], level
-        if case in known or choice.path[-1] in NUMBERS or choice.path[0] == "embeddings":
-            continue
-        for drawn in holding(single):
-            settings = _sized({**drawn, "width": 32, "dropout": 0.0, "embeddings": {}})
-            if refusal(settings) is None:
-                known.add(case)
-                found.setdefault(ModelConfig.model_validate(settings).model_dump_json(), (case, settings))
-                break
-    return dict(found.values())
-
-
-def _sized(settings: Any) -> Any:
-    """Layers as wide as they usually are beside the model, windows as they usually are."""
-    if not isinstance(settings, dict):
-        return settings
-    return {key: 64 if key == "feedforward" else _sized(value) for key, value in settings.items() if key != "window"}
 
 
 def words(count: int, seed: int) -> list[list[int]]:

@@ -12,7 +12,7 @@ from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.nn.attention.hard import HardAttention
 from dragoman.nn.attention.recording import recording
-from dragoman.train.objectives import reinforce
+from dragoman.training.objectives import reinforce
 
 SYMBOLS = range(4, 12)
 STEPS, ROWS, PEAK = 300, 64, 5e-3

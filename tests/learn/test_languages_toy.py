@@ -13,7 +13,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.folder import read_meta
 from dragoman.cli.main import main
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.train.run.loop import run
+from dragoman.training.run.loop import run
 from dragoman.translator import Translator
 
 TASKS = {"same": lambda word: word, "back": lambda word: word[::-1]}

@@ -22,7 +22,7 @@ from dragoman.data.batches.batch import Batch, collate, pad
 from dragoman.decode.search import SearchConfig
 from dragoman.models.build import ModelConfig, build_model
 from dragoman.text.special import EOS
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 
 LETTERS, LONGEST = 8, 8192
 MARK = 4 + LETTERS

@@ -4,8 +4,8 @@ import torch
 
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
-from dragoman.train.objectives.r_drop import RDrop, RDropConfig
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives.r_drop import RDrop, RDropConfig
 
 SIZE = 14
 

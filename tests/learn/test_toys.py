@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.train.run.loop import run
+from dragoman.training.run.loop import run
 from dragoman.translator import Translator
 
 LETTERS = "abcdefgh"

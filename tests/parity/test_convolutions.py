@@ -61,7 +61,9 @@ def conv1d(convolution: Any, states: Tensor, left: int, right: int) -> Tensor:
 
 
 def attend(attention: Any, queries: Tensor, memory: Tensor) -> Tensor:
-    """One head of scaled dot products with projections, by torch."""
+    """One head by torch: of scaled dot products with projections, or of the plain ones without."""
+    if not attention.config.projections:
+        return (queries @ memory.T).softmax(1) @ memory
     parts = [
         part(states)
         for part, states in ((attention.query, queries), (attention.key, memory), (attention.value, memory))
@@ -78,9 +80,14 @@ def compare(model: Seq2Seq, plain: Any) -> None:
         torch.testing.assert_close(found[row, : len(writing)], expected, rtol=1e-4, atol=1e-4)
 
 
-def test_convolutional_model_is_its_formula() -> None:
-    """Gehring et al. 2017, sections 3.2 and 3.3."""
-    model = built({"kind": "convolutional", "layers": 2}, {"kind": "convolutional", "layers": 3, "kernel": 2})
+@pytest.mark.parametrize("attention", [{}, {"scorer": {"kind": "dot"}, "projections": False}], ids=["ours", "paper's"])
+def test_convolutional_model_is_its_formula(attention: dict[str, Any]) -> None:
+    """After Gehring et al. 2017, sections 3.2 and 3.3, with one memory for keys and values and no factor m·√(1/m).
+
+    The other differences are in `models/convolutional.py`; the second case scores as the paper does, d·z.
+    """
+    decoder = {"kind": "convolutional", "layers": 3, "kernel": 2, "cross_attention": attention}
+    model = built({"kind": "convolutional", "layers": 2}, decoder)
     half = sqrt(0.5)
 
     def plain(source: Tensor, inputs: Tensor) -> Tensor:
@@ -102,7 +109,7 @@ def test_convolutional_model_is_its_formula() -> None:
 
 @pytest.mark.parametrize("attends", [False, True])
 def test_bytenet_is_its_formula(attends: bool) -> None:
-    """Kalchbrenner et al. 2016, figure 3; positions past the source's end get zeros."""
+    """The block of Kalchbrenner et al. 2016, figure 3; the source is not lengthened, and past its end are zeros."""
     common = {"kind": "bytenet", "layers": 3, "dilations": [1, 2]}
     model = built(common, {**common, "cross_attention": {} if attends else None, "stacked": not attends})
     assert model.encoder.layers[0].convolution.weight.shape == (WIDTH // 2, 3, WIDTH // 2)

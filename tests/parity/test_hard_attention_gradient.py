@@ -14,8 +14,8 @@ from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.nn.attention import hard
 from dragoman.nn.attention.hard import HardAttention
 from dragoman.nn.auxiliary import collecting
-from dragoman.train.objectives import cross_entropy, reinforce
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives import cross_entropy, reinforce
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 
 SOURCE, TARGET, SIZE, SMOOTHING = 3, 2, 9, 0.1
 

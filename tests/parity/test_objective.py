@@ -6,8 +6,8 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from dragoman.train.objectives import cross_entropy
-from dragoman.train.objectives.cross_entropy import projected_cross_entropy, projected_losses
+from dragoman.training.objectives import cross_entropy
+from dragoman.training.objectives.cross_entropy import projected_cross_entropy, projected_losses
 
 ROWS, WIDTH, SIZE = 53, 12, 37
 

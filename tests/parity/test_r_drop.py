@@ -13,10 +13,10 @@ from dragoman.base.settings.load import parse_settings
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.tasks.translation.objectives.config import TranslationObjectiveConfig
-from dragoman.train.objectives import cross_entropy
-from dragoman.train.objectives.cross_entropy import ProjectedLosses, projected_losses
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
-from dragoman.train.objectives.r_drop import RDrop, RDropConfig
+from dragoman.training.objectives import cross_entropy
+from dragoman.training.objectives.cross_entropy import ProjectedLosses, projected_losses
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives.r_drop import RDrop, RDropConfig
 
 ROWS, WIDTH, SIZE = 53, 12, 37
 SOURCES = [[5 + row, *range(6, 7 + row)] for row in range(8)]

@@ -17,16 +17,19 @@ from dragoman.data.preparation.duplicates import mark_duplicates
 @settings(max_examples=100, deadline=None)
 @given(
     blocks=st.lists(st.lists(st.tuples(st.integers(0, 12), st.booleans()), max_size=40), max_size=8),
+    elsewhere=st.lists(st.lists(st.integers(0, 12), max_size=9), max_size=3),
     bucket=st.integers(1, 40),
 )
-def test_all_but_the_first_of_equals_are_marked(blocks: list[list[tuple[int, bool]]], bucket: int) -> None:
-    """Each entry: a text's number, and whether the pair was dropped before."""
+def test_all_but_the_first_of_equals_are_marked(
+    blocks: list[list[tuple[int, bool]]], elsewhere: list[list[int]], bucket: int
+) -> None:
+    """Each entry: a text's number, and whether the pair was dropped before. elsewhere: texts that come before all."""
     generator = np.random.default_rng(0)
     digests = generator.integers(0, 2**63, (13, 2)).astype(np.uint64)
     digests[1, 0] = digests[0, 0]  # half a digest in common is no equality
     pairs = [entry for block in blocks for entry in block]
     verdicts = np.array([5 if dropped else 0 for _, dropped in pairs], dtype=np.uint8)
-    expected, seen = verdicts.copy(), set[int]()
+    expected, seen = verdicts.copy(), {text for block in elsewhere for text in block}
     for place, (text, dropped) in enumerate(pairs):
         if not dropped:
             expected[place] = 9 if text in seen else 0
@@ -41,6 +44,7 @@ def test_all_but_the_first_of_equals_are_marked(blocks: list[list[tuple[int, boo
 
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setattr(duplicates, "BUCKET", bucket)
-        mark_duplicates(stream(), verdicts, 9, Path(folder))
+        before = (digests[block] for block in elsewhere)
+        mark_duplicates(stream(), verdicts, 9, Path(folder), before, sum(map(len, elsewhere)))
         assert list(Path(folder).iterdir()) == []
     assert verdicts.tolist() == expected.tolist()

@@ -23,7 +23,7 @@ from dragoman.tasks.translation.objectives.reward import RewardConfig
 from dragoman.tasks.translation.objectives.sequence import SequenceObjective
 from dragoman.tasks.translation.objectives.teacher import ConstantRatioConfig, TeacherForced
 from dragoman.text.special import BOS, EOS
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 
 CLOSE: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-6}
 SOURCES = [[5, 9, 4, 7, 10], [6], [11, 4, 8]]

@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from dragoman.data.batches.batch import collate
 from dragoman.models.build import ModelConfig, build_model
 from dragoman.nn import additive
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 
 PAIRS, HEADS, BLOCK = 2, 4, 1 << 17
 LENGTHS = (64, 128, 256)

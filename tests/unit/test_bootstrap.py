@@ -6,7 +6,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.significance import PairedTest
 
 from dragoman.base.errors import DataError
-from dragoman.evaluate.bootstrap import paired_bootstrap
+from dragoman.metrics.bootstrap import paired_bootstrap
 
 WORDS = ["the", "a", "dog", "cat", "man", "woman", "runs", "sees", "eats", "sleeps", "in", "near", "red", "old", "tree"]
 

@@ -42,7 +42,7 @@ def given(monkeypatch: pytest.MonkeyPatch):
         seen.append((config, resume))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dragoman.train.run.loop.run", run)
+    monkeypatch.setattr("dragoman.training.run.loop.run", run)
 
     def call(*arguments: str) -> tuple[TranslationRun, bool]:
         assert main(["train", *arguments]) == 130
@@ -82,3 +82,20 @@ def test_a_run_resumes_with_its_folder_alone(corpus: list[str], tmp_path: Path, 
     assert (out / "curves.png").stat().st_size > 1000
     assert main(["translate", str(out), "-i", str(tmp_path / "a"), "-o", str(tmp_path / "c"), "--beam", "1"]) == 0
     assert len((tmp_path / "c").read_bytes().split(b"\n")) == 9
+
+
+def test_dropout_rises_over_the_first_epochs(corpus: list[str], tmp_path: Path) -> None:
+    """An epoch is one update here: the first has none of the dropout, the third half of its rate, the fifth all."""
+
+    def losses(name: str, *settings: str) -> list[float]:
+        command = ["train", *corpus, "--out", str(tmp_path / name), *FAST, "train.max_steps=5", *settings]
+        assert main([*command, "train.schedule.kind=constant", "train.schedule.peak=1e-9"]) == 0
+        lines = map(json.loads, (tmp_path / name / "log.jsonl").read_text().splitlines())
+        return [line["loss"] for line in lines if "loss" in line]
+
+    rising = losses("rising", "model.dropout=0.5", "train.dropout_epochs=4")
+    assert rising[0] == losses("none", "model.dropout=0")[0]
+    assert rising[2] == pytest.approx(losses("half", "model.dropout=0.25", "train.dropout_epochs=0")[2], rel=1e-6)
+    full = losses("full", "model.dropout=0.5", "train.dropout_epochs=0")
+    assert rising[4] == pytest.approx(full[4], rel=1e-6)
+    assert rising[2] != pytest.approx(full[2], rel=1e-6)

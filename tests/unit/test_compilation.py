@@ -16,11 +16,11 @@ from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.tasks.translation.config import TranslationLoopConfig as LoopConfig
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.job import check_compilable
-from dragoman.train.machine.compilation import compilation_explained, compile_layers, uncompiled
-from dragoman.train.machine.journal import Journal
-from dragoman.train.objectives.loss import Moment
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
-from dragoman.train.updates.update import Update
+from dragoman.training.machine.compilation import compilation_explained, compile_layers, uncompiled
+from dragoman.training.machine.journal import Journal
+from dragoman.training.objectives.loss import Moment
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.updates.update import Update
 
 SIZE, CPU = 30, torch.device("cpu")
 LONG = 256

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.base.errors import ModelError
-from dragoman.train.machine.journal import Journal
+from dragoman.training.machine.journal import Journal
 
 
 def never() -> None:

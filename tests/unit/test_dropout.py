@@ -1,11 +1,12 @@
 """Dropout: how often, where, and with what it multiplies."""
 
+from concurrent.futures import ThreadPoolExecutor
 from math import sqrt
 
 import pytest
 import torch
 
-from dragoman.nn.dropout import Dropout
+from dragoman.nn.dropout import Dropout, dropping
 
 SIZE = 200_000
 
@@ -102,3 +103,19 @@ def test_bfloat16() -> None:
 def test_impossible_rates_are_refused(rate: float) -> None:
     with pytest.raises(ValueError, match="dropout rate"):
         Dropout(rate)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
+def test_a_share_of_the_rate_is_dropped(share: float) -> None:
+    with dropping(share):
+        result = dropped(0.4)
+    expected = rounded(0.4 * share) if share else 0.0
+    assert abs(float((result == 0).double().mean()) - expected) <= bound(expected, SIZE)
+    torch.testing.assert_close(result.max(), torch.tensor(1 / (1 - expected)))
+    assert float((dropped(0.4) == 0).double().mean()) > 0.39, "it ends with the context"
+
+
+def test_a_share_is_one_threads() -> None:
+    """Threads that divide an update each open their own; others are not touched."""
+    with dropping(0.0), ThreadPoolExecutor(1) as pool:
+        assert float((pool.submit(dropped, 0.4).result() == 0).double().mean()) > 0.39

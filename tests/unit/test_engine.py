@@ -11,11 +11,11 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.machine.device import choose_device
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
-from dragoman.train.machine.journal import Journal
-from dragoman.train.objectives.loss import Moment
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
-from dragoman.train.updates.engine import Engine
-from dragoman.train.updates.update import Update
+from dragoman.training.machine.journal import Journal
+from dragoman.training.objectives.loss import Moment
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.updates.engine import Engine
+from dragoman.training.updates.update import Update
 
 SIZE, CPU = 30, torch.device("cpu")
 SOURCES = [[5 + row, *range(6, 7 + row)] for row in range(8)]

@@ -11,11 +11,11 @@ from tiny_model import tiny_batch, tiny_config, tiny_model, tiny_tokenizers
 from dragoman.base.errors import ResourceError
 from dragoman.models.build import Seq2Seq
 from dragoman.models.output import ProjectedOutput
-from dragoman.train.machine.journal import Journal
-from dragoman.train.objectives.loss import Moment
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
-from dragoman.train.updates.engine import Engine, StepResult
-from dragoman.train.updates.update import MicroBatch, Update
+from dragoman.training.machine.journal import Journal
+from dragoman.training.objectives.loss import Moment
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.updates.engine import Engine, StepResult
+from dragoman.training.updates.update import MicroBatch, Update
 
 RATE = 0.5
 

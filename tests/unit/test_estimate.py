@@ -10,9 +10,9 @@ from dragoman.base.errors import ResourceError
 from dragoman.models.build import build_model
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.job import TranslationJob
-from dragoman.train.machine.journal import Journal
-from dragoman.train.ranks.interface import Ranks
-from dragoman.train.run.estimate import check_memory
+from dragoman.training.machine.journal import Journal
+from dragoman.training.ranks.interface import Ranks
+from dragoman.training.run.estimate import check_memory
 
 MEBIBYTE = 2**20
 CORPUS = {"source": "a", "target": "b"}
@@ -33,7 +33,7 @@ def cut(folder: Path, monkeypatch: pytest.MonkeyPatch, mebibytes: float) -> int:
     config = TranslationRun.model_validate(
         {"data": {"train": CORPUS, "valid": CORPUS, "batch": {"tokens": 20_000}}, "model": model, "out": "run"}
     )
-    monkeypatch.setattr("dragoman.train.run.estimate.available_memory", lambda: int(mebibytes * MEBIBYTE))
+    monkeypatch.setattr("dragoman.training.run.estimate.available_memory", lambda: int(mebibytes * MEBIBYTE))
     decisions = Journal(folder / "journal")
     job = _Job(config)
     check_memory(job, build_model(model, 280, 280), decisions, Ranks("cpu"))

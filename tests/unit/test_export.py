@@ -112,7 +112,7 @@ def test_all_that_is_refused_is_named() -> None:
 def test_a_setting_that_nobody_decided_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     decisions = {name: each for name, each in expressible.DECISIONS[ModelConfig].items() if name != "dropout"}
     monkeypatch.setitem(expressible.DECISIONS, ModelConfig, decisions)  # type: ignore[arg-type]
-    assert "model.dropout={embedding: 0.2, " in refused()
+    assert "model.dropout={embedding: 0.3, " in refused()
 
     class NewConfig(Config):
         kind: str = "new"

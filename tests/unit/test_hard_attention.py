@@ -16,7 +16,7 @@ from dragoman.nn.attention.soft import SoftAttention, SoftAttentionConfig
 from dragoman.nn.auxiliary import Decisions, collecting
 from dragoman.nn.mask import Mask
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 
 WIDTH, HEADS = 8, 2
 KEEP = torch.tensor([[True] * 6, [True, True, True, False, False, False], [True] + [False] * 5])

@@ -10,7 +10,7 @@ from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.nn.attention.recording import recording
 from dragoman.nn.attention.soft import SoftAttention, head_diversity
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 
 SIZE = 12
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from dragoman.train.config import LoopConfig
-from dragoman.train.machine.journal import Journal
-from dragoman.train.optimisers.schedule import CosineConfig
-from dragoman.train.progress.horizon import Horizon
+from dragoman.training.config import LoopConfig
+from dragoman.training.machine.journal import Journal
+from dragoman.training.optimisers.schedule import CosineConfig
+from dragoman.training.progress.horizon import Horizon
 
 
 def config(**limits: Any) -> LoopConfig:

@@ -21,7 +21,7 @@ from dragoman.exchange.marian.exporting import export
 from dragoman.exchange.marian.importing import import_marian
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.sentencepiece import SentencePieceTokenizer
-from dragoman.train.run.loop import run
+from dragoman.training.run.loop import run
 from dragoman.translation.choice import ENGINES
 from dragoman.translator import Translator
 

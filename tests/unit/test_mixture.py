@@ -23,10 +23,10 @@ from dragoman.tasks.mixture.member import Member
 from dragoman.tasks.mixture.objective import MixedObjective
 from dragoman.tasks.mixture.plan import Interleaved, OwnBatches
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.train.machine.journal import Journal
-from dragoman.train.objectives.loss import Moment
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
-from dragoman.train.updates.update import Update
+from dragoman.training.machine.journal import Journal
+from dragoman.training.objectives.loss import Moment
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.updates.update import Update
 
 BESIDE = [
     "beside.tasks.reversed.data.train.text=train.b",

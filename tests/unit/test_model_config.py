@@ -14,7 +14,7 @@ from dragoman.nn.positions.rotary import RotaryConfig
 
 @pytest.mark.parametrize(
     ("preset", "width", "layers", "heads", "feedforward", "dropout"),
-    [("tiny", 128, 4, 4, 256, 0.2), ("base", 512, 6, 8, 2048, 0.1), ("big", 1024, 6, 16, 4096, 0.3)],
+    [("tiny", 192, 4, 4, 256, 0.3), ("base", 512, 6, 8, 2048, 0.1), ("big", 1024, 6, 16, 4096, 0.3)],
 )
 def test_presets_of_the_papers(
     preset: str, width: int, layers: int, heads: int, feedforward: int, dropout: float
@@ -99,8 +99,8 @@ def test_a_dumped_config_reads_back_as_itself() -> None:
 
 @pytest.mark.parametrize("side", ["encoder", "decoder"])
 def test_heads_that_do_not_divide_the_width_are_named(side: str) -> None:
-    with pytest.raises(ValidationError, match=f"{side}: 3 heads do not divide a width of 128"):
-        ModelConfig.model_validate({"preset": "tiny", side: {"heads": 3}})
+    with pytest.raises(ValidationError, match=f"{side}: 5 heads do not divide a width of 192"):
+        ModelConfig.model_validate({"preset": "tiny", side: {"heads": 5}})
 
 
 def test_an_unknown_preset_is_refused_with_the_choice() -> None:
@@ -122,7 +122,7 @@ def test_tied_embeddings_need_one_vocabulary() -> None:
 def test_tied_tables_are_one_parameter(embeddings: bool, projection: bool, tables: int) -> None:
     config = ModelConfig.model_validate({"preset": "tiny", "tie_embeddings": embeddings, "tie_projection": projection})
     small, large = (count_parameters(build_model(config, size, size)) for size in (30, 31))
-    assert large - small == tables * 128
+    assert large - small == tables * 192
 
 
 def test_initial_values() -> None:
@@ -130,7 +130,7 @@ def test_initial_values() -> None:
     model = build_model(ModelConfig(preset="tiny"), 2000, 2000)
     table = model.encoder.embedding.tokens.weight
     assert abs(float(table.detach().mean())) < 1e-3
-    assert float(table.detach().std()) == pytest.approx(128**-0.5, rel=0.01)
+    assert float(table.detach().std()) == pytest.approx(192**-0.5, rel=0.01)
     for stack in (model.encoder.layers, model.decoder.layers):
         for module in stack.modules():
             if isinstance(module, nn.Linear):

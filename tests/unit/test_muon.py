@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from dragoman.train.machine.threads import Threads
-from dragoman.train.optimisers import muon
-from dragoman.train.optimisers.muon import Muon, MuonConfig, orthogonal
-from dragoman.train.optimisers.state import optimiser_tensors, restore_optimiser
+from dragoman.training.machine.threads import Threads
+from dragoman.training.optimisers import muon
+from dragoman.training.optimisers.muon import Muon, MuonConfig, orthogonal
+from dragoman.training.optimisers.state import optimiser_tensors, restore_optimiser
 
 
 class Problem(nn.Module):

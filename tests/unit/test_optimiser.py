@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from dragoman.train.optimisers.adam import AdamConfig
-from dragoman.train.optimisers.average import ParameterAverage
-from dragoman.train.optimisers.state import optimiser_tensors, restore_optimiser
+from dragoman.training.optimisers.adam import AdamConfig
+from dragoman.training.optimisers.average import ParameterAverage
+from dragoman.training.optimisers.state import optimiser_tensors, restore_optimiser
 
 
 def problem() -> nn.Module:
@@ -75,11 +75,12 @@ def test_the_moving_average_equals_its_formula(decay: float) -> None:
     model = nn.Linear(3, 2)
     average = ParameterAverage(model, decay)
     expected = model.weight.detach().double()
-    for step in range(6):
+    for step in range(1, 30):
         with torch.no_grad():
-            model.weight.add_(torch.full((2, 3), float(step + 1)))
-        average.update()
-        expected = decay * expected + (1 - decay) * model.weight.detach().double()
+            model.weight.add_(torch.full((2, 3), float(step)))
+        average.update(step)
+        shorter = min(decay, (1 + step) / (10 + step))
+        expected = shorter * expected + (1 - shorter) * model.weight.detach().double()
     torch.testing.assert_close(average.shadow["weight"].double(), expected, rtol=1e-5, atol=1e-6)
     kept = model.weight.detach().clone()
     with average.in_place():

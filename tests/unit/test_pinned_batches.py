@@ -15,10 +15,10 @@ from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.batches.targets import _places
 from dragoman.data.sentences import Sentences
 from dragoman.models.build import ModelConfig, build_model
-from dragoman.train.machine.journal import Journal
-from dragoman.train.objectives.loss import Moment
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
-from dragoman.train.updates.update import Update
+from dragoman.training.machine.journal import Journal
+from dragoman.training.objectives.loss import Moment
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.updates.update import Update
 
 CPU = torch.device("cpu")
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from dragoman.train.machine import precision
-from dragoman.train.machine.precision import bfloat16_speed, choose_precision, warn_of_slow_products
+from dragoman.training.machine import precision
+from dragoman.training.machine.precision import bfloat16_speed, choose_precision, warn_of_slow_products
 
 CPU = torch.device("cpu")
 
@@ -24,6 +24,7 @@ def measure_as(monkeypatch: pytest.MonkeyPatch, small: float, large: float) -> l
 def test_a_named_precision_is_taken() -> None:
     assert choose_precision("bfloat16", CPU) == torch.bfloat16
     assert choose_precision("float32", CPU) == torch.float32
+    assert choose_precision("float16", CPU) == torch.float16
 
 
 @pytest.mark.parametrize(("large", "chosen"), [(0.5, torch.bfloat16), (0.9, torch.float32), (1.5, torch.float32)])
@@ -41,8 +42,31 @@ def test_an_emulated_type_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> 
     assert measured == [128]
 
 
-def test_this_machine_multiplies_at_some_speed() -> None:
-    assert 0 < bfloat16_speed(CPU) < 1000
+def test_the_speed_is_a_ratio_of_measured_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The least of each type's times counts, and a moment in which the machine does something else does not."""
+    clock = {torch.bfloat16: 2.0, torch.float32: 5.0}
+    now, disturbed = [0.0], iter([70.0])
+    multiply = torch.Tensor.__matmul__
+
+    def product(states: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        now[0] += clock[states.dtype] + next(disturbed, 0.0)
+        return multiply(states[:1], weight)
+
+    monkeypatch.setattr(torch.Tensor, "__matmul__", product)
+    monkeypatch.setattr(precision.time, "perf_counter", lambda: now[0])
+    assert bfloat16_speed(CPU) == 2.5
+
+
+@pytest.mark.parametrize(
+    ("emulated", "capability", "chosen"),
+    [(False, (8, 0), torch.bfloat16), (True, (7, 5), torch.float16), (True, (6, 1), torch.float32)],
+)
+def test_a_gpu_without_bfloat16_takes_float16_where_that_is_fast(
+    monkeypatch: pytest.MonkeyPatch, emulated: bool, capability: tuple[int, int], chosen: torch.dtype
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: not emulated)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    assert choose_precision("auto", torch.device("cuda")) == chosen
 
 
 def test_a_slow_precision_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,9 +14,9 @@ from dragoman.data.batches.batch import collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model, resolve_preset
 from dragoman.text.special import EOS, UNK
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
-from dragoman.train.optimisers.adam import AdamConfig
-from dragoman.train.optimisers.average import ParameterAverage
-from dragoman.train.optimisers.state import optimiser_tensors, restore_optimiser
+from dragoman.training.optimisers.adam import AdamConfig
+from dragoman.training.optimisers.average import ParameterAverage
+from dragoman.training.optimisers.state import optimiser_tensors, restore_optimiser
 
 SOURCES = ["The dog sees the cat .", "a cat sleeps ( on ) Monday ."] * 2
 TARGETS = ["Der Hund sieht die Katze .", "eine Katze schläft am Montag ."] * 2
@@ -193,7 +193,7 @@ def test_frozen_tables_stay_bit_for_bit_and_the_optimiser_has_nothing_for_them(t
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
         optimiser.zero_grad()
-        average.update()
+        average.update(1)
     after = dict(model.named_parameters())
     frozen = "encoder.embedding.tokens.weight"
     assert [name for name in before if torch.equal(before[name], after[name])] == [frozen]

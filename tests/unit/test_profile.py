@@ -12,9 +12,9 @@ import torch
 from training_runs import RUN, SETTINGS, differences, outcome, write_corpus
 
 from dragoman.cli.main import main
-from dragoman.train.profiling.operators import group_of
-from dragoman.train.profiling.profile import JSON_FILE, TEXT_FILE
-from dragoman.train.profiling.stopwatch import Stopwatch
+from dragoman.training.profiling.operators import group_of
+from dragoman.training.profiling.profile import JSON_FILE, TEXT_FILE
+from dragoman.training.profiling.stopwatch import Stopwatch
 
 SHORT = ["train.max_steps=34", "train.validate_every=32", "train.checkpoint_every=33"]
 
@@ -53,7 +53,7 @@ def test_a_profile_adds_up_and_changes_nothing(tmp_path: Path, capsys: pytest.Ca
 
 def test_the_profiler_is_quiet() -> None:
     program = (
-        "import torch; from dragoman.train.profiling.operators import Tracer; "
+        "import torch; from dragoman.training.profiling.operators import Tracer; "
         "tracer = Tracer(torch.device('cpu')); tracer.start(); torch.ones(2) + 1; assert tracer.stop(1)"
     )
     # a process of its own, since the profiler's library asks once how much it may say

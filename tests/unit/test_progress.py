@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.tasks.translation.validation.validator import measures
-from dragoman.train.progress.horizon import Horizon
-from dragoman.train.progress.progress import Progress
-from dragoman.train.validation import Validation
+from dragoman.training.progress.horizon import Horizon
+from dragoman.training.progress.progress import Progress
+from dragoman.training.validation import Validation
 
 JUDGED = st.lists(st.tuples(st.sampled_from([0.0, 12.5, 30.0]), st.sampled_from([1.0, 2.0, 3.0])), min_size=1)
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.nn.auxiliary import Decisions
-from dragoman.train.objectives.reinforce import baseline_loss, credit, policy_loss, rewards_to_go
+from dragoman.training.objectives.reinforce import baseline_loss, credit, policy_loss, rewards_to_go
 
 ROWS, LENGTH = 2, 2
 # What each of two actions earns at (row, place); the second place counts for nothing in the second row.
@@ -63,7 +63,7 @@ def test_less_of_the_future_means_less_noise() -> None:
 def test_the_mean_of_other_rows_lowers_the_variance(monkeypatch: pytest.MonkeyPatch) -> None:
     _, _, less = estimates(1.0)
     monkeypatch.setattr(
-        "dragoman.train.objectives.reinforce._mean_of_others", lambda rewards, real: torch.zeros(ROWS, 1)
+        "dragoman.training.objectives.reinforce._mean_of_others", lambda rewards, real: torch.zeros(ROWS, 1)
     )
     exact, mean, more = estimates(1.0)
     torch.testing.assert_close(mean, exact)

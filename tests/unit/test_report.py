@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.train.progress.horizon import Horizon
-from dragoman.train.progress.progress import Progress, Unlogged
-from dragoman.train.progress.report import LOG_FILE, Report, Standing
-from dragoman.train.updates.engine import StepResult
+from dragoman.training.progress.horizon import Horizon
+from dragoman.training.progress.progress import Progress, Unlogged
+from dragoman.training.progress.report import LOG_FILE, Report, Standing
+from dragoman.training.updates.engine import StepResult
 
 
 def test_lines_are_means_over_their_steps_and_the_last_step_has_one(tmp_path: Path) -> None:

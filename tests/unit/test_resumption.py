@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.base.errors import ConfigError
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.train.run.resumption import with_choices_of
+from dragoman.training.run.resumption import with_choices_of
 
 CORPORA = {part: {"source": f"{part}.a", "target": f"{part}.b"} for part in ("train", "valid")}
 

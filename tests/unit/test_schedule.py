@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from dragoman.train.config import LoopConfig
-from dragoman.train.optimisers.schedule import (
+from dragoman.training.config import LoopConfig
+from dragoman.training.optimisers.schedule import (
     ConstantConfig,
     CosineConfig,
     InverseSquareRootConfig,
@@ -151,7 +151,8 @@ def test_open_runs_take_schedules_without_an_end() -> None:
 def test_narrow_models_warm_up_sooner_than_the_papers(width: int) -> None:
     schedule = default_schedule(width, limited=False)
     assert isinstance(schedule, InverseSquareRootConfig)
-    assert (schedule.warmup, schedule.peak) == (500, pytest.approx((width * 2000) ** -0.5))
+    assert (schedule.warmup, schedule.peak) == (250, pytest.approx(0.003 * (192 / width) ** 0.5))
+    assert default_schedule(width, limited=True).peak == schedule.peak
 
 
 @pytest.mark.parametrize("width", [512, 1024])
@@ -165,7 +166,7 @@ def test_models_as_wide_as_the_papers_have_its_schedule_and_its_peak(width: int)
 def test_a_run_with_a_limit_ends_with_its_rate_at_zero(width: int) -> None:
     schedule = default_schedule(width, limited=True)
     assert isinstance(schedule, CosineConfig)
-    assert schedule.rate(50, 0.05, width) == pytest.approx(schedule.peak)
+    assert schedule.rate(250, 0.05, width) == pytest.approx(schedule.peak)
     assert schedule.rate(1000, 1.0, width) == pytest.approx(0, abs=1e-12)
 
 

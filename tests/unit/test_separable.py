@@ -6,8 +6,8 @@ import torch
 from dragoman.data.batches.batch import collate
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.tasks.translation.objectives.teacher import ConstantRatioConfig, TeacherForced
-from dragoman.train.objectives.objective import ObjectiveConfig
-from dragoman.train.ranks import separable as module
+from dragoman.training.objectives.objective import ObjectiveConfig
+from dragoman.training.ranks import separable as module
 
 LAYERS = {"layers": 2, "heads": 2, "feedforward": 8}
 

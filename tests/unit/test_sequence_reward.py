@@ -16,9 +16,9 @@ from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.tasks.translation.objectives.reward import RewardConfig, leave_one_out, sentence_rewards
 from dragoman.tasks.translation.objectives.sequence import SequenceObjective
 from dragoman.text.special import BOS, EOS
-from dragoman.train.objectives.cross_entropy import projected_cross_entropy
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
-from dragoman.train.objectives.reinforce import policy_loss
+from dragoman.training.objectives.cross_entropy import projected_cross_entropy
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives.reinforce import policy_loss
 
 SIZE = 6
 LENGTH = 3

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.train.updates.shares import shares
-from dragoman.train.updates.update import MicroBatch
+from dragoman.training.updates.shares import shares
+from dragoman.training.updates.update import MicroBatch
 
 
 def corpus(sizes: list[int]) -> tuple[list[np.ndarray], np.ndarray]:

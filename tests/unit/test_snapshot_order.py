@@ -9,8 +9,8 @@ import pytest
 import torch
 from tiny_model import tiny_config, tiny_model, tiny_tokenizers
 
-from dragoman.train.optimisers.adam import AdamConfig
-from dragoman.train.run import snapshot
+from dragoman.training.optimisers.adam import AdamConfig
+from dragoman.training.run import snapshot
 
 
 @pytest.mark.parametrize("sharded", [True, False])

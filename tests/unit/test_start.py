@@ -16,7 +16,7 @@ from dragoman.checkpoint.folder import LoadedModel, load_model_folder, model_par
 from dragoman.checkpoint.meta import Meta
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.start import copy_parameters
-from dragoman.train.run.loop import run
+from dragoman.training.run.loop import run
 
 pytestmark = pytest.mark.usefixtures("quick_reports")
 

@@ -33,11 +33,11 @@ def test_translating_imports_no_compiler() -> None:
 
 TRAINING = """
 import sys
-import dragoman.train.run.loop
-from dragoman.train.ranks.launch import open_ranks
+import dragoman.training.run.loop
+from dragoman.training.ranks.launch import open_ranks
 with open_ranks("cpu") as ranks:
     ranks.wait()
-several = ["dragoman.train.ranks.group"]
+several = ["dragoman.training.ranks.group"]
 several += [f"torch.distributed.{name}" for name in ("fsdp", "checkpoint", "tensor")]
 sys.exit(" ".join(name for name in several if name in sys.modules) or 0)
 """

@@ -27,8 +27,8 @@ from dragoman.tasks.translation.objectives.teacher import (
     forward,
 )
 from dragoman.text.special import BOS, EOS, PAD
-from dragoman.train.objectives.loss import Moment
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives.loss import Moment
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 
 SIZE = 14
 

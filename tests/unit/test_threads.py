@@ -16,13 +16,13 @@ from dragoman.nn.mixture import MixtureConfig
 from dragoman.nn.normalisation import BatchNormConfig
 from dragoman.tasks.translation.objectives.reward import RewardConfig
 from dragoman.tasks.translation.objectives.sequence import SequenceObjective
-from dragoman.train.machine.journal import Journal
-from dragoman.train.machine.threads import Threads, build_threads
-from dragoman.train.objectives.loss import Moment
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
-from dragoman.train.objectives.r_drop import RDrop, RDropConfig
-from dragoman.train.updates.engine import Engine, StepResult
-from dragoman.train.updates.update import Update
+from dragoman.training.machine.journal import Journal
+from dragoman.training.machine.threads import Threads, build_threads
+from dragoman.training.objectives.loss import Moment
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives.r_drop import RDrop, RDropConfig
+from dragoman.training.updates.engine import Engine, StepResult
+from dragoman.training.updates.update import Update
 
 CPU = torch.device("cpu")
 

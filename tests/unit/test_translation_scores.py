@@ -8,8 +8,8 @@ import pytest
 import sacrebleu
 
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.evaluate.moses import moses_tokenise
-from dragoman.evaluate.translation import bleu, bleu_by_length, chrf, lecture_bleu, ter, tokenised_bleu
+from dragoman.metrics.moses import moses_tokenise
+from dragoman.metrics.translation import bleu, bleu_by_length, chrf, lecture_bleu, ter, tokenised_bleu
 
 REFERENCE = [
     "The cat sat on the mat.",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from dragoman.base.errors import ConfigError
+from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.readers import read_pairs
 from dragoman.data.preparation import prepare as module
@@ -194,3 +194,41 @@ def test_a_corpus_of_many_words_gives_only_so_many_to_the_vocabulary(
     assert 0.05 < share < 0.15
     second = sum(word[0] == "c" or word[-1] == "c" for word in found)
     assert second > 0.6 * len(found)
+
+
+def test_pairs_of_a_corpus_before_are_dropped_where_tags_agree(corpora: list[CorpusConfig], tmp_path: Path) -> None:
+    lines = {"one": ["a b", "c d", "a b", "e f"], "two": ["c d", "g h", "c d", "g h", "a b"], "three": ["e f", "i j"]}
+    for name, texts in lines.items():
+        (tmp_path / name).write_text("".join(f"{text}\t{text[::-1]}.\n" for text in texts))
+    one, two, three = (CorpusConfig(tsv=tmp_path / name) for name in lines)
+    tagged = three.model_copy(update={"tags": ("bt",)})
+
+    def counts(*chosen: CorpusConfig, **cleaning: bool) -> list[dict[str, int]]:
+        prepared = prepare(chosen, CleaningConfig(**cleaning), TEXT, tmp_path / "prepared")
+        return [report.counts for report in prepared.reports]
+
+    found = counts(one, two, three)
+    assert found == [{"duplicates": 1}, {"duplicates": 2, "duplicates_between": 2}, {"duplicates_between": 1}]
+    assert counts(one, two, three) == found, "reused"
+    assert counts(one, two, tagged)[2] == {}
+    assert counts(two, one)[1] == {"duplicates": 1, "duplicates_between": 2}, "another order is other data"
+    assert counts(one, two, duplicates_between=False)[1] == {"duplicates": 2}
+    assert counts(one, two, duplicates=False)[1] == {}
+    assert counts(one, two, enabled=False)[1] == {}
+
+
+def test_a_corpus_that_another_holds_wholly_is_refused(tmp_path: Path) -> None:
+    for name, texts in (("large", ["a b", "c d"]), ("part", ["c d"])):
+        (tmp_path / name).write_text("".join(f"{text}\t{text[::-1]}.\n" for text in texts))
+    corpora = [CorpusConfig(tsv=tmp_path / name) for name in ("large", "part")]
+    with pytest.raises(DataError, match=r"Cleaning left nothing of .*part(.|\n)*in another corpus +1 +lines 1"):
+        prepare(corpora, CleaningConfig(), TEXT, tmp_path / "prepared")
+
+
+def test_what_a_corpus_before_drops_itself_is_not_missing_there(tmp_path: Path) -> None:
+    """A pair of a script that is rare in the first corpus, and usual in the second, stays in the second."""
+    (tmp_path / "latin").write_text("".join(f"text {n}\ttekst {n}\n" for n in range(20)) + "текст\tтекст два\n")
+    (tmp_path / "cyrillic").write_text("текст\tтекст два\n" + "".join(f"слово {n}\tслова {n}\n" for n in range(20)))
+    corpora = [CorpusConfig(tsv=tmp_path / name) for name in ("latin", "cyrillic")]
+    first, second = prepare(corpora, CleaningConfig(), TEXT, tmp_path / "prepared").reports
+    assert (first.counts, second.counts) == ({"wrong_script": 1}, {})

@@ -1,5 +1,6 @@
 """Model FLOPs utilisation: FLOPs against formulas written out, and what the log tells."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -9,11 +10,12 @@ import torch
 
 from dragoman.models.build import ModelConfig
 from dragoman.tasks.translation.cost import flops_per_target_token
-from dragoman.train.profiling.utilisation import Utilisation, measure_rate
-from dragoman.train.progress.horizon import Horizon
-from dragoman.train.progress.progress import Unlogged
-from dragoman.train.progress.report import LOG_FILE, Report, Standing
-from dragoman.train.updates.engine import StepResult
+from dragoman.training.profiling import utilisation
+from dragoman.training.profiling.utilisation import Utilisation, measure_rate
+from dragoman.training.progress.horizon import Horizon
+from dragoman.training.progress.progress import Unlogged
+from dragoman.training.progress.report import LOG_FILE, Report, Standing
+from dragoman.training.updates.engine import StepResult
 
 WIDTH, INNER, SIZE, LAYERS = 16, 40, 50, 2
 
@@ -62,9 +64,17 @@ def test_the_share_counts_all_devices() -> None:
     assert "1 GFLOP/s" in Utilisation(2e6, 1e9).describe()
 
 
-def test_a_product_takes_the_time_it_takes() -> None:
-    rate = measure_rate(torch.device("cpu"), torch.float32)
-    assert 1e8 < rate < 1e14
+def test_the_rate_is_that_of_the_fastest_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    """(1024 × 1024)², 2 · 1024³ operations, by a clock that runs fast in every other product."""
+    now, durations = [0.0], itertools.cycle([0.03, 0.005])
+
+    def product(*factors: torch.Tensor, out: torch.Tensor) -> None:
+        assert all(factor.shape == (1024, 1024) for factor in factors)
+        now[0] += next(durations)
+
+    monkeypatch.setattr(torch, "mm", product)
+    monkeypatch.setattr(utilisation.time, "perf_counter", lambda: now[0])
+    assert measure_rate(torch.device("cpu"), torch.float32) == pytest.approx(2 * 1024**3 / 0.005)
 
 
 def test_log_lines_tell_the_share_of_their_own_speed(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from dragoman.data.batches.plan import BatchConfig
 from dragoman.decode.forced import force
 from dragoman.tasks.translation.validation import validator
 from dragoman.tasks.translation.validation.validator import Validator
-from dragoman.train.ranks.place import Place
-from dragoman.train.validation import Validation
+from dragoman.training.ranks.place import Place
+from dragoman.training.validation import Validation
 from dragoman.translator import Translator
 
 CPU = torch.device("cpu")

@@ -11,8 +11,8 @@ from dragoman.base.settings.load import load_settings
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.validation.sets import mean_of
 from dragoman.tasks.translation.validation.validator import measures
-from dragoman.train.run.loop import run
-from dragoman.train.validation import Validation
+from dragoman.training.run.loop import run
+from dragoman.training.validation import Validation
 
 pytestmark = pytest.mark.usefixtures("quick_reports")
 

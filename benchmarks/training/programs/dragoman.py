@@ -1,6 +1,5 @@
 """dragoman: `dragoman train` itself, with the gate around its updates; or a reference under the same run."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from gate import Gate
@@ -27,6 +26,9 @@ def settings(task: Task) -> dict[str, Any]:
             "validate_every": NEVER,
             "checkpoint_every": NEVER,
             "patience": None,
+            "optimiser": {"kind": "adam"},
+            "ema": None,
+            "dropout_epochs": 0,
             "clip": CLIP,
             "objective": {"label_smoothing": SMOOTHING},
             "schedule": {"kind": "inverse_sqrt", "peak": LEARNING_RATE, "warmup": WARMUP},
@@ -42,19 +44,21 @@ def settings(task: Task) -> dict[str, Any]:
 def train(task: Task, gate: Gate) -> None:
     """Run it. Fails where its tokens are not those of the corpus file."""
     from dragoman.tasks.translation.config import TranslationRun
-    from dragoman.train.run.loop import run
-    from dragoman.train.updates.engine import Engine
+    from dragoman.training.objectives.loss import Moment
+    from dragoman.training.run.loop import run
+    from dragoman.training.updates.engine import Engine
+    from dragoman.training.updates.update import Update
 
     step_of_ours = Engine.step
     targets = task.ids("target")
     reference: list[Any] = []
     first = True
 
-    def step(self: Engine, number: int, batches: Sequence[Any], rate: float, *rest: Any, **more: Any) -> Any:
+    def step(self: Engine, update: Update, moment: Moment, rate: float, *rest: Any) -> Any:
         nonlocal first
         if first:
             first = False
-            check(batches[0], targets, gate)
+            check(update.batches[0], targets, gate)
             gate.facts["parameters"] = sum(parameter.numel() for parameter in self.model.parameters())
             self.seed = task.options.get("draws", self.seed)  # of dropout alone: model and batches are made already
             if task.options.get("reference"):
@@ -63,10 +67,10 @@ def train(task: Task, gate: Gate) -> None:
                 reference.append(Reference(self.model, task))
         gate.next()
         if reference:
-            result = reference[0].step(number, batches, rate)
+            result = reference[0].step(update, moment, rate)
         else:
-            result = step_of_ours(self, number, batches, rate, *rest, **more)
-        padded = max(batch.labels.numel() for batch in batches)
+            result = step_of_ours(self, update, moment, rate, *rest)
+        padded = max(batch.labels.numel() for batch in update.batches)
         gate.count(result.target_tokens, padded, result.loss)
         return result
 

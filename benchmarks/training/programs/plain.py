@@ -16,7 +16,7 @@ _POSITIONS = 512
 class PlainTransformer(nn.Module):
     """What a user would write from torch's own layers; like them, it also drops attention weights and inner units."""
 
-    def __init__(self, sizes: Sizes, vocabulary: int, pad: int) -> None:
+    def __init__(self, sizes: Sizes, vocabulary: int, pad: int, dropout: float = DROPOUT) -> None:
         super().__init__()
         self.pad, self.width = pad, sizes.width
         self.table = nn.Embedding(vocabulary, sizes.width, padding_idx=pad)
@@ -24,8 +24,8 @@ class PlainTransformer(nn.Module):
         angles = torch.arange(_POSITIONS)[:, None] / 10000 ** (torch.arange(0, sizes.width, 2) / sizes.width)
         positions = torch.stack((angles.sin(), angles.cos()), -1).flatten(1)
         self.register_buffer("positions", positions, persistent=False)
-        self.dropout = nn.Dropout(DROPOUT)
-        layer = (sizes.width, sizes.heads, sizes.feedforward, DROPOUT)
+        self.dropout = nn.Dropout(dropout)
+        layer = (sizes.width, sizes.heads, sizes.feedforward, dropout)
         encoder_layer = nn.TransformerEncoderLayer(*layer, batch_first=True)
         self.encoder = nn.TransformerEncoder(encoder_layer, sizes.layers, enable_nested_tensor=False)
         self.decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(*layer, batch_first=True), sizes.layers)
@@ -38,16 +38,25 @@ class PlainTransformer(nn.Module):
         """(B, L) → (B, L, d)."""
         return self.dropout(self.table(tokens) * self.width**0.5 + self.positions[: tokens.size(1)])  # type: ignore[no-any-return]
 
-    def forward(self, source: Tensor, inputs: Tensor) -> Tensor:
-        """source (B, S), inputs (B, T) → logits (B, T, V)."""
-        padding = source == self.pad
-        memory = self.encoder(self.embed(source), src_key_padding_mask=padding)
+    def encode(self, source: Tensor) -> Tensor:
+        """source (B, S) → memory (B, S, d)."""
+        return self.encoder(self.embed(source), src_key_padding_mask=source == self.pad)  # type: ignore[no-any-return]
+
+    def decode(self, inputs: Tensor, memory: Tensor, padding: Tensor) -> Tensor:
+        """inputs (B, T), memory (B, S, d), padding (B, S) of the source → states (B, T, d)."""
         length = inputs.size(1)
-        causal = torch.triu(torch.ones(length, length, dtype=torch.bool, device=source.device), 1)
-        states = self.decoder(
+        causal = torch.triu(torch.ones(length, length, dtype=torch.bool, device=inputs.device), 1)
+        return self.decoder(  # type: ignore[no-any-return]
             self.embed(inputs), memory, tgt_mask=causal, memory_key_padding_mask=padding, tgt_is_causal=True
         )
+
+    def project(self, states: Tensor) -> Tensor:
+        """(…, d) → logits (…, V)."""
         return functional.linear(states, self.table.weight)
+
+    def forward(self, source: Tensor, inputs: Tensor) -> Tensor:
+        """source (B, S), inputs (B, T) → logits (B, T, V)."""
+        return self.project(self.decode(inputs, self.encode(source), source == self.pad))
 
 
 def marian(task: Task) -> nn.Module:

@@ -1,6 +1,5 @@
 """The fp32 reference of a loss curve: torch's own layers and loss, begun with dragoman's initial parameters."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,7 +10,9 @@ from torch.nn import functional
 from worker import Task
 
 from dragoman.models.seq2seq import Seq2Seq
-from dragoman.train.updates.engine import StepResult
+from dragoman.training.objectives.loss import Moment
+from dragoman.training.updates.engine import StepResult
+from dragoman.training.updates.update import Update
 
 
 class Reference:
@@ -35,15 +36,15 @@ class Reference:
         self.model.train()
         self.optimiser = torch.optim.Adam(self.model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9)
 
-    def step(self, number: int, batches: Sequence[Any], rate: float) -> StepResult:
+    def step(self, update: Update, moment: Moment, rate: float) -> StepResult:
         """As `Engine.step`."""
-        torch.manual_seed(self.seed * 1_000_003 + number)
+        torch.manual_seed(self.seed * 1_000_003 + moment.step)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.zero_grad()
-        tokens = sum(batch.target_tokens for batch in batches)
+        tokens = sum(batch.target_tokens for batch in update.batches)
         total = 0.0
-        for batch in batches:
+        for batch in update.batches:
             batch = batch.to(torch.device(next(self.model.parameters()).device))
             logits = self.model(batch.source, batch.inputs)[batch.target_keep]
             labels = batch.labels[batch.target_keep]

@@ -31,10 +31,10 @@ def demo(
     from dragoman.base.errors import ConfigError
     from dragoman.base.log import info
     from dragoman.base.settings.load import load_settings
-    from dragoman.evaluate.translation import bleu, chrf
     from dragoman.inspect.pictures.attention import draw_attention
+    from dragoman.metrics.translation import bleu, chrf
     from dragoman.tasks.translation.config import TranslationRun
-    from dragoman.train.run.loop import run
+    from dragoman.training.run.loop import run
     from dragoman.translator import Translator
 
     source, _, target = languages.partition("-")

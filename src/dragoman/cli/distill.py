@@ -76,7 +76,7 @@ def distill(
     from dragoman.cli.train import tell_result
     from dragoman.distillation.distillation import Distillation
     from dragoman.distillation.recipe import student_recipe
-    from dragoman.train.run.loop import run
+    from dragoman.training.run.loop import run
     from dragoman.translator import Translator
 
     for given in settings or []:

@@ -24,8 +24,8 @@ from dragoman.cli.options import (
 from dragoman.cli.texts import DocumentsOption, Heading, Reading, Stride, evaluate_documents, is_language_model
 
 if TYPE_CHECKING:
-    from dragoman.evaluate.bootstrap import Comparison
-    from dragoman.evaluate.translation import Score
+    from dragoman.metrics.bootstrap import Comparison
+    from dragoman.metrics.translation import Score
 
 
 class Measure(StrEnum):
@@ -152,7 +152,7 @@ def evaluate(
 def _scores(
     lines: Sequence[str], references: Sequence[Sequence[str]], measures: Sequence[Measure], language: str | None
 ) -> "list[Score]":
-    from dragoman.evaluate.translation import bleu, chrf, lecture_bleu, ter, tokenised_bleu
+    from dragoman.metrics.translation import bleu, chrf, lecture_bleu, ter, tokenised_bleu
 
     known: dict[Measure, Callable[..., Score]] = {
         Measure.bleu: bleu,
@@ -169,7 +169,7 @@ def _scores(
 def _by_length(
     sources: Sequence[str] | None, lines: Sequence[str], references: Sequence[Sequence[str]]
 ) -> list[dict[str, Any]]:
-    from dragoman.evaluate.translation import bleu_by_length
+    from dragoman.metrics.translation import bleu_by_length
 
     if sources is None:
         return []
@@ -182,7 +182,7 @@ def _by_length(
 def _compare(
     first: Sequence[str], second: Sequence[str], references: Sequence[Sequence[str]], measures: Sequence[Measure]
 ) -> "list[Comparison]":
-    from dragoman.evaluate.bootstrap import paired_bootstrap
+    from dragoman.metrics.bootstrap import paired_bootstrap
 
     names = [measure.value for measure in measures if measure is not Measure.lecture]
     return [paired_bootstrap(first, second, *references, metric=name) for name in names]  # type: ignore[arg-type]

@@ -46,7 +46,7 @@ def positions(
 
     if width % heads:
         raise ConfigError(f"{heads} heads do not divide a width of {width}: choose --heads or --width that fit")
-    chosen: Any = load_settings(None, overrides or [], cast(Any, PositionsConfig))
+    chosen: Any = load_settings(None, ["kind=sinusoidal", *(overrides or [])], cast(Any, PositionsConfig))
     setting = Setting(width, heads, length)
     schemes = {kinds(member)[0]: member() for member in union_members(PositionsConfig)}
     schemes[chosen.kind] = chosen

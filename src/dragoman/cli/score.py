@@ -29,7 +29,7 @@ def score(
     from dragoman.base.errors import ConfigError, in_files
     from dragoman.base.log import info
     from dragoman.cli.lines import read_together
-    from dragoman.evaluate.perplexity import TextScore
+    from dragoman.metrics.perplexity import TextScore
     from dragoman.translator import Translator
 
     if is_language_model(model):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 if TYPE_CHECKING:
-    from dragoman.evaluate.perplexity import TextScore
+    from dragoman.metrics.perplexity import TextScore
 
 
 class Documents(StrEnum):
@@ -71,7 +71,7 @@ def is_language_model(model: Path) -> bool:
 def score_documents(folder: Path, path: Path, reading: Reading) -> None:
     """One log-probability (nats) a document on stdout; the perplexity of the whole on stderr."""
     from dragoman.base.log import info
-    from dragoman.evaluate.perplexity import TextScore
+    from dragoman.metrics.perplexity import TextScore
 
     (scores,) = _scores(folder, [path], reading)
     for score in scores:
@@ -81,7 +81,7 @@ def score_documents(folder: Path, path: Path, reading: Reading) -> None:
 
 def evaluate_documents(folder: Path, paths: Sequence[Path], reading: Reading, as_json: bool) -> None:
     """The perplexities of each file, on stdout."""
-    from dragoman.evaluate.perplexity import TextScore
+    from dragoman.metrics.perplexity import TextScore
 
     found = [
         (path, len(scores), TextScore.total(scores))

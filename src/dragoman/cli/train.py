@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from dragoman.train.run.loop import TrainingResult
+    from dragoman.training.run.loop import TrainingResult
 
 Text = Path | None
 
@@ -48,7 +48,7 @@ def train(
     """Train a translator. `dragoman settings` lists all settings; the config.yaml of a run holds those it used."""
     from dragoman.base.errors import ConfigError
     from dragoman.tasks.union import load_recipe
-    from dragoman.train.run.loop import run
+    from dragoman.training.run.loop import run
 
     arguments = list(recipe or [])
     path = Path(arguments.pop(0)) if arguments and "=" not in arguments[0] else None

@@ -13,7 +13,7 @@ from dragoman.base.errors import DataError
 from dragoman.base.log import info
 from dragoman.base.output.journal import OutputJournal
 from dragoman.base.output.members import member_writer
-from dragoman.train.machine.interruption import Interrupted
+from dragoman.training.machine.interruption import Interrupted
 
 KEEP_EVERY = 10.0
 """Seconds after which what is done is kept, at the end of a window of lines: all that a kill can cost."""

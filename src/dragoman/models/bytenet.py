@@ -1,4 +1,13 @@
-"""The dilated convolutional encoder and decoder of ByteNet (Kalchbrenner et al. 2016)."""
+"""The dilated convolutional encoder and decoder of ByteNet (Kalchbrenner et al. 2016).
+
+As there: residual blocks with ReLU, width d outside and d/2 inside, dilations 1, 2, 4, 8, 16 and over again, masked in
+the decoder, which is stacked on the encoder. Otherwise than there:
+- The source is read as it is, and past its end the decoder gets zeros. So had the paper's first version; its second
+  pads the source to a·S + b tokens before the encoder reads it (a = 1.2 from English to German), and gives nothing
+  past those ("dynamic unfolding").
+- No multiplicative units, which the paper has in its character language model.
+- Any tokens, not characters alone; 5 blocks by default where the paper has 30.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -57,7 +66,9 @@ class ByteNetDecoderConfig(_Layers, DecoderFamily):
     without_source: ClassVar[Mapping[str, Any]] = {"stacked": False, "cross_attention": None}
 
     stacked: bool = Field(
-        True, description="the source's state at position t is added to target token t; past its end, zero (paper)"
+        True,
+        description="the source's state at position t is added to target token t; past its end, zero (the paper's "
+        "second version lengthens the source by a fifth first)",
     )
     cross_attention: SourceAttentionConfig | None = Field(
         None,

@@ -1,4 +1,14 @@
-"""The convolutional encoder and decoder of ConvS2S (Gehring et al. 2017)."""
+"""A convolutional encoder and decoder after ConvS2S (Gehring et al. 2017).
+
+As there: gated convolutions, attention in every decoder layer, √½ behind every sum. Otherwise than there:
+- Attention projects queries, keys, values and its result, and scores by scaled dot products, as everywhere here. The
+  paper's d·z without matrices or scale is `cross_attention: {scorer: {kind: dot}, projections: false}`.
+- Keys and values are one memory, (z + e)·√½; the paper has keys z and values z + e.
+- The attended mean of m states is not multiplied by m·√(1/m).
+- No weight normalisation, no scaling of the encoder's gradient by the number of attentions, and other initial gains.
+- All layers are as wide as the embeddings; the paper's grow, with linear maps between.
+- Positions are sinusoids by default; the paper's are learned: `positions: {kind: learned}`.
+"""
 
 from collections.abc import Mapping
 from math import sqrt

@@ -1,5 +1,9 @@
 """Dropout whose masks are cheap on a CPU: one random byte an element instead of one Bernoulli draw."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
 import torch
 from pydantic import Field
 from torch import Tensor, nn
@@ -9,6 +13,17 @@ from dragoman.base.settings.config import Config
 from dragoman.nn.randomness import generator
 
 _LEVELS = 256
+_share: ContextVar[float] = ContextVar("share of dropout's rates", default=1.0)
+
+
+@contextmanager
+def dropping(share: float) -> Iterator[None]:
+    """While open, this thread drops at so much of every rate (0…1). Layers that torch compiles drop at all of it."""
+    token = _share.set(share)
+    try:
+        yield
+    finally:
+        _share.reset(token)
 
 
 class DropoutConfig(Config):
@@ -40,9 +55,14 @@ class Dropout(nn.Module):
         """Values of any shape; unchanged in evaluation."""
         if not self.training or self.rate == 0:
             return values
-        if values.device.type != "cpu" or torch.compiler.is_compiling():
+        if torch.compiler.is_compiling():  # which would compile anew for every rate
             return functional.dropout(values, self.rate)
-        threshold = max(1, round(self.rate * _LEVELS))
+        rate = self.rate * _share.get()
+        if rate == 0:
+            return values
+        if values.device.type != "cpu":
+            return functional.dropout(values, rate)
+        threshold = max(1, round(rate * _LEVELS))
         # A mask of numbers is multiplied four times as fast as a mask of bools selects, and comparing straight into
         # numbers is ten times as fast as comparing and converting (docs/EXPERIMENTS.md).
         mask = torch.ge(_random_bytes(values), threshold, out=torch.empty_like(values, requires_grad=False))

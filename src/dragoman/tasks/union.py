@@ -9,7 +9,7 @@ from dragoman.base.settings.load import load_settings, read_document
 from dragoman.base.settings.yaml import parse_scalar
 from dragoman.tasks.language_model.config import LanguageModelRun
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.train.task import RunConfig
+from dragoman.training.task import RunConfig
 
 RUNS: Mapping[str, type[RunConfig]] = {"translation": TranslationRun, "language_model": LanguageModelRun}
 DEFAULT = "translation"

@@ -15,18 +15,29 @@ from pydantic import Field
 from dragoman.base.settings.config import Config
 from dragoman.data.batches.epoch import EpochRows, Part
 
+_TOKENS = 4096
+_FEW, _TOKENS_OF_FEW = 100_000, 2048
+"""Of few pairs many small updates learn more than few large ones (docs/EXPERIMENTS.md)."""
+
 
 class BatchConfig(Config):
     """How large a batch is."""
 
-    tokens: int = Field(
-        default=4096,
+    tokens: int | None = Field(
+        default=None,
         ge=1,
         description="Token budget of a batch: its sentences times the longest source or target among them, padding and "
-        "end symbol counted. A single longer pair makes a batch of its own. Source of the default: the tensor2tensor "
-        "and fairseq recipes for one device.",
+        "end symbol counted. A single longer pair makes a batch of its own. null: 4,096, as in the recipes of "
+        "tensor2tensor and fairseq for one device; for fewer than 100,000 pairs 2,048.",
     )
     sentences: int | None = Field(default=None, ge=1, description="Most sentence pairs in a batch; null: no limit.")
+
+    def sized(self, pairs: int | None = None) -> "BatchConfig":
+        """With a budget where none is set. pairs: of the corpus; None: of a corpus that is not of pairs."""
+        if self.tokens is not None:
+            return self
+        few = pairs is not None and pairs < _FEW
+        return self.model_copy(update={"tokens": _TOKENS_OF_FEW if few else _TOKENS})
 
 
 _KEPT = 2
@@ -57,9 +68,9 @@ def plan_epoch(
 ) -> BatchPlan:
     """Every row of the epoch in exactly one batch; the same arguments always give the same plan.
 
-    lengths: (N, sides), tokens of each side, as of source and target. parts: the corpora that the rows are of, one
-    after another, and how often an epoch reads each; none: one, once. special: symbols that each side has in a batch
-    beside its tokens, as a `Dataset` says.
+    lengths: (N, sides), tokens of each side, as of source and target. config: `sized`. parts: the corpora that the rows
+    are of, one after another, and how often an epoch reads each; none: one, once. special: symbols that each side has
+    in a batch beside its tokens, as a `Dataset` says.
     A corpus of up to some hundred thousand rows is one block. To count the batches of more takes about 0.4 s a million
     rows; the batches themselves are made again when they are asked for.
     """
@@ -142,6 +153,7 @@ class BlockBatches(Sequence[NDArray[np.int64]]):
 
 def _starts(widths: NDArray[np.int64], config: BatchConfig) -> NDArray[np.int64]:
     """Where each batch begins. widths: the longest side of each row, in batch order."""
+    assert config.tokens is not None
     most = config.sentences or len(widths)
     starts = []
     start = 0

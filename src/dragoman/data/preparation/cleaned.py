@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -19,6 +19,7 @@ _VERDICTS = "verdicts.bin"
 
 
 WRONG_SCRIPT, DUPLICATES = 1 + RULES.index("wrong_script"), 1 + RULES.index("duplicates")
+BETWEEN = 1 + RULES.index("duplicates_between")
 
 
 def open_verdicts(folder: Path) -> NDArray[np.uint8]:
@@ -49,14 +50,21 @@ class Cleaned:
     """The blocks of a corpus and, once all are judged, what stays.
 
     starts: (K + 1,) int64, the first pair of each of the K blocks, counted over all. report: what was dropped where.
+    before: corpora whose pairs, as far as they stay there, are dropped here.
     """
 
     sides: ClassVar[tuple[str, ...]] = PairRules.sides
     unit: ClassVar[str] = "pairs"
 
-    def __init__(self, folder: Path, starts: NDArray[np.int64], config: CleaningConfig | TextCleaningConfig) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        starts: NDArray[np.int64],
+        config: CleaningConfig | TextCleaningConfig,
+        before: Sequence["Cleaned"] = (),
+    ) -> None:
         """Judges by what only the whole corpus tells: duplicates, and before them scripts."""
-        self.folder, self.starts = folder, starts
+        self.folder, self.starts, self.before = folder, starts, before
         self._verdicts = _empty_verdicts(folder / _VERDICTS, max(1, int(starts[-1])))
         for number in range(len(self)):
             (verdicts,) = read_block(block_file(folder, number), "verdicts")
@@ -77,7 +85,11 @@ class Cleaned:
         return self._verdicts[self.starts[number] : self.starts[number + 1]]
 
     def _judge(self, config: CleaningConfig | TextCleaningConfig) -> None:
-        if config.enabled and config.duplicates:
+        if self.before:
+            found = (digests for corpus in self.before for digests in corpus._kept_digests())
+            count = sum(corpus.pairs for corpus in self.before)
+            mark_duplicates(self._digests(), self._verdicts, BETWEEN, self.folder, found, count)
+        if config.enabled and config.duplicates:  # also what is repeated here, and was marked with the others above
             mark_duplicates(self._digests(), self._verdicts, DUPLICATES, self.folder)
         if config.enabled and config.wrong_script:
             self._judge_scripts(config)
@@ -87,6 +99,12 @@ class Cleaned:
         for number in range(len(self)):
             verdicts, digests = read_block(block_file(self.folder, number), "verdicts", "digests")
             yield self.starts[number] + np.flatnonzero(verdicts == 0), digests
+
+    def _kept_digests(self) -> Iterator[NDArray[np.uint64]]:
+        """Of the pairs that stay."""
+        for number in range(len(self)):
+            verdicts, digests = read_block(block_file(self.folder, number), "verdicts", "digests")
+            yield digests[self.verdicts(number)[verdicts == 0] == 0]
 
     def _judge_scripts(self, config: CleaningConfig | TextCleaningConfig) -> None:
         """Equal pairs have equal scripts, so a pair of the wrong script is no duplicate first."""

@@ -104,11 +104,19 @@ class CleanBlock:
         write_block(block_file(self.folder, number), arrays)
 
 
-def clean(items: Iterable[Item], rules: Rules, folder: Path, texts: bool = True, workers: int | None = None) -> Cleaned:
+def clean(
+    items: Iterable[Item],
+    rules: Rules,
+    folder: Path,
+    texts: bool = True,
+    workers: int | None = None,
+    before: Sequence[Cleaned] = (),
+) -> Cleaned:
     """Judge all items, and store them in `folder`; blocks that lie there from an earlier call are not made again.
 
-    workers: processes, None for one a core; the result does not depend on it. Raises DataError at broken UTF-8 when
-    that is to be an error.
+    before: see `Cleaned`. workers: processes, None for one a core; the result does not depend on it.
+
+    Raises DataError at broken UTF-8 when that is to be an error.
     """
     cleaned = CleanedTexts if isinstance(rules, TextRules) else Cleaned
     try:
@@ -122,7 +130,9 @@ def clean(items: Iterable[Item], rules: Rules, folder: Path, texts: bool = True,
                 told = time.monotonic()
                 info(f"Data: {sum(sizes):,} {rules.items} of {rules.origin} read")
         atomic_write(folder / _READ, json.dumps(sizes))
-    return cleaned(folder, np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64), rules.config)
+    return cleaned(
+        folder, np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64), rules.config, before
+    )
 
 
 def _missing(items: Iterable[Item], folder: Path, sizes: list[int]) -> Iterator[tuple[int, Sequence[Item]]]:

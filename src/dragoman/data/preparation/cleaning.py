@@ -47,6 +47,11 @@ class CleaningConfig(Config):
         "10 bytes added to each. Bytes, because they make alphabets and syllabaries alike.",
     )
     duplicates: bool = Field(default=True, description="Keep only the first of pairs that are the same on both sides.")
+    duplicates_between: bool = Field(
+        default=True,
+        description="Where several corpora have the same tags and target language, drop pairs that one before in "
+        "`data.train` has; with `duplicates` only.",
+    )
     broken_utf8: Literal["skip", "error"] = Field(
         default="skip", description="Pairs with bytes that are no UTF-8: drop and count them, or stop at the first."
     )

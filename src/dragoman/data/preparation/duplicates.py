@@ -1,6 +1,7 @@
 """Exact deduplication of any number of pairs: digests are dealt into buckets on disk, and each is sorted alone."""
 
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,19 +15,27 @@ _MOST_BUCKETS = 1 << 12
 
 
 def mark_duplicates(
-    blocks: Iterable[tuple[NDArray[np.int64], NDArray[np.uint64]]], verdicts: NDArray[np.uint8], mark: int, folder: Path
+    blocks: Iterable[tuple[NDArray[np.int64], NDArray[np.uint64]]],
+    verdicts: NDArray[np.uint8],
+    mark: int,
+    folder: Path,
+    before: Iterable[NDArray[np.uint64]] = (),
+    count_before: int = 0,
 ) -> None:
     """Write `mark` into `verdicts` for every pair whose digest an earlier pair has.
 
     blocks: the pairs' places (m,), ascending over all blocks, and digests (m, 2). verdicts: one a pair; may be memory-
-    mapped. folder: where the buckets lie meanwhile. What is repeated inside a block goes no further, and other digests
-    are spread evenly, so that all buckets are alike; memory is that of a bucket or a block.
+    mapped. folder: where the buckets lie meanwhile. before: digests of pairs that are judged elsewhere and come before
+    all of these; count_before: about how many. What is repeated inside a block goes no further, and other digests are
+    spread evenly, so that all buckets are alike; memory is that of a bucket or a block.
     """
-    count = 1 << max(0, (len(verdicts) - 1) // BUCKET).bit_length()
+    count = 1 << max(0, (len(verdicts) + count_before - 1) // BUCKET).bit_length()
     count = min(count, _MOST_BUCKETS)
+    known = ((np.full(len(digests), -1), digests) for digests in before)
     with TemporaryDirectory(dir=folder, prefix="buckets-") as buckets:
-        for places, digests in blocks:
-            entries = _firsts(np.column_stack([digests, places.astype(np.uint64)]), verdicts, mark)
+        for places, digests in chain(known, blocks):
+            # One is added to places, so that what comes before has 0 and is the first of equals.
+            entries = _firsts(np.column_stack([digests, (places + 1).astype(np.uint64)]), verdicts, mark)
             owner = (entries[:, 0] >> np.uint64(40)) % np.uint64(count)
             order = np.argsort(owner, kind="stable")
             bounds = np.searchsorted(owner[order], np.arange(count + 1, dtype=np.uint64))
@@ -38,9 +47,10 @@ def mark_duplicates(
 
 
 def _firsts(entries: NDArray[np.uint64], verdicts: NDArray[np.uint8], mark: int) -> NDArray[np.uint64]:
-    """Marks what is repeated among the entries (digest, digest, place), and gives the others."""
+    """Marks what is repeated among the entries (digest, digest, place + 1), and gives the others."""
     entries = entries[np.lexsort((entries[:, 2], entries[:, 1], entries[:, 0]))]
     again = np.zeros(len(entries), dtype=bool)
     again[1:] = (entries[1:, :2] == entries[:-1, :2]).all(1)
-    verdicts[entries[again, 2].astype(np.int64)] = mark
+    repeated = entries[again, 2].astype(np.int64)
+    verdicts[repeated[repeated > 0] - 1] = mark
     return entries[~again]

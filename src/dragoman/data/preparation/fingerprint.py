@@ -26,18 +26,28 @@ _SMALL = 8_000_000
 
 
 class Contents:
-    """A corpus and the digests of its files, which count by their contents and not by their names."""
+    """A corpus and the digests of its files, which count by their contents and not by their names.
 
-    def __init__(self, corpus: CorpusConfig | TextCorpusConfig, folder: Path) -> None:
+    before: the corpora whose pairs are dropped of this one.
+    """
+
+    def __init__(
+        self, corpus: CorpusConfig | TextCorpusConfig, folder: Path, before: Sequence["Contents"] = ()
+    ) -> None:
         """Reads all files; folder: see `file_digest`. Raises DataError where one is missing or no regular file."""
-        self.corpus, self._folder = corpus, folder
+        self.corpus, self._folder, self._before = corpus, folder, before
         self._digests = [file_digest(path, folder) for path in corpus.files]
         self._large = sum(path.stat().st_size for path in corpus.files) > _SMALL
 
     def cleaned(self, cleaning: AnyCleaning, vectors: bool) -> str:
         """Of the cleaned text."""
         return _joined(
-            "cleaned", repr(self.corpus.selection), cleaning.model_dump_json(), repr(vectors), *self._digests
+            "cleaned",
+            repr(self.corpus.selection),
+            _rules(cleaning),
+            repr(vectors),
+            *self._digests,
+            *self._of_those_before(),
         )
 
     def tokenised(self, cleaning: AnyCleaning, text: TextConfig | Tokenizers, sample: int, more: str = "") -> str:
@@ -45,13 +55,17 @@ class Contents:
         parts = [
             _FORMAT[self._large and isinstance(text, TextConfig)],
             repr(self.corpus.selection),
-            cleaning.model_dump_json(),
+            _rules(cleaning),
             _subwords(text, sample) + more,
         ]
         parts += self._digests
+        parts += self._of_those_before()
         if isinstance(text, TextConfig):
             parts += [file_digest(path, self._folder) for path in text.subword.files]
         return _joined(*parts)
+
+    def _of_those_before(self) -> list[str]:
+        return [part for each in self._before for part in ("before", repr(each.corpus.selection), *each._digests)]
 
     @staticmethod
     def vocabulary(
@@ -65,6 +79,11 @@ class Contents:
         parts = [f"{each.cleaned(cleaning, text.vectors is not None)} {each.corpus.weight}" for each in contents]
         parts += [file_digest(path, contents[0]._folder) for path in text.subword.files]
         return _joined("vocabulary", _subwords(text, sample), repr(temperature), *parts)
+
+
+def _rules(cleaning: AnyCleaning) -> str:
+    """Without what counts by the corpora before, which are named where it is on."""
+    return cleaning.model_dump_json(exclude={"duplicates_between"})
 
 
 def _subwords(text: TextConfig | Tokenizers, sample: int) -> str:

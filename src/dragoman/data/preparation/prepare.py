@@ -110,7 +110,10 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
     def __post_init__(self) -> None:
         """Raises ConfigError for a contradiction, which is better found before the work."""
         epoch_weights(self.corpora, [1] * len(self.corpora), self.temperature)
-        self.contents = [Contents(corpus, self.folder) for corpus in self.corpora]
+        self.contents: list[Contents] = []
+        for index, corpus in enumerate(self.corpora):
+            before = [self.contents[other] for other in self.before(index)]
+            self.contents.append(Contents(corpus, self.folder, before))
         self.cleaned: dict[int, Cleaned] = {}
         self.reused: dict[str, Found] = {}
 
@@ -125,6 +128,10 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
     @abstractmethod
     def function(self, corpus: Corpus, source: Path, work: Path, tokenizers: Tokenizers) -> TokeniseBlock:
         """What tokenises the blocks in the folder `source` into the folder `work`."""
+
+    def before(self, index: int) -> Sequence[int]:
+        """The corpora, earlier in the list, whose pairs are dropped of this one."""
+        return ()
 
     def more(self, corpus: Corpus) -> str:
         """What decides the ids of a corpus beside its text, its cleaning and the tokenizers."""
@@ -248,9 +255,11 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
     def _cleaned(self, index: int) -> Cleaned:
         if index not in self.cleaned:
             corpus, place = self.corpora[index], self._unfinished(index)
+            before = [self._cleaned(other) for other in self.before(index)]
             try:
                 place.mkdir(exist_ok=True)
-                self.cleaned[index] = clean(self.read(corpus), self.rules(corpus), place, workers=self.workers)
+                items, rules = self.read(corpus), self.rules(corpus)
+                self.cleaned[index] = clean(items, rules, place, workers=self.workers, before=before)
             except OSError as error:  # those of the corpus' own files are DataErrors
                 raise unwritable(place, error) from error
             _demand_some(self.cleaned[index].report, corpus)
@@ -303,6 +312,12 @@ class _PairPreparation(Preparation[CorpusConfig, CleaningConfig]):
 
     def rules(self, corpus: CorpusConfig) -> PairRules:
         return PairRules(self.cleaning, str(corpus), self.vectors)
+
+    def before(self, index: int) -> Sequence[int]:
+        cleaning, tags = self.cleaning, self.corpora[index].all_tags
+        if not (cleaning.enabled and cleaning.duplicates and cleaning.duplicates_between):
+            return ()
+        return [other for other in range(index) if self.corpora[other].all_tags == tags]
 
     def more(self, corpus: CorpusConfig) -> str:
         return repr(corpus.all_tags) if corpus.all_tags else ""

@@ -20,6 +20,7 @@ RULES = (
     "copied_words",
     "wrong_script",
     "duplicates",
+    "duplicates_between",
 )
 """The rules, named as their options, in the order of the table; a pair or document counts for one of them."""
 
@@ -38,6 +39,7 @@ _TITLES = {
     "copied_words": "copied source",
     "wrong_script": "wrong script",
     "duplicates": "duplicate pair",
+    "duplicates_between": "in another corpus",
 }
 _TITLES_OF_DOCUMENTS = {"empty": "empty", "duplicates": "duplicate document"}
 

@@ -41,7 +41,7 @@ class SoftAttentionConfig(Config):
     normaliser: Normaliser = Field(
         "softmax",
         description="how scores become weights: softmax, or sum, each score made positive by softplus and divided by "
-        "the sum of all (deck 002's norm)",
+        "the sum of all (deck 002's norm_i, which leaves open what makes scores positive)",
     )
     projections: bool = Field(
         True,

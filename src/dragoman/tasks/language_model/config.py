@@ -1,6 +1,6 @@
 """`LanguageModelRun`: everything that a run is made of that learns to continue text."""
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -12,9 +12,9 @@ from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.models.language_model import LanguageModelConfig
 from dragoman.text.tokenizers import TextConfig
-from dragoman.train.config import LoopConfig
-from dragoman.train.objectives.objective import ObjectiveConfig
-from dragoman.train.task import Job, RunConfig, Task
+from dragoman.training.config import LoopConfig
+from dragoman.training.objectives.objective import ObjectiveConfig
+from dragoman.training.task import Job, RunConfig, Task
 
 BLOCK = 256
 
@@ -117,8 +117,12 @@ class LanguageModelRun(RunConfig):
     search: SamplingConfig = Field(SamplingConfig(), description="how the trained model writes unless told otherwise")
 
     def chosen_as(self, stored: Self) -> Self:
-        """With an automatic preset as the stored run has chosen it."""
-        if self.model.preset != "auto":
-            return self
-        settings = {**self.model.model_dump(exclude_unset=True), "preset": stored.model.preset}
-        return self.model_copy(update={"model": LanguageModelConfig.model_validate(settings)})
+        """With an automatic preset, and batches whose size was left open, as the stored run has chosen them."""
+        changed: dict[str, Any] = {}
+        if self.data.batch.tokens is None:
+            batch = self.data.batch.model_copy(update={"tokens": stored.data.batch.tokens})
+            changed["data"] = self.data.model_copy(update={"batch": batch})
+        if self.model.preset == "auto":
+            settings = {**self.model.model_dump(exclude_unset=True), "preset": stored.model.preset}
+            changed["model"] = LanguageModelConfig.model_validate(settings)
+        return self.model_copy(update=changed)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from dragoman.inspect.describe import operations_of
 from dragoman.models.footprint import SHORT_TRIAL, measure, refined
 from dragoman.models.language_model import DecoderOnly, LanguageModelConfig
-from dragoman.train.objectives.cost import activation_bytes
+from dragoman.training.objectives.cost import activation_bytes
 
 _SAMPLED = 100_000
 """Excerpts whose lengths stand for those of the corpus."""

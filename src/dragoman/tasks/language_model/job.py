@@ -28,11 +28,11 @@ from dragoman.tasks.language_model.cost import flops_per_token, trained_bytes
 from dragoman.tasks.language_model.validator import HeldOutText, TextValidator, TextValidators
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.train.objectives.loss import LossOf
-from dragoman.train.objectives.objective import Objective
-from dragoman.train.objectives.r_drop import RDrop
-from dragoman.train.task import Content, Job
-from dragoman.train.validation import Validation
+from dragoman.training.objectives.loss import LossOf
+from dragoman.training.objectives.objective import Objective
+from dragoman.training.objectives.r_drop import RDrop
+from dragoman.training.task import Content, Job
+from dragoman.training.validation import Validation
 
 _TRIAL = (4, 1)
 """Tokens of the excerpts of a trial."""
@@ -68,6 +68,8 @@ class LanguageModelJob(Job):
             temperature=data.temperature,
             sample=data.vocabulary_sample,
         )
+        data = data.model_copy(update={"batch": data.batch.sized()})
+        self.run = self.run.model_copy(update={"data": data})
         if self._tokenizers is None:
             tokens = int(self.lengths.sum(dtype=np.int64))
             self.run = self.run.model_copy(update={"model": self.run.model.resolved(tokens)})
@@ -118,7 +120,9 @@ class LanguageModelJob(Job):
     @property
     def batch_tokens(self) -> int:
         """`data.batch.tokens`."""
-        return self.run.data.batch.tokens
+        tokens = self.run.data.batch.tokens
+        assert tokens is not None, "preparing has chosen it"
+        return tokens
 
     def peak_tokens(self) -> int:
         """Twice as many in R-Drop, whose passes are made at once."""

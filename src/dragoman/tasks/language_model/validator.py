@@ -11,11 +11,11 @@ import torch
 
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.data.batches.text_batch import collate_text, excerpts
-from dragoman.evaluate.perplexity import bytes_of, words_of
+from dragoman.metrics.perplexity import bytes_of, words_of
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
-from dragoman.train.ranks.place import Place
-from dragoman.train.validation import Measure, Validation
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.ranks.place import Place
+from dragoman.training.validation import Measure, Validation
 
 _BATCH = BatchConfig(tokens=4096)
 

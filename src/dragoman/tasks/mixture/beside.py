@@ -15,7 +15,7 @@ from dragoman.tasks.mixture.config import LanguageModelBesideConfig, MixtureConf
 from dragoman.tasks.mixture.job import MixtureJob, temperature_weights
 from dragoman.tasks.mixture.member import Member
 from dragoman.tasks.translation.job import TranslationJob
-from dragoman.train.config import LoopConfig
+from dragoman.training.config import LoopConfig
 
 
 class TranslationMixture(MixtureJob):

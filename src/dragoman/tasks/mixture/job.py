@@ -17,9 +17,9 @@ from dragoman.tasks.mixture.member import Member
 from dragoman.tasks.mixture.objective import MixedObjective
 from dragoman.tasks.mixture.plan import Interleaved, OwnBatches
 from dragoman.tasks.mixture.validator import MixedValidator
-from dragoman.train.objectives.loss import LossOf
-from dragoman.train.task import Content, Job
-from dragoman.train.validation import Validation
+from dragoman.training.objectives.loss import LossOf
+from dragoman.training.task import Content, Job
+from dragoman.training.validation import Validation
 
 _SIDES = 2
 _AT_ONCE = 1 << 18

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dragoman.train.task import Job
+from dragoman.training.task import Job
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman.tasks.mixture.batch import TaskBatch
 from dragoman.tasks.mixture.member import Member
-from dragoman.train.objectives.loss import FIRST, Loss, LossOf, Moment
+from dragoman.training.objectives.loss import FIRST, Loss, LossOf, Moment
 
 
 @dataclass(frozen=True)

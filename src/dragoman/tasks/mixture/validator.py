@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dragoman.train.ranks.place import Place
-from dragoman.train.task import Validator
-from dragoman.train.validation import Validation
+from dragoman.training.ranks.place import Place
+from dragoman.training.task import Validator
+from dragoman.training.validation import Validation
 
 
 @dataclass(frozen=True)

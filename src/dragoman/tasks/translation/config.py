@@ -17,8 +17,12 @@ from dragoman.tasks.mixture.config import MixtureConfig
 from dragoman.tasks.translation.objectives.config import TranslationObjectiveConfig
 from dragoman.tasks.translation.objectives.teacher import ConstantRatioConfig, TeacherRatioConfig
 from dragoman.text.tokenizers import TextConfig
-from dragoman.train.config import LoopConfig
-from dragoman.train.task import Job, RunConfig, Task
+from dragoman.training.config import AverageConfig, LoopConfig
+from dragoman.training.optimisers.muon import MuonConfig
+from dragoman.training.optimisers.union import OptimiserConfig
+from dragoman.training.task import Job, RunConfig, Task
+
+_DROPOUT_EPOCHS = 20.0
 
 
 class DataConfig(Config):
@@ -105,6 +109,15 @@ class TranslationLoopConfig(LoopConfig):
     metric: Literal["bleu", "loss"] = Field(
         "bleu", description="what 'better' means on `valid`: bleu (higher) or loss (lower); where equal, the other"
     )
+    average: AverageConfig = Field(AverageConfig(count=0), description="checkpoint averaging at the end")
+    ema: float | None = Field(
+        0.998,
+        gt=0,
+        lt=1,
+        description="decay of a moving average of the parameters, validated and kept in their place; lower in the "
+        "first updates, so that it forgets what they began with",
+    )
+    optimiser: OptimiserConfig = Field(MuonConfig(), description="how gradients move the parameters")
     validation_beam: int = Field(1, ge=1, description="beam size of the translations that validation scores")
     teacher: Path | None = Field(
         None,
@@ -116,6 +129,11 @@ class TranslationLoopConfig(LoopConfig):
         ConstantRatioConfig(),
         description="how often an input token is the reference instead of the model's own last output",
     )
+
+    def resolved(self, width: int) -> Self:
+        """With dropout that rises, unless the run starts from a model, which has learned the beginning."""
+        rising = _DROPOUT_EPOCHS if self.dropout_epochs is None and self.start is None else self.dropout_epochs
+        return super().resolved(width).model_copy(update={"dropout_epochs": rising or 0.0})
 
     @model_validator(mode="after")
     def _own_output_is_read(self) -> "TranslationLoopConfig":
@@ -158,11 +176,15 @@ class TranslationRun(RunConfig):
     beside: MixtureConfig | None = Field(None, description="other tasks that the model learns in the same run")
 
     def chosen_as(self, stored: Self) -> Self:
-        """With an automatic preset as the stored run has chosen it."""
-        if self.model.preset != "auto":
-            return self
-        settings = {**self.model.model_dump(exclude_unset=True), "preset": stored.model.preset}
-        return self.model_copy(update={"model": ModelConfig.model_validate(settings)})
+        """With an automatic preset, and batches whose size was left open, as the stored run has chosen them."""
+        changed: dict[str, Any] = {}
+        if self.data.batch.tokens is None:
+            batch = self.data.batch.model_copy(update={"tokens": stored.data.batch.tokens})
+            changed["data"] = self.data.model_copy(update={"batch": batch})
+        if self.model.preset == "auto":
+            settings = {**self.model.model_dump(exclude_unset=True), "preset": stored.model.preset}
+            changed["model"] = ModelConfig.model_validate(settings)
+        return self.model_copy(update=changed)
 
     @model_validator(mode="before")
     @classmethod

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from dragoman.inspect.describe import count_operations
 from dragoman.models.build import ModelConfig, Seq2Seq
 from dragoman.models.footprint import SHORT_TRIAL, measure, refined
-from dragoman.train.objectives.cost import activation_bytes
+from dragoman.training.objectives.cost import activation_bytes
 
 _SAMPLED = 100_000
 """Pairs whose lengths stand for those of the corpus."""

@@ -26,9 +26,9 @@ from dragoman.tasks.translation.start import copy_parameters, load_start
 from dragoman.tasks.translation.teacher import load_teacher
 from dragoman.tasks.translation.validation.held_out import check_tags, digest, read_held_out
 from dragoman.tasks.translation.validation.sets import ValidationSets
-from dragoman.train.objectives.loss import LossOf
-from dragoman.train.task import Content, Job
-from dragoman.train.validation import Validation
+from dragoman.training.objectives.loss import LossOf
+from dragoman.training.task import Content, Job
+from dragoman.training.validation import Validation
 from dragoman.translator import Translator
 
 _LONGER_BY_DROPOUT = 1.3
@@ -72,13 +72,15 @@ class TranslationJob(Job):
             model.embeddings.check(model.width if chosen else None)
 
     def prepare(self) -> None:
-        """The corpora as token shards, and the preset for so many pairs."""
+        """The corpora as token shards; the preset and the size of batches for so many pairs."""
         run = self.run
         data, folder = run.data, run.out.parent / "prepared"
         known = self._tokenizers
         text = run.text if known is None else known.with_dropout(run.text.subword.resampling)
         self.prepared = prepare(data.corpora, data.cleaning, text, folder, data.temperature, data.vocabulary_sample)
-        self.run = run.model_copy(update={"model": resolve_preset(run.model, len(self.prepared.dataset))})
+        pairs = len(self.prepared.dataset)
+        data = data.model_copy(update={"batch": data.batch.sized(pairs)})
+        self.run = run.model_copy(update={"data": data, "model": resolve_preset(run.model, pairs)})
 
     def build(self) -> Seq2Seq:
         """Raises ConfigError where texts are longer than its positions."""
@@ -129,7 +131,9 @@ class TranslationJob(Job):
     @property
     def batch_tokens(self) -> int:
         """`data.batch.tokens`."""
-        return self.run.data.batch.tokens
+        tokens = self.run.data.batch.tokens
+        assert tokens is not None, "preparing has chosen it"
+        return tokens
 
     def peak_tokens(self) -> int:
         """More than a batch has where subwords are drawn anew, and in both passes of R-Drop."""

@@ -7,9 +7,9 @@ from dragoman.tasks.translation.objectives.reward import RewardConfig
 from dragoman.tasks.translation.objectives.sequence import SequenceObjective
 from dragoman.tasks.translation.objectives.teacher import TeacherForced, TeacherRatio
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.train.objectives.loss import LossOf
-from dragoman.train.objectives.objective import ObjectiveConfig
-from dragoman.train.objectives.r_drop import RDrop
+from dragoman.training.objectives.loss import LossOf
+from dragoman.training.objectives.objective import ObjectiveConfig
+from dragoman.training.objectives.r_drop import RDrop
 
 
 class TranslationObjectiveConfig(ObjectiveConfig):

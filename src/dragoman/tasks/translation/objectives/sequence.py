@@ -16,9 +16,9 @@ from dragoman.tasks.translation.objectives.reward import RewardConfig, leave_one
 from dragoman.tasks.translation.objectives.teacher import ALWAYS, TeacherForced, TeacherRatio
 from dragoman.text.special import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.train.objectives.cross_entropy import projected_cross_entropy
-from dragoman.train.objectives.loss import FIRST, Loss, Moment
-from dragoman.train.objectives.objective import ObjectiveConfig
+from dragoman.training.objectives.cross_entropy import projected_cross_entropy
+from dragoman.training.objectives.loss import FIRST, Loss, Moment
+from dragoman.training.objectives.objective import ObjectiveConfig
 
 # Nothing is forbidden: what is drawn from must be the very distribution whose gradient is taken.
 _DRAWN = SamplingConfig(length_factor=1.5, length_margin=10, forbid=())

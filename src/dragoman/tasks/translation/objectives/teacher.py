@@ -14,8 +14,8 @@ from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.auxiliary import Auxiliary, collecting, collector
 from dragoman.nn.randomness import generator
 from dragoman.text.special import BOS, PAD, UNK
-from dragoman.train.objectives.loss import Moment
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives.loss import Moment
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 
 NEVER_WRITTEN = (PAD, BOS, UNK)
 """What the search never puts out by default, so the model is not fed it as its own output either."""

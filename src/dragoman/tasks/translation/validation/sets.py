@@ -6,8 +6,8 @@ from dragoman.base.errors import in_files
 from dragoman.models.build import Seq2Seq
 from dragoman.tasks.translation.validation.held_out import HeldOut
 from dragoman.tasks.translation.validation.validator import Validator, measures
-from dragoman.train.ranks.place import Place
-from dragoman.train.validation import Validation
+from dragoman.training.ranks.place import Place
+from dragoman.training.validation import Validation
 from dragoman.translator import Translator
 
 

@@ -9,12 +9,12 @@ import torch
 from dragoman.data.batches.batch import collate
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.decode.search import SearchConfig
-from dragoman.evaluate.translation import bleu
+from dragoman.metrics.translation import bleu
 from dragoman.models.build import Seq2Seq
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
-from dragoman.train.ranks.interface import Ranks
-from dragoman.train.ranks.place import Place
-from dragoman.train.validation import Measure, Validation
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.ranks.interface import Ranks
+from dragoman.training.ranks.place import Place
+from dragoman.training.validation import Measure, Validation
 from dragoman.translation.request import Request
 from dragoman.translator import Translator
 

@@ -1,0 +1,125 @@
+"""dragoman: `dragoman train` itself, from two files or from a recipe, with the clock around its updates.
+
+Its own validations and checkpoints, and the points of the curve, are outside that clock. Its own one, which ends the
+run at train.max_minutes, has the first two in it, so its updates have less time than those of the others.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from recorder import Recorder
+from worker import Task
+
+RECIPES = Path(__file__).resolve().parents[1] / "recipes"
+
+
+def command(task: Task, out: Path) -> list[str]:
+    """What a user would type."""
+    data = Path(os.environ["DRAGOMAN_DATA"]) / "multi30k"
+    limit = f"train.max_minutes={task.options['minutes']:g}"
+    if recipe := task.options.get("recipe"):
+        given = [str(RECIPES / recipe)]
+    else:
+        given = [
+            "--source", str(data / "train.en.gz"), "--target", str(data / "train.de.gz"),
+            "--valid-source", str(data / "val.en.gz"), "--valid-target", str(data / "val.de.gz"),
+        ]  # fmt: skip
+    seed = [f"train.seed={task.seed}"] if task.seed != 1 else []
+    return ["train", *given, "--out", str(out), limit, *seed, *(["--resume"] if (out / "config.yaml").exists() else [])]
+
+
+def train(task: Task, recorder: Recorder) -> dict[str, Any]:
+    """`dragoman train`, on from its newest snapshot if there is one. Gives what the results tell of it."""
+    import yaml
+
+    from dragoman import __version__
+    from dragoman.cli.main import main
+
+    out, facts = task.own / "run", {"dragoman": __version__}
+    attach(recorder, lambda folder: translations(folder, task), facts)
+    code = main(command(task, out))
+    if code:
+        raise SystemExit(code)
+    recorder.finish(lambda: translations(out, task))
+    chosen = yaml.safe_load((out / "config.yaml").read_text("utf-8"))["train"]
+    return {**facts, "precision": chosen["precision"], "threads": chosen["threads"]}
+
+
+def attach(recorder: Recorder, translate: Callable[[Path], list[str]], facts: dict[str, Any]) -> None:
+    """Put the clock around the loop's updates, outside all else that it does.
+
+    translate: the validation set's translations by the model in a folder.
+    """
+    from dragoman.training.run import loop
+    from dragoman.training.updates.engine import Engine
+
+    its_loop = loop._Loop
+    restore, epoch, after_step = its_loop._restore, its_loop._epoch, its_loop._after_step
+    validate, checkpoint, save = its_loop._validate, its_loop._checkpoint, its_loop._save_training
+    step, choose_final = Engine.step, loop.choose_final
+    running = False
+
+    def translate_now(self: Any) -> list[str]:
+        folder = self.session.out.parent / "point"
+        self.session.write_model(folder, self._parameters(), self.progress.step, None)
+        return translate(folder)
+
+    def restore_and_begin(self: Any) -> None:
+        restore(self)
+        facts["parameters"] = sum(parameter.numel() for parameter in self.session.model.parameters())
+        recorder.begin(self.progress.step, lambda: translate_now(self))
+
+    def timed_epoch(self: Any, *arguments: Any) -> None:
+        nonlocal running
+        if not running:
+            running = True
+            recorder.start()
+        epoch(self, *arguments)
+
+    def counted_step(self: Any, *arguments: Any) -> Any:
+        result = step(self, *arguments)
+        recorder.step(result.target_tokens)
+        return result
+
+    def after_step_and_point(self: Any, signal: Any, report: Any) -> None:
+        after_step(self, signal, report)
+        if recorder.due and self.progress.finished is None:
+            began = time.monotonic()
+            recorder.point(lambda: self._save_training(report), lambda: translate_now(self))
+            self._started += time.monotonic() - began
+            report.resume_clock()
+
+    def own_validation(self: Any, report: Any) -> None:
+        with recorder.paused(own=True):
+            validate(self, report)
+
+    def own_checkpoint(self: Any, report: Any) -> None:
+        with recorder.paused():
+            checkpoint(self, report)
+
+    def marked_save(self: Any, report: Any) -> None:
+        with recorder.paused():
+            recorder.mark()
+            save(self, report)
+
+    def stop_and_choose(*arguments: Any) -> Any:
+        recorder.stop()
+        return choose_final(*arguments)
+
+    its_loop._restore, its_loop._epoch = restore_and_begin, timed_epoch  # type: ignore[method-assign]
+    its_loop._after_step, its_loop._validate = after_step_and_point, own_validation  # type: ignore[method-assign]
+    its_loop._checkpoint, its_loop._save_training = own_checkpoint, marked_save  # type: ignore[method-assign]
+    Engine.step, loop.choose_final = counted_step, stop_and_choose  # type: ignore[method-assign]
+
+
+def translations(folder: Path, task: Task) -> list[str]:
+    """Of the validation set, in its order, as the program's own validation makes them."""
+    from dragoman.decode.search import SearchConfig
+    from dragoman.translator import Request, Translator
+
+    sources = (task.folder / "text" / "valid.source").read_text("utf-8").split("\n")[:-1]
+    request = Request(SearchConfig(beam=1, length_factor=1.5, length_margin=10))
+    return Translator.load(folder, device="cpu", engine="torch").translate(sources, requests=request)

@@ -1,0 +1,43 @@
+"""Adam on all parameters."""
+
+from typing import Any, Literal
+
+import torch
+from pydantic import Field
+from torch import nn
+
+from dragoman.base.settings.config import Config
+from dragoman.training.machine.threads import Threads
+
+
+class AdamConstants(Config):
+    """What every optimiser here gives to the parameters that Adam trains."""
+
+    beta1: float = Field(0.9, ge=0, lt=1, description="decay of the gradient's mean (paper: 0.9)")
+    beta2: float = Field(0.98, ge=0, lt=1, description="decay of the squared gradient's mean (paper: 0.98)")
+    epsilon: float = Field(1e-9, gt=0, description="added to the denominator (paper: 1e-9)")
+    weight_decay: float = Field(0.0, ge=0, description="decoupled weight decay, as a multiple of the learning rate")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Of torch's AdamW, whose decay is decoupled (Loshchilov & Hutter 2019). The engine sets the rate."""
+        betas = self.beta1, self.beta2
+        return {"lr": 0.0, "betas": betas, "eps": self.epsilon, "weight_decay": self.weight_decay, "fused": True}
+
+
+class AdamConfig(AdamConstants):
+    """Adam (Kingma & Ba 2015) with the Transformer paper's constants. YAML: `train: {optimiser: {kind: adam}}`."""
+
+    kind: Literal["adam"] = "adam"
+
+    def build(self, model: nn.Module, precision: torch.dtype, threads: Threads | None = None) -> torch.optim.Optimizer:
+        """Over what learns; tied parameters count once.
+
+        precision, threads: of an optimiser's own matrix products; none here.
+        """
+        return torch.optim.AdamW(learning(model), **self.settings)
+
+
+def learning(model: nn.Module) -> list[nn.Parameter]:
+    """The parameters that are not frozen, tied ones once."""
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]

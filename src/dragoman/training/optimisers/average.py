@@ -1,0 +1,43 @@
+"""An exponential moving average of the parameters."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.checkpoint.tensors import fill
+
+
+class ParameterAverage:
+    """shadow ← δ · shadow + (1 − δ) · parameter after update t, with δ = min(decay, (1 + t)/(10 + t)).
+
+    So the average forgets the first parameters, and in the beginning spans about a tenth of the updates made so far
+    (the decay of TensorFlow's ExponentialMovingAverage with `num_updates`).
+    """
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self.decay = decay
+        self._parameters = dict(model.named_parameters())
+        self.shadow: dict[str, Tensor] = {name: value.detach().clone() for name, value in self._parameters.items()}
+
+    @torch.no_grad()
+    def update(self, step: int) -> None:
+        """Take in the parameters after update `step`, counted from 1."""
+        decay = min(self.decay, (1 + step) / (10 + step))
+        torch._foreach_lerp_(list(self.shadow.values()), [self._parameters[name] for name in self.shadow], 1 - decay)
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Put back a stored `shadow`."""
+        for name, value in self.shadow.items():
+            value.copy_(tensors[name])
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Inside, the model's parameters are the averages."""
+        kept = {name: value.detach().clone() for name, value in self._parameters.items()}
+        fill(self._parameters, self.shadow)
+        try:
+            yield
+        finally:
+            fill(self._parameters, kept)

@@ -1,0 +1,132 @@
+"""Muon: the weights of linear layers move by an orthogonal matrix in each update, all other parameters as Adam says."""
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from math import sqrt
+from typing import Any, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from dragoman.training.machine.threads import Threads
+from dragoman.training.optimisers.adam import AdamConstants, learning
+from dragoman.training.ranks.sharded import full, share
+
+# a, b, c of three polynomials p(σ) = aσ + bσ³ + cσ⁵, one after another. Of all such they bring 0.01 … 1 closest to 1
+# (Amsel et al. 2025, "The Polar Express": each is the best on the range that the one before it leaves; by Remez's
+# algorithm).
+_QUINTICS = ((8.0934, -23.6204, 17.4462), (3.6366, -2.7219, 0.5365), (2.6613, -1.9772, 0.4526))
+_MARGIN = 1.01  # for what bfloat16 rounds up; above 1 the first polynomial rises fast
+_RMS_OF_ADAM = 0.2
+
+
+class MuonConfig(AdamConstants):
+    """Muon (Jordan et al. 2024), with updates as large as Adam's, so that Adam's learning rates fit.
+
+    M ← μM + (1 − μ)G; W ← W − lr · 0.2 · √max(rows, columns) · orthogonal((1 − μ)G + μM), where orthogonal(UΣVᵀ) ≈ UVᵀ
+    (Liu et al. 2025, "Muon is scalable for LLM training", equations 1 to 4). For the weights of linear layers; token
+    tables, the projection to the vocabulary, norms, biases, convolutions and recurrent cells are Adam's.
+    YAML: `train: {optimiser: {kind: muon}}`.
+    """
+
+    kind: Literal["muon"] = "muon"
+    momentum: float = Field(0.95, ge=0, lt=1, description="μ, decay of the gradient's mean for matrices (paper: 0.95)")
+
+    def build(self, model: nn.Module, precision: torch.dtype, threads: Threads | None = None) -> torch.optim.Optimizer:
+        """Over what learns; tied parameters count once. precision: of the products that make updates orthogonal.
+
+        threads: among which the matrices are divided; None where all cores work at one operation after another.
+        """
+        linear = {module.weight for module in model.modules() if isinstance(module, nn.Linear)}
+        parameters = learning(model)
+        matrices = [parameter for parameter in parameters if parameter in linear]
+        return Muon(self, matrices, [each for each in parameters if each not in linear], precision, threads)
+
+
+class Muon(torch.optim.AdamW):
+    """Muon for `matrices`, Adam for `others`. Both have one learning rate, which the param_groups hold.
+
+    precision: of the products that make an update orthogonal. The momentum of a matrix is its state "momentum".
+    """
+
+    def __init__(
+        self,
+        config: MuonConfig,
+        matrices: Sequence[nn.Parameter],
+        others: Sequence[nn.Parameter],
+        precision: torch.dtype,
+        threads: Threads | None = None,
+    ) -> None:
+        super().__init__(others, **config.settings)
+        self.momentum, self.decay, self.precision = config.momentum, config.weight_decay, precision
+        self.matrices = sorted(matrices, key=_shape)  # of one shape they are made orthogonal together
+        self.threads = threads
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Of all parameters. Gradients are always dropped, never filled with zeros."""
+        super().zero_grad(set_to_none=True)
+        for matrix in self.matrices:
+            matrix.grad = None
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """One update of all parameters that have a gradient. Under FSDP every rank makes each whole update."""
+        result = super().step(closure)
+        trained = [matrix for matrix in self.matrices if matrix.grad is not None]
+        if self.threads is None:
+            self._move(trained)
+        else:
+            count = self.threads.count
+            self.threads.map(self._move, [trained[first::count] for first in range(count)])
+        return result
+
+    @torch.no_grad()
+    def _move(self, matrices: Sequence[nn.Parameter]) -> None:
+        """Give matrices, sorted by shape, their updates."""
+        rate = float(self.param_groups[0]["lr"])
+        for shape, group in groupby(matrices, _shape):
+            alike = list(group)
+            updates = orthogonal(torch.stack([full(self._direction(matrix)) for matrix in alike]), self.precision)
+            scale = rate * _RMS_OF_ADAM * sqrt(max(shape))
+            for matrix, update in zip(alike, updates, strict=True):
+                if self.decay:
+                    matrix.mul_(1 - rate * self.decay)
+                matrix.sub_(share(update.to(matrix.dtype), matrix), alpha=scale)
+
+    def _direction(self, matrix: nn.Parameter) -> Tensor:
+        """The momentum after this gradient, looked ahead by one (Nesterov)."""
+        gradient, state = matrix.grad, self.state[matrix]
+        assert gradient is not None
+        if "momentum" not in state:
+            state["momentum"] = torch.zeros_like(gradient)
+        state["momentum"].lerp_(gradient, 1 - self.momentum)
+        return gradient.lerp(state["momentum"], self.momentum)
+
+
+def orthogonal(matrices: Tensor, precision: torch.dtype = torch.float32) -> Tensor:
+    """(N, rows, columns) → the same, with singular vectors kept and nearly all singular values within 0.73 to 1.28.
+
+    Three steps X ← aX + (bA + cA²)X, A = XXᵀ (Newton and Schulz's iteration; Bernstein & Newhouse 2024), from
+    X = M/‖MMᵀ‖^½, whose divisor is at least the largest singular value. Those below a hundredth of that stay small,
+    and a matrix of zeros stays one.
+    """
+    tall = matrices.shape[1] > matrices.shape[2]
+    x = matrices / _lengths(matrices)
+    x = (x.mT if tall else x).to(precision)
+    for step, (linear, cubic, quintic) in enumerate(_QUINTICS):
+        a = x @ x.mT
+        if step == 0:
+            bound = _lengths(a.to(matrices.dtype)) * _MARGIN
+            a, x = (a / bound).to(precision), (x / bound.sqrt()).to(precision)
+        x = torch.baddbmm(x, torch.baddbmm(a, a, a, beta=cubic, alpha=quintic), x, beta=linear)
+    return x.mT if tall else x
+
+
+def _lengths(matrices: Tensor) -> Tensor:
+    """Frobenius norms (N, 1, 1), never zero."""
+    lengths: Tensor = torch.linalg.matrix_norm(matrices, keepdim=True)
+    return lengths.clamp(min=torch.finfo(torch.float32).tiny)
+
+
+def _shape(matrix: Tensor) -> tuple[int, ...]:
+    return tuple(matrix.shape)

@@ -1,0 +1,238 @@
+"""`Profile`: where the time of training steps goes, told while the run goes on."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch import nn
+
+from dragoman.base.files import atomic_write
+from dragoman.base.log import info
+from dragoman.training.profiling.operators import Operator, Tracer, by_group
+from dragoman.training.profiling.stopwatch import Path as PartPath
+from dragoman.training.profiling.stopwatch import Stopwatch, watching
+
+T = TypeVar("T")
+
+TEXT_FILE, JSON_FILE = "profile.txt", "profile.json"
+WARM_UP, TIMED, TRACED = 5, 20, 5
+"""Updates that are left out, that are timed part by part, and that torch.profiler records."""
+_SHOWN = 15
+_EVERY = {"validation": "train.validate_every", "checkpoint": "train.checkpoint_every"}
+
+
+class NoProfile:
+    """Watches nothing and costs nothing: what a run has that was not asked for a profile."""
+
+    active = False
+    """Whether parts of an update are being timed or recorded, so that nothing else must run at the same time."""
+
+    def phase(self, name: str) -> AbstractContextManager[object]:
+        """Around a phase of an update, which the engine names."""
+        return nullcontext()
+
+    def batches(self, batches: Iterator[T]) -> Iterator[T]:
+        """Around what the updates read."""
+        return batches
+
+    def beside(self, name: str) -> AbstractContextManager[object]:
+        """Around a validation or a checkpoint."""
+        return nullcontext()
+
+    def stepped(self) -> None:
+        """After an update and all that belongs to it."""
+
+    def close(self) -> None:
+        """When the run ends."""
+
+
+class Profile(NoProfile):
+    """After 5 updates to warm up, 20 are timed part by part and 5 recorded by torch.profiler; then the run goes on.
+
+    What is computed stays the same, but threads compute their shares one after another meanwhile. The profile is
+    written to profile.txt and profile.json in the run's folder and shown on stderr; it is written again when the first
+    validation and the first checkpoint after that have been timed, or when the run ends. On a GPU the timed updates
+    wait for it at every part, so they are slower than others.
+    """
+
+    def __init__(self, folder: Path, model: nn.Module, device: torch.device, precision: str) -> None:
+        self.folder, self.device, self.precision = folder, device, precision
+        self.watch = Stopwatch(device)
+        self._model = model
+        self._hooks = ExitStack()
+        self._tracer: Tracer | None = None
+        self._updates = self._timed = self._traced = 0
+        self._begin = self._seconds = self._apart = 0.0
+        self._operators: Sequence[Operator] = ()
+        self._beside: dict[str, float] = {}
+        self._shown = self._complete = False
+
+    @property
+    def active(self) -> bool:  # type: ignore[override]
+        """While updates are timed or recorded."""
+        return self.watch.running or self._tracer is not None
+
+    def phase(self, name: str) -> AbstractContextManager[object]:
+        """Time of a phase of an update."""
+        return self.watch.part(name)
+
+    def batches(self, batches: Iterator[T]) -> Iterator[T]:
+        """Time in which the updates wait for data."""
+        while True:
+            with self.watch.part("waiting for data"):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
+
+    @contextmanager
+    def beside(self, name: str) -> Iterator[None]:
+        """Time of a validation or a checkpoint; it does not count as the update's."""
+        running, self.watch.running = self.watch.running, False
+        begin = self.watch.now()
+        try:
+            yield
+        finally:
+            seconds = self.watch.now() - begin
+            self._apart += seconds
+            self._beside.setdefault(name, seconds)
+            self.watch.running = running
+
+    def stepped(self) -> None:
+        """Go from one stage to the next."""
+        if self._complete:
+            return
+        self._updates += 1
+        if self.watch.running:
+            self._seconds += self.watch.now() - self._begin - self._apart
+            self._timed += 1
+        if self._tracer is not None:
+            self._traced += 1
+        if self._updates == WARM_UP:
+            self._hooks.enter_context(watching(self.watch, self._model))
+            self.watch.running = True
+        elif self._updates == WARM_UP + TIMED:
+            self._stop_timing()
+            self._tracer = Tracer(self.device)
+            self._tracer.start()
+        elif self._updates == WARM_UP + TIMED + TRACED:
+            self._stop_tracing()
+            self._write()
+            info(f"The profile is in {self.folder / TEXT_FILE}. The run goes on; Ctrl-C ends it with everything saved.")
+        elif self._updates > WARM_UP + TIMED + TRACED and self._beside.keys() >= _EVERY.keys():
+            self._write()
+            self._complete = True
+        if self.watch.running:
+            self._apart = 0.0
+            self._begin = self.watch.now()
+
+    def close(self) -> None:
+        """Write what is there, if the run ends before the profile is complete."""
+        self._stop_timing()
+        self._stop_tracing()
+        if not self._complete and self._timed:
+            self._write()
+        elif not self._timed:
+            info(f"There is no profile: the run ended before update {WARM_UP + 1}.")
+        self._complete = True
+
+    def _stop_timing(self) -> None:
+        self.watch.running = False
+        self._hooks.close()
+
+    def _stop_tracing(self) -> None:
+        if self._tracer is not None:
+            self._operators = self._tracer.stop(max(1, self._traced))
+            self._tracer = None
+
+    def _write(self) -> None:
+        values = self._values()
+        atomic_write(self.folder / JSON_FILE, json.dumps(values, indent=1, ensure_ascii=False) + "\n")
+        text = _as_text(values)
+        atomic_write(self.folder / TEXT_FILE, text)
+        info(f"{self.folder / TEXT_FILE} now has validation and checkpoint too." if self._shown else text)
+        self._shown = True
+
+    def _values(self) -> dict[str, Any]:
+        update = self._seconds / self._timed
+        parts = list(_with_rest(self.watch.seconds, self._seconds))
+        return {
+            "device": str(self.device),
+            "precision": self.precision,
+            "threads": torch.get_num_threads(),
+            "torch": torch.__version__,
+            "updates": self._timed,
+            "update_seconds": update,
+            "parts": [
+                {"part": list(path), "seconds": seconds / self._timed, "share": seconds / self._seconds}
+                for path, seconds in parts
+            ],
+            "beside_seconds": self._beside,
+            "traced_updates": self._traced,
+            "groups": by_group(self._operators),
+            "operators": [asdict(operator) for operator in self._operators],
+        }
+
+
+def _with_rest(seconds: dict[PartPath, float], total: float) -> Iterator[tuple[PartPath, float]]:
+    """Parts, children after their parent, and behind the children what none of them accounts for."""
+
+    def below(parent: PartPath, whole: float, rest: str) -> Iterator[tuple[PartPath, float]]:
+        children = [path for path in order if path[:-1] == parent]
+        for path in children:
+            yield path, seconds[path]
+            yield from below(path, seconds[path], "the rest")
+        if children:
+            yield (*parent, rest), max(0.0, whole - sum(seconds[path] for path in children))
+
+    order = sorted(seconds, key=lambda path: [_ORDER.index(name) if name in _ORDER else len(_ORDER) for name in path])
+    yield from below((), total, "everything else")
+
+
+_ORDER = (
+    *("waiting for data", "transfer", "forward", "backward", "clipping", "optimiser"),
+    *("encoder", "decoder", "embedding", "self-attention", "attention over the source", "feed-forward"),
+)
+_REST = {("forward", "the rest"): "projection and loss"}
+
+
+def _as_text(values: dict[str, Any]) -> str:
+    """The tables that a person reads."""
+    lines = [
+        f"Profile of {values['updates']} updates on {values['device']}, {values['precision']}, "
+        f"{values['threads']} threads, torch {values['torch']}",
+        "",
+        f"{'part of an update':<52} {'ms':>9} {'share':>7}",
+        *(
+            _line("  " * (len(each["part"]) - 1) + _REST.get(tuple(each["part"]), each["part"][-1]), each)
+            for each in values["parts"]
+        ),
+        _line("update", {"seconds": values["update_seconds"], "share": 1.0}),
+        "",
+    ]
+    for name, setting in _EVERY.items():
+        seconds = values["beside_seconds"].get(name)
+        told = f"{seconds:.2f} s each ({setting})" if seconds is not None else "none so far"
+        lines.append(f"{name}: {told}")
+    if values["operators"]:
+        whole = sum(values["groups"].values())
+        lines += ["", f"{'torch operators, by kind':<52} {'ms':>9} {'share':>7}"]
+        lines += [
+            _line(group, {"seconds": seconds, "share": seconds / whole}) for group, seconds in values["groups"].items()
+        ]
+        lines += ["", f"{'the operators that take longest':<52} {'ms':>9} {'share':>7} {'calls':>7}"]
+        for operator in values["operators"][:_SHOWN]:
+            share = operator["seconds"] / whole
+            lines.append(
+                _line(operator["name"], {"seconds": operator["seconds"], "share": share}) + f" {operator['calls']:7.0f}"
+            )
+        lines += ["", f"Operators: {values['traced_updates']} updates under torch.profiler, time in themselves."]
+    return "\n".join(lines) + "\n"
+
+
+def _line(name: str, each: dict[str, Any]) -> str:
+    return f"{name[:52]:<52} {each['seconds'] * 1000:9.2f} {each['share']:7.1%}"

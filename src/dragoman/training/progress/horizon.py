@@ -1,0 +1,85 @@
+"""`Horizon`: how long a run will be, and how much of it is done at a step."""
+
+from dataclasses import dataclass
+
+from dragoman.training.config import LoopConfig
+from dragoman.training.machine.journal import Journal
+
+_GUESS = 10_000
+"""Steps that a run limited only by the clock is taken to have until its speed is known."""
+
+_FIRST_FIT = 5
+_FIT_EVERY = 200
+_FITS = 20
+"""A run is fitted to the clock so many times while its rest shrinks by a factor of e, but no less often than above."""
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """At `step` the share `progress` of the run was done; the rest is spread evenly up to the step `end`.
+
+    end is None for a run that only `patience` ends. Once it was fitted to the clock: pace, the seconds an update, those
+    of validations and checkpoints with it; seconds, of the run at `step`.
+    """
+
+    step: int
+    progress: float
+    end: int | None
+    pace: float | None = None
+    seconds: float = 0.0
+
+    @staticmethod
+    def first(config: LoopConfig, steps_per_epoch: int) -> "Horizon":
+        """Before anything has been measured."""
+        end = _limit(config, steps_per_epoch)
+        return Horizon(0, 0.0, _GUESS if end is None and config.max_minutes else end)
+
+    def joined(self, config: LoopConfig, step: int, seconds: float) -> "Horizon":
+        """This first horizon for a run that is at `step` already, after its limits were changed."""
+        if config.max_minutes is None or step == 0:
+            return self
+        by_clock = int(step * config.max_minutes * 60 / seconds)
+        limited = config.max_steps is not None or config.max_epochs is not None
+        end = min(by_clock, self.end) if limited and self.end is not None else by_clock
+        return Horizon(step, min(1.0, step / end) if end else 1.0, end)
+
+    def progress_at(self, step: int) -> float:
+        """The share of the run that is done after `step` updates, 0…1."""
+        if self.end is None:
+            return 0.0
+        if step >= self.end:
+            return 1.0
+        return self.progress + (1 - self.progress) * (step - self.step) / (self.end - self.step)
+
+    def fitted(
+        self, config: LoopConfig, steps_per_epoch: int, step: int, seconds: float, decisions: Journal
+    ) -> "Horizon":
+        """The horizon after `step` updates in `seconds`: fitted to `max_minutes` now and then, by the speed of late.
+
+        The closer the end, the more often, so that a run whose speed changes still ends in time and with its schedule
+        done. The decision is journalled, because it came from the clock.
+        """
+        if config.max_minutes is None or not self._is_due(step):
+            return self
+        most = config.max_minutes * 60
+
+        def fit() -> list[float]:
+            if self.pace is None:
+                pace = seconds / step
+            else:
+                pace = (self.pace + (seconds - self.seconds) / (step - self.step)) / 2
+            return [step + int(max(0.0, most - seconds) / pace), pace, seconds]
+
+        end, pace, at = decisions.make("fit", step, fit)
+        limit = _limit(config, steps_per_epoch)
+        return Horizon(step, self.progress_at(step), end if limit is None else min(end, limit), pace, at)
+
+    def _is_due(self, step: int) -> bool:
+        if self.pace is None or self.end is None:
+            return step >= self.step + _FIRST_FIT
+        return step >= self.step + max(1, min(_FIT_EVERY, (self.end - self.step) // _FITS))
+
+
+def _limit(config: LoopConfig, steps_per_epoch: int) -> int | None:
+    limits = [config.max_steps, config.max_epochs and config.max_epochs * steps_per_epoch]
+    return min((limit for limit in limits if limit), default=None)

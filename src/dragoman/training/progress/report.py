@@ -1,0 +1,188 @@
+"""What a run says while it goes: `log.jsonl`, a progress bar on stderr, and the learning curve."""
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from dragoman.base.files import atomic_write
+from dragoman.base.log import clock, console, info
+from dragoman.inspect.pictures.curves import draw_curves
+from dragoman.training.profiling.utilisation import Utilisation
+from dragoman.training.progress.horizon import Horizon
+from dragoman.training.progress.progress import Unlogged, added
+from dragoman.training.updates.engine import StepResult
+from dragoman.training.validation import Validation
+
+LOG_FILE, CURVES_FILE = "log.jsonl", "curves.png"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a run stands after an update. epoch: counted from 1; seconds, tokens: of the whole run so far.
+
+    last: whether it ends with this update, which is then always logged.
+    """
+
+    step: int
+    epoch: int
+    learning_rate: float
+    seconds: float
+    tokens: int
+    horizon: Horizon
+    last: bool = False
+
+
+class Report:
+    """Open while a run goes. Numbers of a training line are means over the steps since the line before it; what
+    modules count is summed over them.
+
+    unlogged: the sums that these means are made from, kept with the run's state. utilisation: turns tokens a second
+    into the model FLOPs utilisation that lines then tell, as a share in `utilisation` of the log. ranks: how many
+    processes the tokens a second are of.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        log_every: int,
+        step: int,
+        unlogged: Unlogged,
+        utilisation: Utilisation | None = None,
+        ranks: int = 1,
+    ) -> None:
+        self.folder, self.log_every, self.unlogged = folder, log_every, unlogged
+        self.utilisation, self.ranks = utilisation, ranks
+        if utilisation is not None:
+            info(utilisation.describe())
+        self._keep_log_up_to(step)
+        self._log = (folder / LOG_FILE).open("a", encoding="utf-8")
+        self._since = time.monotonic()
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+        )
+        self._task = self._progress.add_task("training", total=None)
+
+    def __enter__(self) -> "Report":
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+        self._log.close()
+
+    def step(self, result: StepResult, standing: Standing) -> None:
+        """After an update."""
+        step, epoch, seconds = standing.step, standing.epoch, standing.seconds
+        now = time.monotonic()
+        sums = self.unlogged
+        sums.seconds += now - self._since
+        self._since = now
+        sums.steps += 1
+        sums.tokens += result.target_tokens
+        sums.loss += result.loss * result.target_tokens
+        sums.norm += result.gradient_norm
+        for name, mean in result.auxiliary.items():
+            sums.auxiliary[name] = sums.auxiliary.get(name, 0.0) + mean * result.target_tokens
+        for name, counted in result.counts.items():
+            sums.counts[name] = added(sums.counts.get(name, []), counted)
+        for task, loss in result.losses.items():
+            sums.losses[task] = sums.losses.get(task, 0.0) + loss
+        speed = sums.tokens / max(sums.seconds, 1e-9)
+        used = {} if self.utilisation is None else {"utilisation": self.utilisation.share(speed)}
+        shown = "".join(f" · MFU {share:.1%}" for share in used.values())
+        if self.ranks > 1:
+            shown = f" · {speed / self.ranks:,.0f} a process{shown}"
+            used["target_tokens_per_second_and_process"] = speed / self.ranks
+        left = _time_left(standing.horizon, step, seconds)
+        self._progress.update(
+            self._task,
+            total=standing.horizon.end,
+            completed=step,
+            description=f"epoch {epoch} step {step} · loss {result.loss:.3f} · {speed:,.0f} tokens/s{shown}{left}",
+        )
+        if step % self.log_every and not standing.last:
+            return
+        line = {
+            "step": step,
+            "epoch": epoch,
+            "loss": sums.loss / sums.tokens,
+            "learning_rate": standing.learning_rate,
+            "gradient_norm": sums.norm / sums.steps,
+            "target_tokens": standing.tokens,
+            "target_tokens_per_second": speed,
+            **used,
+            "seconds": seconds,
+            **{name: value / sums.tokens for name, value in sums.auxiliary.items()},
+            **({"losses": {task: loss / sums.steps for task, loss in sums.losses.items()}} if sums.losses else {}),
+            **sums.counts,
+        }
+        self._write(line)
+        if not console.is_terminal:
+            info(
+                f"step {step} · epoch {epoch} · loss {line['loss']:.4f} · learning rate {standing.learning_rate:.2e} · "
+                f"{speed:,.0f} target tokens/s{shown}{left}"
+            )
+        sums.steps = sums.tokens = 0
+        sums.seconds = sums.loss = sums.norm = 0.0
+        sums.auxiliary, sums.counts, sums.losses = {}, {}, {}
+        self._since = time.monotonic()
+
+    def validation(self, validation: Validation, where: Mapping[str, Any], better: bool) -> None:
+        """After a validation: its measures, in the log and on stderr, and a fresh learning curve.
+
+        where: the step, the epoch and the seconds, as the log's line has them.
+        """
+        self._write({**where, **validation.log_line()})
+        info(f"step {where['step']} · validation: {validation}{' · best so far' if better else ''}")
+        for name, each in validation.sets.items():
+            info(f"  {name}: {each}")
+        draw_curves(self.folder / LOG_FILE, self.folder / CURVES_FILE)
+        self.resume_clock()
+
+    def resume_clock(self) -> None:
+        """Time since the last step was not spent on training steps: leave it out of tokens a second."""
+        self._since = time.monotonic()
+
+    def sync(self) -> None:
+        """Make sure that the log is on disk, before a checkpoint relies on it."""
+        self._log.flush()
+        os.fsync(self._log.fileno())
+
+    def _write(self, line: Mapping[str, Any]) -> None:
+        self._log.write(json.dumps(line) + "\n")
+        self._log.flush()
+
+    def _keep_log_up_to(self, step: int) -> None:
+        """A resumed run writes the lines after its snapshot again."""
+        path = self.folder / LOG_FILE
+        if not path.exists():
+            return
+        kept = []
+        for line in path.read_text(encoding="utf-8").split("\n"):
+            try:
+                if line and json.loads(line)["step"] <= step:
+                    kept.append(line + "\n")
+            except ValueError:
+                break  # the half line of a killed process
+        atomic_write(path, "".join(kept))
+
+
+def _time_left(horizon: Horizon, step: int, seconds: float) -> str:
+    if horizon.end is None:
+        return ""
+    pace = seconds / step if horizon.pace is None else horizon.pace
+    return f" · {clock((horizon.end - step) * pace)} left"

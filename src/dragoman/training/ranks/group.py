@@ -1,0 +1,208 @@
+"""`Group`: several processes, connected by torch.distributed (gloo between CPUs, NCCL between GPUs)."""
+
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch._C._distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
+
+from dragoman.base.errors import ConfigError, DivergenceError, DragomanError
+from dragoman.base.log import console
+from dragoman.training.machine.interruption import Interrupted
+from dragoman.training.ranks.interface import RankLost, Ranks
+
+Value = TypeVar("Value")
+
+_AGREED = (Interrupted, DivergenceError)
+"""Errors that every rank raises at the same step: one of them says so."""
+
+JOINING = timedelta(minutes=5)
+"""How long processes wait for one another at the start; a first one that was killed before it listened never comes."""
+
+_POLL, _POLLS = 0.05, 100
+"""Seconds, and how often the first rank looks before it ends."""
+_DONE = "done"
+
+
+class Group(Ranks):
+    """This process among the others.
+
+    What ranks say to one another goes over gloo from CPU to CPU, so it waits for no GPU; NCCL carries gradients and
+    parameters alone. Nothing is pickled here: values go as JSON.
+    """
+
+    def __init__(self, device: str) -> None:
+        self.rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        self.local_size = int(os.environ.get("LOCAL_WORLD_SIZE", self.size))
+        self.device = _own_device(device, int(os.environ.get("LOCAL_RANK", self.rank)), self.local_size)
+        if "MASTER_ADDR" not in os.environ or "MASTER_PORT" not in os.environ:
+            raise ConfigError(
+                f"WORLD_SIZE={self.size} asks for several processes, but MASTER_ADDR and MASTER_PORT do not say where "
+                "they meet: start the run with torchrun, or unset RANK and WORLD_SIZE"
+            )
+        store, _, _ = next(rendezvous("env://", timeout=JOINING))
+        # torchrun keeps its store when it restarts processes, and with it where the killed ones could be reached
+        self._store = PrefixStore(f"restart {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)
+        backend = "gloo" if self.device.type == "cpu" else "cpu:gloo,cuda:nccl"
+        dist.init_process_group(backend, store=PrefixStore("group", self._store), rank=self.rank, world_size=self.size)
+        self.group = dist.new_group(backend="gloo")
+        self._turns = 0
+
+    def sum(self, values: Sequence[float]) -> list[float]:
+        """One small all-reduce."""
+        sums = torch.tensor(values, dtype=torch.float64)
+        dist.all_reduce(sums, group=self.group)
+        return sums.tolist()
+
+    def most(self, value: int) -> int:
+        """One small all-reduce."""
+        highest = torch.tensor(value)
+        dist.all_reduce(highest, dist.ReduceOp.MAX, group=self.group)
+        return int(highest)
+
+    def broadcast(self, value: Value) -> Value:
+        """Two broadcasts: how long it is, and what."""
+        content = _bytes(value) if self.first else torch.empty(0, dtype=torch.uint8)
+        length = torch.tensor(len(content))
+        dist.broadcast(length, 0, group=self.group)
+        content = content if self.first else torch.empty(int(length), dtype=torch.uint8)
+        dist.broadcast(content, 0, group=self.group)
+        return value if self.first else _value(content)
+
+    def gather(self, value: Value) -> list[Value]:
+        """Two rounds: how long they are, and what."""
+        content = _bytes(value)
+        lengths = [torch.tensor(0) for _ in range(self.size)]
+        dist.all_gather(lengths, torch.tensor(len(content)), group=self.group)
+        most = max(int(length) for length in lengths)
+        padded = torch.zeros(most, dtype=torch.uint8)
+        padded[: len(content)] = content
+        found = [torch.empty_like(padded) for _ in range(self.size)]
+        dist.all_gather(found, padded, group=self.group)
+        return [_value(each[: int(length)]) for each, length in zip(found, lengths, strict=True)]
+
+    def wait(self) -> None:
+        """A sum that nobody reads: gloo's barrier would do the same."""
+        self.sum([0.0])
+
+    def leave(self) -> None:
+        """End the connection, where all ranks have come to the same end.
+
+        gloo's threads end with the last reference to it. One that still lets go of what it sent while the interpreter
+        ends would abort the process (pytorch/pytorch#179291).
+        """
+        dist.destroy_process_group()
+        del self.group
+
+    @contextmanager
+    def in_turn(self) -> Iterator[None]:
+        """Others look into the rendezvous' store now and then, so no time limit of a collective counts."""
+        key = f"turn/{self._turns}"
+        self._turns += 1
+        if not self.first:
+            self._await(key)
+            yield
+            return
+        try:
+            yield
+        except BaseException as error:
+            self._store.set(key, str(getattr(error, "exit_code", 1)))
+            self._let_others_see(key)
+            raise
+        self._store.set(key, _DONE)
+
+    def _await(self, key: str) -> None:
+        while not self._store.check([key]):
+            time.sleep(_POLL)
+        outcome = self._store.get(key).decode()
+        if outcome != _DONE:
+            self._store.add(f"{key}/seen", 1)
+            raise SystemExit(int(outcome))
+
+    def _let_others_see(self, key: str) -> None:
+        """The store may live in this process, which is about to end."""
+        for _ in range(_POLLS):
+            if self._store.add(f"{key}/seen", 0) == self.size - 1:
+                return
+            time.sleep(_POLL)
+
+
+@contextmanager
+def open_group(device: str) -> Iterator[Group]:
+    """Join the others; all but the first rank keep quiet, except for what goes wrong with them alone."""
+    rank, quiet = int(os.environ["RANK"]), console.quiet
+    console.quiet = rank > 0
+    try:
+        group = Group(device)
+        try:
+            yield group
+        except _AGREED:
+            group.leave()
+            raise
+        group.leave()
+    except _AGREED as error:
+        if rank:
+            raise SystemExit(error.exit_code) from None
+        raise
+    except DragomanError as error:
+        if rank:
+            error.args = (f"rank {rank}: {error}", *error.args[1:])
+        raise
+    except RuntimeError as error:
+        if not _is_lost(error):
+            raise
+        raise RankLost(
+            f"rank {rank}: another process of this run has ended or cannot be reached ({_brief(error)}), so this one "
+            "ends too. What it said, if anything, tells why. Go on with the same command and --resume; under torchrun "
+            "--max-restarts=N the run goes on from its newest snapshot by itself"
+        ) from None
+    finally:
+        console.quiet = quiet
+
+
+def _own_device(name: str, local_rank: int, local_size: int) -> torch.device:
+    """cpu, or the GPU of this rank. Raises ConfigError where there are fewer GPUs than ranks."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cpu":
+        return torch.device("cpu")
+    if name != "cuda":
+        raise ConfigError(
+            f"train.device={name} with several processes: each takes the GPU of its own number. Set auto, cuda or cpu"
+        )
+    found = torch.cuda.device_count()
+    if local_rank >= found:
+        raise ConfigError(
+            f"{local_size} processes were started on this machine, which has {found} GPU(s): start torchrun with "
+            f"--nproc-per-node {max(found, 1)}, or set train.device=cpu"
+        )
+    device = torch.device("cuda", local_rank)
+    torch.cuda.set_device(device)
+    return device
+
+
+def _is_lost(error: RuntimeError) -> bool:
+    """Whether a collective failed because of the connection: torch has no class for gloo's errors."""
+    message = str(error).lower()
+    return isinstance(error, dist.DistError) or "gloo" in message or "nccl" in message or "connection " in message
+
+
+def _brief(error: RuntimeError) -> str:
+    line = str(error).strip().splitlines()[0]
+    return (line.rpartition("] ")[2] or line).partition(". ")[0]
+
+
+def _bytes(value: Any) -> Tensor:
+    return torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
+
+
+def _value(content: Tensor) -> Any:
+    return json.loads(content.numpy().tobytes())

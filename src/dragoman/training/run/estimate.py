@@ -1,0 +1,59 @@
+"""Estimating a run's memory before it starts, instead of being killed in the middle of it."""
+
+import torch
+from torch import nn
+
+from dragoman.base.errors import ResourceError
+from dragoman.base.log import info, warn
+from dragoman.base.machine.memory import available_memory
+from dragoman.models.build import count_parameters
+from dragoman.training.machine.journal import Journal
+from dragoman.training.ranks.interface import Ranks
+from dragoman.training.task import Job
+
+_FLOAT = 4
+
+
+def check_memory(job: Job, model: nn.Module, journal: Journal, ranks: Ranks, threads: int = 1) -> None:
+    """Compare an upper estimate with what is free (bytes); cut batches that would not fit, and remember the cut.
+
+    A resumed run keeps its cut where that fits, though more would. Several ranks cut all alike. threads: how many each
+    hold a gradient. Raises ResourceError when the parameters and the optimiser alone do not fit.
+    """
+    ranks.wait()  # before one of them takes what another counts as free
+    on_cpu = ranks.device.type == "cpu"
+    free = available_memory() // ranks.local_size if on_cpu else torch.cuda.mem_get_info(ranks.device)[0]
+    ranks.wait()
+    config = job.run.train
+    copies = 5.0 if config.ema is not None else 4.0  # parameters, gradients, two moments, their average
+    if ranks.several and config.parallel == "fsdp":
+        copies = 2 + copies / ranks.size  # parameters and gradients are whole during a pass
+    copies += threads - 1
+    fixed = int(count_parameters(model) * _FLOAT * copies)
+    if fixed > free:
+        raise ResourceError(
+            f"the model needs about {fixed / 2**30:.1f} GiB for parameters, gradients and optimiser, but "
+            f"{free / 2**30:.1f} GiB are free: choose a smaller model.preset or text.subword.size"
+        )
+    longest = int(job.lengths.max()) + 1
+    tokens = job.peak_tokens()
+    if job.batches_an_update < ranks.size:  # batches are divided among ranks
+        tokens = max(-(-tokens * job.batches_an_update // ranks.size), longest)
+    need = job.activation_bytes(model, tokens, free - fixed)
+    halvings = 0
+    while fixed + need / 2**halvings > free and tokens / 2**halvings > longest:
+        halvings += 1
+    halvings = ranks.most(halvings)
+    known = journal.made("halvings of all", 0)
+    if known is not None and halvings > known:
+        warn(
+            f"less memory is free than when the run began, so batches are computed in {2**halvings} parts, no longer "
+            f"in {2**known}: sums are rounded otherwise, and dropout may differ, so the result is not that of an "
+            "uninterrupted run bit for bit"
+        )
+    elif known is not None and halvings < known:
+        info(f"Batches are computed in {2**known} parts, as since the run began.")
+    elif halvings:
+        info(f"Batches are computed in {2**halvings} parts, because {free / 2**30:.1f} GiB are free.")
+    if known is None or halvings > known:
+        journal.record("halvings of all", 0, halvings)

@@ -1,0 +1,274 @@
+"""The training loop: one pass after another until a limit is reached, with validations and checkpoints on the way."""
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from dragoman.base.log import info, warn
+from dragoman.checkpoint.tensors import model_parameters
+from dragoman.data.batches.plan import BatchPlan
+from dragoman.training.machine.interruption import Interrupted, Interruption, interruption
+from dragoman.training.objectives.loss import Moment
+from dragoman.training.profiling.profile import NoProfile, Profile
+from dragoman.training.progress.horizon import Horizon
+from dragoman.training.progress.progress import Progress
+from dragoman.training.progress.report import Report, Standing
+from dragoman.training.progress.silence import Silence
+from dragoman.training.run.finish import choose_final
+from dragoman.training.run.session import Session
+from dragoman.training.run.setup import assemble
+from dragoman.training.run.snapshot import restore_snapshot, save_snapshot
+from dragoman.training.task import Batch, RunConfig
+from dragoman.training.updates.updates import Sharing, Updates
+from dragoman.training.validation import Validation
+
+_GRACE = 5.0
+"""Seconds in which a rank may get the same signal from a user or a cluster and from torchrun."""
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """folder: the model folder; step: updates made; validation: of the parameters in it; reason: why the run ended.
+
+    first: False in all but one of several processes.
+    """
+
+    folder: Path
+    step: int
+    validation: Validation
+    reason: str
+    first: bool = True
+
+
+def run(config: RunConfig, resume: bool = False, profile: bool = False) -> TrainingResult:
+    """Train as `config` says. With `resume`, go on from the newest snapshot in `config.out`, if there is one.
+
+    Under torchrun this is one of several processes; one that torchrun has restarted resumes.
+
+    profile: say where the time of the first updates goes, see `training.profiling.profile`.
+
+    Raises ConfigError for a folder that holds another run, Interrupted after a signal, and the errors of the parts.
+    """
+    with assemble(config, resume) as session:
+        return _Loop(session, profile).run()
+
+
+class _Loop:
+    def __init__(self, session: Session, profile: bool) -> None:
+        self.session, self.job, self.ranks = session, session.job, session.ranks
+        self.config = session.config
+        self.profile = NoProfile()
+        if profile and self.ranks.first:
+            device = session.engine.place.device
+            self.profile = Profile(session.out, session.model, device, self.config.precision)
+        session.engine.profile = self.profile
+        self.utilisation = session.utilisation()
+        assert self.config.schedule is not None, "setup chooses one where none is set"
+        self.schedule = self.config.schedule
+        self._planned: tuple[int, BatchPlan] | None = None
+        first = self._plan(0)
+        self.steps_per_epoch = -(-len(first) // self.job.batches_an_update)
+        info(f"Batches: {len(first):,} an epoch; {self.job.padding(first)}")
+        contents = self.job.contents
+        self.progress = Progress(
+            Horizon.first(self.config, self.steps_per_epoch),
+            limits=self.config.limits,
+            data=contents["data"].fingerprint,
+        )
+        self._restore()
+        self.progress.valid, self.progress.ranks = contents["valid"].fingerprint, self.ranks.size
+        whole, halvings = session.parallel.whole_batches, session.engine.halvings
+        batches = self.job.batches_an_update
+        self.updates = Updates(self.ranks, Sharing(self.job.lengths, batches, whole, halvings, self.job.tasks))
+        self._started = time.monotonic() - self.progress.seconds
+
+    def run(self) -> TrainingResult:
+        """Train until something ends it, then choose the final parameters."""
+        progress = self.progress
+        with (
+            interruption(_GRACE if self.ranks.several else 0.0) as request,
+            closing(self.profile),
+            self._report() as report,
+        ):
+            if progress.step == 0 or self.session.limits_changed:
+                self._save_training(report)
+            while progress.finished is None:
+                self._epoch(request, report)
+            if progress.step not in progress.scores:  # a limit was lowered to a step that is over
+                self._validate(report)
+                self._checkpoint(report)
+            self._save_training(report)
+            self.session.prune(progress)
+        if (signal := self.updates.received(request)) is not None:
+            raise self._interrupted(signal)
+        info(f"Training ended after {progress.step} steps, {progress.seconds / 60:.1f} minutes: {progress.finished}.")
+        validation = choose_final(self.session, progress)
+        return TrainingResult(self.session.out, progress.step, validation, progress.finished, self.ranks.first)
+
+    def _report(self) -> Report:
+        progress, every = self.progress, self.config.log_every
+        if not self.ranks.first:
+            return Silence(progress.unlogged)
+        folder, size = self.session.out, self.ranks.size
+        return Report(folder, every, progress.step, progress.unlogged, self.utilisation, size)
+
+    def _epoch(self, request: Interruption, report: Report) -> None:
+        progress, config = self.progress, self.config
+        plan = self._plan(progress.epoch)
+
+        def load(plan: BatchPlan, start: int) -> Iterable[Batch]:
+            pin = self.session.engine.place.device.type == "cuda"
+            return self.job.batches(plan, start, progress.epoch, pin)
+
+        for update in self.profile.batches(self.updates.of(plan, progress.batch, load)):
+            agreed = self.updates.agree(update, self._clock, request)
+            step = progress.step + 1
+            done = progress.horizon.progress_at(step)
+            rate = self.schedule.rate(step, done, self.job.model_width)
+            scale = progress.loss_scale if self.config.precision == "float16" else None
+            moment = Moment(step, done, self._share_of_dropout(step))
+            result = self.session.engine.step(agreed.update, moment, rate, scale)
+            progress.watch.check(step, result)
+            if self.session.average is not None:
+                self.session.average.update(step)
+            epoch = progress.epoch + 1
+            progress.step = step
+            progress.batch += update.count
+            if progress.batch == len(plan):
+                progress.epoch, progress.batch = progress.epoch + 1, 0
+            progress.target_tokens += result.target_tokens
+            self._tick(agreed.seconds)
+            progress.horizon = progress.horizon.fitted(
+                config, self.steps_per_epoch, step, progress.seconds, self.session.journal
+            )
+            progress.finished = self._limit_reached()
+            last = progress.finished is not None
+            seconds, tokens = progress.seconds, progress.target_tokens
+            report.step(result, Standing(step, epoch, rate, seconds, tokens, progress.horizon, last))
+            self._after_step(agreed.signal or (None if self.ranks.several else request.received), report)
+            self.profile.stepped()
+            if progress.finished is not None:
+                return
+
+    def _share_of_dropout(self, step: int) -> float:
+        """0 at the start, 1 after `dropout_epochs` (Morerio et al. 2017, "Curriculum Dropout")."""
+        rising = (self.config.dropout_epochs or 0.0) * self.steps_per_epoch
+        return min(1.0, (step - 1) / rising) if rising else 1.0
+
+    def _after_step(self, signal: int | None, report: Report) -> None:
+        progress, config = self.progress, self.config
+        if progress.step % config.validate_every == 0 or progress.finished:
+            with self.profile.beside("validation"):
+                self._validate(report)
+            progress.finished = progress.finished or self._patience_over()
+        if progress.step % config.checkpoint_every == 0 or progress.finished:
+            with self.profile.beside("checkpoint"):
+                self._checkpoint(report)
+        if signal is not None and progress.finished is None:
+            self._save_training(report)
+            raise self._interrupted(signal)
+
+    def _interrupted(self, signal_number: int) -> Interrupted:
+        return Interrupted(
+            f"interrupted at step {self.progress.step}; everything is saved. Go on with the same command and --resume",
+            signal_number,
+        )
+
+    def _patience_over(self) -> str | None:
+        waited, patience = self.progress.waited, self.config.patience
+        return f"{waited} validations brought nothing better" if patience is not None and waited >= patience else None
+
+    def _limit_reached(self) -> str | None:
+        progress, config = self.progress, self.config
+        if config.max_steps is not None and progress.step >= config.max_steps:
+            return f"train.max_steps={config.max_steps} reached"
+        if config.max_epochs is not None and progress.epoch >= config.max_epochs:
+            return f"train.max_epochs={config.max_epochs} reached"
+        if config.max_minutes is not None:
+            late = progress.seconds >= config.max_minutes * 60 or progress.step >= (progress.horizon.end or 0) > 0
+            # Written down because it came from the clock: a run resumed from before it stops there, and not earlier.
+            stop = self.session.journal.make("stop", 0, lambda: progress.step if late else None)
+            if stop is not None and progress.step >= stop:
+                return f"train.max_minutes={config.max_minutes:g} reached"
+        return None
+
+    def _validate(self, report: Report) -> None:
+        progress = self.progress
+        with self._averaged():
+            validation = self.session.validate(progress.step)
+        better = progress.validated(validation.score(self.config.metric))
+        self._tick()
+        where = {"step": progress.step, "epoch": progress.epoch + 1, "seconds": progress.seconds}
+        report.validation(validation, where, better)
+        if better:
+            self._write_checkpoint(validation)
+            self.session.write_model(self.session.out, self._parameters(), progress.step, validation)
+
+    def _checkpoint(self, report: Report) -> None:
+        """A snapshot to go on from, and a model folder for averaging; older ones that nobody needs are removed."""
+        if self.ranks.broadcast(not self.session.store.checkpoint_folder(self.progress.step).exists()):
+            self._write_checkpoint(None)
+        self._save_training(report)
+        self.session.prune(self.progress)
+
+    def _write_checkpoint(self, validation: Validation | None) -> None:
+        folder = self.session.store.checkpoint_folder(self.progress.step)
+        self.session.write_model(folder, self._parameters(), self.progress.step, validation)
+
+    def _save_training(self, report: Report) -> None:
+        self._tick()
+        report.sync()
+        save_snapshot(self.session, self.progress)
+        report.resume_clock()
+
+    def _restore(self) -> None:
+        snapshot = self.session.snapshot
+        if snapshot is None:
+            return
+        restore_snapshot(self.session, snapshot)
+        self.progress = Progress.from_json(snapshot.state)
+        if self.session.limits_changed:
+            self.progress.limits = self.config.limits
+            self.progress.horizon = Horizon.first(self.config, self.steps_per_epoch).joined(
+                self.config, self.progress.step, self.progress.seconds
+            )
+        if self.session.limits_changed or self.progress.finished is not None:
+            self.progress.finished = self._limit_reached() or self._patience_over()
+        info(f"Resuming at step {self.progress.step}, epoch {self.progress.epoch}.")
+        if self.progress.ranks != self.ranks.size:
+            warn(
+                f"{self.progress.ranks} processes trained this far, now {self.ranks.size} go on: sums are rounded "
+                "otherwise, and dropout may differ, so the result is not that of an uninterrupted run bit for bit"
+            )
+
+    def _parameters(self) -> dict[str, Tensor]:
+        """What is validated and kept: the moving average if there is one, else the parameters; buffers as they are."""
+        tensors = {name: value.detach() for name, value in model_parameters(self.session.model).items()}
+        return self.session.parallel.whole(
+            tensors if self.session.average is None else tensors | self.session.average.shadow
+        )
+
+    @contextmanager
+    def _averaged(self) -> Iterator[None]:
+        average, parallel = self.session.average, self.session.parallel
+        if parallel.sharded:
+            parallel.show(self._parameters())
+        with nullcontext() if average is None or parallel.sharded else average.in_place():
+            yield
+        parallel.hide()
+
+    def _tick(self, seconds: float | None = None) -> None:
+        """seconds: of the first rank's clock, where all must decide by the same."""
+        self.progress.seconds = self._clock() if seconds is None else seconds
+
+    def _clock(self) -> float:
+        return time.monotonic() - self._started
+
+    def _plan(self, epoch: int) -> BatchPlan:
+        if self._planned is None or self._planned[0] != epoch:
+            self._planned = epoch, self.job.plan(epoch)
+        return self._planned[1]

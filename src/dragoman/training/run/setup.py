@@ -1,0 +1,213 @@
+"""From a config to a session: the task's job, the model, the optimiser, the store of the run."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+from torch import nn
+
+from dragoman.base.errors import ConfigError
+from dragoman.base.files import atomic_write
+from dragoman.base.log import info
+from dragoman.base.machine.allocator import keep_large_tensors_on_heap
+from dragoman.base.settings.load import dump_settings, load_settings
+from dragoman.checkpoint.store import CheckpointStore, TrainingSnapshot
+from dragoman.training.machine.compilation import compile_layers
+from dragoman.training.machine.journal import Journal
+from dragoman.training.machine.precision import PRECISIONS, choose_precision, warn_of_slow_products
+from dragoman.training.machine.threads import build_threads
+from dragoman.training.optimisers.average import ParameterAverage
+from dragoman.training.ranks.interface import Ranks
+from dragoman.training.ranks.launch import open_ranks, restarted
+from dragoman.training.ranks.parallel import Holding, build_parallel
+from dragoman.training.ranks.place import Place
+from dragoman.training.ranks.separable import separable
+from dragoman.training.run.estimate import check_memory
+from dragoman.training.run.resumption import check_same_contents, check_same_run, warn_of_rounding, with_choices_of
+from dragoman.training.run.session import Session
+from dragoman.training.task import Batch, Job, RunConfig
+from dragoman.training.updates.engine import Engine
+
+CONFIG_FILE = "config.yaml"
+
+NOTES = "embedded"
+"""The journal's name for what the start of the run has noted; older runs noted embeddings from files only."""
+
+R = TypeVar("R", bound=RunConfig)
+
+
+@contextmanager
+def assemble(config: RunConfig, resume: bool) -> Iterator[Session]:
+    """Build a session and hold the lock on the run's folder; join the other processes where there are any.
+
+    A process that torchrun has restarted resumes. Raises ConfigError when the folder holds another run, or this one and
+    `resume` is False.
+    """
+    keep_large_tensors_on_heap()
+    resume = resume or restarted()
+    stored = _stored_config(config.out, type(config)) if resume else None
+    device = config.train.device
+    if stored is not None and device == "auto":
+        device = stored.train.device
+    with open_ranks(device) as ranks, ExitStack() as stack:
+        with ranks.in_turn():
+            ground = _survey(config, resume, ranks, stack)
+        stack.callback(ground.job.close)
+        ground.job.run = _as_on_first(ground.job.run, ranks)
+        _take(ground, ranks)
+        yield _session(ground, ranks, stack)
+
+
+@dataclass(frozen=True)
+class _Ground:
+    """What a rank finds before anything of the run is written; as in `Session`."""
+
+    job: Job
+    store: CheckpointStore
+    model: nn.Module
+    journal: Journal
+    snapshot: TrainingSnapshot | None
+    limits_changed: bool
+
+
+def _survey(config: RunConfig, resume: bool, ranks: Ranks, stack: ExitStack) -> _Ground:
+    """Check all that is cheap to find wrong before anything is written or takes long; then prepare data and model."""
+    job: Job = config.task.open(config)
+    config = job.run
+    store = stack.enter_context(CheckpointStore(config.out, owned=ranks.first))
+    stored = _stored_config(config.out, type(config))
+    if stored is not None and not resume:
+        raise ConfigError(
+            f"{config.out} holds a training run already: add --resume to go on with it, or choose another --out"
+        )
+    if stored is not None:
+        check_same_run(config, stored)
+        warn_of_rounding(config, stored)
+        job.run = with_choices_of(config, stored)
+    else:
+        job.check_initial_values()
+    torch.set_num_threads(job.run.train.threads or torch.get_num_threads())
+    if ranks.first:
+        warn_of_slow_products(job.run.train.precision, ranks.device, stored is not None)
+    job.prepare()
+    if job.examples < ranks.size:
+        raise ConfigError(f"{ranks.size} processes have only {job.examples} examples to share: start fewer")
+    if stored is None:
+        job.run = _resolved(job, ranks)
+    torch.manual_seed(job.run.train.seed)
+    model = job.build().to(ranks.device)
+    journal = Journal(config.out / "training" / "decisions.jsonl", owned=ranks.first)
+    snapshot = store.latest_training() if stored is not None else None
+    limits_changed, job.notes = False, journal.made(NOTES, 0) or {}
+    if snapshot is not None:
+        check_same_contents(job, snapshot)
+        # The snapshot decides, not the stored config: a kill can come before new limits are saved.
+        limits_changed = snapshot.state.get("limits", job.run.train.limits) != job.run.train.limits
+    else:
+        job.notes = job.initialise(model)
+    return _Ground(job, store, model, journal, snapshot, limits_changed)
+
+
+def _take(ground: _Ground, ranks: Ranks) -> None:
+    """Make the folder this run's: what is later than its snapshot goes, and its settings are written."""
+    job, journal, step = ground.job, ground.journal, 0 if ground.snapshot is None else ground.snapshot.step
+    _check_shared(job.run.out, ranks, None if ground.snapshot is None else step)
+    if ground.limits_changed:
+        journal.forget()
+    if job.notes and job.notes != journal.made(NOTES, 0):
+        journal.record(NOTES, 0, job.notes)
+    if ranks.first:
+        ground.store.discard_after(step)
+        atomic_write(job.run.out / CONFIG_FILE, dump_settings(job.run))
+
+
+def _session(ground: _Ground, ranks: Ranks, stack: ExitStack) -> Session:
+    """What makes an update and what judges it; raises ResourceError where an update will not fit the memory."""
+    job, model, config = ground.job, ground.model, ground.job.run.train
+    objective = job.objective(ranks.device)
+
+    def trial() -> Batch:
+        batch: Batch = job.trial(model).to(ranks.device)
+        return batch
+
+    threads = None
+    if not ranks.several and not config.compile:
+        threads = build_threads(model, objective.divisible, ranks.device, torch.get_num_threads(), job.batch_tokens)
+    if threads is not None:
+        stack.callback(threads.close)
+    check_memory(job, model, ground.journal, ranks, 1 if threads is None else threads.count)
+    info(f"Model: {job.outline(model)} · {_places(ranks, config.parallel)} · {config.precision}")
+    # Before the optimiser: FSDP replaces the parameters.
+    parallel = build_parallel(
+        Holding(config.parallel, job.batches_an_update, lambda: separable(model, objective, trial())),
+        ranks,
+        model,
+        objective,
+    )
+    if config.compile:
+        compile_layers(model, ranks.device)
+    precision = choose_precision(config.precision, ranks.device)
+    optimiser = config.optimiser.build(model, precision, threads)
+    place = Place(ranks.device, precision, ranks)
+    return Session(
+        job=job,
+        model=model,
+        engine=Engine(config, parallel, optimiser, place, ground.journal, threads),
+        average=ParameterAverage(model, config.ema) if config.ema is not None else None,
+        validator=job.validator(parallel.model, ranks.device),
+        store=ground.store,
+        snapshot=ground.snapshot,
+        limits_changed=ground.limits_changed,
+    )
+
+
+def _stored_config(folder: Path, kind: type[R]) -> R | None:
+    path = folder / CONFIG_FILE
+    if path.exists():
+        return load_settings(path, [], kind)
+    if folder.exists() and (folder / "model.safetensors").exists():
+        raise ConfigError(f"{folder} holds a model that no run here has trained: choose another --out")
+    return None
+
+
+def _resolved(job: Job, ranks: Ranks) -> RunConfig:
+    """Fill in what was left to the machine, so that the stored config says what was done."""
+    device, config = ranks.device, job.run.train
+    chosen = choose_precision(config.precision, device)
+    precision = next(name for name, kind in PRECISIONS.items() if kind == chosen)
+    train = config.resolved(job.model_width).model_copy(
+        update={
+            "precision": precision,
+            "device": device.type if ranks.several else str(device),
+            "threads": torch.get_num_threads(),
+        }
+    )
+    return job.run.model_copy(update={"train": train})  # type: ignore[no-any-return]
+
+
+def _as_on_first(config: R, ranks: Ranks) -> R:
+    """With what was measured on the first rank, which may be another machine."""
+    if not ranks.several:
+        return config
+    precision, threads = ranks.broadcast((config.train.precision, config.train.threads))
+    torch.set_num_threads(threads or torch.get_num_threads())
+    train = config.train.model_copy(update={"precision": precision, "threads": threads})
+    return config.model_copy(update={"train": train})
+
+
+def _check_shared(folder: Path, ranks: Ranks, step: int | None) -> None:
+    """Every rank must see the same run folder. Raises ConfigError."""
+    seen = ranks.gather([(folder / "checkpoints").is_dir(), step, ranks.device.type])
+    if any(each[:2] != seen[0][:2] for each in seen):
+        raise ConfigError(
+            f"the processes do not see the same files in {folder}: all machines must share the storage of --out"
+        )
+    if any(each != seen[0] for each in seen):
+        raise ConfigError("some processes have a GPU and some have none: set train.device=cpu, or leave out machines")
+
+
+def _places(ranks: Ranks, parallel: str) -> str:
+    return f"{ranks.size} processes ({parallel}) on {ranks.device.type}" if ranks.several else str(ranks.device)

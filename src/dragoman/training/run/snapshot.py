@@ -1,0 +1,76 @@
+"""Snapshots of a run: what is stored to go on from, however many ranks hold it and however many will read it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from dragoman.checkpoint.shards import read_shards, shard_shapes, write_shards
+from dragoman.checkpoint.store import TrainingSnapshot
+from dragoman.checkpoint.tensors import fill, model_parameters
+from dragoman.training.optimisers.state import optimiser_tensors, restore_optimiser
+from dragoman.training.progress.progress import Progress
+from dragoman.training.run.session import Session
+
+
+def save_snapshot(session: Session, progress: Progress) -> None:
+    """Store parameters, optimiser and progress. Sharded ones are written by all ranks, others by the first."""
+    session.parallel.compare()
+    tensors: dict[str, Mapping[str, Tensor]] = {
+        "model": {name: value.detach() for name, value in model_parameters(session.model).items()},
+        "optimiser": optimiser_tensors(session.engine.optimiser, session.model),
+    }
+    if session.average is not None:
+        tensors["average"] = session.average.shadow
+    ranks, state = session.ranks, progress.to_json()
+    if not session.parallel.sharded:
+        if ranks.first:
+            session.store.commit_training(progress.step, tensors, state)
+    elif ranks.first:
+        with session.store.staged_training(progress.step, state) as folder:
+            ranks.broadcast(str(folder))
+            _write(folder, tensors, session)
+    else:
+        _write(Path(ranks.broadcast("")), tensors, session)
+    ranks.wait()
+
+
+def restore_snapshot(session: Session, snapshot: TrainingSnapshot) -> None:
+    """Put back the tensors of a snapshot. Returns when all ranks have: the first may then write another there."""
+    parallel, model, optimiser = session.parallel, session.model, session.engine.optimiser
+    parameters = model_parameters(model)
+    averages = {} if session.average is None else {"average": session.average.shadow}
+    if snapshot.shards:
+        for stem, targets in {"model": {n: p.detach() for n, p in parameters.items()}, **averages}.items():
+            read_shards(snapshot.shards[stem], targets)
+        state = {}
+        if (folder := snapshot.shards.get("optimiser")) is not None:  # before the first step it has none
+            state = _like_state(parameters, shard_shapes(folder))
+            read_shards(folder, state)
+        restore_optimiser(optimiser, model, state)
+        session.ranks.wait()
+        return
+    for stem, targets in {"model": parameters, **averages}.items():
+        fill(targets, {name: parallel.like(snapshot.tensors[stem][name], each) for name, each in targets.items()})
+    state = {
+        name: parallel.like(value.to(session.ranks.device), parameters[name.rpartition("/")[0]])
+        for name, value in snapshot.tensors["optimiser"].items()
+    }
+    restore_optimiser(optimiser, model, state)
+    session.ranks.wait()
+
+
+def _write(folder: Path, tensors: Mapping[str, Mapping[str, Tensor]], session: Session) -> None:
+    for stem, named in tensors.items():
+        write_shards(folder / stem, named, session.ranks.group)
+
+
+def _like_state(parameters: Mapping[str, Tensor], shapes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
+    """Room for an optimiser's state: what has a parameter's shape is held as it is, the rest (step counts) whole."""
+    state = {}
+    for name, shape in shapes.items():
+        parameter = parameters[name.rpartition("/")[0]]
+        same = shape == parameter.shape
+        state[name] = torch.zeros_like(parameter.detach()) if same else torch.zeros(shape, device=parameter.device)
+    return state

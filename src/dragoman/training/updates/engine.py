@@ -1,0 +1,339 @@
+"""`Engine`: one update of the parameters, however many micro-batches it is made of."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.base.errors import ResourceError
+from dragoman.base.log import warn
+from dragoman.base.machine.memory import is_out_of_memory
+from dragoman.nn.auxiliary import Auxiliary
+from dragoman.nn.dropout import dropping
+from dragoman.nn.randomness import drawing_from
+from dragoman.training.config import LoopConfig
+from dragoman.training.machine.compilation import compilation_explained
+from dragoman.training.machine.journal import Journal
+from dragoman.training.machine.threads import Threads
+from dragoman.training.objectives.loss import Loss, Moment
+from dragoman.training.profiling.profile import NoProfile
+from dragoman.training.ranks.parallel import Alone
+from dragoman.training.ranks.place import Place
+from dragoman.training.ranks.sharded import full
+from dragoman.training.task import Batch
+from dragoman.training.updates.loss_scale import LossScale
+from dragoman.training.updates.update import MicroBatch, Tokens, Update
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """Means over the update's target tokens (nats), the gradient's norm before clipping, and the token count.
+
+    gradient_norm: 0 where the gradient was beyond float16 and nothing was updated, which counts says too.
+
+    Where an update mixes tasks, loss and cross_entropy are the sums of their means; losses: the mean cross-entropy of
+    each. auxiliary: means of what modules add to the loss or report of it, by name; counts: sums of what modules count.
+    """
+
+    loss: float
+    cross_entropy: float
+    gradient_norm: float
+    target_tokens: int
+    auxiliary: Mapping[str, float] = field(default_factory=dict)
+    counts: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    losses: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Computed:
+    """The loss of a micro-batch, whose it is, its target tokens, and whether it is real or a stand-in."""
+
+    loss: Loss
+    task: str
+    tokens: int
+    real: bool = True
+
+
+class Engine:
+    """Runs forward, backward, clipping and the optimiser's step.
+
+    The loss is the sum over all batches of an update, of all ranks, divided by their target tokens, task by task, so
+    that one big batch and its parts give the same gradient. The random generators are seeded from (seed, step,
+    micro-batch): a resumed run needs no stored random state.
+
+    parallel: how the ranks hold model and objective. threads: what divides every batch among cores; None where all
+    cores work at one operation after another.
+    """
+
+    def __init__(
+        self,
+        config: LoopConfig,
+        parallel: Alone,
+        optimiser: torch.optim.Optimizer,
+        place: Place,
+        journal: Journal,
+        threads: Threads | None = None,
+    ) -> None:
+        self.parallel, self.optimiser, self.place = parallel, optimiser, place
+        self.clip, self.seed = config.clip, config.seed
+        self.journal, self.threads = journal, threads
+        self.profile = NoProfile()
+        self._scale = 1.0  # of the update's loss
+        stored = parallel.trained.state_dict(keep_vars=True).values()
+        self._statistics = [tensor for tensor in stored if not isinstance(tensor, nn.Parameter)]
+
+    @property
+    def model(self) -> nn.Module:
+        """What validation reads."""
+        return self.parallel.model
+
+    @property
+    def halvings(self) -> int:
+        """How often every batch is halved, by the estimate made before the run."""
+        return self.journal.made("halvings of all", 0) or 0
+
+    def step(
+        self, update: Update, moment: Moment, learning_rate: float, loss_scale: LossScale | None = None
+    ) -> StepResult:
+        """One update: forward and backward, clip, step.
+
+        loss_scale: for float16; it takes in whether the gradient has overflowed. None: the loss is not scaled.
+        Raises ResourceError when even single examples, or the optimiser's state, do not fit the memory; with several
+        ranks as soon as a batch does not, because the others have gone on. Raises ConfigError where layers to be
+        compiled cannot be.
+        """
+        tokens = update.tokens or _tokens(update.batches)
+        with compilation_explained():
+            self._scale = 1.0 if loss_scale is None else loss_scale.value
+            computed = self._forward_and_backward(update, moment, tokens)
+        with self.profile.phase("clipping"):
+            norm = full(self._clipped())
+        overflowed = loss_scale is not None and not norm.isfinite()
+        if loss_scale is not None:
+            loss_scale.judge(overflowed, moment.step)
+        with self.profile.phase("optimiser"):
+            if overflowed:
+                self.optimiser.zero_grad(set_to_none=True)
+            else:
+                self._move(learning_rate, moment.step)
+        # Read off the device last: on a GPU that waits for all that was started before.
+        result = self._result(computed, norm, tokens, several=update.micro_batches is not None)
+        if not overflowed:
+            return result
+        return replace(result, gradient_norm=0.0, counts={**result.counts, "overflowed updates": [1.0]})
+
+    def _clipped(self) -> Tensor:
+        """Take the loss's scale from the gradients and clip them; their norm before."""
+        parameters = [each for each in self.parallel.trained.parameters() if each.grad is not None]
+        if self._scale != 1:
+            torch._foreach_div_([each.grad for each in parameters if each.grad is not None], self._scale)
+        return nn.utils.clip_grad_norm_(parameters, self.clip or float("inf"))
+
+    def _forward_and_backward(self, update: Update, moment: Moment, tokens: Tokens) -> list[_Computed]:
+        """The gradients of all batches, added up, from micro-batches that fit the memory."""
+        if update.micro_batches is not None:
+            return self._shared(update.batches, update.micro_batches, moment, tokens)
+        statistics = [tensor.clone() for tensor in self._statistics]
+        step = moment.step
+        known = self.journal.made("halvings", step) or self.halvings
+        halvings = known
+        while True:
+            cut = [part for batch in update.batches for part in batch.cut(2**halvings)]
+            try:
+                computed = self._gradients(cut, None, moment, tokens)
+                break
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                if all(len(part.rows) == 1 for part in cut):
+                    raise ResourceError(
+                        f"not enough memory for a single pair at step {step}: lower data.cleaning's length limits or "
+                        "the model's size"
+                    ) from None
+            for tensor, before in zip(self._statistics, statistics, strict=True):
+                tensor.copy_(before)  # a resumed run does not repeat the part that failed
+            halvings += 1
+            warn(f"step {step} does not fit the memory; its batches are cut into {2**halvings} parts")
+        if halvings != known:
+            self.journal.record("halvings", step, halvings)
+        return computed
+
+    def _shared(
+        self, batches: Sequence[Batch], micro_batches: Sequence[MicroBatch], moment: Moment, tokens: Tokens
+    ) -> list[_Computed]:
+        """The gradients of this rank's batches, none of which it may cut."""
+        try:
+            return self._gradients(batches, micro_batches, moment, tokens)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            raise ResourceError(
+                f"not enough memory for a batch at step {moment.step}, which one of several processes cannot cut by "
+                "itself: lower data.batch.tokens, raise train.accumulate instead, and start anew"
+            ) from None
+
+    def _gradients(
+        self, batches: Sequence[Batch], micro_batches: Sequence[MicroBatch] | None, moment: Moment, tokens: Tokens
+    ) -> list[_Computed]:
+        self.optimiser.zero_grad(set_to_none=True)
+        self.parallel.trained.train()
+        if self.threads is not None:
+            return self._by_threads(self.threads, batches, moment, tokens)
+        return self._one_by_one(batches, micro_batches, moment, tokens)
+
+    def _one_by_one(
+        self, batches: Sequence[Batch], micro_batches: Sequence[MicroBatch] | None, moment: Moment, tokens: Tokens
+    ) -> list[_Computed]:
+        """Gradients are added up where the optimiser looks for them."""
+        computed = []
+        ranks = self.place.ranks.size
+        for index, batch in enumerate(batches):
+            micro = None if micro_batches is None else micro_batches[index]
+            torch.manual_seed(_mix(self.seed, moment.step, *((index,) if micro is None else micro.key)))
+            with self.profile.phase("transfer"):
+                batch = batch.to(self.place.device)
+            with self.parallel.micro_batch(last=index == len(batches) - 1):
+                with self.profile.phase("forward"), self.place.autocast(), dropping(moment.dropout):
+                    loss = self.parallel.loss(batch, moment)
+                count = tokens[batch.task]
+                # torch's wrappers take the mean over ranks
+                mean = loss.total / count if micro is None else loss.total * (micro.real * ranks / count)
+                with self.profile.phase("backward"):
+                    (mean * self._scale).backward()  # type: ignore[no-untyped-call]
+            loss = replace(loss, total=loss.total.detach())
+            computed.append(_Computed(loss, batch.task, batch.target_tokens, micro is None or micro.real))
+        return computed
+
+    def _by_threads(
+        self, threads: Threads, batches: Sequence[Batch], moment: Moment, tokens: Tokens
+    ) -> list[_Computed]:
+        """The same, every thread taking its share of each batch. Shares are added in the same order every time."""
+        learned = [parameter for parameter in self.parallel.trained.parameters() if parameter.requires_grad]
+        shares: list[list[tuple[tuple[int, int], Batch]]] = [[] for _ in range(threads.count)]
+        for index, batch in enumerate(batches):
+            for number, piece in enumerate(batch.cut(threads.count)):
+                shares[number].append(((index, number), piece))
+
+        def compute(share: Sequence[tuple[tuple[int, int], Batch]]) -> tuple[list[Tensor | None], list[_Computed]]:
+            gradients: list[Tensor | None] = [None] * len(learned)
+            computed = []
+            for key, piece in share:
+                draws = torch.Generator().manual_seed(_mix(self.seed, moment.step, *key))
+                with (
+                    drawing_from(draws),
+                    dropping(moment.dropout),
+                    self.profile.phase("forward"),
+                    self.place.autocast(),
+                ):
+                    loss = self.parallel.loss(piece, moment)
+                with self.profile.phase("backward"):
+                    mean = loss.total / tokens[piece.task]
+                    found = torch.autograd.grad(mean * self._scale, learned, allow_unused=True)
+                gradients = [
+                    new if before is None else before if new is None else before + new
+                    for before, new in zip(gradients, found, strict=True)
+                ]
+                computed.append(_Computed(replace(loss, total=loss.total.detach()), piece.task, piece.target_tokens))
+            return gradients, computed
+
+        results = threads.map(compute, shares, together=not self.profile.active)
+        for parameter, *gradients in zip(learned, *(gradients for gradients, _ in results), strict=True):
+            parameter.grad = _total([each for each in gradients if each is not None])
+        return [each for _, computed in results for each in computed]
+
+    def _move(self, learning_rate: float, step: int) -> None:
+        """The optimiser's step."""
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate
+        try:
+            self.optimiser.step()
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            raise ResourceError(
+                f"not enough memory for the optimiser's state at step {step}: choose a smaller model.preset or "
+                "text.subword.size"
+            ) from None
+        self.optimiser.zero_grad(set_to_none=True)
+
+    def _result(self, computed: Sequence[_Computed], norm: Tensor, tokens: Tokens, several: bool) -> StepResult:
+        """several: whether other ranks have computed the rest."""
+        sums = _sums(computed, tokens)
+        if several:
+            sums = _added(self.place.ranks.gather(sums))
+        means = {task: value / tokens[task] for task, value in sums["cross_entropy"].items()}
+        return StepResult(
+            sum(value / tokens[task] for task, value in sums["total"].items()),
+            sum(means.values()),
+            float(norm),
+            sum(tokens.values()),
+            sums["auxiliary"],
+            sums["counts"],
+            means if len(tokens) > 1 else {},
+        )
+
+
+_Sums = dict[str, dict[str, Any]]
+"""Of what was computed, as plain values: `total` and `cross_entropy` by task, shares of the means `auxiliary` and sums
+`counts` by name."""
+
+
+def _sums(computed: Sequence[_Computed], tokens: Tokens) -> _Sums:
+    sums: _Sums = {"total": {}, "cross_entropy": {}, "auxiliary": {}, "counts": {}}
+    counted = Auxiliary()
+    for each in computed:
+        loss = each.loss
+        for name, values in (
+            ("total", {each.task: each.real * float(loss.total)}),
+            ("cross_entropy", {each.task: each.real * float(loss.cross_entropy)}),
+            (
+                "auxiliary",
+                {name: each.real * mean * each.tokens / tokens[each.task] for name, mean in loss.auxiliary.items()},
+            ),
+        ):
+            for key, value in values.items():
+                sums[name][key] = sums[name].get(key, 0.0) + value
+        for key, count in loss.counts.items():
+            counted.count(key, count * each.real)
+    sums["counts"] = {key: counts.tolist() for key, counts in counted.counts.items()}
+    return sums
+
+
+def _added(all_sums: Sequence[_Sums]) -> _Sums:
+    """Those of all ranks."""
+    added: _Sums = {"total": {}, "cross_entropy": {}, "auxiliary": {}, "counts": {}}
+    for sums in all_sums:
+        for name in ("total", "cross_entropy", "auxiliary"):
+            for key, value in sums[name].items():
+                added[name][key] = added[name].get(key, 0.0) + value
+        for key, counts in sums["counts"].items():
+            before = added["counts"].get(key, [0.0] * len(counts))
+            added["counts"][key] = [one + other for one, other in zip_longest(before, counts, fillvalue=0.0)]
+    return added
+
+
+def _tokens(batches: Sequence[Batch]) -> Tokens:
+    tokens: Counter[str] = Counter()
+    for batch in batches:
+        tokens[batch.task] += batch.target_tokens
+    return tokens
+
+
+def _total(gradients: Sequence[Tensor]) -> Tensor | None:
+    """The sum as a tensor of its own: what autograd gives for one parameter may lie where another's lies too."""
+    if len(gradients) < 2:
+        return gradients[0].clone() if gradients else None
+    total = gradients[0] + gradients[1]
+    for gradient in gradients[2:]:
+        total += gradient
+    return total
+
+
+def _mix(*numbers: int) -> int:
+    digest = hashlib.blake2b(" ".join(map(str, numbers)).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1

@@ -1,0 +1,85 @@
+"""docs/decks.md names nothing that is not there: no setting, command, option, file, test, name or heading."""
+
+import pytest
+from documented import ROOT, code, faults, rows
+
+DOCS = ROOT / "docs"
+PAGE = (DOCS / "decks.md").read_text(encoding="utf-8")
+PLAIN = frozenset({"runs/ende", "runs/lm"})
+"""Stand-ins for the reader's own folders."""
+
+
+@pytest.fixture(autouse=True)
+def _data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAGOMAN_DATA", "somewhere")  # which recipes name, and nobody opens here
+
+
+def test_all_that_the_page_names_is_there() -> None:
+    assert faults(PAGE, DOCS, PLAIN) == []
+    assert len(code(PAGE)) > 250
+    assert set(code(PAGE)) >= PLAIN
+
+
+@pytest.mark.parametrize(
+    ("page", "reason"),
+    [
+        ("`model: {encoder: {norm: post}}`", None),
+        ("`model: {encoder: {norm: beside}}`", "should be 'post' or 'pre'"),
+        ("`model: {encoder: {norms: post}}`", "did you mean model.encoder.norm?"),
+        ("`model: {encoder: {attention: {scorer: {kind: cosine}}}}`", "there is no 'cosine'"),
+        ("`model: {encoder: {kind: recurrent}, positions: {kind: rotary}}`", "does not have"),
+        ("`model: {encoder: {norm: post}`", "expected ',' or '}'"),
+        ("`{task: {kind: language_model}, model: {preset: base}}`", None),
+        ("`{task: {kind: language_model}, model: {encoder: {layers: 1}}}`", "unknown setting model.encoder"),
+        ("`search.length_factor`", None),
+        ("`search.longest_factor`", "no such setting"),
+        ("`dragoman translate runs/ende --beam 5`", None),
+        ("`dragoman interpret runs/ende`", "no such verb"),
+        ("`dragoman translate runs/ende --beams 5`", "no option --beams"),
+        ("`dragoman train recipes/nowhere.yaml`", "no file recipes/nowhere.yaml"),
+        ("`dragoman train recipes/multi30k-en-de.yaml train.seeds=1`", "did you mean train.seed?"),
+        ("`dragoman describe model.preset=huge`", "preset"),
+        ("`dragoman positions kind=sinusoidal bases=3`", "did you mean base?"),
+        ("`torchrun --nproc-per-node 2 -m dragoman train recipes/multi30k-en-de.yaml`", None),
+        ("`torchrun --nproc-per-node 2 -m dragoman drain`", "no such verb"),
+        ("`python benchmarks/variants --speed`", None),
+        ("`python benchmarks/variants --fast`", "no option --fast"),
+        ("`python benchmarks/nothing.py`", "no such file"),
+        ("`make demo`", None),
+        ("`make coffee`", "no such target"),
+        ("`test_decks.py::test_every_row_can_be_followed`", None),
+        ("`test_dock.py::test_every_row_can_be_followed`", "no such file of tests"),
+        ("`test_decks.py::test_no_row_can_be_followed`", "no such test"),
+        ("`dragoman.Translator.attention`", None),
+        ("`dragoman.Translator.hearing`", "no such name"),
+        ("`dragoman.nn.attention.convolution.Convolution9d`", "no such name"),
+        ("[variants](variants.md#presets), [here](#a-heading-000)\n\n# A heading: 000\n", None),
+        ("[variants](variations.md)", "no such file"),
+        ("[variants](variants.md#presents)", "no such heading"),
+        ("`norm_first=True`", "code of a form that nothing checks"),
+        ("`dragoman demo", "half a span of code"),
+    ],
+)
+def test_each_breach_is_noticed(page: str, reason: str | None) -> None:
+    found = faults(f"| a formula | {page} |\n", DOCS)
+    if reason is None:
+        assert found == []
+    else:
+        assert len(found) == 1 and reason in found[0]
+
+
+def followable(row: list[str]) -> bool:
+    """Whether a row has something to run and a test, or says why not, or where."""
+    text = " ".join(row)
+    return "*not yet*" in text or "not measured" in text or "](#" in text or "test_" in text or "the same" in row
+
+
+def test_every_row_can_be_followed() -> None:
+    table = [row for row in rows(PAGE.split("## 000", 1)[1]) if len(row) < 7]  # above the criteria stands their test
+    assert len(table) > 120
+    assert [row for row in table if not followable(row)] == []
+    assert not followable(["a formula", "`model: {encoder: {norm: post}}`", "", "61.4"])
+
+
+def test_the_five_decks_stand_in_their_order() -> None:
+    assert [line[3:6] for line in PAGE.split("\n") if line.startswith("## ")] == ["000", "001", "002", "003", "004"]

@@ -1,0 +1,137 @@
+"""What docs/decks.md says of the lecture decks' formulas: the errors that they have, and what is right instead."""
+
+import numpy as np
+import pytest
+import torch
+from given_logits import GivenLogits
+from searching import searched
+from torch import Tensor
+
+from dragoman.decode.rules.length_penalty import MeanLogProbability, NoPenalty
+from dragoman.decode.search import SearchConfig
+from dragoman.inspect.positions import Probe, Setting, first_rise
+from dragoman.models.interface import Memory, State
+from dragoman.nn.attention.soft import normalise
+from dragoman.nn.mask import Mask
+from dragoman.nn.normalisation import LayerNormConfig
+from dragoman.nn.positions.sinusoidal import SinusoidalConfig, sinusoids
+from dragoman.nn.scorers import DotConfig, ScaledDotConfig
+from dragoman.text.special import BOS, EOS
+
+
+def test_exponents_of_deck_000_lose_the_distance() -> None:
+    """Deck 000 divides by 10000^(2δ/d) for component δ itself, so sine and cosine of a pair have two frequencies."""
+    component, position = np.arange(64), np.arange(100)[:, None]
+    angles = position / 10000.0 ** (2 * component / 64)
+    theirs = np.where(component % 2 == 0, np.sin(angles), np.cos(angles))
+    ours = sinusoids(100, 64).double().numpy()
+    for matrix, even in ((theirs, False), (ours, True)):
+        neighbours = (matrix[1:] * matrix[:-1]).sum(1)
+        steps = np.linalg.norm(np.diff(matrix, axis=0), axis=1)
+        assert (np.ptp(neighbours) < 1e-4) == (np.ptp(steps) < 1e-4) == even
+    # the last cosine turns once in 2π · 10000^(2 · 63/64) positions, in the paper once in 2π · 10000^(62/64)
+    assert theirs[99, 63] > 1 - 1e-10 > ours[99, 63]
+
+
+@pytest.mark.parametrize(("base", "distance"), [(10000.0, 44), (100000.0, 25)])
+def test_the_base_of_deck_001_rises_again_earlier(base: float, distance: int) -> None:
+    assert first_rise(Probe(SinusoidalConfig(base=base), Setting(512, 8, 100)).pairs(100)[0]) == distance
+
+
+@pytest.mark.parametrize("width", [16, 64, 256])
+def test_dot_products_have_the_variance_of_their_width(width: int) -> None:
+    """Deck 001: q·k of independent components with mean 0 and variance 1 has mean 0 and variance d_k."""
+    queries, keys = torch.randn(2, 1, 1, 400, width, generator=torch.Generator().manual_seed(1))
+    for config, variance in ((DotConfig(), width), (ScaledDotConfig(), 1)):
+        scorer = config.build(1, width, width)
+        scores = scorer(queries, scorer.prepare(keys))
+        assert abs(float(scores.mean())) < 0.05 * variance**0.5
+        assert float(scores.var()) == pytest.approx(variance, rel=0.1)
+
+
+def test_layer_norms_of_the_decks() -> None:
+    """000 says "unit mean", 003 takes the unbiased deviation with ε outside the root, 004 has no ε."""
+    width = 8
+    states = torch.randn(5, width, generator=torch.Generator().manual_seed(2), dtype=torch.float64) * 3 + 1
+    ours = LayerNormConfig().build(width).double()(states)
+    centred = states - states.mean(-1, keepdim=True)
+    torch.testing.assert_close(ours.mean(-1), torch.zeros(5, dtype=torch.float64))
+    torch.testing.assert_close(ours.square().mean(-1).sqrt(), torch.ones(5, dtype=torch.float64), rtol=1e-5, atol=0)
+    deck_003 = centred / (states.std(-1, keepdim=True) + 1e-6)
+    torch.testing.assert_close(deck_003 * (width / (width - 1)) ** 0.5, ours, rtol=1e-5, atol=0)
+    deck_004 = centred / centred.square().mean(-1, keepdim=True).sqrt()
+    torch.testing.assert_close(deck_004, ours, rtol=1e-5, atol=0)
+    alike = torch.full((1, width), 3.0)
+    assert bool(((alike - 3) / (alike - 3).square().mean(-1, keepdim=True).sqrt()).isnan().all())
+    assert not LayerNormConfig().build(width)(alike).any()
+
+
+def test_deviations_without_a_square_are_nothing() -> None:
+    """Deck 002: σ² = (1/d) Σ (x_s − x̄), which is 0 for every x, so that its LN divides by 0."""
+    states = torch.randn(100, 16, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    assert float((states - states.mean(-1, keepdim=True)).mean(-1).abs().max()) < 1e-15
+
+
+def test_raw_scores_divided_by_their_sum() -> None:
+    """Deck 002's norm_i of plain dot products: weights below 0 or above 1, or a division by 0."""
+    scores = torch.tensor([[3.0, -1.0], [2.0, -2.0]])
+    theirs = scores / scores.sum(-1, keepdim=True)
+    assert torch.equal(theirs[0], torch.tensor([1.5, -0.5]))
+    assert bool(theirs[1].isinf().all())
+    ours = normalise(scores, None, "sum")
+    assert bool((ours > 0).all())
+    torch.testing.assert_close(ours.sum(-1), torch.ones(2))
+
+
+def test_a_billion_is_not_infinity() -> None:
+    """Deck 000 masks with −inf in words and −1e9 in code: without any key NaN, or equal weights on what is masked."""
+    scores, nothing = torch.tensor([[[[1.0, 2.0, 3.0]]]]), torch.zeros(1, 1, 1, 3, dtype=torch.bool)
+    assert bool(scores.masked_fill(~nothing, float("-inf")).softmax(-1).isnan().all())
+    torch.testing.assert_close(scores.masked_fill(~nothing, -1e9).softmax(-1), torch.full((1, 1, 1, 3), 1 / 3))
+    assert not normalise(scores, Mask(nothing)).any()
+    with pytest.raises(RuntimeError, match="overflow"):
+        scores.half().masked_fill(~nothing, -1e9)
+    some = torch.tensor([[[[True, False, True]]]])
+    plain = scores.masked_fill(~some, -1e9).softmax(-1)
+    torch.testing.assert_close(normalise(scores, Mask(some)), plain)
+
+
+OK, YES, SIZE = 4, 5, 6
+TREE = {  # deck 004's tree, from Jurafsky and Martin: what follows what, and how probably
+    (): {OK: 0.4, YES: 0.5, EOS: 0.1},
+    (OK,): {OK: 0.7, YES: 0.2, EOS: 0.1},
+    (YES,): {OK: 0.3, YES: 0.4, EOS: 0.3},
+}
+
+
+class Tree:
+    """A decoder that follows the tree; what is not on it ends."""
+
+    def start(self, memory: Memory, attention: bool = False, skip: Tensor | None = None) -> State:
+        return State(memory=memory.states, cache=torch.zeros(len(memory.keep), 3, dtype=torch.int64), skip=skip)
+
+    def step(self, tokens: Tensor, state: State) -> tuple[GivenLogits, State]:
+        written = torch.cat((state.cache[:, 1:], tokens[:, -1:]), 1)
+        logits = torch.full((len(tokens), 1, SIZE), float("-inf"))
+        for row, ids in enumerate(written.tolist()):
+            for token, share in TREE.get(tuple(each for each in ids if each not in (0, BOS)), {EOS: 1.0}).items():
+                logits[row, 0, token] = np.log(share)
+        return GivenLogits(logits), state.after(tokens.shape[1], written)
+
+
+def test_the_search_tree_of_deck_004() -> None:
+    """Greedy search takes "yes" first, two hypotheses find "ok ok </s>" with p = 0.4 · 0.7 · 1.0."""
+    memory = Memory(torch.zeros(1, 3, 1), torch.ones(1, 3, dtype=torch.bool))
+    ((greedy,),) = searched(Tree(), memory, SearchConfig(beam=1, length_penalty=NoPenalty()))
+    ((best,),) = searched(Tree(), memory, SearchConfig(beam=2, length_penalty=NoPenalty()))
+    assert greedy.tokens == (YES, YES) and np.exp(greedy.log_probability) == pytest.approx(0.5 * 0.4)
+    assert best.tokens == (OK, OK) and np.exp(best.log_probability) == pytest.approx(0.4 * 0.7)
+
+
+def test_the_score_of_deck_004_prefers_the_improbable() -> None:
+    """Its normalised score is minus a log-probability, while its algorithm keeps the states with the larger score."""
+    lengths, sums = np.array([3, 3, 6]), np.log([0.28, 0.2, 0.15])
+    theirs = -sums / lengths
+    ours = sums / [MeanLogProbability().divisor(length) for length in lengths]
+    assert theirs.argmax() == 1 and ours.argmax() == 2 == theirs.argmin()
+    assert -sums[2] != theirs[2]  # the left side, −log P(y|x), has no 1/T
