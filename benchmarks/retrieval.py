@@ -30,7 +30,7 @@ from dragoman.data.batches.batch import Batch, collate, pad
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import tensors
 from dragoman.text.special import BOS, EOS
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 
 TERMS = LETTERS = 8
 FIRST, TERM, SIZE = 4, 4 + LETTERS, 4 + LETTERS + TERMS

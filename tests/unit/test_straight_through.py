@@ -9,12 +9,13 @@ from test_hard_attention import HEADS, KEEP, SIZES, WIDTH, attention, inputs, lo
 from torch import Tensor, nn
 
 from dragoman.data.batches.batch import collate
+from dragoman.models.build import ModelConfig, build_model
 from dragoman.nn.attention.hard import HardAttention, HardAttentionConfig
 from dragoman.nn.attention.recording import recording
 from dragoman.nn.auxiliary import collecting
 from dragoman.nn.mask import Mask
-from dragoman.train.objectives.loss import Moment
-from dragoman.train.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives.loss import Moment
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 
 
 def straight(**settings: Any) -> HardAttention:
@@ -150,3 +151,34 @@ def test_the_objective_says_which_update_it_is() -> None:
         seen.append(recorded[built.decoder.layers[0].cross_attention][0])
     assert float(seen[0].max()) < 1
     assert set(seen[1].unique().tolist()) == {0.0, 1.0}
+
+
+def test_settings_of_reinforce_choose_it() -> None:
+    """A model folder of before has all settings but the gradient, and the parameters of a baseline."""
+    for settings in ({"entropy_weight": 0.1, "baseline_weight": 1.0, "discount": 0.0}, {"discount": 0.5}):
+        assert HardAttentionConfig.model_validate({"kind": "hard", **settings}).gradient == "reinforce"
+    assert HardAttentionConfig.model_validate({"kind": "hard", "looks": 2}).gradient == "straight_through"
+    whole = HardAttentionConfig().model_dump()
+    assert HardAttentionConfig.model_validate(whole).gradient == "straight_through", "what is stored today says which"
+
+
+def test_settings_of_a_folder_that_was_written_before_fit_its_parameters() -> None:
+    decoder = {"layers": 1, "cross_attention": {"kind": "hard", "gradient": "reinforce"}}
+    given = ModelConfig.model_validate({"preset": None, "width": 16, "encoder": {"layers": 1}, "decoder": decoder})
+    config, old = given.model_dump(mode="json"), build_model(given, 20, 20)
+    del config["decoder"]["cross_attention"]["gradient"], config["decoder"]["cross_attention"]["soft_updates"]
+    read = build_model(ModelConfig.model_validate(config), 20, 20)
+    read.load_state_dict(old.state_dict())
+    baseline = read.decoder.layers[0].cross_attention.baseline
+    assert torch.equal(baseline.weight, old.decoder.layers[0].cross_attention.baseline.weight)
+
+
+@pytest.mark.parametrize("precision", [torch.bfloat16, torch.float16])
+def test_in_half_precision_one_position_still_has_all_weight(precision: torch.dtype) -> None:
+    built = straight()
+    with torch.autocast("cpu", precision):
+        result, weights = looked(built, *inputs())
+    assert torch.equal(weights.amax(-1), torch.ones_like(weights[..., 0]))
+    found = gradients(built, result.float().sum())
+    assert all(bool(gradient.isfinite().all()) for gradient in found.values())
+    assert float(found["query.weight"].abs().max()) > 0

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -16,6 +16,7 @@ from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.randomness import generator
 
 _SMALLEST = 1e-20
+_OF_REINFORCE = {"entropy_weight", "baseline_weight", "discount"}
 
 
 class HardAttentionConfig(SoftAttentionConfig):
@@ -71,6 +72,14 @@ class HardAttentionConfig(SoftAttentionConfig):
         "less noise, and a bias, except where no later state reads the choice: in a Transformer decoder of one layer, "
         "or a recurrent one wired as luong without input feeding",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _settings_of_reinforce_choose_it(cls, values: Any) -> Any:
+        """As in model folders that were written when there was no other gradient."""
+        if isinstance(values, dict) and _OF_REINFORCE.intersection(values):
+            return {"gradient": "reinforce", **values}
+        return values
 
     def build(self, sizes: AttentionSizes, positions: PositionScheme | None = None) -> Attention:
         """The module. Raises ConfigError for settings that do not go together."""
