@@ -46,6 +46,7 @@ in --out, where table.md and curves.png are, too.
 import argparse
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from contenders import CONTENDERS, chosen
@@ -101,6 +102,8 @@ def make(arguments: argparse.Namespace) -> bool:
 
     if "DRAGOMAN_DATA" not in os.environ:
         sys.exit("set DRAGOMAN_DATA to the folder that holds multi30k/")
+    if find_spec("sentencepiece") is None:
+        sys.exit(f"sentencepiece is not installed for {sys.executable}: pip install 'dragoman[hf]'")
     write_corpus(arguments.out / "corpus", Path(os.environ["DRAGOMAN_DATA"]) / "multi30k")
     torch.set_num_threads(arguments.threads)
     bf16 = choose_precision("auto", torch.device("cpu")) == torch.bfloat16

@@ -1,7 +1,8 @@
 """Which runs are made: one factor at a time around four centres, all pairs, the full product, a dozen for Multi30k."""
 
+import copy
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -14,6 +15,10 @@ CENTRES: dict[str, Levels] = {
 }
 AGAIN = {"recurrent": ("scorer", "teacher_forcing")}
 """What is varied around a centre although it is varied around one before it too."""
+ANNEALED = {"cross_attention": "cross_attention", "recurrent.attention": "attention"}
+"""Factors whose level `hard` is varied once more, with ever fewer soft looks; the field of the decoder that each is."""
+SOFT_UPDATES = 1360
+"""Of hard attention then: four fifths of the updates that the budget of the embedded corpus makes."""
 DOZEN: tuple[Levels, ...] = (
     {},
     {"positions": "rotary"},
@@ -88,6 +93,15 @@ def _singles() -> Iterator[Plan]:
                 made = plan(group, factor, level, {**start, factor: level})
                 if level not in (usual, SAME.get(factor)) and made.effective.get(factor) == level:
                     yield made
+                    if factor in ANNEALED and level == "hard":
+                        yield _annealed(made, ANNEALED[factor])
+
+
+def _annealed(made: Plan, field: str) -> Plan:
+    """The same run with `soft_updates`."""
+    settings = copy.deepcopy(made.settings)
+    settings["model"]["decoder"][field]["soft_updates"] = SOFT_UPDATES
+    return replace(made, varied=f"{made.varied}, annealed", settings=settings)
 
 
 def paired(only: set[str]) -> dict[str, list[str]]:

@@ -19,6 +19,7 @@ FACTORS = (
     "decoder",
     "attention",
     "cross_attention",
+    "gradient",
     "scorer",
     "normaliser",
     "projections",
@@ -38,6 +39,7 @@ FACTORS = (
 )
 """Beside these, every choice inside a family other than the Transformer is a factor: `recurrent.cell`, …"""
 NEEDED = {
+    "gradient": {"cross_attention": "hard"},
     "positions.join": {"positions": "sinusoidal"},
     "recurrent.input_feeding": {"recurrent.wiring": "luong"},
     "bytenet.stacked": {"bytenet.cross_attention": "soft"},
@@ -54,16 +56,15 @@ DEAR: dict[str, dict[str, float]] = {
     "experts": {"set": 1.4},
     "residual": {"false": 4.0},
     "projections": {"false": 2.0},
-    "cross_attention": {"hard": 4.0},
-    "convolutional.cross_attention": {"hard": 4.0},
-    "bytenet.cross_attention": {"hard": 4.0},
-    "recurrent.attention": {"hard": 4.0, "null": 4.0},
+    "gradient": {"reinforce": 4.0},
+    "recurrent.attention": {"null": 4.0},
 }
 """What a level costs: it is taken where it brings as many times more pairs. Up to experts, and for additive scores, it
 is how long a run takes, in runs of the centre. The others leave little to compare whatever stands beside them
 (BLEU of 0 to 30 around the centres), so that a design full of them would say nothing of the rest.
 """
 IN_PAIRS = {
+    "gradient": ("straight_through",),
     "teacher_forcing": ("constant", "linear"),
     "subword": ("bpe", "unigram", "word"),
     "encoder": ("transformer", "recurrent", "convolutional", "bytenet", "mean"),

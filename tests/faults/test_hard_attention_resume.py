@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from training_runs import SETTINGS, Server, differences, log_lines, outcome, wait_until_reached, write_corpus
 
-HARD = ["model.decoder.cross_attention.kind=hard"]
+HARD = ["model.decoder.cross_attention.kind=hard", "model.decoder.cross_attention.gradient=reinforce"]
 VARIANTS = {
     "hard attention, adaptive": [*HARD, "model.decoder.cross_attention.adaptive=true", "train.accumulate=2"],
     "hard attention, teacher forcing falls": [*HARD, "train.teacher_forcing.kind=linear"],
@@ -17,7 +17,7 @@ VARIANTS = {
         "model.dropout=0.1",
     ],
     "recurrent, hard attention": [
-        "model.decoder={kind: recurrent, attention: {kind: hard, discount: 0.5}}",
+        "model.decoder={kind: recurrent, attention: {kind: hard, gradient: reinforce, discount: 0.5}}",
         "model.encoder={kind: recurrent}",
     ],
 }

@@ -152,7 +152,10 @@ with open_ranks("cpu") as ranks:
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--no-python"]
 RANDOM = {
-    "hard, resampled": ["model.decoder.cross_attention.kind=hard", "text.subword.dropout=0.1"],
+    "hard, resampled": [
+        "model.decoder.cross_attention={kind: hard, gradient: reinforce}",
+        "text.subword.dropout=0.1",
+    ],
     "sampled": ["train.teacher_forcing.kind=constant", "train.teacher_forcing.value=0.5"],
     "reward": ["train.objective.reward.kind=chrf", "train.objective.reward.samples=2"],
     "r_drop": ["train.objective.r_drop.alpha=1"],

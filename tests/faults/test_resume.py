@@ -145,7 +145,7 @@ def test_more_patience_continues_a_run_that_patience_ended(server: Server, tmp_p
         ("model.width=32", "model.width (was 16, now 32)"),
         ("data.batch.tokens=300", "data.batch.tokens (was 200, now 300)"),
         ("train.schedule.peak=0.5", "train.schedule.peak"),
-        ("train.ema=0.9", "train.ema (was None, now 0.9)"),
+        ("train.ema=0.9", "train.ema (was 0.998, now 0.9)"),
         ("train.schedule.kind=constant", "train.schedule.kind"),
     ],
 )

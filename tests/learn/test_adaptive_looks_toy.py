@@ -58,9 +58,10 @@ def found(model: Seq2Seq) -> tuple[float, float]:
     return float((tokens == batch.labels)[:, :PAIRS].float().mean()), float(looks[:, :PAIRS].float().mean())
 
 
+@pytest.mark.parametrize("gradient", ["straight_through", "reinforce"])
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_looks_twice_where_it_must(seed: int) -> None:
-    right, looks = found(trained({"adaptive": True, "looks": 2}, seed))
+def test_looks_twice_where_it_must(seed: int, gradient: str) -> None:
+    right, looks = found(trained({"adaptive": True, "looks": 2, "gradient": gradient}, seed))
     assert right >= 0.95, f"{right:.1%} of the pairs right with {looks:.2f} looks at each"
     assert looks >= 1.9, f"{right:.1%} of the pairs right with {looks:.2f} looks at each"
 

@@ -45,7 +45,8 @@ class Forced:
 
 def model(layers: int, **settings: Any) -> Seq2Seq:
     stack = {"layers": layers, "heads": 1, "feedforward": 8, "norm": "pre"}
-    attention = {"kind": "hard", "entropy_weight": 0.0, "baseline_weight": 0.0, "discount": 1.0, **settings}
+    weights = {"entropy_weight": 0.0, "baseline_weight": 0.0}
+    attention = {"kind": "hard", "gradient": "reinforce", **weights, "discount": 1.0, **settings}
     config = {"width": 6, "encoder": {**stack, "layers": 1}, "decoder": {**stack, "cross_attention": attention}}
     torch.manual_seed(3)
     built = build_model(ModelConfig.model_validate({"preset": None, "dropout": 0.0, **config}), SIZE, SIZE).double()

@@ -45,6 +45,7 @@ def test_all_but_the_first_of_equals_are_marked(
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setattr(duplicates, "BUCKET", bucket)
         before = (digests[block] for block in elsewhere)
-        mark_duplicates(stream(), verdicts, 9, Path(folder), before, sum(map(len, elsewhere)))
+        count = sum(map(len, elsewhere))
+        mark_duplicates(stream(), verdicts, 9, Path(folder), before=before, count_before=count)
         assert list(Path(folder).iterdir()) == []
     assert verdicts.tolist() == expected.tolist()

@@ -68,7 +68,7 @@ def model(dropout: float = 0.0, **changes: Any) -> Seq2Seq:
 
 def gradient(model: Seq2Seq, read: Batch, seed: int = 1) -> torch.Tensor:
     torch.manual_seed(seed)
-    loss = Objective(ObjectiveConfig())(model.train(), read, 1.0).total
+    loss = Objective(ObjectiveConfig())(model.train(), read).total
     gradients = torch.autograd.grad(loss, list(model.parameters()), allow_unused=True)
     return torch.cat([each.flatten() for each in gradients if each is not None])
 

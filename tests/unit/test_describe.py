@@ -265,7 +265,7 @@ def test_the_text_fits_a_terminal(width: int) -> None:
     lines = [*parts_table(found, width).split("\n"), *numbers_text(found).split("\n")]
     assert max(map(len, lines)) <= width
     table = "\n".join(lines)
-    assert ("weight 128×128, bias 128" in table) == (width == 120)
+    assert ("weight 192×192, bias 192" in table) == (width == 120)
     assert "tied to encoder.embedding.tokens" in table
     assert f"{found.parameters:,} parameters" in table
 

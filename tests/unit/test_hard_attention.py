@@ -25,7 +25,7 @@ SIZES = AttentionSizes(WIDTH, WIDTH, WIDTH, HEADS)
 
 def attention(**settings: Any) -> HardAttention:
     torch.manual_seed(3)
-    built = HardAttentionConfig.model_validate({"kind": "hard", **settings}).build(SIZES)
+    built = HardAttentionConfig.model_validate({"kind": "hard", "gradient": "reinforce", **settings}).build(SIZES)
     assert isinstance(built, HardAttention)
     with torch.no_grad():
         for parameter in built.parameters():
@@ -210,14 +210,17 @@ def model(**settings: Any) -> Seq2Seq:
     return build_model(ModelConfig.model_validate(config), 20, 20)
 
 
-def test_under_autocast_it_trains() -> None:
-    built = model(looks=2, adaptive=True).train()
+@pytest.mark.parametrize("gradient", ["straight_through", "reinforce"])
+def test_under_autocast_it_trains(gradient: str) -> None:
+    built = model(looks=2, adaptive=True, gradient=gradient).train()
     pairs = collate([[5, 6, 7], [8, 9, 10, 11]], [[5, 6], [7, 8, 9, 10]], [0, 1])
     with torch.autocast("cpu", torch.bfloat16):
         loss = Objective(ObjectiveConfig())(built, pairs)
     loss.total.backward()
     assert loss.total.dtype == torch.float32
-    assert float(loss.total.detach()) == pytest.approx(-loss.auxiliary["hard_attention_reward"] * loss.tokens, rel=1e-3)
+    if gradient == "reinforce":
+        reward = loss.auxiliary["hard_attention_reward"]
+        assert float(loss.total.detach()) == pytest.approx(-reward * loss.tokens, rel=1e-3)
     assert all(bool(parameter.grad.isfinite().all()) for parameter in built.parameters() if parameter.grad is not None)
 
 

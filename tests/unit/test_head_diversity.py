@@ -69,7 +69,7 @@ def test_heads_that_each_look_at_a_place_of_their_own_cost_nothing() -> None:
 @pytest.mark.parametrize("kind", ["soft", "hard"])
 def test_it_reaches_the_loss_with_its_weight(kind: str) -> None:
     """Against the recorded weights; for hard attention those before a position is drawn, so it looks at all."""
-    looks = {"looks": 1, "entropy_weight": 0.0, "baseline_weight": 0.0} if kind == "hard" else {}
+    looks = {"gradient": "reinforce", "entropy_weight": 0.0, "baseline_weight": 0.0} if kind == "hard" else {}
     objective, pairs = Objective(ObjectiveConfig()), batch()
     losses = []
     for weight in (0.0, 0.7):

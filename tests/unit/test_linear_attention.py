@@ -9,6 +9,7 @@ from torch.nn.functional import linear
 from torch.testing import assert_close
 
 from dragoman.base.errors import ConfigError
+from dragoman.models.interface import tensors
 from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.linear import LinearAttention, LinearAttentionConfig
 from dragoman.nn.attention.recording import recording
@@ -172,6 +173,24 @@ def test_recorded_weights_give_the_output() -> None:
     assert_close(unrecorded, torch.cat(parts, 1))
     with pytest.raises(ValueError, match="first token"), recording():
         module.extend(states[:, :1], cache, Causal(70, 1, states.device))
+
+
+def test_what_is_held_of_a_source_does_not_grow_with_it() -> None:
+    """Unless its weights are asked for, which is known when it is memorised."""
+    module = built({})
+    sizes, padding = [], [Mask.padding(torch.ones(2, length, dtype=torch.bool)) for length in (3, 300)]
+    states = [torch.randn(2, length, WIDTH, dtype=torch.float64) for length in (3, 300)]
+    for text, mask in zip(states, padding, strict=True):
+        sizes.append(sum(part.numel() for part in tensors(module.memorise(text, mask))))
+    assert sizes[0] == sizes[1] == 2 * WIDTH * (WIDTH // HEADS + 1)
+    memory = module.memorise(states[1], padding[1])
+    with pytest.raises(ValueError, match="source's beginning"), recording():
+        module.look(states[0], memory, padding[1])
+    with recording():
+        memory = module.memorise(states[1], padding[1])
+    with recording() as recorded:
+        module.look(states[0], memory, padding[1])
+    assert_close(recorded[module][0].sum(-1), torch.ones(2, HEADS, 3, dtype=torch.float64))
 
 
 def test_a_source_without_any_token_gives_zeros_and_finite_gradients() -> None:

@@ -219,13 +219,13 @@ def test_what_modules_tell_in_steps_is_what_they_tell_at_once(monkeypatch: pytes
 @pytest.mark.parametrize("kind", ["transformer", "recurrent"])
 def test_hard_attentions_decisions_line_up_with_the_tokens(kind: str) -> None:
     field = "cross_attention" if kind == "transformer" else "attention"
-    model, pairs = decoding(kind=kind, **{field: {"kind": "hard"}}), batch()
+    model, pairs = decoding(kind=kind, **{field: {"kind": "hard", "gradient": "reinforce"}}), batch()
     with collecting() as auxiliary:
         forward(model, pairs, 0.5)
     assert auxiliary.decisions
     for calls in auxiliary.decisions.values():
         assert torch.cat([call.log_probability for call in calls], 1).shape == pairs.inputs.shape
-    loss = Objective(ObjectiveConfig())(model, pairs, 0.5).total
+    loss = Objective(ObjectiveConfig())(model, pairs).total
     loss.backward()
     assert loss.isfinite()
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters() if parameter.grad is not None)

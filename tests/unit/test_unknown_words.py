@@ -300,7 +300,8 @@ def test_the_attention_of_a_step_is_what_its_prediction_reads(name: str) -> None
     """Hard attention in one layer: only positions looked at so far have a gradient, and that of the step itself has."""
     encoder, decoder = DECODERS[name]
     where = "attention" if decoder["kind"] == "recurrent" else "cross_attention"
-    hard = {**decoder, where: {**decoder.get(where, {}), "kind": "hard"}, "layers": 1, "heads": 1}
+    looking = {**decoder.get(where, {}), "kind": "hard", "gradient": "reinforce"}
+    hard = {**decoder, where: looking, "layers": 1, "heads": 1}
     tokenizers = vocabularies()
     model = random_model(encoder, {**hard, "bridge": "none"} if where == "attention" else hard, tokenizers, seed=2)
     text = "the dog sees a cat (old)"

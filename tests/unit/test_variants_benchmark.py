@@ -87,7 +87,7 @@ def test_singles_differ_from_their_centre_in_what_they_say(benchmark: SimpleName
     assert len(centres) == 4
     for plan in plans:
         if plan.factor not in ("centre", "family"):
-            assert plan.effective[plan.factor] == plan.varied
+            assert plan.effective[plan.factor] == plan.varied.removesuffix(", annealed")
             assert plan.settings != centres[plan.group].settings
     families = {(plan.effective["encoder"], plan.effective["decoder"]) for plan in plans}
     known = benchmark.factors.factors()
@@ -197,3 +197,14 @@ def test_of_runs_with_as_many_new_pairs_the_cheaper_is_worth_more(benchmark: Sim
     left = benchmark.covering.pairs_of(plain, known) | benchmark.covering.pairs_of(dear, known)
     worth = [benchmark.covering._worth(levels, known, left) for levels in (plain, dear)]
     assert worth[0] == pytest.approx(2.7 * worth[1])
+
+
+def test_hard_attention_is_varied_once_more_with_ever_fewer_soft_looks(benchmark: SimpleNamespace) -> None:
+    plans = {(plan.group, plan.varied): plan for plan in benchmark.design.singles(set())}
+    annealed = [key for key in plans if key[1].endswith(", annealed")]
+    assert len(annealed) == 2, "around the Transformer and around the recurrent model"
+    for group, varied in annealed:
+        made, plain = (plans[group, name].settings["model"]["decoder"] for name in (varied, "hard"))
+        field = "attention" if made["kind"] == "recurrent" else "cross_attention"
+        assert made[field].pop("soft_updates") == benchmark.design.SOFT_UPDATES > 0
+        assert made == plain, "nothing else differs, and the plain run keeps its settings"

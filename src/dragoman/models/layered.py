@@ -65,7 +65,8 @@ class LayeredDecoder(nn.Module):
 
         attention: `step` also gives the last layer's attention over the source, averaged over its heads.
         """
-        source = self.hold(memory)
+        with recording() if attention else nullcontext():  # whose weights will be asked for holds what they need
+            source = self.hold(memory)
         attended = any(layer is not None for layer in source.layers)
         cache: Tree = [None] * len(self.layers)
         limit = self.embedding.positions.limit

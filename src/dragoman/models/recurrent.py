@@ -173,7 +173,8 @@ class RecurrentDecoder(nn.Module):
         source = memory.states
         padding = Mask.padding(memory.keep)
         states = self._zeros(len(source)) if self.bridge is None else self.bridge(memory.summary)
-        seen = None if self.cross_attention is None else self.cross_attention.memorise(source, padding)
+        with recording() if attention else nullcontext():  # whose weights will be asked for holds what they need
+            seen = None if self.cross_attention is None else self.cross_attention.memorise(source, padding)
         constant = self.wiring.summarise(memory.summary) if self.concatenates else None
         return State(
             {"keep": memory.keep, "attention": seen, "constant": constant},

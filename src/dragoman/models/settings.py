@@ -101,9 +101,13 @@ class ModelSettings(Config):
             return True
         return False
 
-    def of_preset(self, preset: str) -> Self:
+    def of_preset(self, preset: str | None) -> Self:
         """What is set, and that preset's values for the rest. Raises pydantic's ValidationError."""
         return type(self).model_validate({**self.model_dump(exclude_unset=True), "preset": preset})
+
+    def chosen_as(self, stored: Self) -> Self:
+        """With `preset: auto` replaced by what a stored run has chosen."""
+        return self if self.preset != "auto" else self.of_preset(stored.preset)
 
     def resolved(self, size: int) -> Self:
         """With `preset: auto` replaced by the preset for a corpus of so many pairs, or whatever is `counted`.

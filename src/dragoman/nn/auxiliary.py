@@ -47,8 +47,12 @@ class Decisions:
 
 @dataclass
 class Auxiliary:
-    """What was collected. penalties and counts: by name; decisions: by module, one entry a call, in time's order."""
+    """What was collected. penalties and counts: by name; decisions: by module, one entry a call, in time's order.
 
+    step: the update that it is collected in, from 1, for modules that change in the course of a run.
+    """
+
+    step: int = 1
     penalties: dict[str, list[Penalty]] = field(default_factory=dict)
     decisions: dict[nn.Module, list[Decisions]] = field(default_factory=dict)
     counts: dict[str, Tensor] = field(default_factory=dict)
@@ -108,9 +112,9 @@ _collector: ContextVar[Auxiliary | None] = ContextVar("auxiliary collector", def
 
 
 @contextmanager
-def collecting() -> Iterator[Auxiliary]:
-    """While open, modules hand over what they have to tell."""
-    auxiliary = Auxiliary()
+def collecting(step: int = 1) -> Iterator[Auxiliary]:
+    """While open, modules hand over what they have to tell; step: as of `Auxiliary`."""
+    auxiliary = Auxiliary(step)
     token = _collector.set(auxiliary)
     try:
         yield auxiliary

@@ -1,7 +1,7 @@
 """`LoopConfig`: the training loop, whatever the task."""
 
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -19,6 +19,17 @@ class AverageConfig(Config):
 
 
 _LIMITS = ("max_steps", "max_epochs", "max_minutes")
+
+
+MovingAverage = Annotated[
+    float | None,
+    Field(
+        gt=0,
+        lt=1,
+        description="decay of a moving average of the parameters, validated and kept in their place; lower in the "
+        "first updates, so that it forgets what they began with",
+    ),
+]
 
 
 class LoopConfig(Config):
@@ -51,15 +62,10 @@ class LoopConfig(Config):
         ge=0,
         description="passes over the corpus in which dropout rises in a straight line from nothing to the model's "
         "rates, because at first there is nothing to be learned by heart; 0: at its rates from the first update on. "
-        "null: 20 for a translator that starts from random parameters, else 0",
+        "null: 20 for a translator that starts from random parameters, else 0. Layers that `compile` compiles "
+        "have their rates throughout",
     )
-    ema: float | None = Field(
-        None,
-        gt=0,
-        lt=1,
-        description="decay of a moving average of the parameters, validated and kept in their place; lower in the "
-        "first updates, so that it forgets what they began with",
-    )
+    ema: MovingAverage = None
     accumulate: int = Field(
         1, ge=1, description="batches whose gradients are added up for one update, over all processes together"
     )

@@ -39,6 +39,10 @@ class BatchConfig(Config):
         few = pairs is not None and pairs < _FEW
         return self.model_copy(update={"tokens": _TOKENS_OF_FEW if few else _TOKENS})
 
+    def chosen_as(self, stored: "BatchConfig") -> "BatchConfig":
+        """With the budget of a stored run where none is set."""
+        return self if self.tokens is not None else self.model_copy(update={"tokens": stored.tokens})
+
 
 _KEPT = 2
 """Blocks whose batches are in memory: a loader reads one, and whoever shares them out may be in another."""

@@ -89,7 +89,7 @@ class Cleaned:
         if self.before:
             found = (digests for corpus in self.before for digests in corpus._kept_digests())
             count = sum(corpus.pairs for corpus in self.before)
-            mark_duplicates(self._digests(), self._verdicts, BETWEEN, self.folder, found, count)
+            mark_duplicates(self._digests(), self._verdicts, BETWEEN, self.folder, before=found, count_before=count)
         if config.enabled and config.duplicates:  # also what is repeated here, and was marked with the others above
             mark_duplicates(self._digests(), self._verdicts, DUPLICATES, self.folder)
         if config.enabled and config.wrong_script:

@@ -108,6 +108,7 @@ def clean(
     folder: Path,
     texts: bool = True,
     workers: int | None = None,
+    *,
     before: Sequence[Cleaned] = (),
 ) -> Cleaned:
     """Judge all items, and store them in `folder`; blocks that lie there from an earlier call are not made again.

@@ -19,6 +19,7 @@ def mark_duplicates(
     verdicts: NDArray[np.uint8],
     mark: int,
     folder: Path,
+    *,
     before: Iterable[NDArray[np.uint64]] = (),
     count_before: int = 0,
 ) -> None:

@@ -1,9 +1,10 @@
-"""Hard attention: a step looks at few positions, which are sampled while it learns and the most probable afterwards."""
+"""Hard attention: a step looks at few positions and nowhere else."""
 
-from typing import Literal
+from dataclasses import replace
+from typing import Any, Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -15,19 +16,34 @@ from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.randomness import generator
 
 _SMALLEST = 1e-20
+_OF_REINFORCE = {"entropy_weight", "baseline_weight", "discount"}
 
 
 class HardAttentionConfig(SoftAttentionConfig):
-    """Heads that each look at one position, z ~ α, and take its value v_z (Xu et al. 2015, section 4.1).
+    """Heads that each look at one position and take its value v_z (Xu et al. 2015, section 4.1).
 
-    The choice is trained with REINFORCE: the reward is minus the loss of that step's token, and γ times as much of each
-    later one (`discount`), less a learned baseline; the entropy of α is encouraged. Translation looks where α is
-    largest.
+    `straight_through` looks where α is largest, in training too, and lets the gradient through as if α itself had been
+    the weights (Bengio et al. 2013, section 4): ∂L/∂α_j = ∂L/∂o · v_j also for positions that were not looked at.
+
+    `reinforce` draws z ~ α in training (the paper). The reward is minus the loss of that step's token, and γ times as
+    much of each later one (`discount`), less a learned baseline; the entropy of α is encouraged. Translation looks
+    where α is largest.
 
     YAML: `decoder: {cross_attention: {kind: hard}}`
     """
 
     kind: Literal["hard"] = "hard"  # type: ignore[assignment]
+    gradient: Literal["straight_through", "reinforce"] = Field(
+        "straight_through",
+        description="how it learns where to look: straight_through, by the gradient of soft attention's weights, or "
+        "reinforce, by the reward of what was drawn",
+    )
+    soft_updates: int = Field(
+        0,
+        ge=0,
+        description="straight_through: updates in which a share of the queries, falling from all to none, takes the "
+        "mean over all keys as soft attention does; 0: none ever does",
+    )
     looks: int | None = Field(
         None,
         ge=1,
@@ -42,20 +58,28 @@ class HardAttentionConfig(SoftAttentionConfig):
     entropy_weight: float = Field(
         0.1,
         ge=0,
-        description="weight of the choices' entropy (nats) in the loss; too little, and a head settles for the first "
-        "position that helps",
+        description="reinforce: weight of the choices' entropy (nats) in the loss; too little, and a head settles for "
+        "the first position that helps",
     )
     baseline_weight: float = Field(
-        1.0, ge=0, description="weight in the loss of (b − mean reward to go)², which trains the baseline b"
+        1.0, ge=0, description="reinforce: weight in the loss of (b − mean reward to go)², which trains the baseline b"
     )
     discount: float = Field(
         0.0,
         ge=0,
         le=1,
-        description="γ, what a reward counts that comes a token later; 1: the estimate has no bias; below: less noise, "
-        "and a bias, except where no later state reads the choice: in a Transformer decoder of one layer, or a "
-        "recurrent one wired as luong without input feeding",
+        description="reinforce: γ, what a reward counts that comes a token later; 1: the estimate has no bias; below: "
+        "less noise, and a bias, except where no later state reads the choice: in a Transformer decoder of one layer, "
+        "or a recurrent one wired as luong without input feeding",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _settings_of_reinforce_choose_it(cls, values: Any) -> Any:
+        """As in model folders that were written when there was no other gradient."""
+        if isinstance(values, dict) and _OF_REINFORCE.intersection(values):
+            return {"gradient": "reinforce", **values}
+        return values
 
     def build(self, sizes: AttentionSizes, positions: PositionScheme | None = None) -> Attention:
         """The module. Raises ConfigError for settings that do not go together."""
@@ -67,20 +91,23 @@ class HardAttentionConfig(SoftAttentionConfig):
 
 
 class HardAttention(SoftAttention):
-    """Values of sampled positions instead of a mean over all. Built by `HardAttentionConfig.build`.
+    """Values of single positions instead of a mean over all. Built by `HardAttentionConfig.build`.
 
-    In training positions are drawn from torch's default generator, so a seed fixes them, and no gradient flows through
-    what was drawn. Later looks of a step draw from the rest: P(z₁, …, z_n) = Π α_{z_i} / (1 − Σ_{j<i} α_{z_j}). Whether
-    a step looks again is one decision for all heads, read off its query and the mean of what it saw so far.
+    Later looks of a step choose from the rest: P(z₁, …, z_n) = Π α_{z_i} / (1 − Σ_{j<i} α_{z_j}). Whether a step looks
+    again is one decision for all heads, read off its query and the mean of what it saw so far. Where decisions are
+    drawn, it is from torch's default generator, so a seed fixes them, and no gradient flows through what was drawn.
+    Weights are never dropped: what a single look sees is there as a whole, or not at all.
     """
 
     def __init__(self, config: HardAttentionConfig, sizes: AttentionSizes) -> None:
-        super().__init__(config, sizes, None)
+        super().__init__(config, replace(sizes, dropout=0.0), None)
         self.looks = config.looks or (3 if config.adaptive else 1)
+        self.drawn = config.gradient == "reinforce"
+        self.soft_updates = 0 if self.drawn else config.soft_updates
         self.entropy_weight, self.baseline_weight = config.entropy_weight, config.baseline_weight
         self.discount = config.discount
         query, _, value = config.head_widths(sizes)
-        self.baseline = nn.Linear(sizes.heads * query, 1)
+        self.baseline = nn.Linear(sizes.heads * query, 1) if self.drawn else None
         self.again = nn.Linear(sizes.heads * (query + value), 1) if config.adaptive else None
 
     def context(self, pairs: Comparison) -> Tensor:
@@ -88,24 +115,30 @@ class HardAttention(SoftAttention):
         scores = self.scores(pairs)
         exact = scores.to(torch.promote_types(scores.dtype, torch.float32))
         weights = normalise(exact, pairs.mask, self.config.normaliser)
-        self.penalise(weights, pairs.queries.keep)  # and not what is drawn, which has no gradient
+        self.penalise(weights, pairs.queries.keep)  # and not what is chosen, which has no gradient of its own
         return self.mean(self._chosen(weights, pairs.queries, pairs.keys.values), pairs)
 
     def _chosen(self, weights: Tensor, queries: Queries, values: Tensor) -> Tensor:
         """1/n at the n positions that a query looks at, 0 elsewhere: (B, h, Q, S), Q = K·T."""
+        sampling, through = self.training and self.drawn, self.training and not self.drawn
         states = queries.vectors.transpose(1, 2).flatten(2)  # (B, Q, h·d_q)
         told: list[tuple[Tensor, Tensor]] = []  # log-probability and entropy (B, Q) of one decision after another
-        seen = torch.zeros_like(weights)
+        seen = torch.zeros_like(weights)  # 1 at positions that were looked at
+        passed, gate = seen, torch.ones_like(weights[:, :1, :, :1])  # the same with gradients; (B, 1, Q, 1)
         looking = torch.ones_like(weights[:, 0, :, 0], dtype=torch.bool)  # (B, Q)
         for look in range(self.looks):
             left = weights * (1 - seen)
             mass = left.sum(-1, keepdim=True)
-            active = (mass > _SMALLEST) & looking[:, None, :, None]  # (B, h, Q, 1)
+            possible = mass > _SMALLEST  # (B, h, Q, 1)
             left = left / mass.clamp_min(_SMALLEST)
-            places = sampled(left.detach()) if self.training else left.argmax(-1)
-            chosen = torch.zeros_like(left).scatter_(-1, places.unsqueeze(-1), 1.0) * active
+            places = sampled(left.detach()) if sampling else left.argmax(-1)
+            chosen = torch.zeros_like(left).scatter_(-1, places.unsqueeze(-1), 1.0) * possible
+            if through:  # also of a look that is not made, whose gate is 0: so the gate learns what it would bring
+                passed = passed + gate * _straight_through(chosen, left * possible)
+            active = possible & looking[:, None, :, None]
+            chosen = chosen * active
             seen = seen + chosen
-            if self.training:
+            if sampling:
                 logarithm = left.clamp_min(_SMALLEST).log()
                 told.append(((chosen * logarithm).sum((1, 3)), -(active * left * logarithm).sum((1, 3))))
             if self.again is not None and look + 1 < self.looks:
@@ -113,16 +146,26 @@ class HardAttention(SoftAttention):
                 met = torch.matmul(_mean(seen), values.to(seen.dtype)).transpose(1, 2).flatten(2)
                 logits = self.again(torch.cat((states, met.to(states.dtype)), 2)).squeeze(2).to(weights.dtype)
                 probability = torch.sigmoid(logits)
-                again = flipped(probability.detach()) if self.training else probability > 0.5
-                taken = torch.where(again, logits, -logits)
-                uncertainty = -probability * functional.logsigmoid(logits) - (1 - probability) * functional.logsigmoid(
-                    -logits
-                )
-                told.append((functional.logsigmoid(taken) * looking, uncertainty * looking))
+                again = flipped(probability.detach()) if sampling else probability > 0.5
+                if sampling:
+                    told.append(_told_of_coin(logits, probability, again, looking))
                 looking = looking & again
+                if through:
+                    gate = gate * _straight_through(looking.to(gate.dtype), probability)[:, None, :, None]
         if self.training:
             self._tell(states, told, seen, queries.rows, queries.keep)
-        return _mean(seen).to(values.dtype)
+        found = _mean(passed if through else seen)
+        if self.training and (share := self._soft_share()):
+            soft = flipped(torch.full_like(weights[:, :1, :, :1], share))
+            found = torch.where(soft, weights, found)
+        return found.to(values.dtype)
+
+    def _soft_share(self) -> float:
+        """Of the queries that take soft attention's mean in the update that is under way."""
+        auxiliary = collector()
+        if auxiliary is None or not self.soft_updates:
+            return 0.0
+        return max(0.0, 1 - (auxiliary.step - 1) / self.soft_updates)
 
     def _tell(
         self, states: Tensor, told: list[tuple[Tensor, Tensor]], seen: Tensor, rows: int, keep: Tensor | None
@@ -130,18 +173,19 @@ class HardAttention(SoftAttention):
         auxiliary = collector()
         if auxiliary is None:
             return
-        log_probability, entropy = (torch.stack(parts).sum(0) for parts in zip(*told, strict=True))
-        baseline = self.baseline(states.detach()).squeeze(2)
-        decisions = Decisions(
-            log_probability.reshape(rows, -1),
-            entropy.reshape(rows, -1),
-            baseline.reshape(rows, -1),
-            self.entropy_weight,
-            self.baseline_weight,
-            self.discount,
-            "hard_attention",
-        )
-        auxiliary.decide(self, decisions)
+        if self.baseline is not None:
+            log_probability, entropy = (torch.stack(parts).sum(0) for parts in zip(*told, strict=True))
+            baseline = self.baseline(states.detach()).squeeze(2)
+            decisions = Decisions(
+                log_probability.reshape(rows, -1),
+                entropy.reshape(rows, -1),
+                baseline.reshape(rows, -1),
+                self.entropy_weight,
+                self.baseline_weight,
+                self.discount,
+                "hard_attention",
+            )
+            auxiliary.decide(self, decisions)
         if self.again is not None:
             number = seen.sum(-1).amax(1).reshape(rows, -1).long()
             number = number if keep is None else number[keep]
@@ -162,5 +206,27 @@ def flipped(probabilities: Tensor) -> Tensor:
     return draws < probabilities
 
 
+def _told_of_coin(logits: Tensor, probability: Tensor, again: Tensor, looking: Tensor) -> tuple[Tensor, Tensor]:
+    """Log-probability and entropy of the decision to look again, 0 where there was none to make."""
+    yes, no = functional.logsigmoid(logits), functional.logsigmoid(-logits)
+    uncertainty = -probability * yes - (1 - probability) * no
+    return torch.where(again, yes, no) * looking, uncertainty * looking
+
+
 def _mean(seen: Tensor) -> Tensor:
     return seen / seen.sum(-1, keepdim=True).clamp_min(1)
+
+
+def _straight_through(chosen: Tensor, weights: Tensor) -> Tensor:
+    """`chosen` to the last digit, with the gradient of `weights`."""
+    return _StraightThrough.apply(chosen, weights)  # type: ignore[no-any-return,no-untyped-call]
+
+
+class _StraightThrough(torch.autograd.Function):
+    @staticmethod
+    def forward(context: Any, chosen: Tensor, weights: Tensor) -> Tensor:
+        return chosen.clone()
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> tuple[None, Tensor]:
+        return None, gradient

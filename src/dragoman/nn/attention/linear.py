@@ -123,11 +123,18 @@ class LinearAttention(Attention):
         return self._combined(means.to(states.dtype), rows), kept
 
     def memorise(self, states: Tensor, padding: Mask) -> Tree:
-        """Σ φ(k)vᵀ (B, h, d_k, d_v), Σ φ(k) (B, h, d_k) and, for whoever wants to see weights, φ(k) (B, h, S, d_k)."""
-        return self._memorise(states, padding)
+        """Σ φ(k)vᵀ (B, h, d_k, d_v), Σ φ(k) (B, h, d_k), and φ(k) (B, h, S, d_k) while weights are recorded, else None.
+
+        So what is held does not grow with the source.
+        """
+        outer, total, turned_keys = self._memorise(states, padding)
+        return outer, total, None if recorder() is None else turned_keys
 
     def look(self, states: Tensor, memory: Tree, padding: Mask, keep: Tensor | None = None) -> Tensor:
-        """(B·K, T, d) → (B·K, T, output_width)."""
+        """(B·K, T, d) → (B·K, T, output_width).
+
+        Raises ValueError where weights are to be recorded, but were not when the source was memorised.
+        """
         return self._look(states, memory, memory[0].size(0), None)
 
     def _memorise(self, states: Tensor, padding: Mask) -> tuple[Tensor, Tensor, Tensor]:
@@ -146,6 +153,8 @@ class LinearAttention(Attention):
             normaliser = torch.matmul(queries, total[..., None]).clamp_min(_SMALLEST)
             means = torch.matmul(turned, outer) / normaliser
             if (recorded := recorder()) is not None:
+                if turned_keys is None:
+                    raise ValueError("weights of linear attention can be recorded from the source's beginning on only")
                 weights = torch.matmul(turned, turned_keys.transpose(-2, -1)) / normaliser
                 recorded.setdefault(self, []).append(weights.detach())
         return self._combined(means.to(states.dtype), states.size(0))

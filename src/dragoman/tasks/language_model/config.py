@@ -1,6 +1,6 @@
 """`LanguageModelRun`: everything that a run is made of that learns to continue text."""
 
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -118,11 +118,5 @@ class LanguageModelRun(RunConfig):
 
     def chosen_as(self, stored: Self) -> Self:
         """With an automatic preset, and batches whose size was left open, as the stored run has chosen them."""
-        changed: dict[str, Any] = {}
-        if self.data.batch.tokens is None:
-            batch = self.data.batch.model_copy(update={"tokens": stored.data.batch.tokens})
-            changed["data"] = self.data.model_copy(update={"batch": batch})
-        if self.model.preset == "auto":
-            settings = {**self.model.model_dump(exclude_unset=True), "preset": stored.model.preset}
-            changed["model"] = LanguageModelConfig.model_validate(settings)
-        return self.model_copy(update=changed)
+        data = self.data.model_copy(update={"batch": self.data.batch.chosen_as(stored.data.batch)})
+        return self.model_copy(update={"data": data, "model": self.model.chosen_as(stored.model)})

@@ -17,7 +17,7 @@ from dragoman.tasks.mixture.config import MixtureConfig
 from dragoman.tasks.translation.objectives.config import TranslationObjectiveConfig
 from dragoman.tasks.translation.objectives.teacher import ConstantRatioConfig, TeacherRatioConfig
 from dragoman.text.tokenizers import TextConfig
-from dragoman.training.config import AverageConfig, LoopConfig
+from dragoman.training.config import AverageConfig, LoopConfig, MovingAverage
 from dragoman.training.optimisers.muon import MuonConfig
 from dragoman.training.optimisers.union import OptimiserConfig
 from dragoman.training.task import Job, RunConfig, Task
@@ -110,13 +110,7 @@ class TranslationLoopConfig(LoopConfig):
         "bleu", description="what 'better' means on `valid`: bleu (higher) or loss (lower); where equal, the other"
     )
     average: AverageConfig = Field(AverageConfig(count=0), description="checkpoint averaging at the end")
-    ema: float | None = Field(
-        0.998,
-        gt=0,
-        lt=1,
-        description="decay of a moving average of the parameters, validated and kept in their place; lower in the "
-        "first updates, so that it forgets what they began with",
-    )
+    ema: MovingAverage = 0.998
     optimiser: OptimiserConfig = Field(MuonConfig(), description="how gradients move the parameters")
     validation_beam: int = Field(1, ge=1, description="beam size of the translations that validation scores")
     teacher: Path | None = Field(
@@ -177,14 +171,8 @@ class TranslationRun(RunConfig):
 
     def chosen_as(self, stored: Self) -> Self:
         """With an automatic preset, and batches whose size was left open, as the stored run has chosen them."""
-        changed: dict[str, Any] = {}
-        if self.data.batch.tokens is None:
-            batch = self.data.batch.model_copy(update={"tokens": stored.data.batch.tokens})
-            changed["data"] = self.data.model_copy(update={"batch": batch})
-        if self.model.preset == "auto":
-            settings = {**self.model.model_dump(exclude_unset=True), "preset": stored.model.preset}
-            changed["model"] = ModelConfig.model_validate(settings)
-        return self.model_copy(update=changed)
+        data = self.data.model_copy(update={"batch": self.data.batch.chosen_as(stored.data.batch)})
+        return self.model_copy(update={"data": data, "model": self.model.chosen_as(stored.model)})
 
     @model_validator(mode="before")
     @classmethod

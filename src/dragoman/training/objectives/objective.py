@@ -46,7 +46,7 @@ class Objective:
 
     def __call__(self, model: Any, batch: Any, moment: Moment = FIRST) -> Loss:
         """One batch of the model's kind; moment: in the run."""
-        with collecting() as auxiliary:
+        with collecting(moment.step) as auxiliary:
             output = self.predict(model, batch, moment)
         return self.judge(output, batch, auxiliary)
 

@@ -51,7 +51,7 @@ class RDrop:
     def __call__(self, model: Any, batch: Any, moment: Moment = FIRST) -> Loss:
         """One batch, as the objective."""
         both = batch.twice()
-        with collecting() as auxiliary:
+        with collecting(moment.step) as auxiliary:
             output = self.objective.predict(model, both, moment)
         loss = self.objective.judge(output, both, auxiliary, self.alpha)
         return replace(loss, total=loss.total / 2, cross_entropy=loss.cross_entropy / 2, tokens=batch.target_tokens)

@@ -64,11 +64,19 @@ class Alone:
 class _Ranked(Alone):
     """Model and objective as one module, whose forward computes the loss: that is what torch's wrappers wrap."""
 
+    _wrapped: Any  # a module that torch's types know less of than it has
+
     def __init__(self, model: nn.Module, objective: LossOf, ranks: Ranks, whole_batches: bool) -> None:
         super().__init__(model, objective)
         self.joined = JoinedLoss(model, objective)
         self.whole_batches = whole_batches
         self.ranks = ranks
+
+    def loss(self, batch: Any, moment: Moment) -> Loss:
+        """The objective's, through torch's wrapper."""
+        total = self._wrapped(batch, moment)
+        last = self.joined.last
+        return replace(last, total=total)
 
 
 class JoinedLoss(nn.Module):
@@ -114,12 +122,6 @@ class Replicated(_Ranked):
         with self._wrapped.no_sync():
             yield
 
-    def loss(self, batch: Any, moment: Moment) -> Loss:
-        """The objective's, through DDP."""
-        total = self._wrapped(batch, moment)
-        last = self.joined.last
-        return replace(last, total=total)
-
     @torch.no_grad()
     def compare(self) -> None:
         """By the sum of each parameter's bytes: all have the same gradients, but each makes its own updates of them."""
@@ -158,7 +160,7 @@ class Sharded(_Ranked):
         for module in (*separate, self.joined):
             fully_shard(module, mesh=self._mesh)
         assert isinstance(self.joined, FSDPModule)
-        self._wrapped: Any = self.joined
+        self._wrapped = self.joined
         if hasattr(self._wrapped, "set_reduce_scatter_unused_params"):  # torch 2.13
             self._wrapped.set_reduce_scatter_unused_params(True)
 
@@ -167,12 +169,6 @@ class Sharded(_Ranked):
         """Gradients stay whole on each rank until the last micro-batch, where each gets the sum of its share."""
         self._wrapped.set_requires_gradient_sync(last)
         yield
-
-    def loss(self, batch: Any, moment: Moment) -> Loss:
-        """The objective's, through FSDP."""
-        total = self._wrapped(batch, moment)
-        last = self.joined.last
-        return replace(last, total=total)
 
     @torch.no_grad()
     def whole(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -145,14 +145,14 @@ def forward(model: Seq2Seq, batch: Batch, ratio: float = 1.0) -> ProjectedOutput
     for place in range(reference.size(1)):
         if place:
             tokens = torch.where(forced[:, place], reference[:, place], _written(outputs[-1]))[:, None]
-        if collector() is None:
+        if (outer := collector()) is None:
             output, state = model.decoder.step(tokens, state)
         else:
-            with collecting() as auxiliary:
+            with collecting(outer.step) as auxiliary:
                 output, state = model.decoder.step(tokens, state)
             told.append(auxiliary)
         outputs.append(output)
-    if (outer := collector()) is not None:
+    if outer is not None:
         outer.absorb(told)
     return ProjectedOutput.joined(outputs)
 

@@ -1,0 +1,184 @@
+"""Hard attention that learns by the straight-through estimate: what it sees, and the gradient that it gets for it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from test_hard_attention import HEADS, KEEP, SIZES, WIDTH, attention, inputs, looked, model, soft_twin
+from torch import Tensor, nn
+
+from dragoman.data.batches.batch import collate
+from dragoman.models.build import ModelConfig, build_model
+from dragoman.nn.attention.hard import HardAttention, HardAttentionConfig
+from dragoman.nn.attention.recording import recording
+from dragoman.nn.auxiliary import collecting
+from dragoman.nn.mask import Mask
+from dragoman.training.objectives.loss import Moment
+from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+
+
+def straight(**settings: Any) -> HardAttention:
+    return attention(gradient="straight_through", **settings).train()
+
+
+def gradients(module: nn.Module, value: Tensor) -> dict[str, Tensor]:
+    names, parameters = zip(*module.named_parameters(), strict=True)
+    found = torch.autograd.grad(value, parameters, allow_unused=True, materialize_grads=True)
+    return dict(zip(names, found, strict=True))
+
+
+@pytest.mark.parametrize("settings", [{}, {"looks": 3}, {"adaptive": True}])
+def test_training_looks_where_translation_does(settings: dict[str, Any]) -> None:
+    built = straight(**settings)
+    result, weights = looked(built, *inputs(30))
+    expected, wanted = looked(built.eval(), *inputs(30))
+    assert torch.equal(weights, wanted), "to the last digit: one position has all of the weight"
+    torch.testing.assert_close(result, expected)
+    with collecting() as auxiliary:
+        looked(built.train(), *inputs())
+    assert not auxiliary.decisions, "there is nothing to reward"
+
+
+@pytest.mark.parametrize("normaliser", ["softmax", "sum"])
+def test_queries_and_keys_learn_what_soft_attentions_would(normaliser: str) -> None:
+    """A loss that is linear in what comes out has the same gradient in the weights wherever they stand."""
+    built = straight(normaliser=normaliser)
+    twin = soft_twin(built)
+    twin.config = twin.config.model_copy(update={"normaliser": normaliser})
+    direction = torch.randn(3, 4, WIDTH)
+    hard, soft = (gradients(each, (looked(each, *inputs())[0] * direction).sum()) for each in (built, twin))
+    for name in ("query.weight", "query.bias", "key.weight"):
+        assert float(soft[name].abs().max()) > 0.01
+        torch.testing.assert_close(hard[name], soft[name], rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(hard["value.weight"], soft["value.weight"], atol=1e-3), "values: those that were seen"
+
+
+def test_against_torchs_attention() -> None:
+    built = straight()
+    theirs = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.cat([built.query.weight, built.key.weight, built.value.weight]))
+        theirs.in_proj_bias.copy_(torch.cat([built.query.bias, built.key.bias, built.value.bias]))
+    theirs.out_proj.load_state_dict(built.output.state_dict())
+    queries, states = inputs()
+    direction = torch.randn(3, 4, WIDTH)
+    expected, weights = theirs(queries, states, states, key_padding_mask=~KEEP, average_attn_weights=False)
+    ours = gradients(built, (looked(built, queries, states)[0] * direction).sum())
+    wanted = gradients(theirs, (expected * direction).sum())["in_proj_weight"].chunk(3)
+    torch.testing.assert_close(ours["query.weight"], wanted[0], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(ours["key.weight"], wanted[1], rtol=1e-4, atol=1e-5)
+    assert torch.equal(looked(built, queries, states)[1].argmax(-1), weights.argmax(-1))
+
+
+def test_values_get_the_gradient_of_what_was_seen() -> None:
+    """Of the positions that were looked at, and of no other."""
+    built, (queries, states) = straight(), inputs()
+    states.requires_grad_()
+    padding = Mask.padding(KEEP)
+    keys, values = built.memorise(states, padding)
+    memory = type(built.memorise(states, padding))(keys.detach(), values)
+    _, weights = looked(built, queries, states)
+    (found,) = torch.autograd.grad(built.look(queries, memory, padding).sum(), states)
+    seen = weights.sum((1, 2)) > 0
+    assert torch.equal(found.abs().sum(-1) > 0, seen)
+
+
+@pytest.mark.parametrize(("bias", "looks"), [(-3.0, 1), (3.0, 2)])
+def test_whether_to_look_again_learns_from_the_look_it_did_not_take(bias: float, looks: int) -> None:
+    """With g = 1 for a second look: (first + g · second) / (1 + g) has the slope (second − first) / (1 + g)² in g."""
+    built = straight(adaptive=True, looks=2)
+    assert built.again is not None
+    with torch.no_grad():
+        built.again.weight.zero_()
+        built.again.bias.fill_(bias)
+    queries, states = inputs()
+    result, weights = looked(built, queries, states)
+    assert set((weights[0] > 0).sum(-1).flatten().tolist()) == {looks}
+    first, both = (looked(with_looks(built, number), queries, states)[0].detach() for number in (1, 2))
+    slope = (2 * both - first - first) / looks**2
+    logit = torch.tensor(bias, requires_grad=True)
+    (expected,) = torch.autograd.grad(torch.sigmoid(logit) * slope[:2].sum(), logit)  # the third row has one position
+    assert float(expected.abs()) > 1e-3
+    torch.testing.assert_close(gradients(built, result.sum())["again.bias"][0], expected, rtol=1e-3, atol=1e-5)
+
+
+def with_looks(built: HardAttention, looks: int) -> HardAttention:
+    """The same parameters, and so many looks at each query."""
+    other = straight(looks=looks)
+    other.load_state_dict(built.state_dict(), strict=False)
+    return other.eval()
+
+
+@pytest.mark.parametrize("gradient", ["straight_through", "reinforce"])
+def test_a_look_is_never_dropped(gradient: str) -> None:
+    """Inverted dropout would take the only position away, or count it double."""
+    config = HardAttentionConfig.model_validate({"kind": "hard", "gradient": gradient, "combine": "concatenate"})
+    built = config.build(replace(SIZES, dropout=0.9))
+    assert isinstance(built, HardAttention)
+    built.train()
+    queries, states = inputs(20)
+    result, weights = looked(built, queries, states)
+    values = built.memorise(states, Mask.padding(KEEP)).values
+    expected = torch.matmul(weights, values).transpose(1, 2).flatten(2)
+    assert torch.equal(weights.sum(-1), torch.ones_like(weights[..., 0]))
+    torch.testing.assert_close(result, expected)
+
+
+@pytest.mark.parametrize(("step", "share"), [(1, 1.0), (51, 0.5), (100, 0.01), (101, 0.0), (10_000, 0.0)])
+def test_fewer_and_fewer_queries_look_softly(step: int, share: float) -> None:
+    """All heads of a query do, or none; in translation, and where nobody trains, no query does."""
+    built = straight(soft_updates=100)
+    queries, states = torch.randn(3, 4000, WIDTH), inputs()[1]
+    _, soft = looked(soft_twin(built), queries, states)
+    _, hard = looked(straight(), queries, states)
+    with collecting(step):
+        _, weights = looked(built, queries, states)
+    is_soft, is_hard = ((weights == each).all((1, 3))[:2] for each in (soft, hard))  # the third row has one position
+    assert bool((is_soft ^ is_hard).all())
+    assert float(is_soft.float().mean()) == pytest.approx(share, abs=0.03)
+    for others in (built, built.eval()):
+        assert torch.equal(looked(others, queries, states)[1], hard)
+
+
+def test_the_objective_says_which_update_it_is() -> None:
+    built = model(soft_updates=100).train()
+    pairs = collate([[5, 6, 7, 8, 9]], [[5, 6, 7]], [0])
+    seen = []
+    for step in (1, 500):
+        with recording() as recorded:
+            Objective(ObjectiveConfig())(built, pairs, Moment(step))
+        seen.append(recorded[built.decoder.layers[0].cross_attention][0])
+    assert float(seen[0].max()) < 1
+    assert set(seen[1].unique().tolist()) == {0.0, 1.0}
+
+
+def test_settings_of_reinforce_choose_it() -> None:
+    """A model folder of before has all settings but the gradient, and the parameters of a baseline."""
+    for settings in ({"entropy_weight": 0.1, "baseline_weight": 1.0, "discount": 0.0}, {"discount": 0.5}):
+        assert HardAttentionConfig.model_validate({"kind": "hard", **settings}).gradient == "reinforce"
+    assert HardAttentionConfig.model_validate({"kind": "hard", "looks": 2}).gradient == "straight_through"
+    whole = HardAttentionConfig().model_dump()
+    assert HardAttentionConfig.model_validate(whole).gradient == "straight_through", "what is stored today says which"
+
+
+def test_settings_of_a_folder_that_was_written_before_fit_its_parameters() -> None:
+    decoder = {"layers": 1, "cross_attention": {"kind": "hard", "gradient": "reinforce"}}
+    given = ModelConfig.model_validate({"preset": None, "width": 16, "encoder": {"layers": 1}, "decoder": decoder})
+    config, old = given.model_dump(mode="json"), build_model(given, 20, 20)
+    del config["decoder"]["cross_attention"]["gradient"], config["decoder"]["cross_attention"]["soft_updates"]
+    read = build_model(ModelConfig.model_validate(config), 20, 20)
+    read.load_state_dict(old.state_dict())
+    baseline = read.decoder.layers[0].cross_attention.baseline
+    assert torch.equal(baseline.weight, old.decoder.layers[0].cross_attention.baseline.weight)
+
+
+@pytest.mark.parametrize("precision", [torch.bfloat16, torch.float16])
+def test_in_half_precision_one_position_still_has_all_weight(precision: torch.dtype) -> None:
+    built = straight()
+    with torch.autocast("cpu", precision):
+        result, weights = looked(built, *inputs())
+    assert torch.equal(weights.amax(-1), torch.ones_like(weights[..., 0]))
+    found = gradients(built, result.float().sum())
+    assert all(bool(gradient.isfinite().all()) for gradient in found.values())
+    assert float(found["query.weight"].abs().max()) > 0
