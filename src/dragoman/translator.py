@@ -13,6 +13,7 @@ from dragoman.base.errors import ConfigError, DataError, LineError
 from dragoman.base.machine.allocator import keep_large_tensors_on_heap
 from dragoman.base.machine.device import choose_device
 from dragoman.base.progress.work import Work
+from dragoman.base.settings.load import Overrides
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.decode.search import Hypothesis, SearchConfig
@@ -58,7 +59,8 @@ class Translator:
         self.engine, self.tokenizers, self.report_cut = engine, tokenizers, report_cut
         self.meta = meta or Meta(step=0)
         self.source_tags = SourceTags(tokenizers.source, meta)
-        self._search_config = lru_cache(partial(search_config, dict(search or {})))
+        self._own = dict(search or {})
+        self._usual = lru_cache(partial(search_config, self._own))
         self._codec = Codec(tokenizers, engine.limits)
 
     @classmethod
@@ -101,6 +103,7 @@ class Translator:
         length_penalty: float | str | None = None,
         coverage_penalty: float | None = None,
         unknown: str | None = None,
+        search: Overrides = (),
         sampling: Sampling | None = None,
         to: str | None = None,
         tags: Iterable[str] = (),
@@ -113,10 +116,10 @@ class Translator:
         are as in `search_config`. Raises ConfigError for a value that makes no sense, and for a language or a tag that
         the model does not have.
         """
-        of_search = (beam, length_penalty, coverage_penalty, unknown)
+        of_search = (beam, length_penalty, coverage_penalty, unknown, search or None)
         if sampling is not None and (nbest > 1 or any(value is not None for value in of_search)):
             raise ConfigError("translations are searched or sampled: leave out the settings of the search")
-        decoding = sampling or self.search_config(beam, nbest, length_penalty, coverage_penalty, unknown)
+        decoding = sampling or self.search_config(beam, nbest, length_penalty, coverage_penalty, unknown, search)
         return Request(decoding, self.source_tags.of(to, tags), prefix)
 
     def search_config(
@@ -126,14 +129,18 @@ class Translator:
         length_penalty: float | str | None = None,
         coverage_penalty: float | None = None,
         unknown: str | None = None,
+        search: Overrides = (),
     ) -> SearchConfig:
         """The model's own search settings with these changed. Raises ConfigError for a value that makes no sense.
 
         length_penalty: GNMT's exponent α, `mean` (mean log-probability of a token) or `none`. coverage_penalty: β.
         unknown: `copy` (the source word that an unknown attends), `forbid`, or the file of a dictionary (word TAB
-        translation) to translate that word with.
+        translation) to translate that word with. search: any settings of the search (docs/settings.md), as
+        `{"minimum_length": 3}` or as on the command line, `["search.minimum_length=3"]`.
         """
-        return self._search_config(beam, nbest, length_penalty, coverage_penalty, unknown)
+        if search:
+            return search_config(self._own, beam, nbest, length_penalty, coverage_penalty, unknown, search)
+        return self._usual(beam, nbest, length_penalty, coverage_penalty, unknown)
 
     def translate(
         self,
@@ -147,7 +154,7 @@ class Translator:
         """One translation a text, in order; a blank text stays blank. Settings left out are the model's own.
 
         requests: one for all texts or one for each, from `request`, in place of settings. settings: beam,
-        length_penalty, coverage_penalty, unknown, to and tags, as `request` takes them.
+        length_penalty, coverage_penalty, unknown, search, to and tags, as `request` takes them.
 
         prefixes: what each translation has to start with, a blank one where it is free. Blanks at the end of a prefix
         are ignored. A prefix is split into subwords as a text that ends there, so its last word counts as whole;

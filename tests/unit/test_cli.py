@@ -24,14 +24,14 @@ SOURCES = ["A dog runs .", "", "Two men sleep over the grass .", "  ", "A child"
 FROZEN = {
     "train": "recipe --source --target --tsv --valid-source --valid-target --valid-tsv --out --resume --profile "
     "--quiet -q",
-    "translate": "model --input -i --output -o --resume --beam --nbest --length-penalty --coverage-penalty --unknown "
-    "--prefix --scores --to --tags --sample --temperature --top-k --top-p --seed --batch-size --engine "
+    "translate": "model search --input -i --output -o --resume --beam --nbest --length-penalty --coverage-penalty "
+    "--unknown --prefix --scores --to --tags --sample --temperature --top-k --top-p --seed --batch-size --engine "
     "--precision --device --threads --quiet -q",
     "generate": "model --prompt --input -i --samples --temperature --top-k --top-p --max-tokens --stop --seed "
     "--batch-size --device --threads --quiet -q",
     "score": "model --source --target --to --tags --documents --heading --stride --batch-size --device --threads "
     "--quiet -q",
-    "evaluate": "model --reference --hypothesis --source --metric --tokenized --json --to --tags --beam "
+    "evaluate": "model search --reference --hypothesis --source --metric --tokenized --json --to --tags --beam "
     "--length-penalty --coverage-penalty --unknown --documents --heading --stride --batch-size --device "
     "--threads --quiet -q",
     "average": "checkpoints --out -o --quiet -q",
@@ -155,6 +155,30 @@ def test_scores_stand_before_the_text(tiny_model_folder: Path, source: Path, cap
     rows = [line.split("\t", 1) for line in capfd.readouterr().out.removesuffix("\n").split("\n")]
     assert len(rows) == len(SOURCES)
     assert all(float(row[0]) < 0 for row, line in zip(rows, SOURCES, strict=True) if line.strip())
+
+
+def test_settings_of_the_search_stand_behind_the_model(
+    tiny_model_folder: Path, source: Path, capfd: pytest.CaptureFixture
+) -> None:
+    command = ["translate", str(tiny_model_folder), "-i", str(source), "--nbest", "2"]
+    translator = Translator.load(tiny_model_folder)
+    for setting, search in [("minimum_length=9", {"minimum_length": 9}), ("length_penalty=mean", {})]:
+        assert main([*command, f"search.{setting}"]) == 0
+        request = translator.request(nbest=2, search=search or {"length_penalty.kind": "mean"})
+        expected = [each.text for found in translator.translate_nbest(SOURCES, request) for each in found]
+        assert [line.split(" ||| ")[1] for line in capfd.readouterr().out.removesuffix("\n").split("\n")] == expected
+        assert translator.request(nbest=2, search=[f"search.{setting}"]) == request
+    for setting, told in [
+        ("search.minimum_lenght=9", "did you mean search.minimum_length"),
+        ("minimum_length=9", "did you mean search.minimum_length"),
+        ("search.nbest=2", "--nbest"),
+        ("search.minimum_length", "is not a setting"),
+        ("search.beam=1", "raise beam"),
+    ]:
+        assert main([*command, setting]) == 2
+        assert told in " ".join(capfd.readouterr().err.split())
+    assert main([*command[:-2], "--sample", "search.minimum_length=2"]) == 2
+    assert "without --sample" in capfd.readouterr().err
 
 
 def test_translations_start_with_the_lines_of_the_prefix_file(

@@ -17,11 +17,13 @@ from dragoman.cli.options import (
     Heading,
     LengthPenalty,
     Quiet,
+    SearchSettings,
     Stride,
     Tags,
     Threads,
     To,
     Unknown,
+    check_settings,
     split_tags,
 )
 
@@ -40,6 +42,7 @@ def evaluate(
         Path | None,
         typer.Argument(help="A model folder: it translates --source first; a language model predicts --reference."),
     ] = None,
+    search: SearchSettings = None,
     reference: Annotated[
         list[Path],
         typer.Option("--reference", help="References, one file or several; for a language model, texts to predict."),
@@ -89,7 +92,9 @@ def evaluate(
         "length_penalty": length_penalty,
         "coverage_penalty": coverage_penalty,
         "unknown": unknown,
+        "search": search or (),
     }
+    check_settings(search or [], example="search.minimum_length=3")
     if model is not None and _is_language_model(model):
         of_measures = {"--hypothesis": hypothesis, "--source": source, "--metric": metric, "--tokenized": tokenized}
         options = {f"--{name.replace('_', '-')}": value for name, value in settings.items()}

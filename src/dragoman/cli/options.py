@@ -45,6 +45,14 @@ CoveragePenalty = Annotated[
         help="GNMT's beta: favours translations whose attention missed no source token (default: the model's, 0).",
     ),
 ]
+SearchSettings = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[KEY=VALUE]...",
+        help="Settings of the search (docs/settings.md), such as search.minimum_length=3, in place of the model's own.",
+        show_default=False,
+    ),
+]
 Unknown = Annotated[
     str | None,
     typer.Option(

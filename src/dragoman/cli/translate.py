@@ -15,6 +15,7 @@ from dragoman.cli.options import (
     Model,
     Precision,
     Quiet,
+    SearchSettings,
     Seed,
     Tags,
     Temperature,
@@ -23,6 +24,7 @@ from dragoman.cli.options import (
     TopK,
     TopP,
     Unknown,
+    check_settings,
     split_tags,
 )
 from dragoman.cli.standard_output import StandardOutput
@@ -30,6 +32,7 @@ from dragoman.cli.standard_output import StandardOutput
 
 def translate(
     model: Model,
+    search: SearchSettings = None,
     source: Annotated[
         Path | None, typer.Option("--input", "-i", help="Text to translate, .gz .xz .zst too (default: stdin).")
     ] = None,
@@ -87,7 +90,9 @@ def translate(
         "--length-penalty": length_penalty,
         "--coverage-penalty": coverage_penalty,
         "--unknown": unknown,
+        "settings of the search": search,
     }
+    check_settings(search or [], example="search.minimum_length=3")
     refuse(of_search if sample else of_sampling, "without --sample" if sample else "with --sample")
     translate_file(
         model,
@@ -107,6 +112,7 @@ def translate(
         length_penalty=length_penalty,
         coverage_penalty=coverage_penalty,
         unknown=unknown,
+        search=search or (),
         to=to,
         tags=split_tags(tags),
     )

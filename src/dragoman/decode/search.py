@@ -44,7 +44,9 @@ class SearchConfig(OutputConfig):
     @field_validator("length_penalty", mode="before")
     @classmethod
     def _number_is_gnmt(cls, value: Any) -> Any:
-        """`length_penalty=0.6` is short for GNMT's with that exponent."""
+        """`length_penalty=0.6` is short for GNMT's with that exponent, `length_penalty=mean` for the kind."""
+        if isinstance(value, str):
+            return {"kind": value}
         return {"kind": "gnmt", "alpha": value} if isinstance(value, int | float) else value
 
     @field_validator("unknown", mode="before")
@@ -58,11 +60,23 @@ class SearchConfig(OutputConfig):
         """The coverage penalty needs what is attended."""
         return self.coverage_penalty > 0
 
+    def beyond(self, *simple: str) -> list[str]:
+        """The names of settings that ask for more than a beam search with a length penalty.
+
+        simple: names of others that the asking engine knows.
+        """
+        known = {"beam", "nbest", "length_penalty", "length_factor", "length_margin", "forbid", *simple}
+        return [name for name, usual in _USUAL if name not in known and getattr(self, name) != usual]
+
     @model_validator(mode="after")
     def _beam_holds_nbest(self) -> "SearchConfig":
         if self.nbest > self.beam:
             raise ValueError(f"nbest = {self.nbest} is more than beam = {self.beam} keeps; raise beam")
         return self
+
+
+_USUAL = tuple(SearchConfig())
+"""The usual value of each setting, by its name."""
 
 
 @dataclass(frozen=True)

@@ -137,8 +137,8 @@ def evaluate(
     with the first by paired bootstrap.
 
     source: adds BLEU by its sentences' lengths. metric: some of `METRICS` (default: all). tokenized: a language; adds
-    BLEU of lowercased, Moses-tokenised text. settings: beam, length_penalty, coverage_penalty, unknown, to and tags, as
-    `Translator.request` takes them. device, threads: of a folder, as in `Translator.load`.
+    BLEU of lowercased, Moses-tokenised text. settings: beam, length_penalty, coverage_penalty, unknown, search, to and
+    tags, as `Translator.request` takes them. device, threads: of a folder, as in `Translator.load`.
 
     Raises DataError for unequal numbers of lines, ConfigError for what does not go together, and what `Translator`
     does.

@@ -46,8 +46,8 @@ def translate_file(
     its name ends; it is complete or not there. resume: go on with what the same call left behind that was stopped.
     prefix: a file with what each translation starts with. nbest: write so many hypotheses a line, as `index ||| text
     ||| score`; scores: write the log-probability (nats) and a tab before each line. sampling: draw translations,
-    `sampling.samples` a line, instead of searching. settings: beam, length_penalty, coverage_penalty, unknown, to and
-    tags, as `Translator.request` takes them. The others are as in `Translator.load`.
+    `sampling.samples` a line, instead of searching. settings: beam, length_penalty, coverage_penalty, unknown, search,
+    to and tags, as `Translator.request` takes them. The others are as in `Translator.load`.
 
     Raises DataError for files that are missing, unreadable or unequally long, ConfigError for settings that make no
     sense, and where the folder beside the target holds unfinished or other work, ModelError and ResourceError as

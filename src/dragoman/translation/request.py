@@ -5,7 +5,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypedDict
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.settings.load import parse_settings
+from dragoman.base.settings.config import Config
+from dragoman.base.settings.load import Overrides, all_overrides, load_settings, parse_settings
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig
 
@@ -73,8 +74,15 @@ class RequestSettings(TypedDict, total=False):
     length_penalty: float | str | None
     coverage_penalty: float | None
     unknown: str | None
+    search: Overrides
     to: str | None
     tags: Iterable[str]
+
+
+class _Asked(Config):
+    """What settings on the command line of a translation may name."""
+
+    search: SearchConfig
 
 
 def search_config(
@@ -84,6 +92,7 @@ def search_config(
     length_penalty: float | str | None = None,
     coverage_penalty: float | None = None,
     unknown: str | None = None,
+    search: Overrides = (),
 ) -> SearchConfig:
     """A model's `own` settings of the search with these changed; see `Translator.search_config`."""
     settings: dict[str, Any] = {**own, "nbest": nbest}
@@ -95,7 +104,14 @@ def search_config(
     if unknown is not None:
         plain = unknown in ("copy", "forbid")
         settings["unknown"] = {"kind": unknown} if plain else {"kind": "dictionary", "path": unknown}
-    return parse_settings(settings, SearchConfig, "search")
+    if not search:
+        return parse_settings(settings, SearchConfig, "search")
+    if isinstance(search, Mapping):
+        search = {f"search.{name}": value for name, value in search.items()}
+    others = all_overrides(search)
+    if any(override.key == ("search", "nbest") for override in others):
+        raise ConfigError("search.nbest is no setting to give here: say how many translations are wanted (--nbest)")
+    return load_settings({"search": settings}, others, _Asked).search
 
 
 def _length_penalty(value: float | str) -> dict[str, Any]:

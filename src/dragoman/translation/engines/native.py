@@ -41,11 +41,11 @@ class NativeEngine:
         return self._limits
 
     def refusal(self, row: Row) -> str | None:
-        """No sampling, coverage penalty or replacement of unknown words."""
+        """Only plain beam search, without replacement of unknown words."""
         if isinstance(row.decoding, Sampling):
             return "the native engine does not sample: PyTorch does"
-        if row.decoding.coverage_penalty:
-            return "the native engine has no coverage penalty: PyTorch searches with it"
+        if others := row.decoding.beyond("minimum_length", "unknown"):
+            return f"the native engine has no {', '.join(others)}: PyTorch searches with it"
         if not self._tokenizers.target.lossless and (
             row.decoding.unknown is None or row.decoding.unknown.kind != "forbid"
         ):

@@ -73,8 +73,8 @@ class CTranslate2Engine:
         reason = None
         if isinstance(decoding, Sampling):
             reason = "draws samples by other random numbers, which depend on the other lines"
-        elif decoding.coverage_penalty:
-            reason = "has another coverage penalty"
+        elif others := decoding.beyond("minimum_length", "unknown"):
+            reason = f"has no {', '.join(others)} as it is meant here"
         elif self._writes_unknowns and not isinstance(decoding.unknown, ForbidUnknownConfig):
             reason = "does not tell what unknown words attend (search.unknown=forbid needs no attention)"
         elif decoding.beam > 1 and row.prefix.ids:
