@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypedDict
 
+from pydantic import Field
+
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import Overrides, all_overrides, load_settings, parse_settings
@@ -82,7 +84,7 @@ class RequestSettings(TypedDict, total=False):
 class _Asked(Config):
     """What settings on the command line of a translation may name."""
 
-    search: SearchConfig
+    search: SearchConfig = Field(description="How translations are searched.")
 
 
 def search_config(
