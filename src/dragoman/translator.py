@@ -21,9 +21,10 @@ from dragoman.exchange.ctranslate2.folder import is_exported
 from dragoman.inspect.attention import AttentionMap
 from dragoman.inspect.inspection import Inspection, check_text, check_tokens, inspected
 from dragoman.text.tokenizers import Tokenizers
+from dragoman.translation.alignment import Alignment, AttentionChoice, aligned, attending
 from dragoman.translation.choice import choose_engine, open_exported
 from dragoman.translation.codec import Codec
-from dragoman.translation.engine import AttentionEngine, Engine, Row
+from dragoman.translation.engine import Engine, Row
 from dragoman.translation.engines.torch import TorchEngine
 from dragoman.translation.languages import SourceTags
 from dragoman.translation.order import Unfinished, in_order
@@ -253,11 +254,28 @@ class Translator:
         to, tags: as in `request`. Raises DataError for a pair that is longer than the model's positions.
         """
         _check_batch_size(batch_size)
-        if len(sources) != len(targets):
-            raise DataError(f"{len(sources)} sources and {len(targets)} targets: each source needs one target")
         pairs = self._codec.pairs(sources, targets, self.source_tags.of(to, tags))
         scores = self.engine.scores(pairs, batch_size)
         return [PairScore(score, len(pair.target) + 1) for pair, score in zip(pairs, scores, strict=True)]
+
+    def align(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        attention: AttentionChoice | None = None,
+        batch_size: int = 64,
+        to: str | None = None,
+        tags: Iterable[str] = (),
+    ) -> list[Alignment]:
+        """Which words of each source its target's words come from, as (i, j), by attention; words as `str.split` has.
+
+        attention: which of the decoder's (default: the mean of the heads of the last layer but one). to, tags: as in
+        `request`. Raises what `score` raises, and ConfigError where the model or the engine shows no such attention.
+        """
+        _check_batch_size(batch_size)
+        before = self.source_tags.of(to, tags)
+        pairs = self._codec.pairs(sources, targets, before)
+        return aligned(self.engine, self.tokenizers, sources, targets, pairs, len(before), batch_size, attention)
 
     def attention(
         self, source: str, target: str | None = None, to: str | None = None, tags: Iterable[str] = ()
@@ -266,7 +284,7 @@ class Translator:
 
         Raises ConfigError where the engine does not show them.
         """
-        engine, request = self._attending(), self.request(to=to, tags=tags)
+        engine, request = attending(self.engine), self.request(to=to, tags=tags)
         (pair,) = self._codec.pairs([source], [target or ""], request.tags)
         found = pair.target if target is not None else self._best(source, request).tokens
         return engine.attention(pair.source, found)
@@ -279,7 +297,7 @@ class Translator:
         Raises ConfigError where the model attends nothing or the engine does not show it, DataError for a text that is
         blank or too long.
         """
-        engine, request = self._attending(), self.request(to=to, tags=tags)
+        engine, request = attending(self.engine), self.request(to=to, tags=tags)
         check_text(source, "text")
         if target is not None:
             check_text(target, "target")
@@ -293,11 +311,6 @@ class Translator:
             target, pair = self._codec.translation(best).text, pair._replace(target=best.tokens)
         check_tokens(len(pair.target))
         return inspected(source, target, engine.attention(pair.source, pair.target), engine.without_weights())
-
-    def _attending(self) -> AttentionEngine:
-        if not isinstance(self.engine, AttentionEngine):
-            raise ConfigError("this engine does not show what its model attends: load the model with PyTorch's")
-        return self.engine
 
     def _best(self, source: str, request: Request) -> Hypothesis:
         ((_, found),) = self.engine.hypotheses(self._codec.rows([(source, request)], first=1), 1)
@@ -335,7 +348,7 @@ class Translator:
     ) -> Iterator[list[Translation]]:
         """Let the engine translate the lines; give a line's result once all before it are there."""
         rows = self._codec.rows(lines, first)
-        filled, error = self._short_enough([row for row in rows if row.text.strip()])
+        filled, error = self._codec.short_enough([row for row in rows if row.text.strip()])
         for row in filled:
             if (reason := self.engine.refusal(row)) is not None:
                 raise ConfigError(reason)
@@ -355,15 +368,6 @@ class Translator:
             if work is not None:
                 work.tell(work.done + 1, work.said)
             yield each
-
-    def _short_enough(self, rows: list[Row]) -> tuple[list[Row], LineError | None]:
-        """The rows before the first that the model has too few positions for, and what is wrong with that one."""
-        for place, row in enumerate(rows):
-            try:
-                self._codec.check_length(row.number, row.source, row.prefix.ids)
-            except LineError as error:
-                return rows[:place], error
-        return rows, None
 
 
 def _check_batch_size(batch_size: int) -> None:

@@ -65,6 +65,29 @@ def translate(
     scores: Annotated[
         bool, typer.Option("--scores", help="Write the log-probability (nats) and a tab before each line.")
     ] = False,
+    alignments: Annotated[
+        Path | None,
+        typer.Option(
+            "--alignments",
+            help="Write there which words of its line each translation's words come from, as 0-0 1-2, by attention.",
+        ),
+    ] = None,
+    alignment_layer: Annotated[
+        int | None,
+        typer.Option("--alignment-layer", min=1, help="Whose attention tells alignments (default: the last but one)."),
+    ] = None,
+    alignment_head: Annotated[
+        int | None, typer.Option("--alignment-head", min=1, help="Of that layer (default: the mean of all heads).")
+    ] = None,
+    on_error: Annotated[
+        str,
+        typer.Option(
+            "--on-error",
+            metavar="stop|replace|blank",
+            help="Lines of broken UTF-8 and lines longer than the model can read: stop with an error; replace broken "
+            "bytes by U+FFFD and translate what is too long in parts; or leave the translation blank.",
+        ),
+    ] = "stop",
     sample: Annotated[
         bool, typer.Option("--sample", help="Draw translations at random instead of searching the best; --nbest many.")
     ] = False,
@@ -82,6 +105,7 @@ def translate(
     """Translate a line at a time: N lines in, N lines out, blank lines stay blank."""
     from dragoman.base.errors import refuse
     from dragoman.inference.translate_file import translate_file
+    from dragoman.translation.alignment import AttentionChoice
     from dragoman.translation.request import Sampling
 
     of_sampling = {"--temperature": temperature, "--top-k": top_k, "--top-p": top_p, "--seed": seed}
@@ -94,6 +118,8 @@ def translate(
     }
     check_settings(search or [], example="search.minimum_length=3")
     refuse(of_search if sample else of_sampling, "without --sample" if sample else "with --sample")
+    chosen = (alignment_layer, alignment_head)
+    attention = None if chosen == (None, None) else AttentionChoice(*chosen)
     translate_file(
         model,
         source,
@@ -108,6 +134,9 @@ def translate(
         precision=precision,
         device=device,
         threads=threads,
+        alignments=alignments,
+        attention=attention,
+        on_error=on_error,
         beam=beam,
         length_penalty=length_penalty,
         coverage_penalty=coverage_penalty,

@@ -1,7 +1,7 @@
 """`LineTranslation`: lines of the source language, and how their translations are written."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import islice
@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dragoman.base.errors import DataError
+from dragoman.base.output.companion import Companion
 from dragoman.base.progress.work import Work
 from dragoman.data.corpora.lines import count_lines
-from dragoman.inference.lines import one_line, read_lines, windows
+from dragoman.inference.faulty_lines import FaultyLines, OnError
+from dragoman.inference.lines import one_line, read_any_lines, read_lines, windows
+from dragoman.inference.noted_lines import NotedLines
+from dragoman.inference.word_alignments import WordAlignments
 from dragoman.translation.order import Unfinished
 from dragoman.translation.request import Request
 from dragoman.translation.result import Translation
@@ -35,8 +39,13 @@ class Destination(Protocol):
         """The lines of an input that are not done with. name: which of the inputs it is; path: None for stdin."""
         ...
 
-    def write(self, lines: int, texts: Iterable[bytes]) -> None:
-        """What was made of the next so many lines."""
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What had to be done about lines that are done with, of each kind how many."""
+        ...
+
+    def write(self, lines: int, texts: Iterable[bytes], counts: Mapping[str, int]) -> None:
+        """What was made of the next so many lines. counts: filled while `texts` is read; as above, of these lines."""
         ...
 
 
@@ -44,7 +53,8 @@ class Destination(Protocol):
 class LineTranslation:
     """A text and how it is translated. source: None for stdin; prefix: what each translation starts with, or None.
 
-    nbest: hypotheses written of a line; scores: whether the log-probability stands before the text.
+    nbest: hypotheses written of a line; scores: whether the log-probability stands before the text. alignments: who
+    writes which words the best one's come from, or None. on_error: as of `FaultyLines`.
     """
 
     translator: Translator
@@ -54,6 +64,8 @@ class LineTranslation:
     batch_size: int
     nbest: int = 1
     scores: bool = False
+    alignments: WordAlignments | None = None
+    on_error: OnError = "stop"
 
     @property
     def inputs(self) -> list[Path | None]:
@@ -70,6 +82,8 @@ class LineTranslation:
             "dictionary": dictionary and blake2b(dictionary.read_bytes(), digest_size=8).hexdigest(),
             "prefix": self.prefix is not None,
             "scores": self.scores,
+            "alignments": None if self.alignments is None else self.alignments.settings(),
+            "on_error": self.on_error,
         }
 
     def work(self, out: Destination) -> Work:
@@ -81,22 +95,37 @@ class LineTranslation:
         typed = self.source is None and sys.stdin.isatty()
         return Work("Translating", "lines", count, done=out.lines, shown=not (typed or out.watched), closes=True)
 
-    def write(self, out: Destination, work: Work) -> None:
-        """Translate what is not done yet. Raises DataError for unequal numbers of lines, and as `translate_window`."""
-        unfinished = Unfinished(self.translator.engine.limits.target)
+    def write(self, out: Destination, work: Work, companion: Companion | None = None) -> None:
+        """Translate what is not done yet. Raises DataError for unequal numbers of lines, and as `translate_window`.
+
+        companion: where `alignments` go.
+        """
+        unfinished, noted = Unfinished(self.translator.engine.limits.target), NotedLines(out.counts)
+        faulty = FaultyLines(self.translator, self.on_error, noted)
         self.translator.report_cut = self.source is None  # there may be no end to report at
         try:
-            for window, prefixes in self._windows(out):
-                first, requests = out.lines + 1, self._requests(prefixes)
-                found = self.translator.translate_window(window, requests, self.batch_size, first, work)
-                out.write(len(window), self._texts(found, first, unfinished))
+            for given, prefixes in self._windows(out):
+                first, counts = out.lines + 1, noted.window()
+                window, prefixes = faulty.readable(given, prefixes, first)
+                requests = self._requests(prefixes)
+                found = faulty.translate_window(window, requests, self.batch_size, first, work)
+                best: list[str] = []
+                texts = self._texts(found, first, unfinished, best)
+                if self.alignments is not None and companion is not None:
+                    texts = self.alignments.after(texts, window, best, first, noted, companion)
+                out.write(len(window), texts, counts)
         finally:
             if self.source is not None:
                 unfinished.report()
+            noted.report()
 
-    def _texts(self, found: Iterator[list[Translation]], first: int, unfinished: Unfinished) -> Iterator[bytes]:
+    def _texts(
+        self, found: Iterator[list[Translation]], first: int, unfinished: Unfinished, best: list[str]
+    ) -> Iterator[bytes]:
+        """What is written of each line; the text of its best hypothesis is added to `best`."""
         for line, hypotheses in enumerate(found, start=first):
             unfinished.look(line, hypotheses[0])
+            best.append(one_line(hypotheses[0].text))
             yield self._text(line, hypotheses).encode()
 
     def _text(self, line: int, hypotheses: list[Translation]) -> str:
@@ -116,7 +145,8 @@ class LineTranslation:
         from dragoman.translator import WINDOW_BATCHES
 
         size, count = WINDOW_BATCHES * self.batch_size, out.lines
-        lines = out.follow("input", read_lines(self.source), self.source)
+        read = read_lines if self.on_error == "stop" else read_any_lines
+        lines = out.follow("input", read(self.source), self.source)
         prefixes = None if self.prefix is None else out.follow("prefix", read_lines(self.prefix), self.prefix)
         for window in windows(lines, size, self.source):
             count += len(window)

@@ -1,15 +1,20 @@
 """`translate_file`: a file of any size through a model, to be gone on with after a kill."""
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
-from dragoman.base.errors import ConfigError, DataError, in_files
+from dragoman.base.errors import ConfigError, DataError, in_files, refuse
 from dragoman.base.log import quietly
 from dragoman.base.machine.threads import use_threads
+from dragoman.base.output.companion import Companion, companion_alone
 from dragoman.checkpoint.fingerprint import fingerprint
+from dragoman.inference.faulty_lines import on_error_of
 from dragoman.inference.line_translation import Destination, LineTranslation
 from dragoman.inference.translated_file import translated_file
+from dragoman.inference.word_alignments import WordAlignments
+from dragoman.translation.alignment import AttentionChoice
 from dragoman.translation.request import RequestSettings, Sampling
 from dragoman.translator import Translator
 
@@ -37,6 +42,9 @@ def translate_file(
     precision: str | None = None,
     device: str | None = None,
     threads: int | None = None,
+    alignments: str | Path | None = None,
+    attention: AttentionChoice | None = None,
+    on_error: str = "stop",
     quiet: bool = False,
     **settings: Unpack[RequestSettings],
 ) -> TranslatedText:
@@ -46,8 +54,11 @@ def translate_file(
     its name ends; it is complete or not there. resume: go on with what the same call left behind that was stopped.
     prefix: a file with what each translation starts with. nbest: write so many hypotheses a line, as `index ||| text
     ||| score`; scores: write the log-probability (nats) and a tab before each line. sampling: draw translations,
-    `sampling.samples` a line, instead of searching. settings: beam, length_penalty, coverage_penalty, unknown, search,
-    to and tags, as `Translator.request` takes them. The others are as in `Translator.load`.
+    `sampling.samples` a line, instead of searching. alignments: a file to write which words of its line each line's
+    best translation comes from, as `0-0 1-2`; attention: whose tells it. on_error: what to do about lines of broken
+    UTF-8 and those longer than the model can read, as of `FaultyLines`. settings: beam, length_penalty,
+    coverage_penalty, unknown, search, to and tags, as `Translator.request` takes them. The others are as in
+    `Translator.load`.
 
     Raises DataError for files that are missing, unreadable or unequally long, ConfigError for settings that make no
     sense, and where the folder beside the target holds unfinished or other work, ModelError and ResourceError as
@@ -56,24 +67,47 @@ def translate_file(
     use_threads(threads)
     model, source = Path(model), None if source is None else Path(source)
     target, prefix = Path(target) if isinstance(target, str) else target, None if prefix is None else Path(prefix)
+    alignments = None if alignments is None else Path(alignments)
     _check(source, target, resume)
+    _check_alignments(alignments, source, target, attention)
     with quietly(quiet):
         translator = Translator.load(model, device, engine, precision, threads)
         request = translator.request(nbest=1 if sampling is not None else nbest, sampling=sampling, **settings)
+        on_error = on_error_of(on_error)
+        told = None
+        if alignments is not None:
+            before = settings.get("to"), tuple(settings.get("tags") or ())
+            told = WordAlignments(translator, attention or AttentionChoice(), batch_size, *before)
+            told.check()
         written = nbest if sampling is None else sampling.samples
-        translation = LineTranslation(translator, request, source, prefix, batch_size, written, scores)
+        translation = LineTranslation(translator, request, source, prefix, batch_size, written, scores, told, on_error)
         if not isinstance(target, Path):
-            with in_files(source, prefix), translation.work(target) as work:
-                translation.write(target, work)
+            alone: AbstractContextManager[Companion | None] = nullcontext()
+            if alignments is not None:
+                alone = companion_alone(alignments)
+            with in_files(source, prefix), alone as companion, translation.work(target) as work:
+                translation.write(target, work, companion)
             return TranslatedText(None, target.lines)
         decisive = {**translation.settings(), "model": fingerprint(model), "precision": precision}
         with (
-            translated_file(target, translation.inputs, decisive, resume) as file,
+            translated_file(target, translation.inputs, decisive, resume, alignments) as file,
             in_files(source, prefix),
             translation.work(file) as work,
         ):
-            translation.write(file, work)
+            translation.write(file, work, file.companion)
         return TranslatedText(target, file.lines)
+
+
+def _check_alignments(
+    alignments: Path | None, source: Path | None, target: Path | Destination, attention: AttentionChoice | None
+) -> None:
+    """The same of the file of alignments."""
+    if alignments is None:
+        refuse({"--alignment-layer, --alignment-head": attention}, "with --alignments")
+        return
+    for name, other in (("--input", source), ("--output", target)):
+        if isinstance(other, Path) and other.resolve() == alignments.resolve():
+            raise DataError(f"--alignments {alignments} is the file of {name} too: choose another name")
 
 
 def _check(source: Path | None, target: Path | Destination, resume: bool) -> None:

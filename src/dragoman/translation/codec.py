@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dragoman.base.errors import LineError
+from dragoman.base.errors import DataError, LineError
 from dragoman.decode.replacement import unknown_words
 from dragoman.decode.search import Hypothesis
 from dragoman.models.limits import LengthLimits, first_exceeded
@@ -47,7 +47,12 @@ class Codec:
         ]
 
     def pairs(self, sources: Sequence[str], targets: Sequence[str], tags: Sequence[str]) -> list[Pair]:
-        """One for each source and its target. Raises LineError for one that the model has too few positions for."""
+        """One for each source and its target.
+
+        Raises DataError for unequal numbers of them, LineError for one that the model has too few positions for.
+        """
+        if len(sources) != len(targets):
+            raise DataError(f"{len(sources)} sources and {len(targets)} targets: each source needs one target")
         before = self._source.tag_ids(tags)
         read = [_tagged(before, ids) for ids in self._source.encode_batch(sources)]
         write = self._target.encode_batch(targets)
@@ -62,6 +67,15 @@ class Codec:
             limit, length = found
             reason = f"{limit.describe(length)}: shorten it, or train a model with a larger {limit.setting}"
             raise LineError(number - 1, reason, limit.side)
+
+    def short_enough(self, rows: list[Row]) -> tuple[list[Row], LineError | None]:
+        """The rows before the first that the model has too few positions for, and what is wrong with that one."""
+        for place, row in enumerate(rows):
+            try:
+                self.check_length(row.number, row.source, row.prefix.ids)
+            except LineError as error:
+                return rows[:place], error
+        return rows, None
 
     def translation(self, hypothesis: Hypothesis) -> Translation:
         """Its text, with what stands for its unknowns."""

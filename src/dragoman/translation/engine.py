@@ -6,6 +6,8 @@ Ids are those of a model's vocabularies, without beginning and end of sentence.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+
 from dragoman.decode.search import Hypothesis
 from dragoman.inspect.attention import AttentionMap
 from dragoman.models.limits import LengthLimits
@@ -79,6 +81,15 @@ class AttentionEngine(Protocol):
 
     def attention(self, source: Sequence[int], target: Sequence[int]) -> list[AttentionMap]:
         """The weights of every layer, head and kind while `target` is predicted from `source`, tags included."""
+        ...
+
+    def source_attention(
+        self, pairs: Sequence[Pair], batch_size: int, layer: int | None = None, head: int | None = None
+    ) -> list[np.ndarray]:
+        """(T, S) of each pair, in order: what is attended of the source while the target's T tokens are predicted.
+
+        As `inspect.source_attention`, tags included. Raises ResourceError for a pair that does not fit the memory.
+        """
         ...
 
     def without_weights(self) -> list[str]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TypeVar
 
+import numpy as np
 import torch
 
 from dragoman.base.errors import ResourceError
@@ -17,9 +18,11 @@ from dragoman.decode.replacement import Sentence, UnknownWords
 from dragoman.decode.sampling import sample, uniforms
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.inspect.attention import AttentionMap, attention_maps, without_weights
+from dragoman.inspect.source_attention import source_attention
 from dragoman.models.footprint import SHORT_TRIAL, Footprint, evaluate, measure, refined
 from dragoman.models.interface import Memory, SourceModel
 from dragoman.models.limits import LengthLimits
+from dragoman.nn.attention.interface import Attention
 from dragoman.text.special import EOS
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.engine import Pair, Row
@@ -30,6 +33,9 @@ _SEARCH_LOGITS, _SAMPLING_LOGITS = 3, 10
 
 _USUAL_MARGIN = 64
 """Tokens by which an output is longer than its source at most, as a rule; the limit may be farther."""
+
+_USUAL_HEADS = 16
+"""Of an attention at most, as a rule; a batch of more that does not fit is caught and split."""
 
 Line = TypeVar("Line", Row, Pair)
 Result = TypeVar("Result")
@@ -78,6 +84,21 @@ class TorchEngine:
     def attention(self, source: Sequence[int], target: Sequence[int]) -> list[AttentionMap]:
         """As `AttentionEngine.attention`."""
         return attention_maps(self.model, self._tokenizers, target, source)
+
+    def source_attention(
+        self, pairs: Sequence[Pair], batch_size: int, layer: int | None = None, head: int | None = None
+    ) -> list[np.ndarray]:
+        """As `AttentionEngine.source_attention`; a batch that does not fit the memory is halved."""
+        order = sorted(range(len(pairs)), key=lambda place: (len(pairs[place].target), len(pairs[place].source)))
+        found: dict[int, np.ndarray] = {}
+        for places in _chunks(order, batch_size):
+            weights = self._halving(
+                [pairs[place] for place in places],
+                self._attention_bytes,
+                lambda some: source_attention(self.model, [(each.source, each.target) for each in some], layer, head),
+            )
+            found.update(zip(places, weights, strict=True))
+        return [found[place] for place in range(len(pairs))]
 
     def without_weights(self) -> list[str]:
         """As `AttentionEngine.without_weights`."""
@@ -160,6 +181,12 @@ class TorchEngine:
         """Those of the logits, which are made a few at a time."""
         logits = len(pairs) * (max(len(pair.target) for pair in pairs) + 1)
         return 12 * min(logits, CHUNK) * self._tokenizers.target.size
+
+    def _attention_bytes(self, pairs: Sequence[Pair], free: int) -> int:
+        """Those of the weights of all attentions, as many heads each as is usual, which are recorded together."""
+        length = max(max(len(pair.source), len(pair.target)) for pair in pairs) + 1
+        attentions = sum(isinstance(module, Attention) for _, module in self.model.named_modules())
+        return 4 * len(pairs) * attentions * _USUAL_HEADS * length * length
 
     @cached_property
     def _footprint(self) -> Footprint:
