@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from dragoman.base.errors import ConfigError, LineError
 from dragoman.base.progress.work import Work
 from dragoman.data.corpora.lines import has_broken_utf8
-from dragoman.documents.long_sentences import divide
 from dragoman.inference.noted_lines import NotedLines
+from dragoman.text.division import divide
 from dragoman.translation.request import Request
 from dragoman.translation.result import Translation
 from dragoman.translator import Translator
@@ -18,9 +18,8 @@ OnError = Literal["stop", "replace", "blank"]
 
 def on_error_of(name: str) -> OnError:
     """Raises ConfigError for what is none."""
-    for known in get_args(OnError):
-        if name == known:
-            return name
+    if name in get_args(OnError):
+        return cast(OnError, name)
     raise ConfigError(f"lines that cannot be read: stop, replace or blank, not '{name}' (--on-error)")
 
 

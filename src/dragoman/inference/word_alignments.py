@@ -23,7 +23,7 @@ class WordAlignments:
 
     def settings(self) -> dict[str, Any]:
         """What is written depends on these, as values that JSON keeps."""
-        return asdict(self.attention)
+        return {"written": True, **asdict(self.attention)}
 
     def check(self) -> None:
         """Raises ConfigError where the model or its engine cannot tell alignments, before a line is read."""

@@ -70,4 +70,4 @@ def _linked(weights: np.ndarray, source: Sequence[int | None], target: Sequence[
         return ()
     best = weights[:, inked].argmax(1)
     links = {(source[inked[piece]], word) for piece, word in zip(best, target, strict=True) if word is not None}
-    return tuple(sorted(links))  # type: ignore[arg-type]
+    return tuple(sorted(links))
