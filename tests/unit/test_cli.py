@@ -25,7 +25,8 @@ FROZEN = {
     "train": "recipe --source --target --tsv --valid-source --valid-target --valid-tsv --out --resume --profile "
     "--quiet -q",
     "translate": "model search --input -i --output -o --resume --beam --nbest --length-penalty --coverage-penalty "
-    "--unknown --prefix --scores --to --tags --sample --temperature --top-k --top-p --seed --batch-size --engine "
+    "--unknown --prefix --scores --alignments --alignment-layer --alignment-head --on-error "
+    "--to --tags --sample --temperature --top-k --top-p --seed --batch-size --engine "
     "--precision --device --threads --quiet -q",
     "generate": "model --prompt --input -i --samples --temperature --top-k --top-p --max-tokens --stop --seed "
     "--batch-size --device --threads --quiet -q",
