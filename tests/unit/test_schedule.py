@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from dragoman.tasks.translation.config import TranslationLoopConfig
 from dragoman.training.config import LoopConfig
 from dragoman.training.optimisers.schedule import (
     ConstantConfig,
@@ -149,25 +150,48 @@ def test_open_runs_take_schedules_without_an_end() -> None:
 
 @pytest.mark.parametrize("width", [64, 128, 256])
 def test_narrow_models_warm_up_sooner_than_the_papers(width: int) -> None:
-    schedule = default_schedule(width, limited=False)
+    schedule = default_schedule(width, limited=False, averaged=False)
     assert isinstance(schedule, InverseSquareRootConfig)
     assert (schedule.warmup, schedule.peak) == (250, pytest.approx(0.003 * (192 / width) ** 0.5))
-    assert default_schedule(width, limited=True).peak == schedule.peak
+    assert default_schedule(width, limited=True, averaged=False).peak == schedule.peak
 
 
 @pytest.mark.parametrize("width", [512, 1024])
 def test_models_as_wide_as_the_papers_have_its_schedule_and_its_peak(width: int) -> None:
-    assert default_schedule(width, limited=False) == InverseSquareRootConfig()
-    limited = default_schedule(width, limited=True)
+    assert default_schedule(width, limited=False, averaged=False) == InverseSquareRootConfig()
+    limited = default_schedule(width, limited=True, averaged=False)
     assert limited.peak == pytest.approx(InverseSquareRootConfig().rate(4000, 0.0, width))
 
 
 @pytest.mark.parametrize("width", [64, 128, 512, 1024])
 def test_a_run_with_a_limit_ends_with_its_rate_at_zero(width: int) -> None:
-    schedule = default_schedule(width, limited=True)
+    schedule = default_schedule(width, limited=True, averaged=False)
     assert isinstance(schedule, CosineConfig)
     assert schedule.rate(250, 0.05, width) == pytest.approx(schedule.peak)
     assert schedule.rate(1000, 1.0, width) == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_where_parameters_are_averaged_the_rate_stays(limited: bool) -> None:
+    assert default_schedule(192, limited, averaged=True) == ConstantConfig(peak=0.003, warmup=250)
+    wide = default_schedule(512, limited, averaged=True)
+    assert wide == default_schedule(512, limited, averaged=False)
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        ({"max_steps": 100}, "constant"),
+        ({}, "constant"),
+        ({"max_steps": 100, "ema": None}, "cosine"),
+        ({"ema": None}, "inverse_sqrt"),
+        ({"max_steps": 100, "start": "runs/trained"}, "cosine"),
+        ({"max_steps": 100, "schedule": {"kind": "linear"}}, "linear"),
+    ],
+)
+def test_a_translator_that_begins_to_learn_is_averaged_at_a_constant_rate(given: dict[str, Any], kind: str) -> None:
+    schedule = TranslationLoopConfig.model_validate(given).resolved(192).schedule
+    assert schedule is not None and schedule.kind == kind
 
 
 @pytest.mark.parametrize(

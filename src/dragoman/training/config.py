@@ -78,8 +78,9 @@ class LoopConfig(Config):
     optimiser: OptimiserConfig = Field(AdamConfig(), description="how gradients move the parameters")
     schedule: ScheduleConfig | None = Field(
         None,
-        description="the learning rate over time; null: chosen for the model's width, a cosine that ends with the run "
-        "where max_steps, max_epochs or max_minutes is set, else inverse_sqrt",
+        description="the learning rate over time; null: chosen for the model's width. Below 512, with `ema` and "
+        "without `start`, constant after 250 updates; else a cosine that ends with the run where max_steps, max_epochs "
+        "or max_minutes is set, and inverse_sqrt where none is",
         json_schema_extra={"kind": "inverse_sqrt"},
     )
     precision: Literal["auto", "float32", "bfloat16", "float16"] = Field(
@@ -104,7 +105,8 @@ class LoopConfig(Config):
 
     def resolved(self, width: int) -> Self:
         """With what was left to the kind of run. width: of the model, d."""
-        schedule = self.schedule or default_schedule(width, self.limited)
+        averaged = self.ema is not None and self.start is None  # what has learned already comes to rest at the end
+        schedule = self.schedule or default_schedule(width, self.limited, averaged)
         return self.model_copy(update={"schedule": schedule, "dropout_epochs": self.dropout_epochs or 0.0})
 
     @model_validator(mode="before")

@@ -16,7 +16,7 @@ from dragoman.base.settings.config import Config
 from dragoman.data.batches.epoch import EpochRows, Part
 
 _TOKENS = 4096
-_FEW, _TOKENS_OF_FEW = 100_000, 2048
+_FEW, _TOKENS_OF_FEW = 100_000, 1024
 """Of few pairs many small updates learn more than few large ones (docs/EXPERIMENTS.md)."""
 
 
@@ -28,7 +28,7 @@ class BatchConfig(Config):
         ge=1,
         description="Token budget of a batch: its sentences times the longest source or target among them, padding and "
         "end symbol counted. A single longer pair makes a batch of its own. null: 4,096, as in the recipes of "
-        "tensor2tensor and fairseq for one device; for fewer than 100,000 pairs 2,048.",
+        "tensor2tensor and fairseq for one device; for fewer than 100,000 pairs 1,024.",
     )
     sentences: int | None = Field(default=None, ge=1, description="Most sentence pairs in a batch; null: no limit.")
 
