@@ -1,7 +1,7 @@
 """Batched beam search over any `Decoder`; greedy search is a beam of one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from dragoman.base.errors import ConfigError
 from dragoman.decode.beam.beam_search import BeamSearch, Found
 from dragoman.decode.beam.diverse import DiverseBeamSearch, DiversityConfig
+from dragoman.decode.beam.recorder import TreeRecorder
 from dragoman.decode.output import OutputConfig, each
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.beam_size import OwnBeamSizes, ShrinkingBeam
@@ -18,6 +19,7 @@ from dragoman.decode.rules.coverage import Coverage
 from dragoman.decode.rules.length_penalty import GNMTPenalty, LengthNormalisation, LengthPenalty
 from dragoman.decode.rules.restrictions import restrictions
 from dragoman.decode.rules.rule import Rule
+from dragoman.decode.tree import SearchTree
 from dragoman.decode.unknown import UnknownConfig
 from dragoman.models.interface import Decoder
 
@@ -44,6 +46,9 @@ class SearchConfig(OutputConfig):
     )
     diversity: DiversityConfig | None = Field(
         default=None, description="Divide the beam into groups that keep apart; null: one beam."
+    )
+    tree: bool = Field(
+        default=False, description="Keep all hypotheses that were expanded, and what became of them (--tree)."
     )
     unknown: UnknownConfig | None = Field(
         default=None,
@@ -119,7 +124,8 @@ class Hypothesis:
     score: log_probability divided by the length penalty (EOS counted if finished), plus the coverage penalty if one
     is set. finished: False where the longest output was reached before an EOS. unknown: what stands for the UNKs among
     the tokens, in order; the search leaves it empty, `decode.replacement` fills it. token_log_probabilities: of each
-    token and, if finished, the EOS, whose sum is log_probability; empty unless `token_scores` asks for them.
+    token and, if finished, the EOS, whose sum is log_probability; empty unless `token_scores` asks for them. tree: the
+    search's of this sentence, where `SearchConfig.tree` asks for it; the same for all hypotheses of the sentence.
     """
 
     tokens: tuple[int, ...]
@@ -128,6 +134,7 @@ class Hypothesis:
     finished: bool
     unknown: tuple[str, ...] = ()
     token_log_probabilities: tuple[float, ...] = ()
+    tree: SearchTree | None = field(default=None, compare=False, repr=False)
 
 
 def search(
@@ -156,40 +163,54 @@ def search(
     model's log-probabilities are NaN.
     """
     configs = each(config, len(prompts))
-    searching = _searching(decoder, prompts, configs, (*_rules(configs, prompts), *rules))
+    recorder = _recorder(prompts, configs) if any(config.tree for config in configs) else None
+    searching = _searching(decoder, prompts, configs, (*_rules(configs, prompts), *rules), recorder)
     found = searching.run()
+    trees = [None] * len(found) if recorder is None else recorder.trees()
     hypotheses = []
-    for row, (config_, prefix, best) in enumerate(zip(configs, prompts.prefixes(), found, strict=True)):
-        before = searching.prefixes[row, len(searching.prefixes[row]) - len(prefix) :] if config_.token_scores else None
-        hypotheses.append([_hypothesis(prefix, each, before) for each in best])
+    for config, prefix, best, before, tree in zip(
+        configs, prompts.prefixes(), found, searching.prefixes, trees, strict=True
+    ):
+        given = before[len(before) - len(prefix) :] if config.token_scores else None
+        hypotheses.append([_hypothesis(prefix, each, given, tree if config.tree else None) for each in best])
     return hypotheses
 
 
 def _searching(
-    decoder: Decoder, prompts: Prompts, configs: Sequence[SearchConfig], rules: Sequence[Rule]
+    decoder: Decoder,
+    prompts: Prompts,
+    configs: Sequence[SearchConfig],
+    rules: Sequence[Rule],
+    watch: TreeRecorder | None,
 ) -> BeamSearch:
     """The search that the settings ask for."""
     beam = max((config.beam for config in configs), default=1)
     wanted = [config.nbest for config in configs]
     keeps_totals = any(config.token_scores for config in configs)
-    kinds = {(config.diversity, config.beam) for config in configs if config.diversity is not None}
-    if not kinds:
-        return BeamSearch(decoder, prompts, beam, wanted, rules, keeps_totals)
+    if all(config.diversity is None for config in configs):
+        return BeamSearch(decoder, prompts, beam, wanted, rules, keeps_totals, watch)
     if len({(config.diversity, config.beam) for config in configs}) > 1:
         raise ConfigError("sentences that are searched together in groups have one search.diversity and one beam")
-    ((diversity, _),) = kinds
+    diversity = configs[0].diversity
     assert diversity is not None
-    return DiverseBeamSearch(decoder, prompts, beam, wanted, rules, keeps_totals, diversity=diversity)
+    return DiverseBeamSearch(decoder, prompts, beam, wanted, rules, keeps_totals, watch, diversity=diversity)
 
 
-def _hypothesis(prefix: tuple[int, ...], found: Found, before: NDArray[np.float32] | None) -> Hypothesis:
-    """before: the log-probabilities of the prefix's tokens; None where none are wanted."""
-    end, tokens = found.end, (*prefix, *found.tokens)
-    if before is None:
-        return Hypothesis(tokens, end.log_probability, end.score, end.finished)
-    totals = [float(before.sum()), *found.totals, *([end.log_probability] if end.finished else [])]
-    steps = (*before.tolist(), *np.diff(totals).tolist())
-    return Hypothesis(tokens, end.log_probability, end.score, end.finished, token_log_probabilities=steps)
+def _recorder(prompts: Prompts, configs: Sequence[SearchConfig]) -> TreeRecorder:
+    groups = 1 if configs[0].diversity is None else configs[0].diversity.groups
+    return TreeRecorder(prompts, [config.beam for config in configs], groups)
+
+
+def _hypothesis(
+    prefix: tuple[int, ...], found: Found, given: NDArray[np.float32] | None, tree: SearchTree | None
+) -> Hypothesis:
+    """given: the log-probabilities of the prefix's tokens; None where none are wanted."""
+    end, steps = found.end, ()
+    if given is not None:
+        totals = [float(given.sum()), *found.totals, *([end.log_probability] if end.finished else [])]
+        steps = (*given.tolist(), *np.diff(totals).tolist())
+    tokens = (*prefix, *found.tokens)
+    return Hypothesis(tokens, end.log_probability, end.score, end.finished, (), steps, tree)
 
 
 def _rules(configs: Sequence[SearchConfig], prompts: Prompts) -> list[Rule]:

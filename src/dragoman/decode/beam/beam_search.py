@@ -92,10 +92,12 @@ class Found(NamedTuple):
 class Look(NamedTuple):
     """What a step has done, for whoever watches a search.
 
-    before: the step; live: once the hypotheses have read; finished: (B, M) bool, which of the ranked have; stays: (B',)
-    int64, the places of the sentences that are searched on; full: (B,) bool, where the longest output is reached.
+    before: the hypotheses before it; live: the same once they have read; finished: (B, M) bool, which of the ranked
+    have; stays: (B',) int64, the places of the sentences that are searched on; full: (B,) bool, where the longest
+    output is reached.
     """
 
+    before: Live
     live: Live
     step: Step
     ranked: Ranked
@@ -181,7 +183,7 @@ class BeamSearch:
         full = self.prompts.limits[step.sentences] == step.lengths
         stays = self.leave(before, live, step, chosen, best, full)
         if self._watch is not None:
-            self._watch(Look(live, step, ranked, chosen, finished, stays, full))
+            self._watch(Look(before, live, step, ranked, chosen, finished, stays, full))
         return self.reorder(live, chosen, stays) if len(stays) else None
 
     def expand(self, live: Live, step: Step) -> Continuations:
