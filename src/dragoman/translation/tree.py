@@ -18,9 +18,10 @@ def tree_of(line: int, source: str, translations: Sequence[Translation]) -> dict
     best = translations[0]
     tree, pieces = best.tree, best.tokenizer.pieces
     numbers: dict[tuple[tuple[int, ...], bool], int] = {}
-    for number in () if tree is None else tree.ends():
-        finished, path = tree[number].fate is Fate.FINISHED, tree.path(number)
-        numbers.setdefault((path[:-1] if finished else path, finished), number)
+    if tree is not None:
+        for number in tree.ends():
+            finished, path = tree[number].fate is Fate.FINISHED, tree.path(number)
+            numbers.setdefault((path[:-1] if finished else path, finished), number)
     return {
         "line": line,
         "source": source,
