@@ -25,7 +25,8 @@ FROZEN = {
     "train": "recipe --source --target --tsv --valid-source --valid-target --valid-tsv --out --resume --profile "
     "--quiet -q",
     "translate": "model search --input -i --output -o --resume --beam --nbest --length-penalty --coverage-penalty "
-    "--unknown --prefix --scores --to --tags --sample --temperature --top-k --top-p --seed --batch-size --engine "
+    "--unknown --prefix --scores --token-scores --tree "
+    "--to --tags --sample --temperature --top-k --top-p --seed --batch-size --engine "
     "--precision --device --threads --quiet -q",
     "generate": "model --prompt --input -i --samples --temperature --top-k --top-p --max-tokens --stop --seed "
     "--batch-size --device --threads --quiet -q",
@@ -177,8 +178,8 @@ def test_settings_of_the_search_stand_behind_the_model(
     ]:
         assert main([*command, setting]) == 2
         assert told in " ".join(capfd.readouterr().err.split())
-    assert main([*command[:-2], "--sample", "search.minimum_length=2"]) == 2
-    assert "without --sample" in capfd.readouterr().err
+    assert main([*command[:-2], "--sample", "search.beam=2"]) == 2
+    assert "unknown setting search.beam" in capfd.readouterr().err
 
 
 def test_translations_start_with_the_lines_of_the_prefix_file(

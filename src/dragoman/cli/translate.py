@@ -65,6 +65,17 @@ def translate(
     scores: Annotated[
         bool, typer.Option("--scores", help="Write the log-probability (nats) and a tab before each line.")
     ] = False,
+    token_scores: Annotated[
+        bool,
+        typer.Option("--token-scores", help="Write the tokens and their log-probabilities (nats) behind each line."),
+    ] = False,
+    tree: Annotated[
+        Path | None,
+        typer.Option(
+            "--tree",
+            help="Write all that the search expanded, with scores and what became of it: JSON Lines, .gz .xz .zst too.",
+        ),
+    ] = None,
     sample: Annotated[
         bool, typer.Option("--sample", help="Draw translations at random instead of searching the best; --nbest many.")
     ] = False,
@@ -90,7 +101,6 @@ def translate(
         "--length-penalty": length_penalty,
         "--coverage-penalty": coverage_penalty,
         "--unknown": unknown,
-        "settings of the search": search,
     }
     check_settings(search or [], example="search.minimum_length=3")
     refuse(of_search if sample else of_sampling, "without --sample" if sample else "with --sample")
@@ -102,7 +112,9 @@ def translate(
         prefix=prefix,
         nbest=nbest,
         scores=scores,
-        sampling=Sampling.of(temperature, top_k, top_p, seed, nbest) if sample else None,
+        token_scores=token_scores,
+        tree=tree,
+        sampling=Sampling.of(temperature, top_k, top_p, seed, nbest, search or ()) if sample else None,
         batch_size=batch_size,
         engine=engine,
         precision=precision,
@@ -112,7 +124,7 @@ def translate(
         length_penalty=length_penalty,
         coverage_penalty=coverage_penalty,
         unknown=unknown,
-        search=search or (),
+        search=() if sample else search or (),
         to=to,
         tags=split_tags(tags),
     )

@@ -12,6 +12,8 @@ from dragoman.base.errors import DataError
 from dragoman.base.progress.work import Work
 from dragoman.data.corpora.lines import count_lines
 from dragoman.inference.lines import one_line, read_lines, windows
+from dragoman.inference.tree_file import TreeFile
+from dragoman.text.special import EOS
 from dragoman.translation.order import Unfinished
 from dragoman.translation.request import Request
 from dragoman.translation.result import Translation
@@ -44,7 +46,8 @@ class Destination(Protocol):
 class LineTranslation:
     """A text and how it is translated. source: None for stdin; prefix: what each translation starts with, or None.
 
-    nbest: hypotheses written of a line; scores: whether the log-probability stands before the text.
+    nbest: hypotheses written of a line; scores: whether the log-probability stands before the text; token_scores:
+    whether the tokens and their log-probabilities stand behind it. trees: where the trees of the searches go.
     """
 
     translator: Translator
@@ -54,6 +57,8 @@ class LineTranslation:
     batch_size: int
     nbest: int = 1
     scores: bool = False
+    token_scores: bool = False
+    trees: TreeFile | None = None
 
     @property
     def inputs(self) -> list[Path | None]:
@@ -89,21 +94,29 @@ class LineTranslation:
             for window, prefixes in self._windows(out):
                 first, requests = out.lines + 1, self._requests(prefixes)
                 found = self.translator.translate_window(window, requests, self.batch_size, first, work)
-                out.write(len(window), self._texts(found, first, unfinished))
+                out.write(len(window), self._texts(window, found, first, unfinished))
         finally:
             if self.source is not None:
                 unfinished.report()
 
-    def _texts(self, found: Iterator[list[Translation]], first: int, unfinished: Unfinished) -> Iterator[bytes]:
-        for line, hypotheses in enumerate(found, start=first):
+    def _texts(
+        self, window: list[str], found: Iterator[list[Translation]], first: int, unfinished: Unfinished
+    ) -> Iterator[bytes]:
+        for line, (text, hypotheses) in enumerate(zip(window, found, strict=True), start=first):
             unfinished.look(line, hypotheses[0])
+            if self.trees is not None:
+                self.trees.write(line, text, hypotheses)
             yield self._text(line, hypotheses).encode()
 
     def _text(self, line: int, hypotheses: list[Translation]) -> str:
         if self.nbest > 1:
-            return "".join(f"{line - 1} ||| {one_line(each.text)} ||| {each.score:.6f}\n" for each in hypotheses)
-        best = hypotheses[0]
-        return f"{best.log_probability:.6f}\t{one_line(best.text)}\n" if self.scores else f"{one_line(best.text)}\n"
+            rows = [[str(line - 1), one_line(each.text), f"{each.score:.6f}"] for each in hypotheses]
+        else:
+            before = [f"{hypotheses[0].log_probability:.6f}"] if self.scores else []
+            rows = [[*before, one_line(hypotheses[0].text)]]
+        if self.token_scores:
+            rows = [[*row, *token_columns(each)] for row, each in zip(rows, hypotheses, strict=False)]
+        return "".join((" ||| " if self.nbest > 1 else "\t").join(row) + "\n" for row in rows)
 
     def _requests(self, prefixes: list[str] | None) -> Request | list[Request]:
         return self.request if prefixes is None else [replace(self.request, prefix=prefix) for prefix in prefixes]
@@ -139,3 +152,10 @@ class LineTranslation:
             f"{self.source or 'standard input'} has {lines} line(s) and {self.prefix} has {prefixes}: line n of "
             "--prefix is what translation n has to start with, blank where it is free"
         )
+
+
+def token_columns(translation: Translation) -> list[str]:
+    """Its tokens, an end among them, and as many log-probabilities (nats), with blanks between."""
+    ids = (*translation.ids, *([EOS] if translation.finished and translation.token_log_probabilities else []))
+    pieces = [piece.replace(" ", "␣") for piece in translation.tokenizer.pieces(ids)]
+    return [" ".join(pieces), " ".join(f"{each:.6f}" for each in translation.token_log_probabilities)]

@@ -1,5 +1,6 @@
 """`translate_file`: a file of any size through a model, to be gone on with after a kill."""
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
@@ -10,6 +11,7 @@ from dragoman.base.machine.threads import use_threads
 from dragoman.checkpoint.fingerprint import fingerprint
 from dragoman.inference.line_translation import Destination, LineTranslation
 from dragoman.inference.translated_file import translated_file
+from dragoman.inference.tree_file import tree_file
 from dragoman.translation.request import RequestSettings, Sampling
 from dragoman.translator import Translator
 
@@ -31,6 +33,8 @@ def translate_file(
     prefix: str | Path | None = None,
     nbest: int = 1,
     scores: bool = False,
+    token_scores: bool = False,
+    tree: str | Path | None = None,
     sampling: Sampling | None = None,
     batch_size: int = 64,
     engine: str = "auto",
@@ -45,8 +49,10 @@ def translate_file(
     Memory does not grow with the file. source: .gz, .xz and .zst too; None: the standard input. target: compressed as
     its name ends; it is complete or not there. resume: go on with what the same call left behind that was stopped.
     prefix: a file with what each translation starts with. nbest: write so many hypotheses a line, as `index ||| text
-    ||| score`; scores: write the log-probability (nats) and a tab before each line. sampling: draw translations,
-    `sampling.samples` a line, instead of searching. settings: beam, length_penalty, coverage_penalty, unknown, search,
+    ||| score`; scores: write the log-probability (nats) and a tab before each line; token_scores: write the tokens and
+    their log-probabilities behind each. tree: a file for all that was expanded, JSON Lines (docs/searching-rules.md);
+    complete or not there, and not to be gone on with. sampling: draw translations, `sampling.samples` a line, instead
+    of searching. settings: beam, length_penalty, coverage_penalty, unknown, search,
     to and tags, as `Translator.request` takes them. The others are as in `Translator.load`.
 
     Raises DataError for files that are missing, unreadable or unequally long, ConfigError for settings that make no
@@ -56,12 +62,18 @@ def translate_file(
     use_threads(threads)
     model, source = Path(model), None if source is None else Path(source)
     target, prefix = Path(target) if isinstance(target, str) else target, None if prefix is None else Path(prefix)
+    tree = None if tree is None else Path(tree)
     _check(source, target, resume)
-    with quietly(quiet):
+    _check_tree(tree, source, target, resume)
+    with quietly(quiet), ExitStack() as open_files:
         translator = Translator.load(model, device, engine, precision, threads)
         request = translator.request(nbest=1 if sampling is not None else nbest, sampling=sampling, **settings)
+        request = request.telling(token_scores, tree is not None)
         written = nbest if sampling is None else sampling.samples
-        translation = LineTranslation(translator, request, source, prefix, batch_size, written, scores)
+        trees = open_files.enter_context(tree_file(tree))
+        translation = LineTranslation(
+            translator, request, source, prefix, batch_size, written, scores, token_scores, trees
+        )
         if not isinstance(target, Path):
             with in_files(source, prefix), translation.work(target) as work:
                 translation.write(target, work)
@@ -85,3 +97,13 @@ def _check(source: Path | None, target: Path | Destination, resume: bool) -> Non
             raise ConfigError("--resume goes on with a file: name it with --output")
     elif source is not None and source.resolve() == target.resolve():
         raise DataError(f"--output {target} is the file to translate, and would be lost: choose another name")
+
+
+def _check_tree(tree: Path | None, source: Path | None, target: Path | Destination, resume: bool) -> None:
+    if tree is None:
+        return
+    if resume:
+        raise ConfigError("--tree is written in one go, and cannot be gone on with: leave out --resume or --tree")
+    for name, other in (("--input", source), ("--output", target)):
+        if isinstance(other, Path) and other.resolve() == tree.resolve():
+            raise ConfigError(f"--tree {tree} is {name} too, and one would be lost: choose another name")

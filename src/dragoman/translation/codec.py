@@ -72,6 +72,8 @@ class Codec:
             hypothesis.tokens,
             self._target,
             hypothesis.finished,
+            hypothesis.token_log_probabilities,
+            hypothesis.tree,
         )
 
     def blank(self, row: Row) -> Translation:

@@ -38,8 +38,8 @@ Result = TypeVar("Result")
 class TorchEngine:
     """An encoder and a decoder that search and sample.
 
-    Batches hold rows of like length. Searches of one beam size share them, with and without coverage apart, and
-    samplings of one number of samples; all else may differ from row to row.
+    Batches hold rows of like length. Searches of one beam size and the same groups share them, with and without
+    coverage apart, and samplings of one number of samples; all else may differ from row to row.
     """
 
     def __init__(self, model: SourceModel, tokenizers: Tokenizers, device: torch.device) -> None:
@@ -187,7 +187,7 @@ def _shared(decoding: Decoding) -> Hashable:
     """What rows of one batch have in common, because they would else wait for the widest, or for attention."""
     if isinstance(decoding, Sampling):
         return "sampling", decoding.samples
-    return "search", decoding.beam, decoding.attends
+    return "search", decoding.beam, decoding.attends, decoding.diversity
 
 
 def _hypotheses(decoding: Decoding) -> int:
