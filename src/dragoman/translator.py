@@ -25,6 +25,7 @@ from dragoman.translation.choice import choose_engine, open_exported
 from dragoman.translation.codec import Codec
 from dragoman.translation.engine import AttentionEngine, Engine, Row
 from dragoman.translation.engines.torch import TorchEngine
+from dragoman.translation.ensemble import ensemble_engine, load_ensemble
 from dragoman.translation.languages import SourceTags
 from dragoman.translation.order import Unfinished, in_order
 from dragoman.translation.request import Request, Requests, RequestSettings, Sampling, search_config
@@ -66,13 +67,16 @@ class Translator:
     @classmethod
     def load(
         cls,
-        folder: str | Path,
+        folder: str | Path | Sequence[str | Path],
         device: str | None = None,
         engine: str = "auto",
         precision: str | None = None,
         threads: int | None = None,
     ) -> "Translator":
-        """Read a model folder, or one that `dragoman export` wrote.
+        """Read a model folder, or one that `dragoman export` wrote, or several whose models translate together.
+
+        Several are an ensemble: the mean of their probabilities decides, step by step. They must have the same
+        vocabularies; tags, languages and settings of the search are the first one's.
 
         device: cpu, cuda or cuda:N (default: a GPU if there is one). engine: what computes, `auto` or a name of
         `translation.choice.ENGINES`. precision: float32, or int8, which is faster and rounds (default: float32, or as
@@ -81,6 +85,11 @@ class Translator:
         model that the engine cannot compute, ConfigError for an unknown device, engine or precision.
         """
         keep_large_tensors_on_heap()
+        if not isinstance(folder, str | Path):
+            folders = [Path(each) for each in folder]
+            if len(folders) != 1:
+                return cls._load_ensemble(folders, device, engine, precision)
+            (folder,) = folders
         if is_exported(Path(folder)):
             opened, exported = open_exported(Path(folder), device, engine, precision, threads)
             return cls(opened, exported.tokenizers, exported.meta, exported.config.get("search"))
@@ -88,6 +97,17 @@ class Translator:
         loaded = load_model_folder(Path(folder), chosen)
         found = choose_engine(loaded, chosen, engine, precision, threads)
         return cls(found, loaded.tokenizers, loaded.meta, loaded.config.get("search"))
+
+    @classmethod
+    def _load_ensemble(
+        cls, folders: Sequence[Path], device: str | None, engine: str, precision: str | None
+    ) -> "Translator":
+        if not folders:
+            raise ConfigError("there is no model to load: name at least one folder")
+        chosen = choose_device(device or "auto")
+        loaded = load_ensemble(folders, chosen)
+        together = ensemble_engine(loaded, chosen, engine, precision)
+        return cls(together, loaded.tokenizers, loaded.meta, loaded.config.get("search"))
 
     @classmethod
     def of(cls, loaded: LoadedModel, device: torch.device, report_cut: bool = True) -> "Translator":

@@ -14,6 +14,7 @@ from dragoman.cli.options import (
     CoveragePenalty,
     Device,
     DocumentsOption,
+    Ensemble,
     Heading,
     LengthPenalty,
     Quiet,
@@ -64,6 +65,7 @@ def evaluate(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+    ensemble: Ensemble = None,
     to: To = None,
     tags: Tags = None,
     beam: Beam = None,
@@ -98,13 +100,14 @@ def evaluate(
     if model is not None and _is_language_model(model):
         of_measures = {"--hypothesis": hypothesis, "--source": source, "--metric": metric, "--tokenized": tokenized}
         options = {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
-        refuse({**of_measures, **options}, "with translations")
+        refuse({**of_measures, "--ensemble": ensemble, **options}, "with translations")
         reading = {"documents": documents, "heading": heading, "stride": stride, "batch_size": batch_size}
         _evaluate_texts(model, reference, device, threads, reading, as_json)
         return
     refuse({"--documents": documents, "--heading": heading, "--stride": stride}, "with a language model")
+    refuse({"--ensemble": ensemble if model is None else None}, "with a model to translate with")
     found = evaluate(
-        model,
+        [model, *ensemble] if model is not None and ensemble else model,
         reference=reference,
         hypothesis=hypothesis or [],
         source=source,

@@ -24,6 +24,15 @@ def _hush(context: typer.Context, quiet: bool) -> bool:
 
 
 Model = Annotated[Path, typer.Argument(help="A model folder, such as the one that `dragoman train --out` wrote.")]
+Ensemble = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--ensemble",
+        metavar="MODEL",
+        help="Another model of the same vocabularies that translates together with the first: the mean of their "
+        "probabilities decides. Give it once a model.",
+    ),
+]
 Beam = Annotated[
     int | None, typer.Option("--beam", min=1, help="Hypotheses kept a sentence; 1 is greedy (default: the model's, 5).")
 ]

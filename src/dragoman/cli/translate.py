@@ -11,6 +11,7 @@ from dragoman.cli.options import (
     CoveragePenalty,
     Device,
     Engine,
+    Ensemble,
     LengthPenalty,
     Model,
     Precision,
@@ -45,6 +46,7 @@ def translate(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the --output of the same command, which was killed or stopped.")
     ] = False,
+    ensemble: Ensemble = None,
     to: To = None,
     tags: Tags = None,
     beam: Beam = None,
@@ -105,7 +107,7 @@ def translate(
     check_settings(search or [], example="search.minimum_length=3")
     refuse(of_search if sample else of_sampling, "without --sample" if sample else "with --sample")
     translate_file(
-        model,
+        [model, *ensemble] if ensemble else model,
         source,
         StandardOutput() if target is None else target,
         resume=resume,

@@ -1,5 +1,6 @@
 """`translate_file`: a file of any size through a model, to be gone on with after a kill."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Unpack
 from dragoman.base.errors import ConfigError, DataError, in_files
 from dragoman.base.log import quietly
 from dragoman.base.machine.threads import use_threads
-from dragoman.checkpoint.fingerprint import fingerprint
+from dragoman.checkpoint.fingerprint import fingerprint_of
 from dragoman.inference.line_translation import Destination, LineTranslation
 from dragoman.inference.translated_file import translated_file
 from dragoman.inference.tree_file import tree_file
@@ -25,7 +26,7 @@ class TranslatedText:
 
 
 def translate_file(
-    model: str | Path,
+    model: str | Path | Sequence[str | Path],
     source: str | Path | None,
     target: str | Path | Destination,
     *,
@@ -46,7 +47,9 @@ def translate_file(
 ) -> TranslatedText:
     """Translate a file line by line, as `dragoman translate` does: N lines in, N lines out.
 
-    Memory does not grow with the file. source: .gz, .xz and .zst too; None: the standard input. target: compressed as
+    Memory does not grow with the file. model: a folder, or several that translate together.
+
+    source: .gz, .xz and .zst too; None: the standard input. target: compressed as
     its name ends; it is complete or not there. resume: go on with what the same call left behind that was stopped.
     prefix: a file with what each translation starts with. nbest: write so many hypotheses a line, as `index ||| text
     ||| score`; scores: write the log-probability (nats) and a tab before each line; token_scores: write the tokens and
@@ -60,7 +63,7 @@ def translate_file(
     `Translator`, Interrupted after Ctrl-C or SIGTERM, with what is done kept.
     """
     use_threads(threads)
-    model, source = Path(model), None if source is None else Path(source)
+    source = None if source is None else Path(source)
     target, prefix = Path(target) if isinstance(target, str) else target, None if prefix is None else Path(prefix)
     tree = None if tree is None else Path(tree)
     _check(source, target, resume)
@@ -78,7 +81,7 @@ def translate_file(
             with in_files(source, prefix), translation.work(target) as work:
                 translation.write(target, work)
             return TranslatedText(None, target.lines)
-        decisive = {**translation.settings(), "model": fingerprint(model), "precision": precision}
+        decisive = {**translation.settings(), "model": fingerprint_of(model), "precision": precision}
         with (
             translated_file(target, translation.inputs, decisive, resume) as file,
             in_files(source, prefix),
