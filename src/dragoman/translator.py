@@ -124,6 +124,8 @@ class Translator:
         coverage_penalty: float | None = None,
         unknown: str | None = None,
         search: Overrides = (),
+        language_model: str | Path | None = None,
+        fusion: float | None = None,
         sampling: Sampling | None = None,
         to: str | None = None,
         tags: Iterable[str] = (),
@@ -136,10 +138,12 @@ class Translator:
         are as in `search_config`. Raises ConfigError for a value that makes no sense, and for a language or a tag that
         the model does not have.
         """
-        of_search = (beam, length_penalty, coverage_penalty, unknown, search or None)
+        of_search = (beam, length_penalty, coverage_penalty, unknown, search or None, language_model, fusion)
         if sampling is not None and (nbest > 1 or any(value is not None for value in of_search)):
             raise ConfigError("translations are searched or sampled: leave out the settings of the search")
-        decoding = sampling or self.search_config(beam, nbest, length_penalty, coverage_penalty, unknown, search)
+        decoding = sampling or self.search_config(
+            beam, nbest, length_penalty, coverage_penalty, unknown, search, language_model, fusion
+        )
         return Request(decoding, self.source_tags.of(to, tags), prefix)
 
     def search_config(
@@ -150,17 +154,21 @@ class Translator:
         coverage_penalty: float | None = None,
         unknown: str | None = None,
         search: Overrides = (),
+        language_model: str | Path | None = None,
+        fusion: float | None = None,
     ) -> SearchConfig:
         """The model's own search settings with these changed. Raises ConfigError for a value that makes no sense.
 
         length_penalty: GNMT's exponent α, `mean` (mean log-probability of a token) or `none`. coverage_penalty: β.
         unknown: `copy` (the source word that an unknown attends), `forbid`, or the file of a dictionary (word TAB
         translation) to translate that word with. search: any settings of the search (docs/settings.md), as
-        `{"minimum_length": 3}` or as on the command line, `["search.minimum_length=3"]`.
+        `{"minimum_length": 3}` or as on the command line, `["search.minimum_length=3"]`. language_model: the folder of
+        one with this model's target vocabulary, whose log-probabilities count too; fusion: how much (λ).
         """
+        plain = (beam, nbest, length_penalty, coverage_penalty, unknown)
         if search:
-            return search_config(self._own, beam, nbest, length_penalty, coverage_penalty, unknown, search)
-        return self._usual(beam, nbest, length_penalty, coverage_penalty, unknown)
+            return search_config(self._own, *plain, search, language_model, fusion)
+        return self._usual(*plain, (), language_model, fusion)
 
     def translate(
         self,
@@ -174,7 +182,7 @@ class Translator:
         """One translation a text, in order; a blank text stays blank. Settings left out are the model's own.
 
         requests: one for all texts or one for each, from `request`, in place of settings. settings: beam,
-        length_penalty, coverage_penalty, unknown, search, to and tags, as `request` takes them.
+        length_penalty, coverage_penalty, unknown, search, language_model, fusion, to and tags, as `request` takes them.
 
         prefixes: what each translation has to start with, a blank one where it is free. Blanks at the end of a prefix
         are ignored. A prefix is split into subwords as a text that ends there, so its last word counts as whole;

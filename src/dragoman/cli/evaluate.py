@@ -15,7 +15,9 @@ from dragoman.cli.options import (
     Device,
     DocumentsOption,
     Ensemble,
+    Fusion,
     Heading,
+    LanguageModel,
     LengthPenalty,
     Quiet,
     SearchSettings,
@@ -72,6 +74,8 @@ def evaluate(
     length_penalty: LengthPenalty = None,
     coverage_penalty: CoveragePenalty = None,
     unknown: Unknown = None,
+    language_model: LanguageModel = None,
+    fusion: Fusion = None,
     documents: DocumentsOption = None,
     heading: Heading = None,
     stride: Stride = None,
@@ -94,6 +98,8 @@ def evaluate(
         "length_penalty": length_penalty,
         "coverage_penalty": coverage_penalty,
         "unknown": unknown,
+        "language_model": language_model,
+        "fusion": fusion,
         "search": search or (),
     }
     check_settings(search or [], example="search.minimum_length=3")

@@ -54,6 +54,18 @@ CoveragePenalty = Annotated[
         help="GNMT's beta: favours translations whose attention missed no source token (default: the model's, 0).",
     ),
 ]
+LanguageModel = Annotated[
+    Path | None,
+    typer.Option(
+        "--language-model",
+        metavar="FOLDER",
+        help="A language model of the target language, with the model's vocabulary, that votes on every token.",
+    ),
+]
+Fusion = Annotated[
+    float | None,
+    typer.Option("--fusion", metavar="WEIGHT", help="How much the language model's vote counts (default: 0.1)."),
+]
 SearchSettings = Annotated[
     list[str] | None,
     typer.Argument(

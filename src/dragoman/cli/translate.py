@@ -12,6 +12,8 @@ from dragoman.cli.options import (
     Device,
     Engine,
     Ensemble,
+    Fusion,
+    LanguageModel,
     LengthPenalty,
     Model,
     Precision,
@@ -56,6 +58,8 @@ def translate(
     length_penalty: LengthPenalty = None,
     coverage_penalty: CoveragePenalty = None,
     unknown: Unknown = None,
+    language_model: LanguageModel = None,
+    fusion: Fusion = None,
     prefix: Annotated[
         Path | None,
         typer.Option(
@@ -103,6 +107,8 @@ def translate(
         "--length-penalty": length_penalty,
         "--coverage-penalty": coverage_penalty,
         "--unknown": unknown,
+        "--language-model": language_model,
+        "--fusion": fusion,
     }
     check_settings(search or [], example="search.minimum_length=3")
     refuse(of_search if sample else of_sampling, "without --sample" if sample else "with --sample")
@@ -126,6 +132,8 @@ def translate(
         length_penalty=length_penalty,
         coverage_penalty=coverage_penalty,
         unknown=unknown,
+        language_model=language_model,
+        fusion=fusion,
         search=() if sample else search or (),
         to=to,
         tags=split_tags(tags),

@@ -10,6 +10,8 @@ from torch import Tensor
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import warn
 from dragoman.decode.prompts import Prompts
+from dragoman.decode.rules.fusion import LanguageModelFusion
+from dragoman.decode.rules.rule import Rule
 from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.decode.unknown import Translate, UnknownConfig
 from dragoman.models.interface import Decoder, Memory, source_keep, tree_map
@@ -47,8 +49,17 @@ class UnknownWords:
         self._readers: dict[UnknownConfig, Translate | None] = {}
         self._attends: bool | None = None
 
-    def search(self, decoder: Decoder, memory: Memory, sentences: Sequence[Sentence]) -> list[list[Hypothesis]]:
+    def search(
+        self,
+        decoder: Decoder,
+        memory: Memory,
+        sentences: Sequence[Sentence],
+        fusion: LanguageModelFusion | None = None,
+    ) -> list[list[Hypothesis]]:
         """`decode.search.search` of the memory's B sentences, with `Hypothesis.unknown` filled.
+
+        fusion: of a language model with all of them.
+
 
         Without a setting, unknowns are copied where the vocabulary has them and the decoder attends the source; else
         UNK is forbidden. Raises ConfigError where a setting needs attention that the decoder does not have, DataError
@@ -61,9 +72,12 @@ class UnknownWords:
         settled = {one: one if reader is None else _with_unknowns(one) for one, reader in readers.items()}
         configs = [settled[sentence.config] for sentence in sentences]
         prompts = Prompts.of(decoder, memory, configs, [sentence.prefix for sentence in sentences])
+        rules: list[Rule] = []
+        if fusion is not None:
+            prompts, rules = fusion.capped(prompts), [fusion]
         found = [
             [replace(best, unknown=sentence.kept) for best in hypotheses]
-            for sentence, hypotheses in zip(sentences, search(decoder, prompts, configs), strict=True)
+            for sentence, hypotheses in zip(sentences, search(decoder, prompts, configs, rules), strict=True)
         ]
         wanted = [
             (row, place)

@@ -16,6 +16,7 @@ from dragoman.decode.output import OutputConfig, each
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.beam_size import OwnBeamSizes, ShrinkingBeam
 from dragoman.decode.rules.coverage import Coverage
+from dragoman.decode.rules.fusion import FusionConfig
 from dragoman.decode.rules.length_penalty import GNMTPenalty, LengthNormalisation, LengthPenalty
 from dragoman.decode.rules.restrictions import restrictions
 from dragoman.decode.rules.rule import Rule
@@ -49,6 +50,9 @@ class SearchConfig(OutputConfig):
     )
     tree: bool = Field(
         default=False, description="Keep all hypotheses that were expanded, and what became of them (--tree)."
+    )
+    fusion: FusionConfig | None = Field(
+        default=None, description="A language model that votes on every token (shallow fusion); null: none."
     )
     unknown: UnknownConfig | None = Field(
         default=None,

@@ -10,7 +10,9 @@ from typing import Any, Protocol
 
 from dragoman.base.errors import DataError
 from dragoman.base.progress.work import Work
+from dragoman.checkpoint.fingerprint import fingerprint
 from dragoman.data.corpora.lines import count_lines
+from dragoman.decode.rules.fusion import FusionConfig
 from dragoman.inference.lines import one_line, read_lines, windows
 from dragoman.inference.tree_file import TreeFile
 from dragoman.text.special import EOS
@@ -69,10 +71,12 @@ class LineTranslation:
         """What is written depends on these beside the inputs, as values that JSON keeps."""
         engine = self.translator.engine
         dictionary: Path | None = getattr(getattr(self.request.decoding, "unknown", None), "path", None)
+        fusion: FusionConfig | None = getattr(self.request.decoding, "fusion", None)
         return {
             **self.request.settings(),
             "engine": type(getattr(engine, "preferred", engine)).__name__,
             "dictionary": dictionary and blake2b(dictionary.read_bytes(), digest_size=8).hexdigest(),
+            "language_model": fusion and fingerprint(fusion.language_model),
             "prefix": self.prefix is not None,
             "scores": self.scores,
         }

@@ -89,9 +89,8 @@ def generation_json(search: SearchConfig, limit: int, order: Sequence[int]) -> d
     """
     if isinstance(search.length_penalty, GNMTPenalty) and search.length_penalty.alpha:
         warn("Hugging Face has no GNMT length penalty: length_penalty 1.0, the mean log-probability, stands instead")
-    others = [
-        name for name in ("coverage_penalty", "minimum_factor", "shrinking", "diversity") if getattr(search, name)
-    ]
+    lacking = ("coverage_penalty", "minimum_factor", "shrinking", "diversity", "fusion")
+    others = [name for name in lacking if getattr(search, name)]
     if others:
         warn(f"Hugging Face has nothing like {', '.join(f'search.{name}' for name in others)}: left out")
     mean = isinstance(search.length_penalty, MeanLogProbability) or getattr(search.length_penalty, "alpha", 0.0) > 0

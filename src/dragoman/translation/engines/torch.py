@@ -23,6 +23,7 @@ from dragoman.models.limits import LengthLimits
 from dragoman.text.special import EOS
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.engine import Pair, Row
+from dragoman.translation.fused import FusedLanguageModels
 from dragoman.translation.request import Decoding, Sampling
 
 _SEARCH_LOGITS, _SAMPLING_LOGITS = 3, 10
@@ -47,6 +48,7 @@ class TorchEngine:
         self.model = model.eval()
         self._tokenizers, self._device = tokenizers, device
         self._unknown_words = UnknownWords(tokenizers)
+        self._language_models = FusedLanguageModels(tokenizers, device)
 
     @property
     def limits(self) -> LengthLimits:
@@ -120,7 +122,8 @@ class TorchEngine:
             for row in rows
             if isinstance(row.decoding, SearchConfig)
         ]
-        return self._unknown_words.search(self.model.decoder, memory, sentences)
+        fusion = self._language_models.rule([sentence.config.fusion for sentence in sentences])
+        return self._unknown_words.search(self.model.decoder, memory, sentences, fusion)
 
     def _sampled(self, memory: Memory, samplings: Sequence[Sampling], rows: Sequence[Row]) -> list[list[Hypothesis]]:
         configs = [sampling.config for sampling in samplings]
@@ -187,7 +190,8 @@ def _shared(decoding: Decoding) -> Hashable:
     """What rows of one batch have in common, because they would else wait for the widest, or for attention."""
     if isinstance(decoding, Sampling):
         return "sampling", decoding.samples
-    return "search", decoding.beam, decoding.attends, decoding.diversity
+    language_model = decoding.fusion and decoding.fusion.language_model
+    return "search", decoding.beam, decoding.attends, decoding.diversity, language_model
 
 
 def _hypotheses(decoding: Decoding) -> int:
