@@ -69,7 +69,7 @@ def test_the_command_line_and_its_errors(
     assert main([*verb, "--language-model", language_model, "--fusion", "0.5"]) == 0
     printed, told = capfd.readouterr()
     expected = Translator.load(folders[0], "cpu").translate(TEXTS, language_model=folders[1], fusion=0.5)
-    assert printed.splitlines() == expected
+    assert printed.split("\n")[:-1] == expected
     assert told.count("has no fusion") <= 1  # of the native engine, where it is there
     assert main([*verb, "--fusion", "0.5"]) == 2
     assert main([*verb, "--language-model", language_model, "--fusion", "-1"]) == 2

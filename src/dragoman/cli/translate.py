@@ -85,6 +85,23 @@ def translate(
     sample: Annotated[
         bool, typer.Option("--sample", help="Draw translations at random instead of searching the best; --nbest many.")
     ] = False,
+    rerank: Annotated[
+        Path | None,
+        typer.Option(
+            "--rerank",
+            help="Weights that `dragoman tune` wrote: write the hypothesis that they put first, of as many as they "
+            "say.",
+        ),
+    ] = None,
+    mbr: Annotated[
+        str | None,
+        typer.Option(
+            "--mbr",
+            metavar="chrf|bleu",
+            help="Of the --nbest hypotheses, write the one that is most like all others, each by its probability; of "
+            "--nbest samples with --sample (minimum Bayes risk).",
+        ),
+    ] = None,
     temperature: Temperature = None,
     top_k: TopK = None,
     top_p: TopP = None,
@@ -123,6 +140,8 @@ def translate(
         token_scores=token_scores,
         tree=tree,
         sampling=Sampling.of(temperature, top_k, top_p, seed, nbest, search or ()) if sample else None,
+        rerank=rerank,
+        mbr=mbr,
         batch_size=batch_size,
         engine=engine,
         precision=precision,

@@ -15,6 +15,7 @@ from dragoman.data.corpora.lines import count_lines
 from dragoman.decode.rules.fusion import FusionConfig
 from dragoman.inference.lines import one_line, read_lines, windows
 from dragoman.inference.tree_file import TreeFile
+from dragoman.reranking.choice import Choice, chosen
 from dragoman.text.special import EOS
 from dragoman.translation.order import Unfinished
 from dragoman.translation.request import Request
@@ -49,7 +50,8 @@ class LineTranslation:
     """A text and how it is translated. source: None for stdin; prefix: what each translation starts with, or None.
 
     nbest: hypotheses written of a line; scores: whether the log-probability stands before the text; token_scores:
-    whether the tokens and their log-probabilities stand behind it. trees: where the trees of the searches go.
+    whether the tokens and their log-probabilities stand behind it. trees: where the trees of the searches go. choice:
+    what orders the hypotheses of a line before they are written.
     """
 
     translator: Translator
@@ -61,6 +63,7 @@ class LineTranslation:
     scores: bool = False
     token_scores: bool = False
     trees: TreeFile | None = None
+    choice: Choice | None = None
 
     @property
     def inputs(self) -> list[Path | None]:
@@ -79,6 +82,7 @@ class LineTranslation:
             "language_model": fusion and fingerprint(fusion.language_model),
             "prefix": self.prefix is not None,
             "scores": self.scores,
+            "choice": self.choice and self.choice.settings(),
         }
 
     def work(self, out: Destination) -> Work:
@@ -98,6 +102,8 @@ class LineTranslation:
             for window, prefixes in self._windows(out):
                 first, requests = out.lines + 1, self._requests(prefixes)
                 found = self.translator.translate_window(window, requests, self.batch_size, first, work)
+                if self.choice is not None:
+                    found = chosen(self.choice, window, found, self.batch_size)
                 out.write(len(window), self._texts(window, found, first, unfinished))
         finally:
             if self.source is not None:

@@ -10,9 +10,12 @@ from dragoman.base.errors import ConfigError, DataError, in_files
 from dragoman.base.log import quietly
 from dragoman.base.machine.threads import use_threads
 from dragoman.checkpoint.fingerprint import fingerprint_of
+from dragoman.inference.choosing import check_choice
 from dragoman.inference.line_translation import Destination, LineTranslation
 from dragoman.inference.translated_file import translated_file
 from dragoman.inference.tree_file import tree_file
+from dragoman.reranking.config import RerankingConfig
+from dragoman.reranking.reranker import Reranker
 from dragoman.translation.request import RequestSettings, Sampling
 from dragoman.translator import Translator
 
@@ -37,6 +40,8 @@ def translate_file(
     token_scores: bool = False,
     tree: str | Path | None = None,
     sampling: Sampling | None = None,
+    rerank: str | Path | RerankingConfig | None = None,
+    mbr: str | None = None,
     batch_size: int = 64,
     engine: str = "auto",
     precision: str | None = None,
@@ -49,14 +54,16 @@ def translate_file(
 
     Memory does not grow with the file. model: a folder, or several that translate together.
 
-    source: .gz, .xz and .zst too; None: the standard input. target: compressed as
-    its name ends; it is complete or not there. resume: go on with what the same call left behind that was stopped.
-    prefix: a file with what each translation starts with. nbest: write so many hypotheses a line, as `index ||| text
-    ||| score`; scores: write the log-probability (nats) and a tab before each line; token_scores: write the tokens and
-    their log-probabilities behind each. tree: a file for all that was expanded, JSON Lines (docs/searching-rules.md);
-    complete or not there, and not to be gone on with. sampling: draw translations, `sampling.samples` a line, instead
-    of searching. settings: beam, length_penalty, coverage_penalty, unknown, search,
-    to and tags, as `Translator.request` takes them. The others are as in `Translator.load`.
+    source: .gz, .xz and .zst too; None: the standard input. target: compressed as its name ends; it is complete or
+    not there. resume: go on with what the same call left behind that was stopped. prefix: a file with what each
+    translation starts with. nbest: write so many hypotheses a line, as `index ||| text ||| score`; scores: write
+    the log-probability (nats) and a tab before each line; token_scores: write the tokens and their log-
+    probabilities behind each. tree: a file for all that was expanded, JSON Lines (docs/searching-rules.md);
+    complete or not there, and not to be gone on with. sampling: draw translations, `sampling.samples` a line,
+    instead of searching. rerank: what `dragoman tune` wrote; of as many hypotheses as it says, or `nbest`, the one
+    is written that it puts first. mbr: chrf or bleu; of the `nbest` hypotheses, or the samples, the one is written
+    that is most like all others (`MinimumRisk`). settings: beam, length_penalty, coverage_penalty, unknown, search,
+    language_model, fusion, to and tags, as `Translator.request` takes them. The others are as in `Translator.load`.
 
     Raises DataError for files that are missing, unreadable or unequally long, ConfigError for settings that make no
     sense, and where the folder beside the target holds unfinished or other work, ModelError and ResourceError as
@@ -68,14 +75,18 @@ def translate_file(
     tree = None if tree is None else Path(tree)
     _check(source, target, resume)
     _check_tree(tree, source, target, resume)
+    choice = check_choice(rerank, mbr, nbest, None if sampling is None else sampling.samples)
     with quietly(quiet), ExitStack() as open_files:
         translator = Translator.load(model, device, engine, precision, threads)
+        if isinstance(choice, RerankingConfig):
+            nbest = choice.nbest if nbest == 1 else nbest
+            choice = Reranker.load(choice, translator, device, threads, batch_size)
         request = translator.request(nbest=1 if sampling is not None else nbest, sampling=sampling, **settings)
         request = request.telling(token_scores, tree is not None)
-        written = nbest if sampling is None else sampling.samples
+        written = (nbest if sampling is None else sampling.samples) if choice is None else 1
         trees = open_files.enter_context(tree_file(tree))
         translation = LineTranslation(
-            translator, request, source, prefix, batch_size, written, scores, token_scores, trees
+            translator, request, source, prefix, batch_size, written, scores, token_scores, trees, choice
         )
         if not isinstance(target, Path):
             with in_files(source, prefix), translation.work(target) as work:
