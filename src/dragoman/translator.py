@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any, TypeVar, Unpack
+from typing import Any, Unpack
 
 import torch
 
@@ -25,21 +24,17 @@ from dragoman.translation.choice import choose_engine, open_exported
 from dragoman.translation.codec import Codec
 from dragoman.translation.engine import AttentionEngine, Engine, Row
 from dragoman.translation.engines.torch import TorchEngine
-from dragoman.translation.ensemble import ensemble_engine, load_ensemble
+from dragoman.translation.ensemble import open_ensemble
 from dragoman.translation.languages import SourceTags
+from dragoman.translation.lines import Line, check_batch_size, check_counts, chunks, with_requests
 from dragoman.translation.order import Unfinished, in_order
 from dragoman.translation.request import Request, Requests, RequestSettings, Sampling, search_config
 from dragoman.translation.result import PairScore, Translation
 
 __all__ = ["WINDOW_BATCHES", "PairScore", "Request", "Sampling", "Translation", "Translator"]
 
-Item = TypeVar("Item")
-Line = tuple[str, Request]
-
 WINDOW_BATCHES = 16
 """Batches' worth of lines that `stream` reads ahead, for the engine to form batches of."""
-
-_FREE = {"requests": "", "prefixes": ", blank where it is free"}
 
 
 class Translator:
@@ -86,10 +81,8 @@ class Translator:
         """
         keep_large_tensors_on_heap()
         if not isinstance(folder, str | Path):
-            folders = [Path(each) for each in folder]
-            if len(folders) != 1:
-                return cls._load_ensemble(folders, device, engine, precision)
-            (folder,) = folders
+            together, loaded = open_ensemble([Path(each) for each in folder], device, engine, precision)
+            return cls(together, loaded.tokenizers, loaded.meta, loaded.config.get("search"))
         if is_exported(Path(folder)):
             opened, exported = open_exported(Path(folder), device, engine, precision, threads)
             return cls(opened, exported.tokenizers, exported.meta, exported.config.get("search"))
@@ -97,17 +90,6 @@ class Translator:
         loaded = load_model_folder(Path(folder), chosen)
         found = choose_engine(loaded, chosen, engine, precision, threads)
         return cls(found, loaded.tokenizers, loaded.meta, loaded.config.get("search"))
-
-    @classmethod
-    def _load_ensemble(
-        cls, folders: Sequence[Path], device: str | None, engine: str, precision: str | None
-    ) -> "Translator":
-        if not folders:
-            raise ConfigError("there is no model to load: name at least one folder")
-        chosen = choose_device(device or "auto")
-        loaded = load_ensemble(folders, chosen)
-        together = ensemble_engine(loaded, chosen, engine, precision)
-        return cls(together, loaded.tokenizers, loaded.meta, loaded.config.get("search"))
 
     @classmethod
     def of(cls, loaded: LoadedModel, device: torch.device, report_cut: bool = True) -> "Translator":
@@ -124,8 +106,6 @@ class Translator:
         coverage_penalty: float | None = None,
         unknown: str | None = None,
         search: Overrides = (),
-        language_model: str | Path | None = None,
-        fusion: float | None = None,
         sampling: Sampling | None = None,
         to: str | None = None,
         tags: Iterable[str] = (),
@@ -138,12 +118,10 @@ class Translator:
         are as in `search_config`. Raises ConfigError for a value that makes no sense, and for a language or a tag that
         the model does not have.
         """
-        of_search = (beam, length_penalty, coverage_penalty, unknown, search or None, language_model, fusion)
+        of_search = (beam, length_penalty, coverage_penalty, unknown, search or None)
         if sampling is not None and (nbest > 1 or any(value is not None for value in of_search)):
             raise ConfigError("translations are searched or sampled: leave out the settings of the search")
-        decoding = sampling or self.search_config(
-            beam, nbest, length_penalty, coverage_penalty, unknown, search, language_model, fusion
-        )
+        decoding = sampling or self.search_config(beam, nbest, length_penalty, coverage_penalty, unknown, search)
         return Request(decoding, self.source_tags.of(to, tags), prefix)
 
     def search_config(
@@ -154,21 +132,17 @@ class Translator:
         coverage_penalty: float | None = None,
         unknown: str | None = None,
         search: Overrides = (),
-        language_model: str | Path | None = None,
-        fusion: float | None = None,
     ) -> SearchConfig:
         """The model's own search settings with these changed. Raises ConfigError for a value that makes no sense.
 
         length_penalty: GNMT's exponent α, `mean` (mean log-probability of a token) or `none`. coverage_penalty: β.
         unknown: `copy` (the source word that an unknown attends), `forbid`, or the file of a dictionary (word TAB
         translation) to translate that word with. search: any settings of the search (docs/settings.md), as
-        `{"minimum_length": 3}` or as on the command line, `["search.minimum_length=3"]`. language_model: the folder of
-        one with this model's target vocabulary, whose log-probabilities count too; fusion: how much (λ).
+        `{"minimum_length": 3}` or as on the command line, `["search.minimum_length=3"]`.
         """
-        plain = (beam, nbest, length_penalty, coverage_penalty, unknown)
         if search:
-            return search_config(self._own, *plain, search, language_model, fusion)
-        return self._usual(*plain, (), language_model, fusion)
+            return search_config(self._own, beam, nbest, length_penalty, coverage_penalty, unknown, search)
+        return self._usual(beam, nbest, length_penalty, coverage_penalty, unknown)
 
     def translate(
         self,
@@ -182,7 +156,7 @@ class Translator:
         """One translation a text, in order; a blank text stays blank. Settings left out are the model's own.
 
         requests: one for all texts or one for each, from `request`, in place of settings. settings: beam,
-        length_penalty, coverage_penalty, unknown, search, language_model, fusion, to and tags, as `request` takes them.
+        length_penalty, coverage_penalty, unknown, search, to and tags, as `request` takes them.
 
         prefixes: what each translation has to start with, a blank one where it is free. Blanks at the end of a prefix
         are ignored. A prefix is split into subwords as a text that ends there, so its last word counts as whole;
@@ -190,7 +164,7 @@ class Translator:
         its prefix. Raises DataError unless there are as many prefixes, or requests, as texts.
         """
         if prefixes is not None:
-            _check_counts(texts, prefixes, "prefixes")
+            check_counts(texts, prefixes, "prefixes")
         wanted = self._wanted(requests, prefixes, settings)
         return [best[0].text for best in self.translate_nbest(texts, wanted, batch_size)]
 
@@ -204,7 +178,7 @@ class Translator:
         wanted = self._wanted(requests, None, {})
         if not isinstance(wanted, Request):
             wanted = list(wanted)
-            _check_counts(texts, wanted, "requests")
+            check_counts(texts, wanted, "requests")
         with Work("Translating", "texts", len(texts)) as work:
             return list(self.translate_window(texts, wanted, batch_size, work=work))
 
@@ -230,7 +204,7 @@ class Translator:
     ) -> Iterator[str]:
         """Translate lines as they are read, in order, holding a bounded window of them; otherwise like `translate`."""
         wanted = self._wanted(requests, prefixes, settings)
-        asked = _with_requests(lines, wanted, "requests" if prefixes is None else "prefixes")
+        asked = with_requests(lines, wanted, "requests" if prefixes is None else "prefixes")
         for best in self._stream(asked, batch_size):
             yield best[0].text
 
@@ -247,7 +221,7 @@ class Translator:
 
         Raises what `translate_window` raises, and DataError unless there are as many requests as lines.
         """
-        return self._stream(_with_requests(lines, self._wanted(requests, None, {}), "requests"), batch_size, work)
+        return self._stream(with_requests(lines, self._wanted(requests, None, {}), "requests"), batch_size, work)
 
     def translate_window(
         self,
@@ -265,7 +239,7 @@ class Translator:
         """
         if isinstance(texts, str):
             raise TypeError("texts are lists of strings, not one string")
-        window = tuple(_with_requests(texts, self._wanted(requests, None, {}), "requests"))
+        window = tuple(with_requests(texts, self._wanted(requests, None, {}), "requests"))
         return self._windows([window], batch_size, first, work)
 
     def score(
@@ -280,7 +254,7 @@ class Translator:
 
         to, tags: as in `request`. Raises DataError for a pair that is longer than the model's positions.
         """
-        _check_batch_size(batch_size)
+        check_batch_size(batch_size)
         if len(sources) != len(targets):
             raise DataError(f"{len(sources)} sources and {len(targets)} targets: each source needs one target")
         pairs = self._codec.pairs(sources, targets, self.source_tags.of(to, tags))
@@ -342,13 +316,13 @@ class Translator:
         return requests
 
     def _stream(self, lines: Iterable[Line], batch_size: int, work: Work | None = None) -> Iterator[list[Translation]]:
-        return self._windows(_chunks(lines, WINDOW_BATCHES * batch_size), batch_size, work=work)
+        return self._windows(chunks(lines, WINDOW_BATCHES * batch_size), batch_size, work=work)
 
     def _windows(
         self, windows: Iterable[Sequence[Line]], batch_size: int, first: int = 1, work: Work | None = None
     ) -> Iterator[list[Translation]]:
         """The hypotheses of each line of the windows; at their end a warning of those that were cut."""
-        _check_batch_size(batch_size)
+        check_batch_size(batch_size)
         unfinished = Unfinished(self.engine.limits.target)
         for window in windows:
             for line, translations in enumerate(self._window(window, batch_size, first, work), start=first):
@@ -392,33 +366,3 @@ class Translator:
             except LineError as error:
                 return rows[:place], error
         return rows, None
-
-
-def _check_batch_size(batch_size: int) -> None:
-    if batch_size < 1:
-        raise ConfigError(f"the batch size must be at least 1 sentence, not {batch_size}")
-
-
-def _check_counts(texts: Sequence[str], others: Sequence[Any], name: str) -> None:
-    if isinstance(texts, str) or isinstance(others, str):
-        raise TypeError("texts and prefixes are lists of strings, not one string")
-    if len(texts) != len(others):
-        raise DataError(f"{len(texts)} texts and {len(others)} {name}: give each text one{_FREE[name]}")
-
-
-def _with_requests(texts: Iterable[str], requests: Requests, name: str) -> Iterator[Line]:
-    """Each text with its request; name: what they are called in the message where they are not as many."""
-    if isinstance(requests, Request):
-        yield from ((text, requests) for text in texts)
-        return
-    for count, (text, request) in enumerate(zip_longest(texts, requests)):
-        if text is None or request is None:
-            few, many = ("texts", name) if text is None else (name, "texts")
-            raise DataError(f"{count} {few}, but more {many}: give each text one{_FREE[name]}")
-        yield text, request
-
-
-def _chunks(items: Iterable[Item], size: int) -> Iterator[tuple[Item, ...]]:
-    iterator = iter(items)
-    while chunk := tuple(islice(iterator, size)):
-        yield chunk

@@ -1,6 +1,7 @@
 """Shallow fusion: what a language model adds, from the rule to the command line."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -15,6 +16,10 @@ from dragoman.text.tokenizers import Tokenizers
 from dragoman.translator import Translator
 
 TEXTS = [*SOURCES, "", "dogs run ."]
+
+
+def fused_with(folder: Path, weight: float = 0.1) -> dict[str, Any]:
+    return {"fusion": {"language_model": str(folder), "weight": weight}}
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +47,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def test_texts_are_searched_with_a_language_model(folders: tuple[Path, Path]) -> None:
     translator = Translator.load(folders[0], "cpu")
     plain = translator.request(beam=3)
-    fused = translator.request(beam=3, language_model=folders[1], fusion=0.5)
-    nothing = translator.request(beam=3, language_model=folders[1], fusion=0.0)
+    fused = translator.request(beam=3, search=fused_with(folders[1], 0.5))
+    nothing = translator.request(beam=3, search=fused_with(folders[1], 0.0))
     texts = [each for each in TEXTS for _ in range(2)]
     requests = [plain, fused] * len(TEXTS)
     mixed = translator.translate_nbest(texts, requests, batch_size=3)
@@ -52,7 +57,7 @@ def test_texts_are_searched_with_a_language_model(folders: tuple[Path, Path]) ->
     assert [each[0].ids for each in mixed[::2]] != [each[0].ids for each in mixed[1::2]]
     assert all(len(each[0].ids) <= 16 for each in mixed[1::2])  # the language model's positions end
     short = translator.request(beam=3, search={"maximum_length": 9})
-    again = translator.request(beam=3, search={"maximum_length": 9}, language_model=folders[1], fusion=0.0)
+    again = translator.request(beam=3, search={"maximum_length": 9, **fused_with(folders[1], 0.0)})
     assert nothing.decoding.fusion.weight == 0.0  # type: ignore[union-attr]
     for one, other in zip(
         translator.translate_nbest(TEXTS, short), translator.translate_nbest(TEXTS, again), strict=True
@@ -68,7 +73,7 @@ def test_the_command_line_and_its_errors(
     verb = ["translate", model, "--input", str(tmp_path / "in"), "--device", "cpu"]
     assert main([*verb, "--language-model", language_model, "--fusion", "0.5"]) == 0
     printed, told = capfd.readouterr()
-    expected = Translator.load(folders[0], "cpu").translate(TEXTS, language_model=folders[1], fusion=0.5)
+    expected = Translator.load(folders[0], "cpu").translate(TEXTS, search=fused_with(folders[1], 0.5))
     assert printed.split("\n")[:-1] == expected
     assert told.count("has no fusion") <= 1  # of the native engine, where it is there
     assert main([*verb, "--fusion", "0.5"]) == 2
@@ -78,9 +83,9 @@ def test_the_command_line_and_its_errors(
     assert main([*verb, "--language-model", str(tmp_path / "nowhere")]) == 1
     write_tiny_language_model(tmp_path / "other", text={"subword": {"kind": "bpe", "size": 270}})
     with pytest.raises(ModelError, match="another vocabulary .*data.vocabulary_of"):
-        Translator.load(folders[0], "cpu").translate(TEXTS, language_model=tmp_path / "other")
+        Translator.load(folders[0], "cpu").translate(TEXTS, search=fused_with(tmp_path / "other"))
     translator = Translator.load(folders[0], "cpu")
-    request = translator.request(language_model=folders[1], prefix="ein Hund rennt im Park " * 5)
+    request = translator.request(search=fused_with(folders[1]), prefix="ein Hund rennt im Park " * 5)
     with pytest.raises(ConfigError, match="no room"):
         translator.translate_nbest(SOURCES[:1], request)
 
@@ -102,7 +107,7 @@ def test_a_language_model_gets_the_vocabulary_of_a_translator(folders: tuple[Pat
     }
     train(recipe, quiet=True)
     assert Tokenizers.load(tmp_path / "lm").target.fingerprint == Tokenizers.load(folders[0]).target.fingerprint
-    assert Translator.load(folders[0], "cpu").translate(SOURCES, language_model=tmp_path / "lm")
+    assert Translator.load(folders[0], "cpu").translate(SOURCES, search=fused_with(tmp_path / "lm"))
     text = {"subword": {"kind": "bpe", "size": 300}}
     with pytest.raises(ConfigError, match="leave out the section text"):
         tiny_run(tmp_path / "lm2", data=data, text=text).task.open(tiny_run(tmp_path / "lm2", data=data, text=text))

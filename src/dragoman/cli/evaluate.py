@@ -28,6 +28,7 @@ from dragoman.cli.options import (
     Unknown,
     check_settings,
     split_tags,
+    with_fusion,
 )
 
 
@@ -98,9 +99,7 @@ def evaluate(
         "length_penalty": length_penalty,
         "coverage_penalty": coverage_penalty,
         "unknown": unknown,
-        "language_model": language_model,
-        "fusion": fusion,
-        "search": search or (),
+        "search": with_fusion(search, language_model, fusion),
     }
     check_settings(search or [], example="search.minimum_length=3")
     if model is not None and _is_language_model(model):

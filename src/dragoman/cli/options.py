@@ -2,9 +2,12 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from dragoman.base.settings.load import Overrides
 
 
 class Documents(StrEnum):
@@ -157,6 +160,19 @@ Precision = Annotated[
 def split_tags(tags: str | None) -> list[str]:
     """The tags of `--tags`."""
     return [tag.strip() for tag in (tags or "").split(",") if tag.strip()]
+
+
+def with_fusion(search: list[str] | None, language_model: Path | None, weight: float | None) -> "Overrides":
+    """Settings of the search, and those of `--language-model` and `--fusion`. Raises ConfigError for a weight alone."""
+    from dragoman.base.errors import ConfigError
+    from dragoman.base.settings.load import COMMAND_LINE, Override
+
+    if language_model is None:
+        if weight is not None:
+            raise ConfigError("--fusion is the weight of a language model: name it with --language-model")
+        return search or ()
+    fusion = {"language_model": str(language_model), **({} if weight is None else {"weight": weight})}
+    return [Override(("search", "fusion"), fusion, COMMAND_LINE), *(search or [])]
 
 
 def check_settings(arguments: list[str], example: str = "train.max_steps=1000") -> None:

@@ -29,6 +29,7 @@ from dragoman.cli.options import (
     Unknown,
     check_settings,
     split_tags,
+    with_fusion,
 )
 from dragoman.cli.standard_output import StandardOutput
 
@@ -151,9 +152,7 @@ def translate(
         length_penalty=length_penalty,
         coverage_penalty=coverage_penalty,
         unknown=unknown,
-        language_model=language_model,
-        fusion=fusion,
-        search=() if sample else search or (),
+        search=() if sample else with_fusion(search, language_model, fusion),
         to=to,
         tags=split_tags(tags),
     )

@@ -57,13 +57,13 @@ def translate_file(
     source: .gz, .xz and .zst too; None: the standard input. target: compressed as its name ends; it is complete or
     not there. resume: go on with what the same call left behind that was stopped. prefix: a file with what each
     translation starts with. nbest: write so many hypotheses a line, as `index ||| text ||| score`; scores: write
-    the log-probability (nats) and a tab before each line; token_scores: write the tokens and their log-
-    probabilities behind each. tree: a file for all that was expanded, JSON Lines (docs/searching-rules.md);
+    the log-probability (nats) and a tab before each line; token_scores: write the tokens and their
+    log-probabilities behind each. tree: a file for all that was expanded, JSON Lines (docs/searching-rules.md);
     complete or not there, and not to be gone on with. sampling: draw translations, `sampling.samples` a line,
     instead of searching. rerank: what `dragoman tune` wrote; of as many hypotheses as it says, or `nbest`, the one
     is written that it puts first. mbr: chrf or bleu; of the `nbest` hypotheses, or the samples, the one is written
     that is most like all others (`MinimumRisk`). settings: beam, length_penalty, coverage_penalty, unknown, search,
-    language_model, fusion, to and tags, as `Translator.request` takes them. The others are as in `Translator.load`.
+    to and tags, as `Translator.request` takes them. The others are as in `Translator.load`.
 
     Raises DataError for files that are missing, unreadable or unequally long, ConfigError for settings that make no
     sense, and where the folder beside the target holds unfinished or other work, ModelError and ResourceError as

@@ -1,22 +1,21 @@
 """`tune`: weights with which n-best lists are reranked, found on a dev set."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Unpack
 
 import numpy as np
 
 from dragoman.base.errors import ConfigError, in_files
 from dragoman.base.log import quietly
 from dragoman.base.machine.threads import use_threads
+from dragoman.base.settings.load import Overrides
 from dragoman.inference.lines import Lines, name_of, read_together
 from dragoman.metrics.statistics import SUMMED
 from dragoman.reranking.config import RerankingConfig, RerankingLanguageModelConfig, ReverseConfig, TunedConfig
 from dragoman.reranking.features import Features, flat
 from dragoman.reranking.line_search import Lists, corpus_score, search_weights
 from dragoman.reranking.reranker import write_reranking
-from dragoman.translation.request import RequestSettings
 from dragoman.translator import Translator
 
 
@@ -54,15 +53,19 @@ def tune(
     device: str | None = None,
     threads: int | None = None,
     quiet: bool = False,
-    **settings: Unpack[RequestSettings],
+    beam: int | None = None,
+    length_penalty: float | str | None = None,
+    search: Overrides = (),
+    to: str | None = None,
+    tags: Iterable[str] = (),
 ) -> Tuning:
     """Find the weights of reranking, as `dragoman tune` does, and write them to `out`, a YAML for `rerank`.
 
     Each text is translated once, each hypothesis scored once; then Och's line search (2003) goes from `restarts` random
     weights besides the model's own order up to the best corpus score. model: a folder, or several that translate
     together. source, reference: a dev set, files or lists of lines. reverse: a model of the other direction;
-    language_model: one of the target language. metric: bleu or chrf. The same seed gives the same weights. settings: as
-    `Translator.request` takes them.
+    language_model: one of the target language. metric: bleu or chrf. The same seed gives the same weights. The others
+    are as in `Translator.load` and `Translator.request`.
 
     Raises ConfigError for what makes no sense, DataError for unequal numbers of lines, and what the models do.
     """
@@ -82,7 +85,9 @@ def tune(
     with quietly(quiet):
         translator = Translator.load(model, device, threads=threads)
         features = Features(config, translator.meta, device, threads, batch_size)
-        request = translator.request(nbest=nbest, **settings)
+        request = translator.request(
+            nbest=nbest, beam=beam, length_penalty=length_penalty, search=search, to=to, tags=tags
+        )
         with in_files(name_of(source, "source")):
             found = translator.translate_nbest(sources, request, batch_size)
         summed = SUMMED[metric]()

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -121,7 +121,7 @@ class SummedChrF(SummedMetric):
         return np.stack([of_hypothesis, of_reference, matches], -1).reshape(*matches.shape[:2], -1)
 
 
-SUMMED: Mapping[str, type[SummedMetric]] = {"bleu": SummedBLEU, "chrf": SummedChrF}
+SUMMED: Mapping[str, Callable[[], SummedMetric]] = {"bleu": SummedBLEU, "chrf": SummedChrF}
 """By the names under which they can be asked for."""
 
 

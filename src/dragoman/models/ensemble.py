@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import log
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -47,7 +48,7 @@ class EnsembleDecoder(nn.Module):
         capacity: int | None = None,
     ) -> State:
         """memory: of each member. The others as of `Decoder`."""
-        options = {} if skip is None else {"skip": skip}  # a decoder that cannot skip takes none
+        options: dict[str, Any] = {} if skip is None else {"skip": skip}  # a decoder that cannot skip takes none
         states = [
             member.start(its, attention, capacity=capacity, **options)
             for member, its in zip(self._members, memory, strict=True)

@@ -8,6 +8,7 @@ import torch
 
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.log import info, warn
+from dragoman.base.machine.device import choose_device
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.exchange.ctranslate2.folder import is_exported
 from dragoman.inspect.attention import AttentionMap
@@ -26,6 +27,26 @@ class EnsembleEngine(TorchEngine):
     def without_weights(self) -> list[str]:
         """Raises ConfigError as `attention`."""
         raise ConfigError("several models together have no attention of their own to show: inspect each alone")
+
+
+def open_ensemble(
+    folders: Sequence[Path], device: str | None = None, engine: str = "auto", precision: str | None = None
+) -> tuple[EnsembleEngine, LoadedModel]:
+    """The one engine that computes several models, and these as one. Arguments as of `Translator.load`.
+
+    Raises ConfigError for no folder and for another engine, ModelError as `load_ensemble`.
+    """
+    if not folders:
+        raise ConfigError("there is no model to load: name at least one folder")
+    if engine not in ("auto", "torch"):
+        raise ConfigError(f"the engine {engine} computes one model, not several: leave out --engine, or use torch")
+    chosen = choose_device(device or "auto")
+    loaded = load_ensemble(folders, chosen)
+    if precision not in (None, "float32"):
+        warn(f"computing in float32: several models are computed by PyTorch, which has no {precision}")
+    elif engine == "auto" and chosen.type == "cpu":
+        info("several models are computed by PyTorch; the native engine, which is faster, computes one")
+    return EnsembleEngine(loaded.model, loaded.tokenizers, chosen), loaded
 
 
 def load_ensemble(folders: Sequence[Path], device: torch.device) -> LoadedModel:
@@ -53,18 +74,4 @@ def load_ensemble(folders: Sequence[Path], device: torch.device) -> LoadedModel:
                     "train.teacher or train.start naming the first; models of different vocabularies can rerank one "
                     "another's translations (dragoman tune)"
                 )
-    model = first.model if len(loaded) == 1 else Ensemble([each.model for each in loaded])
-    return replace(first, model=model)
-
-
-def ensemble_engine(
-    loaded: LoadedModel, device: torch.device, engine: str = "auto", precision: str | None = None
-) -> EnsembleEngine:
-    """The one engine that computes several models. Raises ConfigError for the name of another."""
-    if engine not in ("auto", "torch"):
-        raise ConfigError(f"the engine {engine} computes one model, not several: leave out --engine, or use torch")
-    if precision not in (None, "float32"):
-        warn(f"computing in float32: several models are computed by PyTorch, which has no {precision}")
-    elif engine == "auto" and device.type == "cpu":
-        info("several models are computed by PyTorch; the native engine, which is faster, computes one")
-    return EnsembleEngine(loaded.model, loaded.tokenizers, device)
+    return replace(first, model=Ensemble([each.model for each in loaded]))

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any, TypedDict
 
 from pydantic import Field
@@ -99,8 +98,6 @@ class RequestSettings(TypedDict, total=False):
     coverage_penalty: float | None
     unknown: str | None
     search: Overrides
-    language_model: str | Path | None
-    fusion: float | None
     to: str | None
     tags: Iterable[str]
 
@@ -132,8 +129,6 @@ def search_config(
     coverage_penalty: float | None = None,
     unknown: str | None = None,
     search: Overrides = (),
-    language_model: str | Path | None = None,
-    fusion: float | None = None,
 ) -> SearchConfig:
     """A model's `own` settings of the search with these changed; see `Translator.search_config`."""
     settings: dict[str, Any] = {**own, "nbest": nbest}
@@ -145,10 +140,6 @@ def search_config(
     if unknown is not None:
         plain = unknown in ("copy", "forbid")
         settings["unknown"] = {"kind": unknown} if plain else {"kind": "dictionary", "path": unknown}
-    if language_model is not None:
-        settings["fusion"] = {"language_model": language_model, **({} if fusion is None else {"weight": fusion})}
-    elif fusion is not None:
-        raise ConfigError("--fusion is the weight of a language model: name it with --language-model")
     if not search:
         return parse_settings(settings, SearchConfig, "search")
     others = _of_search(search)

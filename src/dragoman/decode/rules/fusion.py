@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -50,7 +51,7 @@ class LanguageModelFusion(Addition):
 
     def start(self, prompts: Prompts) -> Tree:
         """The language model's state before it has read anything; it reads what the translation model reads."""
-        options = {} if prompts.state.skip is None else {"skip": prompts.state.skip}
+        options: dict[str, Any] = {} if prompts.state.skip is None else {"skip": prompts.state.skip}
         return self._decoder.start(None, capacity=prompts.state.capacity, **options), None
 
     def read(self, state: Tree, step: Step) -> Tree:
