@@ -80,6 +80,8 @@ class Translator:
         model that the engine cannot compute, ConfigError for an unknown device, engine or precision.
         """
         keep_large_tensors_on_heap()
+        if not isinstance(folder, str | Path) and len(folder) == 1:
+            (folder,) = folder
         if not isinstance(folder, str | Path):
             together, loaded = open_ensemble([Path(each) for each in folder], device, engine, precision)
             return cls(together, loaded.tokenizers, loaded.meta, loaded.config.get("search"))

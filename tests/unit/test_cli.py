@@ -27,14 +27,19 @@ FROZEN = {
     "translate": "model search --input -i --output -o --resume --beam --nbest --length-penalty --coverage-penalty "
     "--unknown --prefix --scores --token-scores --tree "
     "--to --tags --sample --temperature --top-k --top-p --seed --batch-size --engine "
-    "--precision --device --threads --quiet -q",
+    "--precision --device --threads --quiet -q "
+    "--ensemble --language-model --fusion --rerank --mbr",
     "generate": "model --prompt --input -i --samples --temperature --top-k --top-p --max-tokens --stop --seed "
     "--batch-size --device --threads --quiet -q",
+    "tune": "model search --source --reference --out -o --reverse --language-model --ensemble --nbest --metric "
+    "--restarts --seed --to --tags --beam --length-penalty --batch-size --device --threads --quiet -q",
     "score": "model --source --target --to --tags --documents --heading --stride --batch-size --device --threads "
-    "--quiet -q",
+    "--quiet -q "
+    "--ensemble",
     "evaluate": "model search --reference --hypothesis --source --metric --tokenized --json --to --tags --beam "
     "--length-penalty --coverage-penalty --unknown --documents --heading --stride --batch-size --device "
-    "--threads --quiet -q",
+    "--threads --quiet -q "
+    "--ensemble --language-model --fusion",
     "average": "checkpoints --out -o --quiet -q",
     "export": "model --to --out -o --quantization --quiet -q",
     "backtranslate": "model --input -i --output -o --out --language --to --tags --method --beam --length-penalty "

@@ -16,8 +16,10 @@ from dragoman.decode.prompts import Prompts
 from dragoman.decode.search import SearchConfig, search
 from dragoman.models.ensemble import Ensemble
 from dragoman.models.interface import SourceModel
-from dragoman.text.special import BOS, EOS
+from dragoman.text.special import BOS, EOS, UNK
+from dragoman.text.tokenizers import TextConfig, train_tokenizers
 from dragoman.translation.engines.torch import TorchEngine
+from dragoman.translation.ensemble import EnsembleEngine
 from dragoman.translator import Translator
 
 RECURRENT = {"kind": "recurrent", "layers": 1}
@@ -135,7 +137,7 @@ def test_scores_are_those_of_the_mean_and_sampling_draws_from_it(folders: list[P
 def test_other_vocabularies_and_other_engines_are_refused(folders: list[Path], tmp_path: Path) -> None:
     from dragoman.base.settings.load import dump_settings
     from dragoman.checkpoint.folder import model_parameters, write_model_folder
-    from dragoman.checkpoint.meta import Meta
+    from dragoman.checkpoint.meta import Meta, dump_meta
 
     other = tiny_tokenizers(275)
     section = "\n".join(f"  {line}" for line in dump_settings(tiny_config()).splitlines())
@@ -143,6 +145,14 @@ def test_other_vocabularies_and_other_engines_are_refused(folders: list[Path], t
     write_model_folder(tmp_path / "other", model_parameters(model), f"model:\n{section}\n", other, Meta(step=1))
     with pytest.raises(ModelError, match="one and .*other have different source vocabularies"):
         Translator.load([folders[0], tmp_path / "other"], "cpu")
+    write_tiny_model(tmp_path / "backward")
+    card = Meta(step=3, source_language="de", target_language="en")
+    (tmp_path / "backward" / "meta.json").write_text(dump_meta(card))
+    with pytest.raises(ModelError, match="one reads en and .*backward de: they cannot translate together"):
+        Translator.load([folders[0], tmp_path / "backward"], "cpu")
+    assert not isinstance(Translator.load([folders[0]], "cpu").engine, EnsembleEngine)
+    with pytest.raises(ConfigError, match="at least one folder"):
+        Translator.load([], "cpu")
     with pytest.raises(ConfigError, match="native computes one model"):
         Translator.load(folders, "cpu", "native")
     with pytest.raises(ConfigError, match="no attention of their own"):
@@ -169,3 +179,21 @@ def test_the_command_line_translates_scores_and_evaluates(
     assert len(capfd.readouterr().out.splitlines()) == len(TARGETS)
     assert main(["evaluate", *together, *pair, "--reference", str(tmp_path / "target"), "--metric", "bleu"]) == 0
     assert " + " in capfd.readouterr().out
+
+
+def test_prefixes_and_unknown_words_go_as_with_one_model() -> None:
+    words = train_tokenizers(
+        TextConfig.model_validate({"subword": {"kind": "word", "min_frequency": 1}, "shared": False}), SOURCES, TARGETS
+    )
+    config = tiny_config(tie_embeddings=False)
+    model = sharpened(tiny_model(config, words, 4))
+    alone = Translator(TorchEngine(model, words, torch.device("cpu")), words)
+    twice = Translator(TorchEngine(Ensemble([model, model]), words, torch.device("cpu")), words)
+    texts = ["Xaver sees a dog .", "Quentin", "two Zebras sleep in Yverdon ."]
+    prefixes = ["", "ein Wolf", "zwei"]
+    others = [each for each in range(words.target.size) if each not in (EOS, UNK)]  # so unknowns are written
+    search = {"forbid": others, "minimum_length": 2, "maximum_length": 4}
+    one = alone.translate(texts, prefixes=prefixes, unknown="copy", search=search)
+    assert twice.translate(texts, prefixes=prefixes, unknown="copy", search=search) == one
+    assert one[1].startswith("ein Wolf")
+    assert set(one[0].split()) <= set(texts[0].split()) and len(one[0].split()) >= 2

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from dragoman.base.errors import ConfigError, in_files
-from dragoman.base.log import quietly
+from dragoman.base.log import quietly, warn
 from dragoman.base.machine.threads import use_threads
 from dragoman.base.settings.load import Overrides
 from dragoman.inference.lines import Lines, name_of, read_together
@@ -103,6 +103,12 @@ def tune(
     weights = dict(zip(config.weights(), weighted.weights.tolist(), strict=True))
     signature = summed.metric
     signature.num_refs = 1
+    for name in ("reverse", "language_model"):
+        if weights.get(name, 0.0) < 0:
+            warn(
+                f"the weight of {name} is negative, as if what it finds unlikely were better: on this dev set it is of "
+                "no use. Leave it out, or take a better model or more sentences"
+            )
     tuned = TunedConfig(
         metric=f"{summed.name} ({signature.get_signature()})",
         sentences=len(sources),

@@ -52,8 +52,8 @@ def open_ensemble(
 def load_ensemble(folders: Sequence[Path], device: torch.device) -> LoadedModel:
     """The models of the folders as one, with the first one's tokenizers, card and settings of the search.
 
-    Raises ModelError as `load_model_folder`, and where source or target vocabularies differ: then the ids of one model
-    mean other text to another.
+    Raises ModelError as `load_model_folder`, where languages differ, and where source or target vocabularies do: then
+    the ids of one model mean other text to another.
     """
     for folder in folders:
         if is_exported(folder):
@@ -64,6 +64,12 @@ def load_ensemble(folders: Sequence[Path], device: torch.device) -> LoadedModel:
     loaded = [load_model_folder(folder, device) for folder in folders]
     first = loaded[0]
     for folder, other in zip(folders[1:], loaded[1:], strict=True):
+        for side, language in (("source", "reads"), ("target", "writes")):
+            ours, others = (getattr(each.meta, f"{side}_language") for each in (first, other))
+            if None not in (ours, others) and ours != others:
+                raise ModelError(
+                    f"{folders[0]} {language} {ours} and {folder} {others}: they cannot translate together"
+                )
         for side in ("source", "target"):
             theirs: tuple[Tokenizer, Tokenizer] = getattr(first.tokenizers, side), getattr(other.tokenizers, side)
             if theirs[0].fingerprint != theirs[1].fingerprint:
