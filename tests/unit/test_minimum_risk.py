@@ -1,5 +1,6 @@
 """Minimum-risk choice: sacrebleu's scores from counted n-grams, and the choice judged by brute force."""
 
+from collections.abc import Iterator
 from math import exp
 
 import numpy as np
@@ -10,9 +11,10 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from tiny_model import tiny_tokenizers
 
-from dragoman.base.errors import ConfigError
+from dragoman.base.errors import ConfigError, DataError
 from dragoman.metrics.pairwise import pairwise
 from dragoman.metrics.statistics import SUMMED
+from dragoman.reranking.choice import chosen
 from dragoman.reranking.minimum_risk import MinimumRisk
 from dragoman.translation.result import Translation
 
@@ -72,3 +74,21 @@ def test_the_choice_is_that_of_brute_force(utility: str, weights: str, drawn: li
 def test_there_are_two_utilities() -> None:
     with pytest.raises(ConfigError, match="chrf"):
         MinimumRisk("ter")
+
+
+def test_lists_are_chosen_from_as_they_come_and_an_error_comes_after_what_was_before_it() -> None:
+    lists = [[translation(text, -1.0), translation("a dog", -2.0)] for text in ("the dog", "a dog .", "dogs", "park")]
+
+    def found(until: int) -> Iterator[list[Translation]]:
+        yield from lists[:until]
+        if until < len(lists):
+            raise DataError("the next line is too long")
+
+    choice, sources = MinimumRisk(), [""] * len(lists)
+    expected = choice.choose(sources, lists)
+    for size in (1, 3, 4, 9):
+        assert list(chosen(choice, sources, found(4), size)) == expected
+    stream = chosen(choice, sources, found(3), 2)
+    assert [next(stream) for _ in range(3)] == expected[:3]
+    with pytest.raises(DataError, match="too long"):
+        next(stream)
