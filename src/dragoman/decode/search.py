@@ -7,6 +7,8 @@ from typing import Any
 from pydantic import Field, field_validator, model_validator
 
 from dragoman.decode.beam.beam_search import BeamSearch
+from dragoman.decode.beam.constrained_search import ConstrainedSearch
+from dragoman.decode.constraints.constraint import Constraints
 from dragoman.decode.output import OutputConfig, each
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.beam_size import OwnBeamSizes
@@ -97,11 +99,16 @@ class Hypothesis:
 
 
 def search(
-    decoder: Decoder, prompts: Prompts, config: SearchConfig | Sequence[SearchConfig], rules: Sequence[Rule] = ()
+    decoder: Decoder,
+    prompts: Prompts,
+    config: SearchConfig | Sequence[SearchConfig],
+    rules: Sequence[Rule] = (),
+    constraints: Constraints | None = None,
 ) -> list[list[Hypothesis]]:
     """The outputs that go on from B prompts: for each, at most `nbest` distinct hypotheses, never none.
 
-    config: one for all or one a sentence. rules: others than the config asks for.
+    config: one for all or one a sentence. rules: others than the config asks for. constraints: what outputs must hold,
+    by `ConstrainedSearch`; prompts have to leave room for it (`Prompts.of`, least).
 
     Beam search, precisely: a sentence starts with one live hypothesis, its prompt. In each step every live hypothesis
     is continued by every token that may follow, and the continuations are ordered by summed log-probability and what
@@ -122,10 +129,12 @@ def search(
     model's log-probabilities are NaN.
     """
     configs = each(config, len(prompts))
-    beam = max((config.beam for config in configs), default=1)
-    found = BeamSearch(
-        decoder, prompts, beam, [config.nbest for config in configs], (*_rules(configs, prompts), *rules)
-    )
+    beams, wanted = [config.beam for config in configs], [config.nbest for config in configs]
+    rules = (*_rules(configs, prompts), *rules)
+    if constraints is not None and constraints:
+        found: BeamSearch = ConstrainedSearch(decoder, prompts, beams, wanted, rules, constraints)
+    else:
+        found = BeamSearch(decoder, prompts, max(beams, default=1), wanted, rules)
     return [
         [Hypothesis((*prefix, *tokens), end.log_probability, end.score, end.finished) for end, tokens in ends]
         for prefix, ends in zip(prompts.prefixes(), found.run(), strict=True)
