@@ -94,7 +94,7 @@ def need(tokens: Sequence[int], required: Sequence[Constraint]) -> int:
 def plain_allocation(
     decoder: RecurrentToy, memory: Memory, config: SearchConfig, required: Sequence[Constraint]
 ) -> list[Hypothesis]:
-    """Dynamic beam allocation for one sentence, by its definition: never stopped early, every continuation looked at."""
+    """Dynamic beam allocation for one sentence by its definition, never stopped early, all continuations looked at."""
     size = sum(map(shortest, required))
     places, shares = config.beam + size, max(1, (config.beam + size) // (size + 1))
     live, finished = [((), np.float32(0))], []

@@ -3,12 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dragoman.base.errors import LineError
+from dragoman.base.errors import ConfigError, LineError
+from dragoman.control.control import Control
+from dragoman.control.phrase import Phrase
+from dragoman.decode.constraints.constraint import Constraint
 from dragoman.decode.replacement import unknown_words
 from dragoman.decode.search import Hypothesis
 from dragoman.models.limits import LengthLimits, first_exceeded
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vectors import VectorError
+from dragoman.translation.constraining import Constraining
 from dragoman.translation.engine import Pair, Prefix, Row
 from dragoman.translation.request import Decoding, Request, Sampling
 from dragoman.translation.result import Translation
@@ -20,11 +24,13 @@ class Codec:
     def __init__(self, tokenizers: Tokenizers, limits: LengthLimits) -> None:
         self._source, self._target = tokenizers.source, tokenizers.target
         self._tokenizers, self._limits = tokenizers, limits
+        self._constraining = Constraining(tokenizers.target)
 
     def rows(self, lines: Sequence[tuple[str, Request]], first: int) -> list[Row]:
         """One for each text, blank ones too, which have no source; first: the number of the first line.
 
-        Raises VectorError for a source that is none, ConfigError for a tag that the vocabulary does not have.
+        Raises VectorError for a source that is none, ConfigError for a tag that the vocabulary does not have, LineError
+        for a text of whose translation more phrases are required than the model has positions for, or that is blank.
         """
         decodings = {each: self._without_tags(each) for each in {request.decoding for _, request in lines}}
         tags = {each: self._source.tag_ids(each) for each in {request.tags for _, request in lines}}
@@ -42,9 +48,16 @@ class Codec:
                 decoding=decodings[request.decoding],
                 prefix=prefixes[place],
                 tags=len(request.tags),
+                constraints=self._constraints(first + place, text, prefixes[place], request.control),
             )
             for place, (text, request) in enumerate(lines)
         ]
+
+    def part(self, row: Row, text: str, phrases: tuple[Phrase, ...]) -> Row:
+        """A row for a part of another's text, without its prefix. phrases: that its translation must hold."""
+        constraints = self._constraints(row.number, text, Prefix(), Control(phrases))
+        source = [*row.source[: row.tags], *self._source.encode(text)]
+        return row._replace(text=text, source=source, prefix=Prefix(), constraints=constraints)
 
     def pairs(self, sources: Sequence[str], targets: Sequence[str], tags: Sequence[str]) -> list[Pair]:
         """One for each source and its target. Raises LineError for one that the model has too few positions for."""
@@ -63,10 +76,10 @@ class Codec:
             reason = f"{limit.describe(length)}: shorten it, or train a model with a larger {limit.setting}"
             raise LineError(number - 1, reason, limit.side)
 
-    def translation(self, hypothesis: Hypothesis) -> Translation:
-        """Its text, with what stands for its unknowns."""
+    def translation(self, hypothesis: Hypothesis, constraints: tuple[Constraint, ...] = ()) -> Translation:
+        """Its text, with what stands for its unknowns. constraints: of its row."""
         return Translation(
-            self._target.decode(hypothesis.tokens, hypothesis.unknown),
+            self._constraining.text(hypothesis, constraints),
             hypothesis.score,
             hypothesis.log_probability,
             hypothesis.tokens,
@@ -77,6 +90,18 @@ class Codec:
     def blank(self, row: Row) -> Translation:
         """Of a text with nothing to translate: its prefix."""
         return self.translation(Hypothesis(row.prefix.ids, 0.0, 0.0, True, row.prefix.unknown))
+
+    def _constraints(self, number: int, text: str, prefix: Prefix, control: Control | None) -> tuple[Constraint, ...]:
+        if control is None:
+            return ()
+        if control.phrases and not text.strip():
+            raise LineError(number - 1, "there is nothing to translate, but phrases are required: leave them out here")
+        positions = self._limits.target.positions
+        try:
+            room = None if positions is None else positions - len(prefix.ids)
+            return self._constraining.constraints(control.demand(text), room) if text.strip() else ()
+        except ConfigError as error:
+            raise LineError(number - 1, str(error)) from None
 
     def _without_tags(self, decoding: Decoding) -> Decoding:
         """Tags are never written."""

@@ -1,7 +1,8 @@
 """`Request`: what is wanted of a translation, with nothing left open."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, TypedDict
 
 from pydantic import Field
@@ -9,6 +10,8 @@ from pydantic import Field
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import Overrides, all_overrides, load_settings, parse_settings
+from dragoman.control.control import Control
+from dragoman.control.glossary import Glossary
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig
 
@@ -49,12 +52,13 @@ class Request:
     """How one text, or each of many, is to be translated. `Translator.request` makes it, with the model's own settings.
 
     tags: those that stand before the source text, the target language's first. prefix: what the translation has to
-    start with, blank where it is free; blanks at its end are ignored.
+    start with, blank where it is free; blanks at its end are ignored. control: what it must hold; None for nothing.
     """
 
     decoding: Decoding
     tags: tuple[str, ...] = ()
     prefix: str = ""
+    control: Control | None = None
 
     def settings(self) -> dict[str, Any]:
         """All but the prefix, as nested values that JSON keeps."""
@@ -62,7 +66,8 @@ class Request:
             decoding = {**asdict(self.decoding), "config": self.decoding.config.model_dump(mode="json")}
         else:
             decoding = self.decoding.model_dump(mode="json")
-        return {"decoding": decoding, "tags": list(self.tags)}
+        control = None if self.control is None else self.control.settings()
+        return {"decoding": decoding, "tags": list(self.tags), "control": control}
 
 
 Requests = Request | Iterable[Request]
@@ -79,6 +84,10 @@ class RequestSettings(TypedDict, total=False):
     search: Overrides
     to: str | None
     tags: Iterable[str]
+    constraints: Iterable[str | Sequence[str]]
+    glossary: Glossary | Mapping[str, Any] | Path | str | None
+    keep: Iterable[str]
+    keep_patterns: Iterable[str]
 
 
 class _Asked(Config):

@@ -11,6 +11,8 @@ class Translation:
     """One hypothesis: its text, its ranking score, its log-probability in nats and its ids, without BOS and EOS.
 
     finished is False when the length limit stopped it before its end of sentence. tokenizer: whose ids they are.
+    patched: the text was put together from parts, since no hypothesis held what must stand in it; score, ids and the
+    rest are the best hypothesis'.
     """
 
     text: str
@@ -19,6 +21,7 @@ class Translation:
     ids: tuple[int, ...]
     tokenizer: Tokenizer = field(compare=False, repr=False)
     finished: bool = True
+    patched: bool = False
 
     @cached_property
     def tokens(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.decode.beam.beam_search import BeamSearch, Chosen, Continuations, Live, Ranked
 from dragoman.decode.beam.best import best
 from dragoman.decode.constraints.constraint import Constraints, least
-from dragoman.decode.constraints.places import places
+from dragoman.decode.constraints.places import beam_places
 from dragoman.decode.constraints.progress import Progress
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.beam_size import OwnBeamSizes
@@ -24,10 +24,10 @@ class ConstrainedSearch(BeamSearch):
 
     A hypothesis belongs to the bank of the number of constraint tokens that it has met, from 0 to C. Continuations are
     the best of each hypothesis, and every token that begins or continues a phrase. Of the places of the beam each bank
-    has its share, 1 / (C + 1) and at least one, for its best continuations; the rest, and what banks leave free, goes to
-    the best of all that are left. (The paper gives it to the banks that are farthest on; there an output begins with
+    has its share, 1 / (C + 1) and at least one, for its best continuations; the rest, and what banks leave free, goes
+    to the best of all that are left. (The paper gives it to the banks that are farthest on; there an output begins with
     its phrases where the beam is small.) So that each bank gets a place, the beam of a sentence is wider than what was
-    asked for: `places`.
+    asked for: `beam_places`.
 
     The end may follow only where all phrases are met. A sentence without constraints finds what it finds otherwise.
     Near the longest output only what leaves room for the rest may follow. A token that begins or continues a phrase may
@@ -58,7 +58,7 @@ class ConstrainedSearch(BeamSearch):
                     "require less"
                 )
         self._beams = np.array(beams, np.int64)
-        self._places = np.array([places(*each) for each in zip(beams, constraints.of, strict=True)], np.int64)
+        self._places = np.array([beam_places(*each) for each in zip(beams, constraints.of, strict=True)], np.int64)
         self._progress = Progress(constraints, prompts.tokens.device)
         others = [rule for rule in rules if not isinstance(rule, OwnBeamSizes)]
         widest = int(self._places.max(initial=1))

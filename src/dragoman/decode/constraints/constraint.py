@@ -6,12 +6,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.word_characters import is_word_character
+
+
+_CLOSING = tuple(sign.encode() for sign in ".,;:!?)]}%…")
+"""Signs after which there is a blank before a word."""
+
 
 class Alternative(NamedTuple):
     """One way to write a phrase.
 
-    ids: at least one. opens, closes: whether its text begins, or ends, with a character of a word, which must not run
-    together with a neighbour's. text: what a translation shows for the ids, with the blanks that belong to them, where
+    ids: at least one. opens, closes: as of `Edges`; where the one of two neighbours closes, the other must not open.
+    text: what a translation shows for the ids, with the blanks that belong to them, where
     that may be something else than the vocabulary can write; the search does not look at it.
     """
 
@@ -26,10 +33,20 @@ Constraint = tuple[Alternative, ...]
 
 
 class Edges(NamedTuple):
-    """opens, closes: (V,) bool, whether a token's text begins, or ends, with a character of a word."""
+    """opens: (V,) bool, whether a token's text begins with a character of a word; closes: (V,) bool, whether it ends with
+    something, a character of a word or a full stop, say, that no word begins right after.
+    """
 
     opens: NDArray[np.bool]
     closes: NDArray[np.bool]
+
+    @staticmethod
+    def of(tokenizer: Tokenizer) -> "Edges":
+        """Of a vocabulary; where a token holds a part of a character only, it is taken for what it may be."""
+        surfaces = [tokenizer.surface(number) for number in range(tokenizer.size)]
+        opens = [_is_word(surface, 0) for surface in surfaces]
+        closes = [_is_word(surface, -1) or surface.endswith(_CLOSING) for surface in surfaces]
+        return Edges(np.array(opens, np.bool), np.array(closes, np.bool))
 
     @staticmethod
     def none(size: int) -> "Edges":
@@ -61,3 +78,12 @@ def least(constraints: Sequence[Constraint]) -> int:
 def size(constraint: Constraint) -> int:
     """Tokens of the shortest way."""
     return min(len(alternative.ids) for alternative in constraint)
+
+
+def _is_word(surface: bytes, place: int) -> bool:
+    """Whether the first or the last character of a token's text is one of a word's."""
+    if not surface:
+        return False
+    character = surface.decode("utf-8", "surrogateescape")[place]
+    # of a part of a character, whether it can be a letter beyond ASCII: two bytes, as in Latin, Greek and Cyrillic
+    return is_word_character(character) if character < "\udc80" or character > "\udcff" else character < "\udce0"
