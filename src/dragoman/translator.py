@@ -373,10 +373,11 @@ class Translator:
     def _translations(
         self, row: Row, lines: Sequence[Line], first: int, hypotheses: list[Hypothesis]
     ) -> list[Translation]:
-        control = lines[row.number - first][1].control
+        text, request = lines[row.number - first]
+        control = request.control
         if control is None:
             return [self._codec.translation(each) for each in hypotheses]
-        return self._guarantee.translations(row, control, hypotheses)
+        return self._guarantee.translations(row, text, control, hypotheses)
 
     def _found(self, rows: Sequence[Row], batch_size: int, work: Work | None) -> Iterator[tuple[int, list[Hypothesis]]]:
         for each in self.engine.hypotheses(rows, batch_size) if rows else ():

@@ -31,11 +31,18 @@ class Guarantee:
         self._count = 0
         self._first: list[int] = []
 
-    def translations(self, row: Row, control: Control, hypotheses: Sequence[Hypothesis]) -> list[Translation]:
-        """Of a row, those of its hypotheses that hold all; never none."""
-        demand = control.demand(row.text)
+    def translations(
+        self, row: Row, source: str, control: Control, hypotheses: Sequence[Hypothesis]
+    ) -> list[Translation]:
+        """Of a row, those of its hypotheses that hold all; never none. source: its text, without stand-ins."""
+        demand = control.demand(source)
         found = [self._codec.translation(each, row.constraints) for each in hypotheses]
-        if kept := [each for each in found if demand.met_by(each.text)]:
+        kept = [
+            translation
+            for hypothesis, translation in zip(hypotheses, found, strict=True)
+            if demand.met_by(translation.text) and self._codec.is_tidy(hypothesis, row.constraints)
+        ]
+        if kept:
             return kept
         self._count += 1
         if len(self._first) < _SHOWN:

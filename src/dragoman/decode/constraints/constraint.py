@@ -14,18 +14,30 @@ _CLOSING = tuple(sign.encode() for sign in ".,;:!?)]}%…")
 """Signs after which there is a blank before a word."""
 
 
+class Shown(NamedTuple):
+    """What a translation shows for tokens that may say something else. The search does not look at it.
+
+    before, after: the blank that belongs to the tokens. joined_before, joined_after: whether all blanks that stand
+    there go.
+    """
+
+    text: str
+    before: str = ""
+    after: str = ""
+    joined_before: bool = False
+    joined_after: bool = False
+
+
 class Alternative(NamedTuple):
     """One way to write a phrase.
 
     ids: at least one. opens, closes: as of `Edges`; where the one of two neighbours closes, the other must not open.
-    text: what a translation shows for the ids, with the blanks that belong to them, where
-    that may be something else than the vocabulary can write; the search does not look at it.
     """
 
     ids: tuple[int, ...]
     opens: bool = False
     closes: bool = False
-    text: str = ""
+    shown: Shown = Shown("")
 
 
 Constraint = tuple[Alternative, ...]
