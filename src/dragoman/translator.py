@@ -165,8 +165,8 @@ class Translator:
         """One translation a text, in order; a blank text stays blank. Settings left out are the model's own.
 
         requests: one for all texts or one for each, from `request`, in place of settings. settings: beam,
-        length_penalty, coverage_penalty, unknown, search, to, tags, constraints, glossary, keep and keep_patterns, as
-        `request` takes them.
+        length_penalty, coverage_penalty, unknown, search, to, tags, glossary, keep and keep_patterns, as `request`
+        takes them.
 
         prefixes: what each translation has to start with, a blank one where it is free. Blanks at the end of a prefix
         are ignored. A prefix is split into subwords as a text that ends there, so its last word counts as whole;

@@ -19,7 +19,7 @@ RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
 FROZEN = {
     "train": "--source --target --valid-source --valid-target --out --resume",
     "translate": "--input --output --resume --beam --batch-size --nbest --length-penalty --coverage-penalty --prefix "
-    "--scores --to --tags --engine --precision",
+    "--constraints --glossary --keep --keep-pattern --scores --to --tags --engine --precision",
     "generate": "--prompt --input --samples --temperature --top-k --top-p --max-tokens --stop --seed",
     "score": "--source --target --to --tags --documents --stride",
     "evaluate": "--reference --hypothesis --source --to --tags --documents --stride",

@@ -8,9 +8,13 @@ import typer
 from dragoman.cli.options import (
     BatchSize,
     Beam,
+    Constraints,
     CoveragePenalty,
     Device,
     Engine,
+    Glossary,
+    Keep,
+    KeepPattern,
     LengthPenalty,
     Model,
     Precision,
@@ -62,6 +66,10 @@ def translate(
             "out to differ, earlier lines are on stdout already; a file is not written.",
         ),
     ] = None,
+    constraints: Constraints = None,
+    glossary: Glossary = None,
+    keep: Keep = None,
+    keep_pattern: KeepPattern = None,
     scores: Annotated[
         bool, typer.Option("--scores", help="Write the log-probability (nats) and a tab before each line.")
     ] = False,
@@ -91,6 +99,10 @@ def translate(
         "--coverage-penalty": coverage_penalty,
         "--unknown": unknown,
         "settings of the search": search,
+        "--constraints": constraints,
+        "--glossary": glossary,
+        "--keep": keep,
+        "--keep-pattern": keep_pattern,
     }
     check_settings(search or [], example="search.minimum_length=3")
     refuse(of_search if sample else of_sampling, "without --sample" if sample else "with --sample")
@@ -100,6 +112,7 @@ def translate(
         StandardOutput() if target is None else target,
         resume=resume,
         prefix=prefix,
+        constraints=constraints,
         nbest=nbest,
         scores=scores,
         sampling=Sampling.of(temperature, top_k, top_p, seed, nbest) if sample else None,
@@ -115,4 +128,7 @@ def translate(
         search=search or (),
         to=to,
         tags=split_tags(tags),
+        glossary=glossary,
+        keep=split_tags(keep),
+        keep_patterns=keep_pattern or (),
     )

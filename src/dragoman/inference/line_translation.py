@@ -1,21 +1,28 @@
 """`LineTranslation`: lines of the source language, and how their translations are written."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from dragoman.base.errors import DataError
+from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.progress.work import Work
+from dragoman.control.control import Control
+from dragoman.control.phrase import read_phrases
 from dragoman.data.corpora.lines import count_lines
 from dragoman.inference.lines import one_line, read_lines, windows
 from dragoman.translation.order import Unfinished
 from dragoman.translation.request import Request
 from dragoman.translation.result import Translation
 from dragoman.translator import Translator
+
+_BESIDE = {
+    "prefix": "is what translation n has to start with, blank where it is free",
+    "constraints": "has the phrases that translation n has to hold, and is blank where there are none",
+}
 
 
 class Destination(Protocol):
@@ -44,7 +51,8 @@ class Destination(Protocol):
 class LineTranslation:
     """A text and how it is translated. source: None for stdin; prefix: what each translation starts with, or None.
 
-    nbest: hypotheses written of a line; scores: whether the log-probability stands before the text.
+    nbest: hypotheses written of a line; scores: whether the log-probability stands before the text. constraints: the
+    phrases that each translation must hold, or None.
     """
 
     translator: Translator
@@ -54,11 +62,18 @@ class LineTranslation:
     batch_size: int
     nbest: int = 1
     scores: bool = False
+    constraints: Path | None = None
 
     @property
     def inputs(self) -> list[Path | None]:
         """All that is read line by line."""
-        return [self.source] if self.prefix is None else [self.source, self.prefix]
+        return [self.source, *self._beside.values()]
+
+    @property
+    def _beside(self) -> dict[str, Path]:
+        """What is read along with the source, a line a line, by its name."""
+        given = {"prefix": self.prefix, "constraints": self.constraints}
+        return {name: path for name, path in given.items() if path is not None}
 
     def settings(self) -> dict[str, Any]:
         """What is written depends on these beside the inputs, as values that JSON keeps."""
@@ -69,6 +84,7 @@ class LineTranslation:
             "engine": type(getattr(engine, "preferred", engine)).__name__,
             "dictionary": dictionary and blake2b(dictionary.read_bytes(), digest_size=8).hexdigest(),
             "prefix": self.prefix is not None,
+            "constraints": self.constraints is not None,
             "scores": self.scores,
         }
 
@@ -86,13 +102,15 @@ class LineTranslation:
         unfinished = Unfinished(self.translator.engine.limits.target)
         self.translator.report_cut = self.source is None  # there may be no end to report at
         try:
-            for window, prefixes in self._windows(out):
-                first, requests = out.lines + 1, self._requests(prefixes)
+            for window, beside in self._windows(out):
+                first = out.lines + 1
+                requests = self._requests(beside, first)
                 found = self.translator.translate_window(window, requests, self.batch_size, first, work)
                 out.write(len(window), self._texts(found, first, unfinished))
         finally:
             if self.source is not None:
                 unfinished.report()
+                self.translator.report_patched()
 
     def _texts(self, found: Iterator[list[Translation]], first: int, unfinished: Unfinished) -> Iterator[bytes]:
         for line, hypotheses in enumerate(found, start=first):
@@ -105,11 +123,30 @@ class LineTranslation:
         best = hypotheses[0]
         return f"{best.log_probability:.6f}\t{one_line(best.text)}\n" if self.scores else f"{one_line(best.text)}\n"
 
-    def _requests(self, prefixes: list[str] | None) -> Request | list[Request]:
-        return self.request if prefixes is None else [replace(self.request, prefix=prefix) for prefix in prefixes]
+    def _requests(self, beside: Mapping[str, list[str]], first: int) -> Request | list[Request]:
+        """One for all lines, or one for each; first: the number of the first."""
+        if not beside:
+            return self.request
+        count = max(map(len, beside.values()))
+        requests = [replace(self.request, prefix=prefix) for prefix in beside.get("prefix", [""] * count)]
+        if self.constraints is None:
+            return requests
+        return [
+            replace(request, control=self._control(line, number))
+            for number, (request, line) in enumerate(zip(requests, beside["constraints"], strict=True), start=first)
+        ]
 
-    def _windows(self, out: Destination) -> Iterator[tuple[list[str], list[str] | None]]:
-        """Runs of lines with their prefixes, both read once. Raises DataError with both counts where these are unequal.
+    def _control(self, line: str, number: int) -> Control | None:
+        """With the phrases of a line. Raises DataError where they are none."""
+        try:
+            phrases = read_phrases(line)
+        except ConfigError as error:
+            raise DataError(f"{self.constraints}, line {number}: {error}") from None
+        known = self.request.control
+        return replace(known or Control(), phrases=phrases) if phrases else known
+
+    def _windows(self, out: Destination) -> Iterator[tuple[list[str], dict[str, list[str]]]]:
+        """Runs of lines with those beside them, all read once. Raises DataError with both counts where these differ.
 
         Of the standard input it counts what has come: its end may never come.
         """
@@ -117,25 +154,27 @@ class LineTranslation:
 
         size, count = WINDOW_BATCHES * self.batch_size, out.lines
         lines = out.follow("input", read_lines(self.source), self.source)
-        prefixes = None if self.prefix is None else out.follow("prefix", read_lines(self.prefix), self.prefix)
+        others = {name: out.follow(name, read_lines(path), path) for name, path in self._beside.items()}
         for window in windows(lines, size, self.source):
             count += len(window)
-            given = None if prefixes is None else list(islice(prefixes, len(window)))
-            if given is not None and len(given) < len(window):
-                known = f"at least {count}" if self.source is None else str(count + sum(1 for _ in lines))
-                raise self._unequal(known, count - len(window) + len(given))
+            given = {name: list(islice(each, len(window))) for name, each in others.items()}
+            for name, some in given.items():
+                if len(some) < len(window):
+                    known = f"at least {count}" if self.source is None else str(count + sum(1 for _ in lines))
+                    raise self._unequal(name, known, count - len(window) + len(some))
             if self.source is not None and len(window) < size:  # the last one: told before it is translated
-                self._check_end(prefixes, count)
+                self._check_ends(others, count)
             yield window, given
-        self._check_end(prefixes, count)
+        self._check_ends(others, count)
 
-    def _check_end(self, prefixes: Iterator[str] | None, count: int) -> None:
-        """Raises DataError where more of the prefixes are left after the last of `count` lines."""
-        if prefixes is not None and (more := sum(1 for _ in prefixes)):
-            raise self._unequal(str(count), count + more)
+    def _check_ends(self, others: Mapping[str, Iterator[str]], count: int) -> None:
+        """Raises DataError where more lines of another file are left after the last of `count` lines."""
+        for name, lines in others.items():
+            if more := sum(1 for _ in lines):
+                raise self._unequal(name, str(count), count + more)
 
-    def _unequal(self, lines: str, prefixes: int) -> DataError:
+    def _unequal(self, name: str, lines: str, others: int) -> DataError:
         return DataError(
-            f"{self.source or 'standard input'} has {lines} line(s) and {self.prefix} has {prefixes}: line n of "
-            "--prefix is what translation n has to start with, blank where it is free"
+            f"{self.source or 'standard input'} has {lines} line(s) and {self._beside[name]} has {others}: line n of "
+            f"--{name} {_BESIDE[name]}"
         )

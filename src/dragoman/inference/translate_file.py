@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
-from dragoman.base.errors import ConfigError, DataError, in_files
+from dragoman.base.errors import ConfigError, DataError, in_files, refuse
 from dragoman.base.log import quietly
 from dragoman.base.machine.threads import use_threads
 from dragoman.checkpoint.fingerprint import fingerprint
@@ -29,6 +29,7 @@ def translate_file(
     *,
     resume: bool = False,
     prefix: str | Path | None = None,
+    constraints: str | Path | None = None,
     nbest: int = 1,
     scores: bool = False,
     sampling: Sampling | None = None,
@@ -44,10 +45,12 @@ def translate_file(
 
     Memory does not grow with the file. source: .gz, .xz and .zst too; None: the standard input. target: compressed as
     its name ends; it is complete or not there. resume: go on with what the same call left behind that was stopped.
-    prefix: a file with what each translation starts with. nbest: write so many hypotheses a line, as `index ||| text
+    prefix: a file with what each translation starts with; constraints: one with the phrases that each has to hold, a
+    tab between phrases and | between alternatives. nbest: write so many hypotheses a line, as `index ||| text
     ||| score`; scores: write the log-probability (nats) and a tab before each line. sampling: draw translations,
     `sampling.samples` a line, instead of searching. settings: beam, length_penalty, coverage_penalty, unknown, search,
-    to and tags, as `Translator.request` takes them. The others are as in `Translator.load`.
+    to, tags, glossary, keep and keep_patterns, as `Translator.request` takes them. The others are as in
+    `Translator.load`.
 
     Raises DataError for files that are missing, unreadable or unequally long, ConfigError for settings that make no
     sense, and where the folder beside the target holds unfinished or other work, ModelError and ResourceError as
@@ -56,12 +59,15 @@ def translate_file(
     use_threads(threads)
     model, source = Path(model), None if source is None else Path(source)
     target, prefix = Path(target) if isinstance(target, str) else target, None if prefix is None else Path(prefix)
+    constraints = None if constraints is None else Path(constraints)
     _check(source, target, resume)
+    if sampling is not None:
+        refuse({"--constraints": constraints}, "without --sample")
     with quietly(quiet):
         translator = Translator.load(model, device, engine, precision, threads)
         request = translator.request(nbest=1 if sampling is not None else nbest, sampling=sampling, **settings)
         written = nbest if sampling is None else sampling.samples
-        translation = LineTranslation(translator, request, source, prefix, batch_size, written, scores)
+        translation = LineTranslation(translator, request, source, prefix, batch_size, written, scores, constraints)
         if not isinstance(target, Path):
             with in_files(source, prefix), translation.work(target) as work:
                 translation.write(target, work)

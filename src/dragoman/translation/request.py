@@ -1,6 +1,6 @@
 """`Request`: what is wanted of a translation, with nothing left open."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
@@ -84,7 +84,6 @@ class RequestSettings(TypedDict, total=False):
     search: Overrides
     to: str | None
     tags: Iterable[str]
-    constraints: Iterable[str | Sequence[str]]
     glossary: Glossary | Mapping[str, Any] | Path | str | None
     keep: Iterable[str]
     keep_patterns: Iterable[str]

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.word_characters import is_word_character
 
-
-_CLOSING = tuple(sign.encode() for sign in ".,;:!?)]}%…")
+_CLOSING = tuple(sign.encode() for sign in ".,;:!?)]}%…-")
 """Signs after which there is a blank before a word."""
 
 
@@ -45,8 +44,10 @@ Constraint = tuple[Alternative, ...]
 
 
 class Edges(NamedTuple):
-    """opens: (V,) bool, whether a token's text begins with a character of a word; closes: (V,) bool, whether it ends with
-    something, a character of a word or a full stop, say, that no word begins right after.
+    """Of a vocabulary of V tokens, each (V,) bool.
+
+    opens: whether a token's text begins with a character of a word; closes: whether it ends with one, or with another
+    after which no word begins at once, such as a full stop.
     """
 
     opens: NDArray[np.bool]
