@@ -21,7 +21,7 @@ _PRIVATE = range(0xE000, 0xF900)
 
 @dataclass(frozen=True)
 class Constrained:
-    """How a text is translated. text: the source, with stand-ins; forbidden: ids of those, each written but once."""
+    """How a text is translated. text: the source, with stand-ins; forbidden: ids that only constraints may write."""
 
     text: str
     constraints: tuple[Constraint, ...] = ()
@@ -51,13 +51,7 @@ class Constraining:
                     f"positions for {room}: require less, or train a model with more"
                 )
             return Constrained(demand.text, required)
-        forbidden = (
-            way.ids[0]
-            for constraint, stand_in in zip(kept, masked.stand_ins, strict=True)
-            for way in constraint
-            if stand_in is not None and stand_in.alone and len(way.ids) == 1
-        )
-        return Constrained(masked.text, (*required, *kept), tuple(forbidden))
+        return Constrained(masked.text, (*required, *kept), _once(demand, masked, (*required, *kept)))
 
     def text(self, hypothesis: Hypothesis, constraints: Sequence[Constraint]) -> str:
         """What a hypothesis says, with each phrase and span as it was given."""
@@ -141,6 +135,18 @@ class Constraining:
     def _alternative(self, ids: Sequence[int], shown: Shown) -> Alternative:
         written = tuple(ids) or (UNK,)
         return Alternative(written, bool(self._edges.opens[written[0]]), bool(self._edges.closes[written[-1]]), shown)
+
+
+def _once(demand: Demand, masked: Masked, constraints: Sequence[Constraint]) -> tuple[int, ...]:
+    """Ids of numbers that are kept, or stand in, which must not be written once more; none that others are made of."""
+    numbers = [
+        span.text.isdigit() if stand_in is None else stand_in.alone
+        for span, stand_in in zip(demand.spans, masked.stand_ins, strict=True)
+    ]
+    kept = constraints[len(constraints) - len(numbers) :]
+    alone = {way.ids[0] for each, is_one in zip(kept, numbers, strict=True) if is_one for way in each}
+    parts = {token for each in constraints for way in each if len(way.ids) > 1 for token in way.ids}
+    return tuple(sorted(alone - parts))
 
 
 def _distinct(ways: Iterable[Alternative]) -> Constraint:
