@@ -15,6 +15,8 @@ from dragoman.base.progress.work import Work
 from dragoman.base.settings.load import Overrides
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.meta import Meta
+from dragoman.control.control import Control
+from dragoman.control.glossary import Glossary
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.exchange.ctranslate2.folder import is_exported
 from dragoman.inspect.attention import AttentionMap
@@ -25,6 +27,7 @@ from dragoman.translation.codec import Codec
 from dragoman.translation.engine import AttentionEngine, Engine, Row
 from dragoman.translation.engines.torch import TorchEngine
 from dragoman.translation.ensemble import open_ensemble
+from dragoman.translation.guarantee import Guarantee
 from dragoman.translation.languages import SourceTags
 from dragoman.translation.lines import Line, check_batch_size, check_counts, chunks, with_requests
 from dragoman.translation.order import Unfinished, in_order
@@ -58,6 +61,7 @@ class Translator:
         self._own = dict(search or {})
         self._usual = lru_cache(partial(search_config, self._own))
         self._codec = Codec(tokenizers, engine.limits)
+        self._guarantee = Guarantee(self._codec, self._best_of)
 
     @classmethod
     def load(
@@ -112,19 +116,31 @@ class Translator:
         to: str | None = None,
         tags: Iterable[str] = (),
         prefix: str = "",
+        constraints: Iterable[str | Sequence[str]] = (),
+        glossary: Glossary | Mapping[str, Any] | Path | str | None = None,
+        keep: Iterable[str] = (),
+        keep_patterns: Iterable[str] = (),
     ) -> Request:
         """What is wanted of translations, with the model's own settings for what is left out.
 
         to: the target language, which a model of several languages needs; tags: others that the model was trained with,
-        such as a domain's. prefix: as in `Request`. sampling: draw translations instead of searching them. The others
-        are as in `search_config`. Raises ConfigError for a value that makes no sense, and for a language or a tag that
-        the model does not have.
+        such as a domain's. prefix: as in `Request`. sampling: draw translations instead of searching them.
+
+        constraints: phrases that a translation must hold, each a text or several of which one will do. glossary: a
+        `Glossary`, its terms, or its file. keep: kinds of what stays as it is (`control.keep.KINDS`, or all);
+        keep_patterns: regular expressions of more.
+
+        The others are as in `search_config`. Raises ConfigError for a value that makes no sense, and for a language or
+        a tag that the model does not have, DataError for a glossary that cannot be read.
         """
+        control = Control.of(constraints, glossary, keep, keep_patterns)
+        if sampling is not None and control is not None:
+            raise ConfigError("what a translation must hold is searched for: leave out sampling, or what it must hold")
         of_search = (beam, length_penalty, coverage_penalty, unknown, search or None)
         if sampling is not None and (nbest > 1 or any(value is not None for value in of_search)):
             raise ConfigError("translations are searched or sampled: leave out the settings of the search")
         decoding = sampling or self.search_config(beam, nbest, length_penalty, coverage_penalty, unknown, search)
-        return Request(decoding, self.source_tags.of(to, tags), prefix)
+        return Request(decoding, self.source_tags.of(to, tags), prefix, control)
 
     def search_config(
         self,
@@ -158,7 +174,8 @@ class Translator:
         """One translation a text, in order; a blank text stays blank. Settings left out are the model's own.
 
         requests: one for all texts or one for each, from `request`, in place of settings. settings: beam,
-        length_penalty, coverage_penalty, unknown, search, to and tags, as `request` takes them.
+        length_penalty, coverage_penalty, unknown, search, to, tags, glossary, keep and keep_patterns, as `request`
+        takes them.
 
         prefixes: what each translation has to start with, a blank one where it is free. Blanks at the end of a prefix
         are ignored. A prefix is split into subwords as a text that ends there, so its last word counts as whole;
@@ -304,7 +321,10 @@ class Translator:
         return self.engine
 
     def _best(self, source: str, request: Request) -> Hypothesis:
-        ((_, found),) = self.engine.hypotheses(self._codec.rows([(source, request)], first=1), 1)
+        return self._best_of(*self._codec.rows([(source, request)], first=1))
+
+    def _best_of(self, row: Row) -> Hypothesis:
+        ((_, found),) = self.engine.hypotheses([row], 1)
         return found[0]
 
     def _wanted(self, requests: Requests | None, prefixes: Iterable[str] | None, settings: RequestSettings) -> Requests:
@@ -333,6 +353,11 @@ class Translator:
             first += len(window)
         if self.report_cut:
             unfinished.report()
+            self.report_patched()
+
+    def report_patched(self) -> None:
+        """Warn of the translations that had to be put together from parts, since the last time."""
+        self._guarantee.report()
 
     def _window(
         self, lines: Sequence[Line], batch_size: int, first: int, work: Work | None
@@ -347,12 +372,21 @@ class Translator:
         if work is not None and blank:
             work.tell(work.done + len(blank), work.said)
         found = (
-            (filled[place].number - first, [self._codec.translation(each) for each in hypotheses])
+            (filled[place].number - first, self._translations(filled[place], lines, first, hypotheses))
             for place, hypotheses in self._found(filled, batch_size, work)
         )
         yield from in_order(len(rows) if error is None else error.place + 1 - first, blank, found)
         if error is not None:
             raise error
+
+    def _translations(
+        self, row: Row, lines: Sequence[Line], first: int, hypotheses: list[Hypothesis]
+    ) -> list[Translation]:
+        text, request = lines[row.number - first]
+        control = request.control
+        if control is None:
+            return [self._codec.translation(each) for each in hypotheses]
+        return self._guarantee.translations(row, text, control, hypotheses)
 
     def _found(self, rows: Sequence[Row], batch_size: int, work: Work | None) -> Iterator[tuple[int, list[Hypothesis]]]:
         for each in self.engine.hypotheses(rows, batch_size) if rows else ():

@@ -19,8 +19,8 @@ RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
 FROZEN = {
     "train": "--source --target --valid-source --valid-target --out --resume",
     "translate": "--input --output --resume --beam --batch-size --nbest --length-penalty --coverage-penalty --prefix "
-    "--scores --token-scores --tree --ensemble --language-model --fusion --rerank --mbr --to --tags --engine "
-    "--precision",
+    "--constraints --glossary --keep --keep-pattern --scores --token-scores --tree --ensemble --language-model "
+    "--fusion --rerank --mbr --to --tags --engine --precision",
     "generate": "--prompt --input --samples --temperature --top-k --top-p --max-tokens --stop --seed",
     "tune": "--source --reference --out --reverse --language-model --ensemble --nbest --metric --restarts --seed",
     "score": "--ensemble --source --target --to --tags --documents --stride",

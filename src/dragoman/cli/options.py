@@ -86,6 +86,33 @@ Unknown = Annotated[
         "file of word TAB translation (default: the model's, copy).",
     ),
 ]
+Constraints = Annotated[
+    Path | None,
+    typer.Option(
+        "--constraints",
+        help="Phrases that each translation must hold, a line a line: a tab between phrases, | between alternatives.",
+    ),
+]
+Glossary = Annotated[
+    Path | None,
+    typer.Option(
+        "--glossary",
+        help="Lines of source term TAB target, more targets after more tabs: translations hold one where the term is. "
+        "Without a target the term stays as it is; = before a term: in this very case.",
+    ),
+]
+Keep = Annotated[
+    str | None,
+    typer.Option(
+        "--keep",
+        metavar="KIND[,KIND]...",
+        help="What stays as it is: number, url, email, emoji, markup, placeholder, or all.",
+    ),
+]
+KeepPattern = Annotated[
+    list[str] | None,
+    typer.Option("--keep-pattern", metavar="REGEX", help="More that stays as it is; may be given several times."),
+]
 To = Annotated[
     str | None,
     typer.Option("--to", metavar="LANGUAGE", help="Target language, for a model that writes several, such as de."),
@@ -158,7 +185,7 @@ Precision = Annotated[
 
 
 def split_tags(tags: str | None) -> list[str]:
-    """The tags of `--tags`."""
+    """What stands between commas: the tags of `--tags`, the kinds of `--keep`."""
     return [tag.strip() for tag in (tags or "").split(",") if tag.strip()]
 
 

@@ -8,11 +8,15 @@ import typer
 from dragoman.cli.options import (
     BatchSize,
     Beam,
+    Constraints,
     CoveragePenalty,
     Device,
     Engine,
     Ensemble,
     Fusion,
+    Glossary,
+    Keep,
+    KeepPattern,
     LanguageModel,
     LengthPenalty,
     Model,
@@ -69,6 +73,10 @@ def translate(
             "out to differ, earlier lines are on stdout already; a file is not written.",
         ),
     ] = None,
+    constraints: Constraints = None,
+    glossary: Glossary = None,
+    keep: Keep = None,
+    keep_pattern: KeepPattern = None,
     scores: Annotated[
         bool, typer.Option("--scores", help="Write the log-probability (nats) and a tab before each line.")
     ] = False,
@@ -127,6 +135,10 @@ def translate(
         "--unknown": unknown,
         "--language-model": language_model,
         "--fusion": fusion,
+        "--constraints": constraints,
+        "--glossary": glossary,
+        "--keep": keep,
+        "--keep-pattern": keep_pattern,
     }
     check_settings(search or [], example="search.minimum_length=3")
     refuse(of_search if sample else of_sampling, "without --sample" if sample else "with --sample")
@@ -136,6 +148,7 @@ def translate(
         StandardOutput() if target is None else target,
         resume=resume,
         prefix=prefix,
+        constraints=constraints,
         nbest=nbest,
         scores=scores,
         token_scores=token_scores,
@@ -155,4 +168,7 @@ def translate(
         search=() if sample else with_fusion(search, language_model, fusion),
         to=to,
         tags=split_tags(tags),
+        glossary=glossary,
+        keep=split_tags(keep),
+        keep_patterns=keep_pattern or (),
     )

@@ -10,8 +10,10 @@ from pydantic import Field, field_validator, model_validator
 
 from dragoman.base.errors import ConfigError
 from dragoman.decode.beam.beam_search import BeamSearch, Found
+from dragoman.decode.beam.constrained_search import ConstrainedSearch
 from dragoman.decode.beam.diverse import DiverseBeamSearch, DiversityConfig
 from dragoman.decode.beam.recorder import TreeRecorder
+from dragoman.decode.constraints.constraint import Constraints
 from dragoman.decode.output import OutputConfig, each
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.beam_size import OwnBeamSizes, ShrinkingBeam
@@ -142,11 +144,16 @@ class Hypothesis:
 
 
 def search(
-    decoder: Decoder, prompts: Prompts, config: SearchConfig | Sequence[SearchConfig], rules: Sequence[Rule] = ()
+    decoder: Decoder,
+    prompts: Prompts,
+    config: SearchConfig | Sequence[SearchConfig],
+    rules: Sequence[Rule] = (),
+    constraints: Constraints | None = None,
 ) -> list[list[Hypothesis]]:
     """The outputs that go on from B prompts: for each, at most `nbest` distinct hypotheses, never none.
 
-    config: one for all or one a sentence. rules: others than the config asks for.
+    config: one for all or one a sentence. rules: others than the config asks for. constraints: what outputs must hold,
+    by `ConstrainedSearch`; prompts have to leave room for it (`Prompts.of`, least).
 
     Beam search, precisely: a sentence starts with one live hypothesis, its prompt. In each step every live hypothesis
     is continued by every token that may follow, and the continuations are ordered by summed log-probability and what
@@ -168,7 +175,7 @@ def search(
     """
     configs = each(config, len(prompts))
     recorder = _recorder(prompts, configs) if any(config.tree for config in configs) else None
-    searching = _searching(decoder, prompts, configs, (*_rules(configs, prompts), *rules), recorder)
+    searching = _searching(decoder, prompts, configs, (*_rules(configs, prompts), *rules), constraints, recorder)
     found = searching.run()
     trees = [None] * len(found) if recorder is None else recorder.trees()
     hypotheses = []
@@ -185,12 +192,18 @@ def _searching(
     prompts: Prompts,
     configs: Sequence[SearchConfig],
     rules: Sequence[Rule],
+    constraints: Constraints | None,
     watch: TreeRecorder | None,
 ) -> BeamSearch:
     """The search that the settings ask for."""
     beam = max((config.beam for config in configs), default=1)
     wanted = [config.nbest for config in configs]
     keeps_totals = any(config.token_scores for config in configs)
+    if constraints is not None and constraints:
+        if watch is not None or any(config.diversity is not None for config in configs):
+            raise ConfigError("a search with constraints has no tree to tell and no search.diversity: leave these out")
+        beams = [config.beam for config in configs]
+        return ConstrainedSearch(decoder, prompts, beams, wanted, rules, constraints, keeps_totals)
     if all(config.diversity is None for config in configs):
         return BeamSearch(decoder, prompts, beam, wanted, rules, keeps_totals, watch)
     if len({(config.diversity, config.beam) for config in configs}) > 1:

@@ -1,16 +1,18 @@
 """`LineTranslation`: lines of the source language, and how their translations are written."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from dragoman.base.errors import DataError
+from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.progress.work import Work
 from dragoman.checkpoint.fingerprint import fingerprint
+from dragoman.control.control import Control
+from dragoman.control.phrase import read_phrases
 from dragoman.data.corpora.lines import count_lines
 from dragoman.decode.rules.fusion import FusionConfig
 from dragoman.inference.lines import one_line, read_lines, windows
@@ -21,6 +23,11 @@ from dragoman.translation.order import Unfinished
 from dragoman.translation.request import Request
 from dragoman.translation.result import Translation
 from dragoman.translator import Translator
+
+_BESIDE = {
+    "prefix": "is what translation n has to start with, blank where it is free",
+    "constraints": "has the phrases that translation n has to hold, and is blank where there are none",
+}
 
 
 class Destination(Protocol):
@@ -51,7 +58,8 @@ class LineTranslation:
 
     nbest: hypotheses written of a line; scores: whether the log-probability stands before the text; token_scores:
     whether the tokens and their log-probabilities stand behind it. trees: where the trees of the searches go. choice:
-    what orders the hypotheses of a line before they are written.
+    what orders the hypotheses of a line before they are written. constraints: the phrases that each translation must
+    hold, or None.
     """
 
     translator: Translator
@@ -64,11 +72,18 @@ class LineTranslation:
     token_scores: bool = False
     trees: TreeFile | None = None
     choice: Choice | None = None
+    constraints: Path | None = None
 
     @property
     def inputs(self) -> list[Path | None]:
         """All that is read line by line."""
-        return [self.source] if self.prefix is None else [self.source, self.prefix]
+        return [self.source, *self._beside.values()]
+
+    @property
+    def _beside(self) -> dict[str, Path]:
+        """What is read along with the source, a line a line, by its name."""
+        given = {"prefix": self.prefix, "constraints": self.constraints}
+        return {name: path for name, path in given.items() if path is not None}
 
     def settings(self) -> dict[str, Any]:
         """What is written depends on these beside the inputs, as values that JSON keeps."""
@@ -81,6 +96,7 @@ class LineTranslation:
             "dictionary": dictionary and blake2b(dictionary.read_bytes(), digest_size=8).hexdigest(),
             "language_model": fusion and fingerprint(fusion.language_model),
             "prefix": self.prefix is not None,
+            "constraints": self.constraints is not None,
             "scores": self.scores,
             "choice": self.choice and self.choice.settings(),
         }
@@ -99,8 +115,9 @@ class LineTranslation:
         unfinished = Unfinished(self.translator.engine.limits.target)
         self.translator.report_cut = self.source is None  # there may be no end to report at
         try:
-            for window, prefixes in self._windows(out):
-                first, requests = out.lines + 1, self._requests(prefixes)
+            for window, beside in self._windows(out):
+                first = out.lines + 1
+                requests = self._requests(beside, first)
                 found = self.translator.translate_window(window, requests, self.batch_size, first, work)
                 if self.choice is not None:
                     found = chosen(self.choice, window, found, self.batch_size)
@@ -108,6 +125,7 @@ class LineTranslation:
         finally:
             if self.source is not None:
                 unfinished.report()
+                self.translator.report_patched()
 
     def _texts(
         self, window: list[str], found: Iterator[list[Translation]], first: int, unfinished: Unfinished
@@ -128,11 +146,30 @@ class LineTranslation:
             rows = [[*row, *token_columns(each)] for row, each in zip(rows, hypotheses, strict=False)]
         return "".join((" ||| " if self.nbest > 1 else "\t").join(row) + "\n" for row in rows)
 
-    def _requests(self, prefixes: list[str] | None) -> Request | list[Request]:
-        return self.request if prefixes is None else [replace(self.request, prefix=prefix) for prefix in prefixes]
+    def _requests(self, beside: Mapping[str, list[str]], first: int) -> Request | list[Request]:
+        """One for all lines, or one for each; first: the number of the first."""
+        if not beside:
+            return self.request
+        count = max(map(len, beside.values()))
+        requests = [replace(self.request, prefix=prefix) for prefix in beside.get("prefix", [""] * count)]
+        if self.constraints is None:
+            return requests
+        return [
+            replace(request, control=self._control(line, number))
+            for number, (request, line) in enumerate(zip(requests, beside["constraints"], strict=True), start=first)
+        ]
 
-    def _windows(self, out: Destination) -> Iterator[tuple[list[str], list[str] | None]]:
-        """Runs of lines with their prefixes, both read once. Raises DataError with both counts where these are unequal.
+    def _control(self, line: str, number: int) -> Control | None:
+        """With the phrases of a line. Raises DataError where they are none."""
+        try:
+            phrases = read_phrases(line)
+        except ConfigError as error:
+            raise DataError(f"{self.constraints}, line {number}: {error}") from None
+        known = self.request.control
+        return replace(known or Control(), phrases=phrases) if phrases else known
+
+    def _windows(self, out: Destination) -> Iterator[tuple[list[str], dict[str, list[str]]]]:
+        """Runs of lines with those beside them, all read once. Raises DataError with both counts where these differ.
 
         Of the standard input it counts what has come: its end may never come.
         """
@@ -140,27 +177,29 @@ class LineTranslation:
 
         size, count = WINDOW_BATCHES * self.batch_size, out.lines
         lines = out.follow("input", read_lines(self.source), self.source)
-        prefixes = None if self.prefix is None else out.follow("prefix", read_lines(self.prefix), self.prefix)
+        others = {name: out.follow(name, read_lines(path), path) for name, path in self._beside.items()}
         for window in windows(lines, size, self.source):
             count += len(window)
-            given = None if prefixes is None else list(islice(prefixes, len(window)))
-            if given is not None and len(given) < len(window):
-                known = f"at least {count}" if self.source is None else str(count + sum(1 for _ in lines))
-                raise self._unequal(known, count - len(window) + len(given))
+            given = {name: list(islice(each, len(window))) for name, each in others.items()}
+            for name, some in given.items():
+                if len(some) < len(window):
+                    known = f"at least {count}" if self.source is None else str(count + sum(1 for _ in lines))
+                    raise self._unequal(name, known, count - len(window) + len(some))
             if self.source is not None and len(window) < size:  # the last one: told before it is translated
-                self._check_end(prefixes, count)
+                self._check_ends(others, count)
             yield window, given
-        self._check_end(prefixes, count)
+        self._check_ends(others, count)
 
-    def _check_end(self, prefixes: Iterator[str] | None, count: int) -> None:
-        """Raises DataError where more of the prefixes are left after the last of `count` lines."""
-        if prefixes is not None and (more := sum(1 for _ in prefixes)):
-            raise self._unequal(str(count), count + more)
+    def _check_ends(self, others: Mapping[str, Iterator[str]], count: int) -> None:
+        """Raises DataError where more lines of another file are left after the last of `count` lines."""
+        for name, lines in others.items():
+            if more := sum(1 for _ in lines):
+                raise self._unequal(name, str(count), count + more)
 
-    def _unequal(self, lines: str, prefixes: int) -> DataError:
+    def _unequal(self, name: str, lines: str, others: int) -> DataError:
         return DataError(
-            f"{self.source or 'standard input'} has {lines} line(s) and {self.prefix} has {prefixes}: line n of "
-            "--prefix is what translation n has to start with, blank where it is free"
+            f"{self.source or 'standard input'} has {lines} line(s) and {self._beside[name]} has {others}: line n of "
+            f"--{name} {_BESIDE[name]}"
         )
 
 

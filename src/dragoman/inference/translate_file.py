@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
-from dragoman.base.errors import ConfigError, DataError, in_files
+from dragoman.base.errors import ConfigError, DataError, in_files, refuse
 from dragoman.base.log import quietly
 from dragoman.base.machine.threads import use_threads
 from dragoman.checkpoint.fingerprint import fingerprint_of
@@ -35,6 +35,7 @@ def translate_file(
     *,
     resume: bool = False,
     prefix: str | Path | None = None,
+    constraints: str | Path | None = None,
     nbest: int = 1,
     scores: bool = False,
     token_scores: bool = False,
@@ -56,14 +57,16 @@ def translate_file(
 
     source: .gz, .xz and .zst too; None: the standard input. target: compressed as its name ends; it is complete or
     not there. resume: go on with what the same call left behind that was stopped. prefix: a file with what each
-    translation starts with. nbest: write so many hypotheses a line, as `index ||| text ||| score`; scores: write
+    translation starts with; constraints: one with the phrases that each has to hold, a tab between phrases and |
+    between alternatives. nbest: write so many hypotheses a line, as `index ||| text ||| score`; scores: write
     the log-probability (nats) and a tab before each line; token_scores: write the tokens and their
     log-probabilities behind each. tree: a file for all that was expanded, JSON Lines (docs/searching-rules.md);
     complete or not there, and not to be gone on with. sampling: draw translations, `sampling.samples` a line,
     instead of searching. rerank: what `dragoman tune` wrote; of as many hypotheses as it says, or `nbest`, the one
     is written that it puts first. mbr: chrf or bleu; of the `nbest` hypotheses, or the samples, the one is written
     that is most like all others (`MinimumRisk`). settings: beam, length_penalty, coverage_penalty, unknown, search,
-    to and tags, as `Translator.request` takes them. The others are as in `Translator.load`.
+    to, tags, glossary, keep and keep_patterns, as `Translator.request` takes them. The others are as in
+    `Translator.load`.
 
     Raises DataError for files that are missing, unreadable or unequally long, ConfigError for settings that make no
     sense, and where the folder beside the target holds unfinished or other work, ModelError and ResourceError as
@@ -73,8 +76,11 @@ def translate_file(
     source = None if source is None else Path(source)
     target, prefix = Path(target) if isinstance(target, str) else target, None if prefix is None else Path(prefix)
     tree = None if tree is None else Path(tree)
+    constraints = None if constraints is None else Path(constraints)
     _check(source, target, resume)
     _check_tree(tree, source, target, resume)
+    if sampling is not None:
+        refuse({"--constraints": constraints}, "without --sample")
     choice = check_choice(rerank, mbr, nbest, None if sampling is None else sampling.samples)
     with quietly(quiet), ExitStack() as open_files:
         translator = Translator.load(model, device, engine, precision, threads)
@@ -86,7 +92,7 @@ def translate_file(
         written = (nbest if sampling is None else sampling.samples) if choice is None else 1
         trees = open_files.enter_context(tree_file(tree))
         translation = LineTranslation(
-            translator, request, source, prefix, batch_size, written, scores, token_scores, trees, choice
+            translator, request, source, prefix, batch_size, written, scores, token_scores, trees, choice, constraints
         )
         if not isinstance(target, Path):
             with in_files(source, prefix), translation.work(target) as work:

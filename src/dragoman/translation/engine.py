@@ -6,6 +6,7 @@ Ids are those of a model's vocabularies, without beginning and end of sentence.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from dragoman.decode.constraints.constraint import Constraint
 from dragoman.decode.search import Hypothesis
 from dragoman.inspect.attention import AttentionMap
 from dragoman.models.limits import LengthLimits
@@ -23,7 +24,7 @@ class Row(NamedTuple):
     """A text to translate, with all that is wanted of its translation; no other row changes what it gets.
 
     number: the line's, from 1, for messages and for what is drawn. source: the ids of `text`, those of as many tags as
-    `tags` says before them; of a source of vectors (S, n) float32.
+    `tags` says before them; of a source of vectors (S, n) float32. constraints: what a searched translation must hold.
     """
 
     number: int
@@ -32,6 +33,7 @@ class Row(NamedTuple):
     decoding: Decoding
     prefix: Prefix = Prefix()
     tags: int = 0
+    constraints: tuple[Constraint, ...] = ()
 
 
 class Pair(NamedTuple):

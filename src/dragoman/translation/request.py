@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, TypedDict
 
 from pydantic import Field
@@ -9,6 +10,8 @@ from pydantic import Field
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import Override, Overrides, all_overrides, load_settings, parse_settings
+from dragoman.control.control import Control
+from dragoman.control.glossary import Glossary
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig
 
@@ -56,12 +59,13 @@ class Request:
     """How one text, or each of many, is to be translated. `Translator.request` makes it, with the model's own settings.
 
     tags: those that stand before the source text, the target language's first. prefix: what the translation has to
-    start with, blank where it is free; blanks at its end are ignored.
+    start with, blank where it is free; blanks at its end are ignored. control: what it must hold; None for nothing.
     """
 
     decoding: Decoding
     tags: tuple[str, ...] = ()
     prefix: str = ""
+    control: Control | None = None
 
     def settings(self) -> dict[str, Any]:
         """All but the prefix, as nested values that JSON keeps."""
@@ -69,7 +73,8 @@ class Request:
             decoding = {**asdict(self.decoding), "config": self.decoding.config.model_dump(mode="json")}
         else:
             decoding = self.decoding.model_dump(mode="json")
-        return {"decoding": decoding, "tags": list(self.tags)}
+        control = None if self.control is None else self.control.settings()
+        return {"decoding": decoding, "tags": list(self.tags), "control": control}
 
     def telling(self, token_scores: bool, tree: bool) -> "Request":
         """The same, with log-probabilities of tokens or trees beside the translations where these are True.
@@ -100,6 +105,9 @@ class RequestSettings(TypedDict, total=False):
     search: Overrides
     to: str | None
     tags: Iterable[str]
+    glossary: Glossary | Mapping[str, Any] | Path | str | None
+    keep: Iterable[str]
+    keep_patterns: Iterable[str]
 
 
 class _Asked(Config):

@@ -14,6 +14,8 @@ class Translation:
     finished is False when the length limit stopped it before its end of sentence. tokenizer: whose ids they are.
     token_log_probabilities: of each of `tokens` and, if finished, of the end of sentence, in nats; empty unless the
     request asks for `token_scores`. tree: what the search of its text has expanded, where the request asks for `tree`.
+    patched: the text was put together from parts, since no hypothesis held what must stand in it; score, ids and the
+    rest are the best hypothesis'.
     """
 
     text: str
@@ -24,6 +26,7 @@ class Translation:
     finished: bool = True
     token_log_probabilities: tuple[float, ...] = ()
     tree: SearchTree | None = field(default=None, compare=False, repr=False)
+    patched: bool = False
 
     @cached_property
     def tokens(self) -> tuple[str, ...]:
