@@ -167,7 +167,7 @@ def test_small_beams_are_allocated_as_the_definition_says(
         same(found, plain_allocation(decoder, one(memory, row), config, required.of[row]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(decoder=TOYS, sources=SOURCES, config=configs(), forbid=st.booleans(), data=st.data())
 def test_they_are_always_met_whatever_stands_beside_a_sentence(
     decoder: RecurrentToy, sources: list, config: SearchConfig, forbid: bool, data: st.DataObject

@@ -20,6 +20,7 @@ from dragoman.decode.search import Hypothesis
 from dragoman.models.build import build_model
 from dragoman.models.limits import LengthLimit, LengthLimits
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
+from dragoman.text.word_characters import units
 from dragoman.translation.engine import Pair, Row
 from dragoman.translator import Translator
 
@@ -167,3 +168,14 @@ def test_stand_ins_are_read_and_put_back() -> None:
     assert not any(span in row.text for span in ("<b>", "https", "🐶"))
     (translation,) = kind.translate([text], keep=["url", "markup", "emoji"], search=SHORT)
     assert control is not None and control.demand(text).met_by(translation)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "word", "character", "subword_nmt", "wordpiece"])
+@pytest.mark.parametrize("text", ["a dog runs .", "two dogs sleep", "man"])
+def test_a_required_word_is_a_word_of_its_own(kind: str, text: str) -> None:
+    words = ["Hund", "zwei", "im", "Park"]
+    (translation,) = translator(kind).translate(
+        [text], requests=translator(kind).request(constraints=words, search={**SHORT, "beam": 3})
+    )
+    found = {translation[begin:end] for begin, end in units(translation)}
+    assert found >= set(words)

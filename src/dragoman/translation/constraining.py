@@ -12,7 +12,7 @@ from dragoman.decode.constraints.constraint import Alternative, Constraint, Edge
 from dragoman.decode.search import Hypothesis
 from dragoman.text.special import UNK
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.text.word_characters import units
+from dragoman.text.word_characters import is_word_character, units
 from dragoman.translation.stand_ins import Masked, StandIns
 
 _PRIVATE = range(0xE000, 0xF900)
@@ -134,7 +134,11 @@ class Constraining:
 
     def _alternative(self, ids: Sequence[int], shown: Shown) -> Alternative:
         written = tuple(ids) or (UNK,)
-        return Alternative(written, bool(self._edges.opens[written[0]]), bool(self._edges.closes[written[-1]]), shown)
+        opens, closes = bool(self._edges.opens[written[0]]), bool(self._edges.closes[written[-1]])
+        if UNK in (written[0], written[-1]):  # what it stands for is known here
+            opens = opens or (written[0] == UNK and not shown.before and is_word_character(shown.text[0]))
+            closes = closes and not shown.after
+        return Alternative(written, opens, closes, shown)
 
 
 def _once(demand: Demand, masked: Masked, constraints: Sequence[Constraint]) -> tuple[int, ...]:

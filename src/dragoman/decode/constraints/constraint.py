@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.text.special import UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.word_characters import is_word_character
 
@@ -59,6 +60,7 @@ class Edges(NamedTuple):
         surfaces = [tokenizer.surface(number) for number in range(tokenizer.size)]
         opens = [_is_word(surface, 0) for surface in surfaces]
         closes = [_is_word(surface, -1) or surface.endswith(_CLOSING) for surface in surfaces]
+        closes[UNK] = True  # nobody knows what it stands for
         return Edges(np.array(opens, np.bool), np.array(closes, np.bool))
 
     @staticmethod
