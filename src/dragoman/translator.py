@@ -24,15 +24,15 @@ from dragoman.inspect.inspection import Inspection, check_text, check_tokens, in
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.choice import choose_engine, open_exported
 from dragoman.translation.codec import Codec
-from dragoman.translation.engine import AttentionEngine, Engine, Row
+from dragoman.translation.engine import AttentionEngine, Engine
 from dragoman.translation.engines.torch import TorchEngine
 from dragoman.translation.ensemble import open_ensemble
-from dragoman.translation.guarantee import Guarantee
 from dragoman.translation.languages import SourceTags
 from dragoman.translation.lines import Line, check_batch_size, check_counts, chunks, with_requests
-from dragoman.translation.order import Unfinished, in_order
+from dragoman.translation.order import Unfinished
 from dragoman.translation.request import Request, Requests, RequestSettings, Sampling, search_config
 from dragoman.translation.result import PairScore, Translation
+from dragoman.translation.window import WindowTranslation
 
 __all__ = ["WINDOW_BATCHES", "PairScore", "Request", "Sampling", "Translation", "Translator"]
 
@@ -61,7 +61,7 @@ class Translator:
         self._own = dict(search or {})
         self._usual = lru_cache(partial(search_config, self._own))
         self._codec = Codec(tokenizers, engine.limits)
-        self._guarantee = Guarantee(self._codec, self._best_of)
+        self._translation = WindowTranslation(engine, self._codec)
 
     @classmethod
     def load(
@@ -321,11 +321,8 @@ class Translator:
         return self.engine
 
     def _best(self, source: str, request: Request) -> Hypothesis:
-        return self._best_of(*self._codec.rows([(source, request)], first=1))
-
-    def _best_of(self, row: Row) -> Hypothesis:
-        ((_, found),) = self.engine.hypotheses([row], 1)
-        return found[0]
+        (row,) = self._codec.rows([(source, request)], first=1)
+        return self._translation.best(row)
 
     def _wanted(self, requests: Requests | None, prefixes: Iterable[str] | None, settings: RequestSettings) -> Requests:
         """The requests that are given, or made of the settings."""
@@ -347,7 +344,8 @@ class Translator:
         check_batch_size(batch_size)
         unfinished = Unfinished(self.engine.limits.target)
         for window in windows:
-            for line, translations in enumerate(self._window(window, batch_size, first, work), start=first):
+            found = self._translation.translations(window, batch_size, first, work)
+            for line, translations in enumerate(found, start=first):
                 unfinished.look(line, translations[0])
                 yield translations
             first += len(window)
@@ -357,48 +355,4 @@ class Translator:
 
     def report_patched(self) -> None:
         """Warn of the translations that had to be put together from parts, since the last time."""
-        self._guarantee.report()
-
-    def _window(
-        self, lines: Sequence[Line], batch_size: int, first: int, work: Work | None
-    ) -> Iterator[list[Translation]]:
-        """Let the engine translate the lines; give a line's result once all before it are there."""
-        rows = self._codec.rows(lines, first)
-        filled, error = self._short_enough([row for row in rows if row.text.strip()])
-        for row in filled:
-            if (reason := self.engine.refusal(row)) is not None:
-                raise ConfigError(reason)
-        blank = {row.number - first: [self._codec.blank(row)] for row in rows if not row.text.strip()}
-        if work is not None and blank:
-            work.tell(work.done + len(blank), work.said)
-        found = (
-            (filled[place].number - first, self._translations(filled[place], lines, first, hypotheses))
-            for place, hypotheses in self._found(filled, batch_size, work)
-        )
-        yield from in_order(len(rows) if error is None else error.place + 1 - first, blank, found)
-        if error is not None:
-            raise error
-
-    def _translations(
-        self, row: Row, lines: Sequence[Line], first: int, hypotheses: list[Hypothesis]
-    ) -> list[Translation]:
-        text, request = lines[row.number - first]
-        control = request.control
-        if control is None:
-            return [self._codec.translation(each) for each in hypotheses]
-        return self._guarantee.translations(row, text, control, hypotheses)
-
-    def _found(self, rows: Sequence[Row], batch_size: int, work: Work | None) -> Iterator[tuple[int, list[Hypothesis]]]:
-        for each in self.engine.hypotheses(rows, batch_size) if rows else ():
-            if work is not None:
-                work.tell(work.done + 1, work.said)
-            yield each
-
-    def _short_enough(self, rows: list[Row]) -> tuple[list[Row], LineError | None]:
-        """The rows before the first that the model has too few positions for, and what is wrong with that one."""
-        for place, row in enumerate(rows):
-            try:
-                self._codec.check_length(row.number, row.source, row.prefix.ids)
-            except LineError as error:
-                return rows[:place], error
-        return rows, None
+        self._translation.report_patched()
