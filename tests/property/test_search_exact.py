@@ -207,3 +207,11 @@ def test_greedy_takes_the_best_token_until_the_end() -> None:
             output, _ = decoder.step(torch.tensor([[BOS, *tokens]]), decoder.start(one(memory, row)))
             tokens.append(int(output.logits()[0, -1].argmax()))
         assert [*found.tokens, *([EOS] if found.finished else [])] == tokens
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0, 1e4])
+def test_no_rounding_makes_a_log_probability_positive(scale: float) -> None:
+    """Or a sum could rise above what the search takes for its bound."""
+    logits = scale * torch.randn(2000, 501, generator=torch.Generator().manual_seed(1))
+    logits[::2, 7] = logits[::2].amax(1) + 20.0
+    assert (logits - logits.logsumexp(1, keepdim=True)).max() <= 0

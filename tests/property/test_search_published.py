@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from given_logits import GivenLogits
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from plain_groups import beam_decode, diverse_search
 from plain_search import plain_search
@@ -29,6 +29,7 @@ from dragoman.text.special import BOS, EOS
 
 @settings(max_examples=40, deadline=None)
 @given(decoder=TOYS, sources=SOURCES, beam=st.integers(1, 5), most=st.integers(1, 8))
+@example(decoder=MarkovToy(SIZE, 1), sources=[[1]], beam=3, most=3)  # an end takes the place of what would live on
 def test_the_shrinking_beam_is_deck_004s_algorithm(decoder: MarkovToy, sources: list, beam: int, most: int) -> None:
     memory = toy_memory(sources)
     config = SearchConfig(beam=beam, nbest=beam, shrinking=True, forbid=(), length_factor=0, length_margin=most)
@@ -56,6 +57,18 @@ def test_some_of_a_batch_may_shrink() -> None:
     assert found[0] != searched(decoder, one(memory, 0), mixed[3])[0]  # or shrinking would change nothing here
 
 
+NOT_THE_FIRST = SearchConfig(
+    beam=4,
+    nbest=4,
+    length_penalty=MeanLogProbability(),
+    length_factor=0,
+    length_margin=5,
+    no_repeat_ngram=1,
+    diversity=DiversityConfig(groups=2, strength=30.0),
+)
+"""Where the most probable hypothesis of a group is not its first, so that an end by the first would come too soon."""
+
+
 @st.composite
 def in_groups(draw: st.DrawFn) -> SearchConfig:
     groups, size = draw(st.sampled_from([(2, 1), (2, 2), (3, 1), (4, 1), (3, 2)]))
@@ -67,6 +80,7 @@ def in_groups(draw: st.DrawFn) -> SearchConfig:
 
 @settings(max_examples=60, deadline=None)
 @given(decoder=TOYS, sources=SOURCES, config=in_groups(), prefix=st.lists(st.just(5), max_size=2))
+@example(decoder=MarkovToy(SIZE, 784), sources=[[4]], config=NOT_THE_FIRST, prefix=[])
 def test_groups_are_searched_as_the_paper_says(
     decoder: RecurrentToy, sources: list, config: SearchConfig, prefix: list
 ) -> None:

@@ -164,14 +164,19 @@ def search(
     any more: when no continuation of the best live hypothesis can get a score above that of the last of `nbest`
     finished ones. A score is the sum divided by the length penalty, and what rules add to that.
 
+    With `shrinking` the beam loses a place with each hypothesis that finishes, and no more continuations are looked at
+    than there are places. With `diversity` all this holds for each group, whose continuations are compared after what
+    they lose for tokens of the groups before (`DiverseBeamSearch`); the list takes from the groups by turns, and a
+    sentence leaves when all of its groups may.
+
     The list is ordered by score, finished hypotheses first; where the longest output is reached with fewer than
     `nbest` finished, the best live ones follow them with finished=False.
 
     The tokens of a prefix belong to the output, and their log-probability counts.
 
     Log-probabilities are float32 whatever the model computes in. The decoder should be in evaluation mode.
-    Raises ConfigError where the decoder has no attention for a coverage penalty that is set, ModelError where the
-    model's log-probabilities are NaN.
+    Raises ConfigError where the decoder has no attention for a coverage penalty that is set, and for sentences in
+    groups whose `diversity` or `beam` are not all the same, ModelError where the model's log-probabilities are NaN.
     """
     configs = each(config, len(prompts))
     recorder = _recorder(prompts, configs) if any(config.tree for config in configs) else None
