@@ -1,6 +1,7 @@
 """`--on-error` and `--alignments` of `dragoman translate`: N lines in, N lines out, whatever the lines are."""
 
 import gzip
+import json
 import shutil
 from pathlib import Path
 
@@ -83,6 +84,53 @@ def test_lines_that_are_too_long_stop_are_divided_or_left_blank(capfd: pytest.Ca
     assert found[1] == found[4] and "".join(found[1].split()) == "".join("".join(alone).split())
     assert float(scores[1]) < float(scores[0])
     assert [found[0], *found[2:4], found[5]] == translator.translate(["a dog", "two men", "", "a man"], beam=1)
+
+
+def test_what_is_wanted_of_every_line_is_wanted_of_its_parts(capfd: pytest.CaptureFixture[str]) -> None:
+    """Phrases and the prefix are the first part's; what is kept, and who chooses, is as of any line."""
+    long = "the dog, " * 20 + "ran to http://a.de/b.  Two men sleep"
+    Path("in").write_bytes(f"a dog\n{long}\n".encode() + b"a \xff dog\n")
+    Path("phrases").write_text("Hund\nHund\nHund\n")
+    Path("prefix").write_text("Ein\nEin\nEin\n")
+    wanted = ["--constraints", "phrases", "--prefix", "prefix", "--keep", "url"]
+    assert main([*COMMAND, *wanted, "--on-error", "replace"]) == 0
+    found = capfd.readouterr().out.split("\n")
+    assert all("Hund" in line and line.startswith("Ein") for line in found[:3])
+    assert found[1].count("http://a.de/b") == 1
+    assert main([*COMMAND, *wanted, "--on-error", "blank"]) == 0
+    blank = capfd.readouterr().out.split("\n")
+    assert blank == [found[0], "", "", ""]
+    assert main([*COMMAND, "--on-error", "replace", "--nbest", "3", "--beam", "3", "--mbr", "chrf"]) == 0
+    assert len(capfd.readouterr().out.split("\n")) == 4
+
+
+def test_only_lines_that_are_too_long_are_left_blank(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("in").write_text("a dog\n\na dog\n")
+    Path("phrases").write_text("Hund\nHund\nHund\n")
+    for on_error in ("blank", "replace"):
+        assert main([*COMMAND, "--constraints", "phrases", "--on-error", on_error]) == 1
+        assert "line 2: there is nothing to translate" in " ".join(capfd.readouterr().err.split())
+
+
+def test_each_token_of_a_line_in_parts_has_its_score(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("in").write_text("the dog, " * 20 + "ran\na dog\n")
+    short = ["search.length_factor=1", "search.length_margin=3"]
+    for more in ([], short):
+        command = [*COMMAND, *more, "--on-error", "replace", "--scores", "--token-scores", "--tree", "tree"]
+        assert main(command) == 0
+        for line in capfd.readouterr().out.split("\n")[:-1]:
+            score, _, tokens, scores = line.split("\t")
+            assert len(tokens.split(" ")) == len(scores.split(" "))
+            assert sum(map(float, scores.split())) == pytest.approx(float(score), abs=1e-3)
+    divided, whole = map(json.loads, Path("tree").read_text().splitlines())
+    assert divided["nodes"] == [] and whole["nodes"] != []
+
+
+def test_several_models_have_no_alignment(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("in").write_text("a dog\n")
+    assert main([*COMMAND, "--ensemble", "model", "--alignments", "links"]) == 2
+    assert "several models together have no attention" in " ".join(capfd.readouterr().err.split())
+    assert not Path("links").exists()
 
 
 def test_alignments_stand_beside_the_translations(capfd: pytest.CaptureFixture[str]) -> None:

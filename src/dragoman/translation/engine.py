@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from dragoman.decode.constraints.constraint import Constraint
 from dragoman.decode.search import Hypothesis
 from dragoman.inspect.attention import AttentionMap
 from dragoman.models.limits import LengthLimits
@@ -25,7 +26,7 @@ class Row(NamedTuple):
     """A text to translate, with all that is wanted of its translation; no other row changes what it gets.
 
     number: the line's, from 1, for messages and for what is drawn. source: the ids of `text`, those of as many tags as
-    `tags` says before them; of a source of vectors (S, n) float32.
+    `tags` says before them; of a source of vectors (S, n) float32. constraints: what a searched translation must hold.
     """
 
     number: int
@@ -34,6 +35,7 @@ class Row(NamedTuple):
     decoding: Decoding
     prefix: Prefix = Prefix()
     tags: int = 0
+    constraints: tuple[Constraint, ...] = ()
 
 
 class Pair(NamedTuple):

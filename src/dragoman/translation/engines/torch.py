@@ -12,6 +12,7 @@ from dragoman.base.errors import ResourceError
 from dragoman.base.machine.memory import available_memory, is_out_of_memory
 from dragoman.base.progress.work import Work
 from dragoman.data.batches.batch import collate, pad
+from dragoman.decode.constraints.places import beam_places
 from dragoman.decode.forced import CHUNK, force
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.replacement import Sentence, UnknownWords
@@ -26,6 +27,7 @@ from dragoman.nn.attention.interface import Attention
 from dragoman.text.special import EOS
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.engine import Pair, Row
+from dragoman.translation.fused import FusedLanguageModels
 from dragoman.translation.request import Decoding, Sampling
 
 _SEARCH_LOGITS, _SAMPLING_LOGITS = 3, 10
@@ -44,8 +46,8 @@ Result = TypeVar("Result")
 class TorchEngine:
     """An encoder and a decoder that search and sample.
 
-    Batches hold rows of like length. Searches of one beam size share them, with and without coverage apart, and
-    samplings of one number of samples; all else may differ from row to row.
+    Batches hold rows of like length. Searches of one beam size and the same groups share them, with and without
+    coverage apart, and samplings of one number of samples; all else may differ from row to row.
     """
 
     def __init__(self, model: SourceModel, tokenizers: Tokenizers, device: torch.device) -> None:
@@ -53,6 +55,7 @@ class TorchEngine:
         self.model = model.eval()
         self._tokenizers, self._device = tokenizers, device
         self._unknown_words = UnknownWords(tokenizers)
+        self._language_models = FusedLanguageModels(tokenizers, device)
 
     @property
     def limits(self) -> LengthLimits:
@@ -137,11 +140,12 @@ class TorchEngine:
         if samplings:
             return self._sampled(memory, samplings, rows)
         sentences = [
-            Sentence(row.text, row.decoding, row.prefix.ids, row.prefix.unknown, row.tags)
+            Sentence(row.text, row.decoding, row.prefix.ids, row.prefix.unknown, row.tags, row.constraints)
             for row in rows
             if isinstance(row.decoding, SearchConfig)
         ]
-        return self._unknown_words.search(self.model.decoder, memory, sentences)
+        fusion = self._language_models.rule([sentence.config.fusion for sentence in sentences])
+        return self._unknown_words.search(self.model.decoder, memory, sentences, fusion)
 
     def _sampled(self, memory: Memory, samplings: Sequence[Sampling], rows: Sequence[Row]) -> list[list[Hypothesis]]:
         configs = [sampling.config for sampling in samplings]
@@ -167,7 +171,7 @@ class TorchEngine:
         length = max(len(row.source) for row in rows) + 1
         self._footprint = refined(self._footprint, self.model, length, training=False, free=free)
         decoding = rows[0].decoding
-        hypotheses = _hypotheses(decoding)
+        hypotheses = max(map(_hypotheses, rows))
         logits = _SAMPLING_LOGITS if isinstance(decoding, Sampling) else _SEARCH_LOGITS
         # outputs are seldom longer; a batch that is after all is caught and split
         limit = max(length, *(len(row.prefix.ids) for row in rows)) + max(_margin(row.decoding) for row in rows)
@@ -203,23 +207,28 @@ def _batches(rows: Sequence[Row], batch_size: int) -> list[Sequence[int]]:
     """The places of rows that are decoded together, of like length. The batch of the first row comes first."""
     together: dict[Hashable, list[int]] = {}
     for place, row in enumerate(rows):
-        together.setdefault(_shared(row.decoding), []).append(place)
+        together.setdefault(_shared(row), []).append(place)
     batches: list[Sequence[int]] = []
     for places in together.values():
         batches += _chunks(sorted(places, key=lambda place: len(rows[place].source)), batch_size)
     return sorted(batches, key=min)
 
 
-def _shared(decoding: Decoding) -> Hashable:
+def _shared(row: Row) -> Hashable:
     """What rows of one batch have in common, because they would else wait for the widest, or for attention."""
+    decoding = row.decoding
     if isinstance(decoding, Sampling):
         return "sampling", decoding.samples
-    return "search", decoding.beam, decoding.attends
+    more = _hypotheses(row) - decoding.beam
+    language_model = decoding.fusion and decoding.fusion.language_model
+    # widths up to twice one another
+    return "search", decoding.beam, decoding.attends, decoding.diversity, language_model, more.bit_length()
 
 
-def _hypotheses(decoding: Decoding) -> int:
+def _hypotheses(row: Row) -> int:
     """That are held of a row at one time."""
-    return decoding.samples if isinstance(decoding, Sampling) else decoding.beam
+    decoding = row.decoding
+    return decoding.samples if isinstance(decoding, Sampling) else beam_places(decoding.beam, row.constraints)
 
 
 def _margin(decoding: Decoding) -> int:
