@@ -50,15 +50,20 @@ def companion_alone(path: Path) -> Iterator[Companion]:
 
 @contextmanager
 def companion_kept(path: Path, text: Path, size: int) -> Iterator[Companion]:
-    """One that is gone on with. text: where it lies until `published`; size: how much of that counts."""
+    """One that is gone on with. text: where it lies until `published`; size: how much of that counts.
+
+    Raises ResourceError where there is less than counts, or it cannot be written.
+    """
     if path.exists() and not path.is_file():
         raise ResourceError(f"cannot write {path}: it exists and is not a regular file")
     try:
         file = text.open("ab")
-        file.truncate(size)
     except OSError as error:
         raise unwritable(path, error) from error
     with file:
+        if file.tell() < size:
+            raise ResourceError(f"{text} was shortened: delete {text.parent} to begin again")
+        file.truncate(size)
         yield Companion(path, file, size)
 
 
