@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dragoman.inference.evaluation import evaluate
     from dragoman.inference.scoring import score
     from dragoman.inference.translate_file import translate_file
+    from dragoman.inference.tuning import tune
     from dragoman.inspect.pictures.positions import draw_positions
     from dragoman.language_model import LanguageModel
     from dragoman.tasks.description import describe
@@ -49,6 +50,7 @@ __all__ = [
     "settings",
     "train",
     "translate_file",
+    "tune",
 ]
 
 _HOMES = {
@@ -70,6 +72,7 @@ _HOMES = {
     "settings": "tasks.settings",
     "train": "tasks.train",
     "translate_file": "inference.translate_file",
+    "tune": "inference.tuning",
 }
 
 wait_briefly()

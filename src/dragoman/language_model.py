@@ -102,7 +102,8 @@ class LanguageModel:
         config = parse_settings(settings, SamplingConfig, "search")
         never = tuple(self.tokenizer.tag_ids(self.tokenizer.tags))
         config = config.model_copy(update={"forbid": (*config.forbid, *never)})
-        return GenerationRequest(config, tuple(stop), seed, samples, max_tokens)
+        most = max_tokens if config.maximum_length is None else min(max_tokens, config.maximum_length)
+        return GenerationRequest(config, tuple(stop), seed, samples, most)
 
     def generate(
         self,

@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any, TypeVar, Unpack
+from typing import Any, Unpack
 
 import torch
 
@@ -16,29 +15,30 @@ from dragoman.base.progress.work import Work
 from dragoman.base.settings.load import Overrides
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.meta import Meta
+from dragoman.control.control import Control
+from dragoman.control.glossary import Glossary
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.exchange.ctranslate2.folder import is_exported
 from dragoman.inspect.attention import AttentionMap
 from dragoman.inspect.inspection import Inspection, check_text, check_tokens, inspected
 from dragoman.text.tokenizers import Tokenizers
+from dragoman.translation.alignment import Alignment, AttentionChoice, aligned, attending
 from dragoman.translation.choice import choose_engine, open_exported
 from dragoman.translation.codec import Codec
-from dragoman.translation.engine import AttentionEngine, Engine, Row
+from dragoman.translation.engine import Engine
 from dragoman.translation.engines.torch import TorchEngine
+from dragoman.translation.ensemble import open_ensemble
 from dragoman.translation.languages import SourceTags
-from dragoman.translation.order import Unfinished, in_order
+from dragoman.translation.lines import Line, check_batch_size, check_counts, chunks, with_requests
+from dragoman.translation.order import Unfinished
 from dragoman.translation.request import Request, Requests, RequestSettings, Sampling, search_config
 from dragoman.translation.result import PairScore, Translation
+from dragoman.translation.window import WindowTranslation
 
 __all__ = ["WINDOW_BATCHES", "PairScore", "Request", "Sampling", "Translation", "Translator"]
 
-Item = TypeVar("Item")
-Line = tuple[str, Request]
-
 WINDOW_BATCHES = 16
 """Batches' worth of lines that `stream` reads ahead, for the engine to form batches of."""
-
-_FREE = {"requests": "", "prefixes": ", blank where it is free"}
 
 
 class Translator:
@@ -62,17 +62,21 @@ class Translator:
         self._own = dict(search or {})
         self._usual = lru_cache(partial(search_config, self._own))
         self._codec = Codec(tokenizers, engine.limits)
+        self._translation = WindowTranslation(engine, self._codec)
 
     @classmethod
     def load(
         cls,
-        folder: str | Path,
+        folder: str | Path | Sequence[str | Path],
         device: str | None = None,
         engine: str = "auto",
         precision: str | None = None,
         threads: int | None = None,
     ) -> "Translator":
-        """Read a model folder, or one that `dragoman export` wrote.
+        """Read a model folder, or one that `dragoman export` wrote, or several whose models translate together.
+
+        Several are an ensemble: the mean of their probabilities decides, step by step. They must have the same
+        vocabularies; tags, languages and settings of the search are the first one's.
 
         device: cpu, cuda or cuda:N (default: a GPU if there is one). engine: what computes, `auto` or a name of
         `translation.choice.ENGINES`. precision: float32, or int8, which is faster and rounds (default: float32, or as
@@ -81,6 +85,11 @@ class Translator:
         model that the engine cannot compute, ConfigError for an unknown device, engine or precision.
         """
         keep_large_tensors_on_heap()
+        if not isinstance(folder, str | Path) and len(folder) == 1:
+            (folder,) = folder
+        if not isinstance(folder, str | Path):
+            together, loaded = open_ensemble([Path(each) for each in folder], device, engine, precision)
+            return cls(together, loaded.tokenizers, loaded.meta, loaded.config.get("search"))
         if is_exported(Path(folder)):
             opened, exported = open_exported(Path(folder), device, engine, precision, threads)
             return cls(opened, exported.tokenizers, exported.meta, exported.config.get("search"))
@@ -108,19 +117,31 @@ class Translator:
         to: str | None = None,
         tags: Iterable[str] = (),
         prefix: str = "",
+        constraints: Iterable[str | Sequence[str]] = (),
+        glossary: Glossary | Mapping[str, Any] | Path | str | None = None,
+        keep: Iterable[str] = (),
+        keep_patterns: Iterable[str] = (),
     ) -> Request:
         """What is wanted of translations, with the model's own settings for what is left out.
 
         to: the target language, which a model of several languages needs; tags: others that the model was trained with,
-        such as a domain's. prefix: as in `Request`. sampling: draw translations instead of searching them. The others
-        are as in `search_config`. Raises ConfigError for a value that makes no sense, and for a language or a tag that
-        the model does not have.
+        such as a domain's. prefix: as in `Request`. sampling: draw translations instead of searching them.
+
+        constraints: phrases that a translation must hold, each a text or several of which one will do. glossary: a
+        `Glossary`, its terms, or its file. keep: kinds of what stays as it is (`control.keep.KINDS`, or all);
+        keep_patterns: regular expressions of more.
+
+        The others are as in `search_config`. Raises ConfigError for a value that makes no sense, and for a language or
+        a tag that the model does not have, DataError for a glossary that cannot be read.
         """
+        control = Control.of(constraints, glossary, keep, keep_patterns)
+        if sampling is not None and control is not None:
+            raise ConfigError("what a translation must hold is searched for: leave out sampling, or what it must hold")
         of_search = (beam, length_penalty, coverage_penalty, unknown, search or None)
         if sampling is not None and (nbest > 1 or any(value is not None for value in of_search)):
             raise ConfigError("translations are searched or sampled: leave out the settings of the search")
         decoding = sampling or self.search_config(beam, nbest, length_penalty, coverage_penalty, unknown, search)
-        return Request(decoding, self.source_tags.of(to, tags), prefix)
+        return Request(decoding, self.source_tags.of(to, tags), prefix, control)
 
     def search_config(
         self,
@@ -154,7 +175,8 @@ class Translator:
         """One translation a text, in order; a blank text stays blank. Settings left out are the model's own.
 
         requests: one for all texts or one for each, from `request`, in place of settings. settings: beam,
-        length_penalty, coverage_penalty, unknown, search, to and tags, as `request` takes them.
+        length_penalty, coverage_penalty, unknown, search, to, tags, glossary, keep and keep_patterns, as `request`
+        takes them.
 
         prefixes: what each translation has to start with, a blank one where it is free. Blanks at the end of a prefix
         are ignored. A prefix is split into subwords as a text that ends there, so its last word counts as whole;
@@ -162,7 +184,7 @@ class Translator:
         its prefix. Raises DataError unless there are as many prefixes, or requests, as texts.
         """
         if prefixes is not None:
-            _check_counts(texts, prefixes, "prefixes")
+            check_counts(texts, prefixes, "prefixes")
         wanted = self._wanted(requests, prefixes, settings)
         return [best[0].text for best in self.translate_nbest(texts, wanted, batch_size)]
 
@@ -176,7 +198,7 @@ class Translator:
         wanted = self._wanted(requests, None, {})
         if not isinstance(wanted, Request):
             wanted = list(wanted)
-            _check_counts(texts, wanted, "requests")
+            check_counts(texts, wanted, "requests")
         with Work("Translating", "texts", len(texts)) as work:
             return list(self.translate_window(texts, wanted, batch_size, work=work))
 
@@ -202,7 +224,7 @@ class Translator:
     ) -> Iterator[str]:
         """Translate lines as they are read, in order, holding a bounded window of them; otherwise like `translate`."""
         wanted = self._wanted(requests, prefixes, settings)
-        asked = _with_requests(lines, wanted, "requests" if prefixes is None else "prefixes")
+        asked = with_requests(lines, wanted, "requests" if prefixes is None else "prefixes")
         for best in self._stream(asked, batch_size):
             yield best[0].text
 
@@ -219,7 +241,7 @@ class Translator:
 
         Raises what `translate_window` raises, and DataError unless there are as many requests as lines.
         """
-        return self._stream(_with_requests(lines, self._wanted(requests, None, {}), "requests"), batch_size, work)
+        return self._stream(with_requests(lines, self._wanted(requests, None, {}), "requests"), batch_size, work)
 
     def translate_window(
         self,
@@ -237,8 +259,12 @@ class Translator:
         """
         if isinstance(texts, str):
             raise TypeError("texts are lists of strings, not one string")
-        window = tuple(_with_requests(texts, self._wanted(requests, None, {}), "requests"))
+        window = tuple(with_requests(texts, self._wanted(requests, None, {}), "requests"))
         return self._windows([window], batch_size, first, work)
+
+    def fits(self, text: str, request: Request | None = None) -> bool:
+        """Whether the model has positions for a text as a source, with the tags of its request before it."""
+        return self._codec.fits(text, request or self.request())
 
     def score(
         self,
@@ -252,12 +278,29 @@ class Translator:
 
         to, tags: as in `request`. Raises DataError for a pair that is longer than the model's positions.
         """
-        _check_batch_size(batch_size)
-        if len(sources) != len(targets):
-            raise DataError(f"{len(sources)} sources and {len(targets)} targets: each source needs one target")
+        check_batch_size(batch_size)
         pairs = self._codec.pairs(sources, targets, self.source_tags.of(to, tags))
         scores = self.engine.scores(pairs, batch_size)
         return [PairScore(score, len(pair.target) + 1) for pair, score in zip(pairs, scores, strict=True)]
+
+    def align(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        attention: AttentionChoice | None = None,
+        batch_size: int = 64,
+        to: str | None = None,
+        tags: Iterable[str] = (),
+    ) -> list[Alignment]:
+        """Which words of each source its target's words come from, as (i, j), by attention; words as `str.split` has.
+
+        attention: which of the decoder's (default: the mean of the heads of the last layer but one). to, tags: as in
+        `request`. Raises what `score` raises, and ConfigError where the model or the engine shows no such attention.
+        """
+        check_batch_size(batch_size)
+        before = self.source_tags.of(to, tags)
+        pairs = self._codec.pairs(sources, targets, before)
+        return aligned(self.engine, self.tokenizers, sources, targets, pairs, len(before), batch_size, attention)
 
     def attention(
         self, source: str, target: str | None = None, to: str | None = None, tags: Iterable[str] = ()
@@ -266,7 +309,7 @@ class Translator:
 
         Raises ConfigError where the engine does not show them.
         """
-        engine, request = self._attending(), self.request(to=to, tags=tags)
+        engine, request = attending(self.engine), self.request(to=to, tags=tags)
         (pair,) = self._codec.pairs([source], [target or ""], request.tags)
         found = pair.target if target is not None else self._best(source, request).tokens
         return engine.attention(pair.source, found)
@@ -279,7 +322,7 @@ class Translator:
         Raises ConfigError where the model attends nothing or the engine does not show it, DataError for a text that is
         blank or too long.
         """
-        engine, request = self._attending(), self.request(to=to, tags=tags)
+        engine, request = attending(self.engine), self.request(to=to, tags=tags)
         check_text(source, "text")
         if target is not None:
             check_text(target, "target")
@@ -294,14 +337,9 @@ class Translator:
         check_tokens(len(pair.target))
         return inspected(source, target, engine.attention(pair.source, pair.target), engine.without_weights())
 
-    def _attending(self) -> AttentionEngine:
-        if not isinstance(self.engine, AttentionEngine):
-            raise ConfigError("this engine does not show what its model attends: load the model with PyTorch's")
-        return self.engine
-
     def _best(self, source: str, request: Request) -> Hypothesis:
-        ((_, found),) = self.engine.hypotheses(self._codec.rows([(source, request)], first=1), 1)
-        return found[0]
+        (row,) = self._codec.rows([(source, request)], first=1)
+        return self._translation.best(row)
 
     def _wanted(self, requests: Requests | None, prefixes: Iterable[str] | None, settings: RequestSettings) -> Requests:
         """The requests that are given, or made of the settings."""
@@ -314,83 +352,24 @@ class Translator:
         return requests
 
     def _stream(self, lines: Iterable[Line], batch_size: int, work: Work | None = None) -> Iterator[list[Translation]]:
-        return self._windows(_chunks(lines, WINDOW_BATCHES * batch_size), batch_size, work=work)
+        return self._windows(chunks(lines, WINDOW_BATCHES * batch_size), batch_size, work=work)
 
     def _windows(
         self, windows: Iterable[Sequence[Line]], batch_size: int, first: int = 1, work: Work | None = None
     ) -> Iterator[list[Translation]]:
         """The hypotheses of each line of the windows; at their end a warning of those that were cut."""
-        _check_batch_size(batch_size)
+        check_batch_size(batch_size)
         unfinished = Unfinished(self.engine.limits.target)
         for window in windows:
-            for line, translations in enumerate(self._window(window, batch_size, first, work), start=first):
+            found = self._translation.translations(window, batch_size, first, work)
+            for line, translations in enumerate(found, start=first):
                 unfinished.look(line, translations[0])
                 yield translations
             first += len(window)
         if self.report_cut:
             unfinished.report()
+            self.report_patched()
 
-    def _window(
-        self, lines: Sequence[Line], batch_size: int, first: int, work: Work | None
-    ) -> Iterator[list[Translation]]:
-        """Let the engine translate the lines; give a line's result once all before it are there."""
-        rows = self._codec.rows(lines, first)
-        filled, error = self._short_enough([row for row in rows if row.text.strip()])
-        for row in filled:
-            if (reason := self.engine.refusal(row)) is not None:
-                raise ConfigError(reason)
-        blank = {row.number - first: [self._codec.blank(row)] for row in rows if not row.text.strip()}
-        if work is not None and blank:
-            work.tell(work.done + len(blank), work.said)
-        found = (
-            (filled[place].number - first, [self._codec.translation(each) for each in hypotheses])
-            for place, hypotheses in self._found(filled, batch_size, work)
-        )
-        yield from in_order(len(rows) if error is None else error.place + 1 - first, blank, found)
-        if error is not None:
-            raise error
-
-    def _found(self, rows: Sequence[Row], batch_size: int, work: Work | None) -> Iterator[tuple[int, list[Hypothesis]]]:
-        for each in self.engine.hypotheses(rows, batch_size) if rows else ():
-            if work is not None:
-                work.tell(work.done + 1, work.said)
-            yield each
-
-    def _short_enough(self, rows: list[Row]) -> tuple[list[Row], LineError | None]:
-        """The rows before the first that the model has too few positions for, and what is wrong with that one."""
-        for place, row in enumerate(rows):
-            try:
-                self._codec.check_length(row.number, row.source, row.prefix.ids)
-            except LineError as error:
-                return rows[:place], error
-        return rows, None
-
-
-def _check_batch_size(batch_size: int) -> None:
-    if batch_size < 1:
-        raise ConfigError(f"the batch size must be at least 1 sentence, not {batch_size}")
-
-
-def _check_counts(texts: Sequence[str], others: Sequence[Any], name: str) -> None:
-    if isinstance(texts, str) or isinstance(others, str):
-        raise TypeError("texts and prefixes are lists of strings, not one string")
-    if len(texts) != len(others):
-        raise DataError(f"{len(texts)} texts and {len(others)} {name}: give each text one{_FREE[name]}")
-
-
-def _with_requests(texts: Iterable[str], requests: Requests, name: str) -> Iterator[Line]:
-    """Each text with its request; name: what they are called in the message where they are not as many."""
-    if isinstance(requests, Request):
-        yield from ((text, requests) for text in texts)
-        return
-    for count, (text, request) in enumerate(zip_longest(texts, requests)):
-        if text is None or request is None:
-            few, many = ("texts", name) if text is None else (name, "texts")
-            raise DataError(f"{count} {few}, but more {many}: give each text one{_FREE[name]}")
-        yield text, request
-
-
-def _chunks(items: Iterable[Item], size: int) -> Iterator[tuple[Item, ...]]:
-    iterator = iter(items)
-    while chunk := tuple(islice(iterator, size)):
-        yield chunk
+    def report_patched(self) -> None:
+        """Warn of the translations that had to be put together from parts, since the last time."""
+        self._translation.report_patched()

@@ -19,10 +19,14 @@ RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
 FROZEN = {
     "train": "--source --target --valid-source --valid-target --out --resume",
     "translate": "--input --output --resume --beam --batch-size --nbest --length-penalty --coverage-penalty --prefix "
-    "--scores --to --tags --engine --precision",
+    "--constraints --glossary --keep --keep-pattern --scores --token-scores --tree --ensemble --language-model "
+    "--fusion --rerank --mbr --to --tags --engine --precision --alignments --alignment-layer --alignment-head "
+    "--on-error",
     "generate": "--prompt --input --samples --temperature --top-k --top-p --max-tokens --stop --seed",
-    "score": "--source --target --to --tags --documents --stride",
-    "evaluate": "--reference --hypothesis --source --to --tags --documents --stride",
+    "tune": "--source --reference --out --reverse --language-model --ensemble --nbest --metric --restarts --seed",
+    "score": "--ensemble --source --target --to --tags --documents --stride",
+    "evaluate": "--reference --hypothesis --source --ensemble --language-model --fusion --to --tags --documents "
+    "--stride",
     "backtranslate": "--input --output --out --language --method",
     "distill": "--student --out --source --resume",
     "average": "--out -o",

@@ -197,13 +197,14 @@ def test_without_sentencepiece_the_extra_is_named(
 
 def test_what_has_no_equal_is_told(theirs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     changed(theirs / "config.json", encoder_layerdrop=0.1)
-    asked = {"length_penalty": 0.7, "no_repeat_ngram_size": 3, "bad_words_ids": [[7, 8], [9]], "min_length": 4}
-    changed(theirs / "generation_config.json", **asked, max_length=999)
+    asked = {"length_penalty": 0.7, "repetition_penalty": 1.3, "bad_words_ids": [[7, 8], [9]], "min_length": 4}
+    changed(theirs / "generation_config.json", **asked, max_length=999, no_repeat_ngram_size=3)
     import_marian(theirs, tmp_path / "ours")
     said = " ".join(capsys.readouterr().err.split())
-    for part in ("layer drop", "length_penalty 0.7", "no_repeat_ngram_size 3", "such as [7, 8]"):
+    for part in ("layer drop", "length_penalty 0.7", "repetition_penalty 1.3", "such as [7, 8]"):
         assert part in said
     search = (tmp_path / "ours" / "config.yaml").read_text().split("search:")[1]
     assert "length_margin: 47" in search
     assert "minimum_length: 3" in search
-    assert search.split("forbid:")[1].split("beam")[0].split() == ["-", "0", "-", "1", "-", "3", "-", "11"]
+    assert "no_repeat_ngram: 3" in search
+    assert search.split("forbid:")[1].split("token_scores")[0].split() == ["-", "0", "-", "1", "-", "3", "-", "11"]

@@ -54,6 +54,7 @@ def rows_of_every_kind(size: int, count: int = 45) -> list[Row]:
             nbest=1 if number % 2 else beam,
             length_penalty=PENALTIES[number // 3 % 3],  # type: ignore[arg-type]
             forbid=(PAD, BOS, UNK) if number % 6 == 0 else FREE,
+            maximum_length=8 if number % 4 == 0 else None,
             minimum_length=6 if beam == 1 and number % 5 == 0 else 0,
         )
         rows.append(Row(number + 1, "", source, config, Prefix((7, 3, 9), ("?",)) if number % 12 == 0 else Prefix()))

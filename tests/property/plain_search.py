@@ -67,7 +67,27 @@ def hypothesis(
 
 
 def longest(memory: Memory, config: SearchConfig) -> int:
-    return int(config.length_factor * int(memory.keep.sum()) + config.length_margin)
+    """Tokens, the end counted."""
+    relative = int(config.length_factor * int(memory.keep.sum()) + config.length_margin)
+    return relative if config.maximum_length is None else min(relative, config.maximum_length)
+
+
+def shortest(memory: Memory, config: SearchConfig) -> int:
+    """Tokens, no end counted."""
+    least = max(config.minimum_length, int(config.minimum_factor * (int(memory.keep.sum()) - 1)))
+    return least if config.maximum_length is None else min(least, config.maximum_length - 1)
+
+
+def repeats(tokens: Sequence[int], token: int, size: int) -> bool:
+    """Whether the last `size` tokens, `token` the last of them, stand in a row before already."""
+    read = [BOS, *tokens, token]
+    return size > 0 and any(read[-size:] == read[start : start + size] for start in range(len(read) - size))
+
+
+def may_follow(memory: Memory, config: SearchConfig, tokens: Sequence[int], token: int) -> bool:
+    """By the settings."""
+    long_enough = token != EOS or len(tokens) >= shortest(memory, config)
+    return token not in config.forbid and long_enough and not repeats(tokens, token, config.no_repeat_ngram)
 
 
 def plain_search(
@@ -77,7 +97,8 @@ def plain_search(
     # tokens, what they are compared by, their log-probability
     live: list[tuple[list[int], np.float32, np.float32]] = [([], np.float32(0), np.float32(0))]
     finished: list[Hypothesis] = []
-    last = max(longest(memory, config), len(prefix) + 1, config.minimum_length + 1)
+    last = max(longest(memory, config), len(prefix) + 1, shortest(memory, config) + 1)
+    shrinks = rules.shrinks or config.shrinking
     for length in range(1, last + 1):
         continuations = []
         for tokens, total, own in live:
@@ -87,14 +108,13 @@ def plain_search(
                 if length <= len(prefix):
                     allowed = token == prefix[length - 1]
                 else:
-                    allowed = token not in config.forbid and (token != EOS or length > config.minimum_length)
-                    allowed = allowed and rules.allowed(tokens, token)
+                    allowed = may_follow(memory, config, tokens, token) and rules.allowed(tokens, token)
                 if allowed:
                     sums = total + (log_probability + added[token]), own + log_probability
                     continuations.append((tokens, token, *sums))
         continuations.sort(key=lambda each: -each[2])  # stable: rank of the parent, then token id
-        beam = config.beam - len(finished) if rules.shrinks else config.beam
-        looked_at = beam if rules.shrinks or beam == 1 else 2 * beam
+        beam = config.beam - len(finished) if shrinks else config.beam
+        looked_at = beam if shrinks or beam == 1 else 2 * beam
         continuations = continuations[:looked_at]
         for tokens, token, total, own in continuations[:beam]:
             if token == EOS:
@@ -117,12 +137,15 @@ def brute_force(decoder: Decoder, memory: Memory, config: SearchConfig, size: in
     ordinary = [token for token in range(size) if token != EOS and token not in config.forbid]
     table: dict[tuple[int, ...], float] = {(): 0.0}
     results = []
-    for length in range(longest(memory, config)):
+    for length in range(max(longest(memory, config), shortest(memory, config) + 1)):
         for tokens in product(ordinary, repeat=length):
+            if tokens not in table:  # it repeats what must not be
+                continue
             following = next_log_probabilities(decoder, memory, tokens)
             for token in ordinary:
-                table[(*tokens, token)] = table[tokens] + float(following[token])
-            if length >= config.minimum_length:
+                if may_follow(memory, config, tokens, token):
+                    table[(*tokens, token)] = table[tokens] + float(following[token])
+            if may_follow(memory, config, tokens, EOS):
                 total = table[tokens] + float(following[EOS])
                 results.append(hypothesis(tokens, total, True, config, decoder, memory))
     return sorted(results, key=lambda each: -each.score)

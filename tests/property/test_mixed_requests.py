@@ -24,19 +24,30 @@ TEXTS = [*SOURCES, "a man .", "", "two dogs sleep in the park .", "Xaver sees ( 
 PREFIXES = ["", "ein", "der Mann ", "Zwei Yv"]
 TAGS = [("to:de",), ("to:fr",), ("to:de", "bt")]
 
+
+def _search(beam: int, nbest: int, divided: dict | None, **others: object) -> SearchConfig:
+    settings = {"beam": beam, "nbest": min(beam, nbest), "length_margin": 4, **others}
+    return SearchConfig.model_validate({**settings, **(divided or {})} if beam == 3 else settings)
+
+
 searches = st.builds(
-    lambda beam, nbest, **others: SearchConfig(beam=beam, nbest=min(beam, nbest), length_margin=4, **others),
+    _search,
     beam=st.sampled_from([1, 3]),
     nbest=st.integers(1, 3),
     length_penalty=st.sampled_from([0.0, 0.9, {"kind": "mean"}, {"kind": "none"}]),
     coverage_penalty=st.sampled_from([0.0, 0.0, 0.4]),
     minimum_length=st.sampled_from([0, 3]),
+    minimum_factor=st.sampled_from([0.0, 0.8]),
+    maximum_length=st.sampled_from([None, 4]),
+    no_repeat_ngram=st.sampled_from([0, 2]),
+    token_scores=st.booleans(),
     forbid=st.sampled_from([(PAD, BOS, UNK), (PAD, BOS)]),
     unknown=st.sampled_from([None, "copy", "forbid"]),
+    divided=st.sampled_from([None, None, {"shrinking": True}, {"diversity": {"groups": 3}}]),
 )
 samplings = st.builds(
     lambda temperature, top_k, **others: Sampling(
-        SamplingConfig(temperature=temperature, top_k=top_k, length_margin=4), **others
+        SamplingConfig(temperature=temperature, top_k=top_k, length_margin=4, no_repeat_ngram=2), **others
     ),
     temperature=st.sampled_from([0.7, 1.3]),
     top_k=st.sampled_from([None, 7]),

@@ -30,7 +30,11 @@ def configs(draw: st.DrawFn) -> SearchConfig:
         length_penalty=draw(st.sampled_from(PENALTIES)),
         length_factor=draw(st.sampled_from([0.0, 1.5])),
         length_margin=draw(st.integers(1, 9)),
+        maximum_length=draw(st.sampled_from([None, None, 3, 6])),
         minimum_length=draw(st.integers(0, 2)),
+        minimum_factor=draw(st.sampled_from([0.0, 0.0, 0.7, 1.5])),
+        no_repeat_ngram=draw(st.sampled_from([0, 0, 1, 2, 3])),
+        shrinking=draw(st.booleans()),
     )
 
 
@@ -57,6 +61,30 @@ def test_a_beam_that_holds_everything_finds_what_brute_force_finds(
     for seed in range(2):
         decoder = toy(7, seed)
         found = searched(decoder, memory, config)
+        for row in range(3):
+            same(found[row], brute_force(decoder, one(memory, row), config, 7)[:nbest])
+
+
+RULES = [
+    {"minimum_length": 2},
+    {"minimum_factor": 1.0},
+    {"maximum_length": 3},
+    {"no_repeat_ngram": 1},
+    {"no_repeat_ngram": 2},
+    {"coverage_penalty": 0.5},
+    {"coverage_penalty": 0.5, "minimum_factor": 0.7, "maximum_length": 4, "no_repeat_ngram": 2},
+]
+
+
+@pytest.mark.parametrize("penalty", PENALTIES[1:], ids=lambda penalty: f"{penalty.kind}")
+@pytest.mark.parametrize("rules", RULES, ids=lambda rules: "-".join(rules))
+def test_no_early_end_misses_what_brute_force_finds(penalty: LengthPenalty, rules: dict) -> None:
+    """A beam that holds everything stops when it may; every output is looked at by the judge."""
+    memory, decoder = toy_memory([[1, 2], [3], [4, 4, 4]]), AttendingToy(7, 1)
+    settings = {"length_penalty": penalty, "length_factor": 0, "length_margin": 5, **rules}
+    config = SearchConfig.model_validate({"beam": 500, "nbest": 1, **settings})
+    for nbest in (1, 5):
+        found = searched(decoder, memory, config.model_copy(update={"nbest": nbest}))
         for row in range(3):
             same(found[row], brute_force(decoder, one(memory, row), config, 7)[:nbest])
 
@@ -179,3 +207,11 @@ def test_greedy_takes_the_best_token_until_the_end() -> None:
             output, _ = decoder.step(torch.tensor([[BOS, *tokens]]), decoder.start(one(memory, row)))
             tokens.append(int(output.logits()[0, -1].argmax()))
         assert [*found.tokens, *([EOS] if found.finished else [])] == tokens
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0, 1e4])
+def test_no_rounding_makes_a_log_probability_positive(scale: float) -> None:
+    """Or a sum could rise above what the search takes for its bound."""
+    logits = scale * torch.randn(2000, 501, generator=torch.Generator().manual_seed(1))
+    logits[::2, 7] = logits[::2].amax(1) + 20.0
+    assert (logits - logits.logsumexp(1, keepdim=True)).max() <= 0

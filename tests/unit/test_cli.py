@@ -25,15 +25,21 @@ FROZEN = {
     "train": "recipe --source --target --tsv --valid-source --valid-target --valid-tsv --out --resume --profile "
     "--quiet -q",
     "translate": "model search --input -i --output -o --resume --beam --nbest --length-penalty --coverage-penalty "
-    "--unknown --prefix --scores --to --tags --sample --temperature --top-k --top-p --seed --batch-size --engine "
-    "--precision --device --threads --quiet -q",
+    "--unknown --prefix --scores --token-scores --tree --alignments --alignment-layer --alignment-head --on-error "
+    "--to --tags --sample --temperature --top-k --top-p --seed --batch-size --engine "
+    "--precision --device --threads --quiet -q "
+    "--ensemble --language-model --fusion --rerank --mbr --constraints --glossary --keep --keep-pattern",
     "generate": "model --prompt --input -i --samples --temperature --top-k --top-p --max-tokens --stop --seed "
     "--batch-size --device --threads --quiet -q",
+    "tune": "model search --source --reference --out -o --reverse --language-model --ensemble --nbest --metric "
+    "--restarts --seed --to --tags --beam --length-penalty --batch-size --device --threads --quiet -q",
     "score": "model --source --target --to --tags --documents --heading --stride --batch-size --device --threads "
-    "--quiet -q",
+    "--quiet -q "
+    "--ensemble",
     "evaluate": "model search --reference --hypothesis --source --metric --tokenized --json --to --tags --beam "
     "--length-penalty --coverage-penalty --unknown --documents --heading --stride --batch-size --device "
-    "--threads --quiet -q",
+    "--threads --quiet -q "
+    "--ensemble --language-model --fusion",
     "average": "checkpoints --out -o --quiet -q",
     "export": "model --to --out -o --quantization --quiet -q",
     "backtranslate": "model --input -i --output -o --out --language --to --tags --method --beam --length-penalty "
@@ -177,8 +183,8 @@ def test_settings_of_the_search_stand_behind_the_model(
     ]:
         assert main([*command, setting]) == 2
         assert told in " ".join(capfd.readouterr().err.split())
-    assert main([*command[:-2], "--sample", "search.minimum_length=2"]) == 2
-    assert "without --sample" in capfd.readouterr().err
+    assert main([*command[:-2], "--sample", "search.beam=2"]) == 2
+    assert "unknown setting search.beam" in capfd.readouterr().err
 
 
 def test_translations_start_with_the_lines_of_the_prefix_file(

@@ -30,7 +30,7 @@ def next_logits(model: LanguageModel, tokens: list[int]) -> torch.Tensor:
     return model.model(torch.tensor([tokens])).logits()[0, -1]
 
 
-def greedy(model: LanguageModel, prompt: str, count: int) -> list[int]:
+def greedy(model: LanguageModel, prompt: str, count: int, repeats: bool = True) -> list[int]:
     """By hand: reads all again for each token, and the last half of the window where it is full."""
     ids = model.tokenizer.encode(prompt)
     context, written = [BOS, *ids], []
@@ -38,7 +38,7 @@ def greedy(model: LanguageModel, prompt: str, count: int) -> list[int]:
         if model.window is not None and len(context) > model.window:
             context = context[-(model.window // 2) :]
         logits = next_logits(model, context)
-        logits[[PAD, BOS, UNK]] = -torch.inf
+        logits[[PAD, BOS, UNK, *([] if repeats else context)]] = -torch.inf
         token = int(logits.argmax())
         if token == EOS:
             break
@@ -232,3 +232,16 @@ def test_the_mean_of_two(tmp_path: Path) -> None:
     )
     for name, value in mean.items():
         torch.testing.assert_close(value, (first[name] + second[name]) / 2)
+
+
+def test_its_own_settings_say_how_long_texts_are_and_what_does_not_come_twice(model: LanguageModel) -> None:
+    own = LanguageModel(model.model, model.tokenizer, model.meta, model.window, {"maximum_length": 9})
+    assert own.generate(PROMPTS) == model.generate(PROMPTS, max_tokens=9) != own.generate(PROMPTS, max_tokens=4)
+    once = LanguageModel(model.model, model.tokenizer, model.meta, model.window, {"no_repeat_ngram": 1})
+    found = once.generate(["a dog"], top_k=1, max_tokens=9)[0]
+    assert found != model.generate(["a dog"], top_k=1, max_tokens=9)[0]
+    ids = model.tokenizer.encode("a dog")
+    assert "a dog" + found == model.tokenizer.decode([*ids, *greedy(model, "a dog", 9, repeats=False)])
+    relative = LanguageModel(model.model, model.tokenizer, model.meta, None, {"minimum_factor": 0.5})
+    with pytest.raises(ConfigError, match="minimum_factor is relative to a source"):
+        relative.generate(["a"])

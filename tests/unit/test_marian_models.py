@@ -17,7 +17,9 @@ from dragoman.base.settings.yaml import parse_yaml
 from dragoman.checkpoint.folder import load_model_folder, read_config, read_meta
 from dragoman.checkpoint.tensors import load_tensors, model_parameters
 from dragoman.cli.main import main
+from dragoman.decode.search import SearchConfig
 from dragoman.exchange.marian.exporting import export
+from dragoman.exchange.marian.generation import generation_json
 from dragoman.exchange.marian.importing import import_marian
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.sentencepiece import SentencePieceTokenizer
@@ -186,3 +188,13 @@ def test_other_vocabularies_do_not_go_there(tmp_path: Path, capsys: pytest.Captu
     write_tiny_model(tmp_path / "tiny")
     assert main(["export", str(tmp_path / "tiny"), "--to", "marian", "--out", str(tmp_path / "out")]) == 1
     assert "text.subword.kind=sentencepiece" in " ".join(capsys.readouterr().err.split())
+
+
+def test_settings_of_the_search_become_those_of_generation(capsys: pytest.CaptureFixture[str]) -> None:
+    search = {"length_penalty": "mean", "maximum_length": 20, "minimum_length": 3, "no_repeat_ngram": 2}
+    plain = SearchConfig.model_validate(search)
+    found = generation_json(plain, 48, [])
+    assert (found["max_length"], found["min_length"], found["no_repeat_ngram_size"]) == (21, 4, 2)
+    assert not capsys.readouterr().err
+    generation_json(plain.model_copy(update={"shrinking": True, "minimum_factor": 0.5}), 48, [])
+    assert "search.minimum_factor, search.shrinking" in " ".join(capsys.readouterr().err.split())

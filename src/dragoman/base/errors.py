@@ -44,6 +44,10 @@ class LineError(DataError):
         return DataError(f"{origin or 'standard input'}, line {line or self.place + 1}: {self.reason}")
 
 
+class TooLongError(LineError):
+    """A line that a model has too few positions for."""
+
+
 @contextmanager
 def in_files(source: Path | str | None, target: Path | str | None = None) -> Iterator[None]:
     """Names the file in the errors of lines that are read inside; None is the standard input."""

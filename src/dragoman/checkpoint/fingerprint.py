@@ -1,6 +1,7 @@
 """The fingerprint of a model folder: what two folders have in common that translate alike."""
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from dragoman.checkpoint.folder import CONFIG
@@ -19,3 +20,10 @@ def fingerprint(folder: Path) -> str:
             with path.open("rb") as file:
                 digest.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
     return digest.hexdigest()[:16]
+
+
+def fingerprint_of(folders: str | Path | Sequence[str | Path]) -> str:
+    """Of one folder, or of several that translate together, in their order."""
+    if isinstance(folders, str | Path):
+        return fingerprint(Path(folders))
+    return "+".join(fingerprint(Path(folder)) for folder in folders)

@@ -14,7 +14,10 @@ from dragoman.cli.options import (
     CoveragePenalty,
     Device,
     DocumentsOption,
+    Ensemble,
+    Fusion,
     Heading,
+    LanguageModel,
     LengthPenalty,
     Quiet,
     SearchSettings,
@@ -25,6 +28,7 @@ from dragoman.cli.options import (
     Unknown,
     check_settings,
     split_tags,
+    with_fusion,
 )
 
 
@@ -64,12 +68,15 @@ def evaluate(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+    ensemble: Ensemble = None,
     to: To = None,
     tags: Tags = None,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
     coverage_penalty: CoveragePenalty = None,
     unknown: Unknown = None,
+    language_model: LanguageModel = None,
+    fusion: Fusion = None,
     documents: DocumentsOption = None,
     heading: Heading = None,
     stride: Stride = None,
@@ -92,19 +99,20 @@ def evaluate(
         "length_penalty": length_penalty,
         "coverage_penalty": coverage_penalty,
         "unknown": unknown,
-        "search": search or (),
+        "search": with_fusion(search, language_model, fusion),
     }
     check_settings(search or [], example="search.minimum_length=3")
     if model is not None and _is_language_model(model):
         of_measures = {"--hypothesis": hypothesis, "--source": source, "--metric": metric, "--tokenized": tokenized}
         options = {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
-        refuse({**of_measures, **options}, "with translations")
+        refuse({**of_measures, "--ensemble": ensemble, **options}, "with translations")
         reading = {"documents": documents, "heading": heading, "stride": stride, "batch_size": batch_size}
         _evaluate_texts(model, reference, device, threads, reading, as_json)
         return
     refuse({"--documents": documents, "--heading": heading, "--stride": stride}, "with a language model")
+    refuse({"--ensemble": ensemble if model is None else None}, "with a model to translate with")
     found = evaluate(
-        model,
+        [model, *ensemble] if model is not None and ensemble else model,
         reference=reference,
         hypothesis=hypothesis or [],
         source=source,

@@ -27,6 +27,7 @@ from dragoman.cli import (
     settings,
     train,
     translate,
+    tune,
 )
 
 app = typer.Typer(
@@ -57,6 +58,7 @@ app.command("translate")(translate.translate)
 app.command("generate")(generate.generate)
 app.command("score")(score.score)
 app.command("evaluate")(evaluate.evaluate)
+app.command("tune")(tune.tune)
 app.command("average")(average.average)
 app.command("import")(import_.import_model)
 app.command("export")(export.export)

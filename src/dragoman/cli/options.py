@@ -2,9 +2,12 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from dragoman.base.settings.load import Overrides
 
 
 class Documents(StrEnum):
@@ -24,6 +27,15 @@ def _hush(context: typer.Context, quiet: bool) -> bool:
 
 
 Model = Annotated[Path, typer.Argument(help="A model folder, such as the one that `dragoman train --out` wrote.")]
+Ensemble = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--ensemble",
+        metavar="MODEL",
+        help="Another model of the same vocabularies that translates together with the first: the mean of their "
+        "probabilities decides. Give it once a model.",
+    ),
+]
 Beam = Annotated[
     int | None, typer.Option("--beam", min=1, help="Hypotheses kept a sentence; 1 is greedy (default: the model's, 5).")
 ]
@@ -45,6 +57,18 @@ CoveragePenalty = Annotated[
         help="GNMT's beta: favours translations whose attention missed no source token (default: the model's, 0).",
     ),
 ]
+LanguageModel = Annotated[
+    Path | None,
+    typer.Option(
+        "--language-model",
+        metavar="FOLDER",
+        help="A language model of the target language, with the model's vocabulary, that votes on every token.",
+    ),
+]
+Fusion = Annotated[
+    float | None,
+    typer.Option("--fusion", metavar="WEIGHT", help="How much the language model's vote counts (default: 0.1)."),
+]
 SearchSettings = Annotated[
     list[str] | None,
     typer.Argument(
@@ -61,6 +85,33 @@ Unknown = Annotated[
         help="For words that a vocabulary lacks: copy the source word, generate none, or look the source word up in a "
         "file of word TAB translation (default: the model's, copy).",
     ),
+]
+Constraints = Annotated[
+    Path | None,
+    typer.Option(
+        "--constraints",
+        help="Phrases that each translation must hold, a line a line: a tab between phrases, | between alternatives.",
+    ),
+]
+Glossary = Annotated[
+    Path | None,
+    typer.Option(
+        "--glossary",
+        help="Lines of source term TAB target, more targets after more tabs: translations hold one where the term is. "
+        "Without a target the term stays as it is; = before a term: in this very case.",
+    ),
+]
+Keep = Annotated[
+    str | None,
+    typer.Option(
+        "--keep",
+        metavar="KIND[,KIND]...",
+        help="What stays as it is: number, url, email, emoji, markup, placeholder, or all.",
+    ),
+]
+KeepPattern = Annotated[
+    list[str] | None,
+    typer.Option("--keep-pattern", metavar="REGEX", help="More that stays as it is; may be given several times."),
 ]
 To = Annotated[
     str | None,
@@ -134,8 +185,21 @@ Precision = Annotated[
 
 
 def split_tags(tags: str | None) -> list[str]:
-    """The tags of `--tags`."""
+    """What stands between commas: the tags of `--tags`, the kinds of `--keep`."""
     return [tag.strip() for tag in (tags or "").split(",") if tag.strip()]
+
+
+def with_fusion(search: list[str] | None, language_model: Path | None, weight: float | None) -> "Overrides":
+    """Settings of the search, and those of `--language-model` and `--fusion`. Raises ConfigError for a weight alone."""
+    from dragoman.base.errors import ConfigError
+    from dragoman.base.settings.load import COMMAND_LINE, Override
+
+    if language_model is None:
+        if weight is not None:
+            raise ConfigError("--fusion is the weight of a language model: name it with --language-model")
+        return search or ()
+    fusion = {"language_model": str(language_model), **({} if weight is None else {"weight": weight})}
+    return [Override(("search", "fusion"), fusion, COMMAND_LINE), *(search or [])]
 
 
 def check_settings(arguments: list[str], example: str = "train.max_steps=1000") -> None:

@@ -9,6 +9,7 @@ from dragoman.cli.options import (
     BatchSize,
     Device,
     DocumentsOption,
+    Ensemble,
     Heading,
     Model,
     Quiet,
@@ -26,6 +27,7 @@ def score(
         Path, typer.Option("--target", help="Translations, line by line; of a language model, the text to score.")
     ],
     source: Annotated[Path | None, typer.Option("--source", help="Source sentences of the translations.")] = None,
+    ensemble: Ensemble = None,
     to: To = None,
     tags: Tags = None,
     documents: DocumentsOption = None,
@@ -41,7 +43,7 @@ def score(
     from dragoman.inference.scoring import score
 
     scores = score(
-        model,
+        [model, *ensemble] if ensemble else model,
         target,
         source,
         to=to,

@@ -1,15 +1,19 @@
 """`StandardOutput`: where translations go that are wanted at once."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 
 class StandardOutput:
-    """Lines go out as soon as they are there. lines: of input that are done with."""
+    """Lines go out as soon as they are there.
+
+    lines: of input that are done with; counts: what was done about lines by an earlier process, which there is none of.
+    """
 
     def __init__(self) -> None:
         self.lines = 0
+        self.counts: Mapping[str, int] = {}
 
     @property
     def watched(self) -> bool:
@@ -20,7 +24,7 @@ class StandardOutput:
         """The lines of an input: all of them."""
         return iter(lines)
 
-    def write(self, lines: int, texts: Iterable[bytes]) -> None:
+    def write(self, lines: int, texts: Iterable[bytes], counts: Mapping[str, int]) -> None:
         """What was made of so many lines."""
         for text in texts:
             sys.stdout.buffer.write(text)

@@ -8,9 +8,16 @@ import typer
 from dragoman.cli.options import (
     BatchSize,
     Beam,
+    Constraints,
     CoveragePenalty,
     Device,
     Engine,
+    Ensemble,
+    Fusion,
+    Glossary,
+    Keep,
+    KeepPattern,
+    LanguageModel,
     LengthPenalty,
     Model,
     Precision,
@@ -26,6 +33,7 @@ from dragoman.cli.options import (
     Unknown,
     check_settings,
     split_tags,
+    with_fusion,
 )
 from dragoman.cli.standard_output import StandardOutput
 
@@ -45,6 +53,7 @@ def translate(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the --output of the same command, which was killed or stopped.")
     ] = False,
+    ensemble: Ensemble = None,
     to: To = None,
     tags: Tags = None,
     beam: Beam = None,
@@ -54,6 +63,8 @@ def translate(
     length_penalty: LengthPenalty = None,
     coverage_penalty: CoveragePenalty = None,
     unknown: Unknown = None,
+    language_model: LanguageModel = None,
+    fusion: Fusion = None,
     prefix: Annotated[
         Path | None,
         typer.Option(
@@ -62,12 +73,67 @@ def translate(
             "out to differ, earlier lines are on stdout already; a file is not written.",
         ),
     ] = None,
+    constraints: Constraints = None,
+    glossary: Glossary = None,
+    keep: Keep = None,
+    keep_pattern: KeepPattern = None,
     scores: Annotated[
         bool, typer.Option("--scores", help="Write the log-probability (nats) and a tab before each line.")
     ] = False,
+    token_scores: Annotated[
+        bool,
+        typer.Option("--token-scores", help="Write the tokens and their log-probabilities (nats) behind each line."),
+    ] = False,
+    tree: Annotated[
+        Path | None,
+        typer.Option(
+            "--tree",
+            help="Write all that the search expanded, with scores and what became of it: JSON Lines, .gz .xz .zst too.",
+        ),
+    ] = None,
+    alignments: Annotated[
+        Path | None,
+        typer.Option(
+            "--alignments",
+            help="Write there which words of its line each translation's words come from, as 0-0 1-2, by attention.",
+        ),
+    ] = None,
+    alignment_layer: Annotated[
+        int | None,
+        typer.Option("--alignment-layer", min=1, help="Whose attention tells alignments (default: the last but one)."),
+    ] = None,
+    alignment_head: Annotated[
+        int | None, typer.Option("--alignment-head", min=1, help="Of that layer (default: the mean of all heads).")
+    ] = None,
+    on_error: Annotated[
+        str,
+        typer.Option(
+            "--on-error",
+            metavar="stop|replace|blank",
+            help="Lines of broken UTF-8 and lines longer than the model can read: stop with an error; replace broken "
+            "bytes by U+FFFD and translate what is too long in parts; or leave the translation blank.",
+        ),
+    ] = "stop",
     sample: Annotated[
         bool, typer.Option("--sample", help="Draw translations at random instead of searching the best; --nbest many.")
     ] = False,
+    rerank: Annotated[
+        Path | None,
+        typer.Option(
+            "--rerank",
+            help="Weights that `dragoman tune` wrote: write the hypothesis that they put first, of as many as they "
+            "say.",
+        ),
+    ] = None,
+    mbr: Annotated[
+        str | None,
+        typer.Option(
+            "--mbr",
+            metavar="chrf|bleu",
+            help="Of the --nbest hypotheses, write the one that is most like all others, each by its probability; of "
+            "--nbest samples with --sample (minimum Bayes risk).",
+        ),
+    ] = None,
     temperature: Temperature = None,
     top_k: TopK = None,
     top_p: TopP = None,
@@ -82,6 +148,7 @@ def translate(
     """Translate a line at a time: N lines in, N lines out, blank lines stay blank."""
     from dragoman.base.errors import refuse
     from dragoman.inference.translate_file import translate_file
+    from dragoman.translation.alignment import AttentionChoice
     from dragoman.translation.request import Sampling
 
     of_sampling = {"--temperature": temperature, "--top-k": top_k, "--top-p": top_p, "--seed": seed}
@@ -90,29 +157,47 @@ def translate(
         "--length-penalty": length_penalty,
         "--coverage-penalty": coverage_penalty,
         "--unknown": unknown,
-        "settings of the search": search,
+        "--language-model": language_model,
+        "--fusion": fusion,
+        "--constraints": constraints,
+        "--glossary": glossary,
+        "--keep": keep,
+        "--keep-pattern": keep_pattern,
     }
     check_settings(search or [], example="search.minimum_length=3")
     refuse(of_search if sample else of_sampling, "without --sample" if sample else "with --sample")
+    chosen = (alignment_layer, alignment_head)
+    attention = None if chosen == (None, None) else AttentionChoice(*chosen)
     translate_file(
-        model,
+        [model, *ensemble] if ensemble else model,
         source,
         StandardOutput() if target is None else target,
         resume=resume,
         prefix=prefix,
+        constraints=constraints,
         nbest=nbest,
         scores=scores,
-        sampling=Sampling.of(temperature, top_k, top_p, seed, nbest) if sample else None,
+        token_scores=token_scores,
+        tree=tree,
+        sampling=Sampling.of(temperature, top_k, top_p, seed, nbest, search or ()) if sample else None,
+        rerank=rerank,
+        mbr=mbr,
         batch_size=batch_size,
         engine=engine,
         precision=precision,
         device=device,
         threads=threads,
+        alignments=alignments,
+        attention=attention,
+        on_error=on_error,
         beam=beam,
         length_penalty=length_penalty,
         coverage_penalty=coverage_penalty,
         unknown=unknown,
-        search=search or (),
+        search=() if sample else with_fusion(search, language_model, fusion),
         to=to,
         tags=split_tags(tags),
+        glossary=glossary,
+        keep=split_tags(keep),
+        keep_patterns=keep_pattern or (),
     )

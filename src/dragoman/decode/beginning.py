@@ -19,13 +19,19 @@ class Beginning(NamedTuple):
     """One hypothesis for each of B prompts.
 
     state: of a decoder that has read all of the prompts but the last token of each, tokens (B, 1), which is read with
-    the first step. totals: (B,) float32, log-probabilities of the prefixes that outputs begin with.
+    the first step. prefixes: (B, T) float32, the log-probability of each token of the prefixes that outputs begin with,
+    which stand on the right; 0 before them.
     """
 
     state: State
     tokens: Tensor
-    totals: Tensor
+    prefixes: Tensor
     carried: Carried
+
+    @property
+    def totals(self) -> Tensor:
+        """(B,) float32, log-probabilities of the prefixes."""
+        return self.prefixes.sum(1)
 
 
 @torch.no_grad()
@@ -34,8 +40,7 @@ def begin(decoder: Decoder, prompts: Prompts, rules: Iterable[Rule]) -> Beginnin
     carried, tokens = Carried.start(rules, prompts), prompts.tokens
     before, last = tokens[:, :-1], tokens[:, -1:]
     if not before.size(1):
-        totals = torch.zeros(len(tokens), dtype=torch.float32, device=tokens.device)
-        return Beginning(prompts.state, last, totals, carried)
+        return Beginning(prompts.state, last, torch.zeros(before.shape, device=tokens.device), carried)
     try:
         output, state = decoder.step(before, prompts.state)
     except IndexError as error:
@@ -45,13 +50,13 @@ def begin(decoder: Decoder, prompts: Prompts, rules: Iterable[Rule]) -> Beginnin
 
 
 def _of_prefixes(output: Output, prompts: Prompts) -> Tensor:
-    """(B,): the log-probability of each prefix; output: after all tokens but the last of each row."""
+    """(B, T): the log-probability of each token of a prefix; output: after all tokens but the last of each row."""
     labels = prompts.tokens[:, 1:]
     if not prompts.prefix_lengths.any():
-        return torch.zeros(len(labels), dtype=torch.float32, device=labels.device)
+        return torch.zeros(labels.shape, device=labels.device)
     first = labels.size(1) - torch.from_numpy(prompts.prefix_lengths).to(labels.device)
     keep = torch.arange(labels.size(1), device=labels.device) >= first.unsqueeze(1)
     size = output.logits(torch.zeros(1, dtype=torch.int64, device=labels.device)).size(1)
     if (largest := int(labels.max())) >= size:
         raise ConfigError(f"a prefix holds token {largest}, but the vocabulary has only {size}")
-    return log_probabilities(output, labels, keep).sum(1)
+    return log_probabilities(output, labels, keep)

@@ -18,15 +18,45 @@ class OutputConfig(Config):
         description="Longest output = length_factor · source tokens + length_margin (tokens, end included).",
     )
     length_margin: int = Field(default=10, ge=1, description="The constant part of the longest output, in tokens.")
+    maximum_length: int | None = Field(
+        default=None,
+        ge=1,
+        description="Tokens that an output has at most, its end counted, however long its source is; null: as many as "
+        "length_factor and length_margin allow.",
+    )
     minimum_length: int = Field(default=0, ge=0, description="Tokens that an output has at least, its end not counted.")
+    minimum_factor: float = Field(
+        default=0.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="Shortest output = minimum_factor · source tokens, rounded down, or minimum_length where that is "
+        "more (tokens, no end counted).",
+    )
+    no_repeat_ngram: int = Field(
+        default=0, ge=0, description="No run of so many tokens is written twice in one output; 0: repeat what you like."
+    )
     forbid: tuple[int, ...] = Field(
         default=(PAD, BOS, UNK),
         description="Token ids that are never written; padding, beginning and unknown by default.",
     )
+    token_scores: bool = Field(
+        default=False, description="Tell the log-probability of each token of an output too (--token-scores)."
+    )
 
     def max_length(self, source_tokens: int) -> int:
         """The longest output in tokens, its end counted, for a source of `source_tokens` tokens (its end counted)."""
-        return max(int(self.length_factor * source_tokens + self.length_margin), self.minimum_length + 1)
+        longest = int(self.length_factor * source_tokens + self.length_margin)
+        if self.maximum_length is not None:
+            longest = min(longest, self.maximum_length)
+        return max(longest, self.min_length(source_tokens) + 1)
+
+    def min_length(self, source_tokens: int) -> int:
+        """The shortest output in tokens, no end counted, for a source of `source_tokens` tokens (its end counted).
+
+        What a factor asks for beyond `maximum_length` is not asked for.
+        """
+        shortest = max(self.minimum_length, int(self.minimum_factor * (source_tokens - 1)))
+        return shortest if self.maximum_length is None else min(shortest, self.maximum_length - 1)
 
     @property
     def attends(self) -> bool:
@@ -39,6 +69,11 @@ class OutputConfig(Config):
             raise ValueError(f"forbid holds {EOS}, the end of sentence, without which no translation ends; remove it")
         if any(token < 0 for token in self.forbid):
             raise ValueError(f"forbid holds {min(self.forbid)}, but token ids count from 0; remove it")
+        if self.maximum_length is not None and self.minimum_length >= self.maximum_length:
+            raise ValueError(
+                f"minimum_length = {self.minimum_length} tokens and an end are more than maximum_length = "
+                f"{self.maximum_length}; raise maximum_length"
+            )
         return self
 
 

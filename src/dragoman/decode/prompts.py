@@ -56,12 +56,13 @@ class Prompts:
         memory: Tree,
         config: C | Sequence[C],
         prefixes: Sequence[Sequence[int]] | None = None,
+        least: Sequence[int] | None = None,
     ) -> "Prompts":
         """For translations of a memory's B sentences, each of which may begin with a prefix.
 
         config: one for all or one a sentence. prefixes: token ids (no EOS) that each output starts with, forbidden ones
-        allowed; the longest output leaves room for at least one token after them. Raises ConfigError where the prefixes
-        do not fit.
+        allowed; the longest output leaves room for at least one token after them. least: tokens that must be written
+        in each output; it may be longer by so many. Raises ConfigError where the prefixes do not fit.
         """
         source = source_keep(memory)
         configs = each(config, len(source))
@@ -73,6 +74,8 @@ class Prompts:
             [config.max_length(tokens) for config, tokens in zip(configs, source.sum(1).tolist(), strict=True)],
             np.int64,
         )
+        needed = np.array([0] * len(begun) if least is None else least, np.int64)
+        limits = np.maximum(limits + needed, lengths + needed)
         if state.limit is not None:
             limits = np.minimum(limits, state.limit)
             if (too_long := np.flatnonzero(lengths >= state.limit)).size:

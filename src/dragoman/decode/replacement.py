@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -9,7 +10,10 @@ from torch import Tensor
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import warn
+from dragoman.decode.constraints.constraint import Constraint, Constraints, Edges, least
 from dragoman.decode.prompts import Prompts
+from dragoman.decode.rules.fusion import LanguageModelFusion
+from dragoman.decode.rules.rule import Rule
 from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.decode.unknown import Translate, UnknownConfig
 from dragoman.models.interface import Decoder, Memory, source_keep, tree_map
@@ -24,7 +28,7 @@ class Sentence(NamedTuple):
     """A source text and how it is searched.
 
     prefix: ids that its output begins with; kept: the words that the UNKs among them stand for. tags: how many tags
-    stand before the text in the memory.
+    stand before the text in the memory. constraints: what its output must hold.
     """
 
     text: str
@@ -32,6 +36,7 @@ class Sentence(NamedTuple):
     prefix: Sequence[int] = ()
     kept: tuple[str, ...] = ()
     tags: int = 0
+    constraints: tuple[Constraint, ...] = ()
 
 
 class UnknownWords:
@@ -47,8 +52,17 @@ class UnknownWords:
         self._readers: dict[UnknownConfig, Translate | None] = {}
         self._attends: bool | None = None
 
-    def search(self, decoder: Decoder, memory: Memory, sentences: Sequence[Sentence]) -> list[list[Hypothesis]]:
+    def search(
+        self,
+        decoder: Decoder,
+        memory: Memory,
+        sentences: Sequence[Sentence],
+        fusion: LanguageModelFusion | None = None,
+    ) -> list[list[Hypothesis]]:
         """`decode.search.search` of the memory's B sentences, with `Hypothesis.unknown` filled.
+
+        fusion: of a language model with all of them.
+
 
         Without a setting, unknowns are copied where the vocabulary has them and the decoder attends the source; else
         UNK is forbidden. Raises ConfigError where a setting needs attention that the decoder does not have, DataError
@@ -60,10 +74,14 @@ class UnknownWords:
         }
         settled = {one: one if reader is None else _with_unknowns(one) for one, reader in readers.items()}
         configs = [settled[sentence.config] for sentence in sentences]
-        prompts = Prompts.of(decoder, memory, configs, [sentence.prefix for sentence in sentences])
+        prompts, constraints = self._begun(decoder, memory, configs, sentences)
+        rules: list[Rule] = []
+        if fusion is not None:
+            prompts, rules = fusion.capped(prompts), [fusion]
+        searched = search(decoder, prompts, configs, rules, constraints)
         found = [
             [replace(best, unknown=sentence.kept) for best in hypotheses]
-            for sentence, hypotheses in zip(sentences, search(decoder, prompts, configs), strict=True)
+            for sentence, hypotheses in zip(sentences, searched, strict=True)
         ]
         wanted = [
             (row, place)
@@ -84,6 +102,20 @@ class UnknownWords:
             unknown = (*sentence.kept, *(_translated(word, translate) for word in words))
             found[row][place] = replace(found[row][place], unknown=unknown)
         return found
+
+    def _begun(
+        self, decoder: Decoder, memory: Memory, configs: Sequence[SearchConfig], sentences: Sequence[Sentence]
+    ) -> tuple[Prompts, Constraints | None]:
+        prefixes = [sentence.prefix for sentence in sentences]
+        if not any(sentence.constraints for sentence in sentences):
+            return Prompts.of(decoder, memory, configs, prefixes), None
+        needed = [least(sentence.constraints) for sentence in sentences]
+        constraints = Constraints([sentence.constraints for sentence in sentences], self._edges)
+        return Prompts.of(decoder, memory, configs, prefixes, needed), constraints
+
+    @cached_property
+    def _edges(self) -> Edges:
+        return Edges.of(self._tokenizers.target)
 
     def _reader(self, decoder: Decoder, memory: Memory, config: UnknownConfig | None) -> Translate | None:
         """How unknowns are translated; None where there shall be none."""

@@ -69,7 +69,8 @@ class Draw(NamedTuple):
 class Draws(Iterator[Draw]):
     """Samples token by token, as they are drawn: an iterator over steps, which is through when all samples are over.
 
-    prefix_log_probabilities: (B,) float32, of the prefixes that outputs begin with, which are not drawn.
+    prefix_log_probabilities: (B, T) float32, of the tokens of the prefixes that outputs begin with, which are not
+    drawn; they stand on the right, behind zeros.
 
     A sample is over with its EOS, at its prompt's limit, where no token may follow, or where `stop` says so.
     """
@@ -104,7 +105,7 @@ class Draws(Iterator[Draw]):
         self._state = beginning.state.reorder(prompt_of, self._width)
         self._carried = beginning.carried.reorder(prompt_of, self._width)
         self._tokens = beginning.tokens[prompt_of]
-        self.prefix_log_probabilities = beginning.totals
+        self.prefix_log_probabilities = beginning.prefixes
         self._steps = 0
 
     @torch.no_grad()
@@ -182,16 +183,26 @@ def sample(
     longest = int((prompts.limits - prompts.prefix_lengths).max(initial=0))
     written = torch.full((sentences * width, longest + 1), _NONE, dtype=torch.int64, device=prompts.tokens.device)
     draws = Draws(decoder, prompts, config, numbers, rules)
-    totals = draws.prefix_log_probabilities.double().repeat_interleave(width)
+    before = draws.prefix_log_probabilities.double()
+    totals = before.sum(1).repeat_interleave(width)
+    told = [one.token_scores for one in each(config, sentences)]
+    steps = torch.zeros(written.shape if any(told) else (0, 0), dtype=torch.float64, device=written.device)
     for step, drawn in enumerate(draws):
         written[drawn.rows, step] = drawn.tokens
         totals[drawn.rows] += drawn.log_probabilities.double()
+        if len(steps):
+            steps[drawn.rows, step] = drawn.log_probabilities.double()
     found: list[list[Hypothesis]] = [[] for _ in range(sentences)]
     prefixes = prompts.prefixes()
     for row, (text, total) in enumerate(zip(written.tolist(), totals.tolist(), strict=True)):
         finished = EOS in text
         tokens = (*prefixes[row // width], *text[: text.index(EOS if finished else _NONE)])
-        found[row // width].append(Hypothesis(tokens, total, total, finished))
+        scores: tuple[float, ...] = ()
+        if told[row // width]:
+            given = len(prefixes[row // width])
+            drawn_ones = steps[row, : len(tokens) + finished - given]
+            scores = (*before[row // width, before.size(1) - given :].tolist(), *drawn_ones.tolist())
+        found[row // width].append(Hypothesis(tokens, total, total, finished, token_log_probabilities=scores))
     return found
 
 

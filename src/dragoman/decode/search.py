@@ -1,19 +1,28 @@
 """Batched beam search over any `Decoder`; greedy search is a beam of one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
-from dragoman.decode.beam.beam_search import BeamSearch
+from dragoman.base.errors import ConfigError
+from dragoman.decode.beam.beam_search import BeamSearch, Found
+from dragoman.decode.beam.constrained_search import ConstrainedSearch
+from dragoman.decode.beam.diverse import DiverseBeamSearch, DiversityConfig
+from dragoman.decode.beam.recorder import TreeRecorder
+from dragoman.decode.constraints.constraint import Constraints
 from dragoman.decode.output import OutputConfig, each
 from dragoman.decode.prompts import Prompts
-from dragoman.decode.rules.beam_size import OwnBeamSizes
+from dragoman.decode.rules.beam_size import OwnBeamSizes, ShrinkingBeam
 from dragoman.decode.rules.coverage import Coverage
+from dragoman.decode.rules.fusion import FusionConfig
 from dragoman.decode.rules.length_penalty import GNMTPenalty, LengthNormalisation, LengthPenalty
 from dragoman.decode.rules.restrictions import restrictions
 from dragoman.decode.rules.rule import Rule
+from dragoman.decode.tree import SearchTree
 from dragoman.decode.unknown import UnknownConfig
 from dragoman.models.interface import Decoder
 
@@ -33,6 +42,20 @@ class SearchConfig(OutputConfig):
         "attention missed no source token; 0 is none. Wu et al. 2016, equation 14.",
     )
     nbest: int = Field(default=1, ge=1, description="Translations returned a sentence, at most `beam`.")
+    shrinking: bool = Field(
+        default=False,
+        description="The beam loses a place with each hypothesis that is complete, as in deck 004 (Jurafsky and Martin "
+        "2023, section 10.4), and looks at no more continuations than it has places.",
+    )
+    diversity: DiversityConfig | None = Field(
+        default=None, description="Divide the beam into groups that keep apart; null: one beam."
+    )
+    tree: bool = Field(
+        default=False, description="Keep all hypotheses that were expanded, and what became of them (--tree)."
+    )
+    fusion: FusionConfig | None = Field(
+        default=None, description="A language model that votes on every token (shallow fusion); null: none."
+    )
     unknown: UnknownConfig | None = Field(
         default=None,
         description="What is shown for a word that the vocabulary lacks; null: copy where there are such words and the "
@@ -65,13 +88,33 @@ class SearchConfig(OutputConfig):
 
         simple: names of others that the asking engine knows.
         """
-        known = {"beam", "nbest", "length_penalty", "length_factor", "length_margin", "forbid", *simple}
+        known = {
+            "beam",
+            "nbest",
+            "length_penalty",
+            "length_factor",
+            "length_margin",
+            "maximum_length",
+            "forbid",
+            *simple,
+        }
         return [name for name, usual in _USUAL if name not in known and getattr(self, name) != usual]
 
     @model_validator(mode="after")
     def _beam_holds_nbest(self) -> "SearchConfig":
         if self.nbest > self.beam:
             raise ValueError(f"nbest = {self.nbest} is more than beam = {self.beam} keeps; raise beam")
+        return self
+
+    @model_validator(mode="after")
+    def _groups_divide_the_beam(self) -> "SearchConfig":
+        if self.diversity is not None:
+            if self.beam % self.diversity.groups:
+                raise ValueError(
+                    f"diversity.groups = {self.diversity.groups} do not divide beam = {self.beam}; make beam a multiple"
+                )
+            if self.shrinking:
+                raise ValueError("a beam in groups does not shrink: leave out diversity or shrinking")
         return self
 
 
@@ -86,7 +129,9 @@ class Hypothesis:
     tokens: ids without BOS and EOS. log_probability: natural, summed over the tokens and, if finished, the EOS.
     score: log_probability divided by the length penalty (EOS counted if finished), plus the coverage penalty if one
     is set. finished: False where the longest output was reached before an EOS. unknown: what stands for the UNKs among
-    the tokens, in order; the search leaves it empty, `decode.replacement` fills it.
+    the tokens, in order; the search leaves it empty, `decode.replacement` fills it. token_log_probabilities: of each
+    token and, if finished, the EOS, whose sum is log_probability; empty unless `token_scores` asks for them. tree: the
+    search's of this sentence, where `SearchConfig.tree` asks for it; the same for all hypotheses of the sentence.
     """
 
     tokens: tuple[int, ...]
@@ -94,14 +139,21 @@ class Hypothesis:
     score: float
     finished: bool
     unknown: tuple[str, ...] = ()
+    token_log_probabilities: tuple[float, ...] = ()
+    tree: SearchTree | None = field(default=None, compare=False, repr=False)
 
 
 def search(
-    decoder: Decoder, prompts: Prompts, config: SearchConfig | Sequence[SearchConfig], rules: Sequence[Rule] = ()
+    decoder: Decoder,
+    prompts: Prompts,
+    config: SearchConfig | Sequence[SearchConfig],
+    rules: Sequence[Rule] = (),
+    constraints: Constraints | None = None,
 ) -> list[list[Hypothesis]]:
     """The outputs that go on from B prompts: for each, at most `nbest` distinct hypotheses, never none.
 
-    config: one for all or one a sentence. rules: others than the config asks for.
+    config: one for all or one a sentence. rules: others than the config asks for. constraints: what outputs must hold,
+    by `ConstrainedSearch`; prompts have to leave room for it (`Prompts.of`, least).
 
     Beam search, precisely: a sentence starts with one live hypothesis, its prompt. In each step every live hypothesis
     is continued by every token that may follow, and the continuations are ordered by summed log-probability and what
@@ -112,24 +164,75 @@ def search(
     any more: when no continuation of the best live hypothesis can get a score above that of the last of `nbest`
     finished ones. A score is the sum divided by the length penalty, and what rules add to that.
 
+    With `shrinking` the beam loses a place with each hypothesis that finishes, and no more continuations are looked at
+    than there are places. With `diversity` all this holds for each group, whose continuations are compared after what
+    they lose for tokens of the groups before (`DiverseBeamSearch`); the list takes from the groups by turns, and a
+    sentence leaves when all of its groups may.
+
     The list is ordered by score, finished hypotheses first; where the longest output is reached with fewer than
     `nbest` finished, the best live ones follow them with finished=False.
 
     The tokens of a prefix belong to the output, and their log-probability counts.
 
     Log-probabilities are float32 whatever the model computes in. The decoder should be in evaluation mode.
-    Raises ConfigError where the decoder has no attention for a coverage penalty that is set, ModelError where the
-    model's log-probabilities are NaN.
+    Raises ConfigError where the decoder has no attention for a coverage penalty that is set, and for sentences in
+    groups whose `diversity` or `beam` are not all the same, ModelError where the model's log-probabilities are NaN.
     """
     configs = each(config, len(prompts))
+    recorder = _recorder(prompts, configs) if any(config.tree for config in configs) else None
+    searching = _searching(decoder, prompts, configs, (*_rules(configs, prompts), *rules), constraints, recorder)
+    found = searching.run()
+    trees = [None] * len(found) if recorder is None else recorder.trees()
+    hypotheses = []
+    for config, prefix, best, before, tree in zip(
+        configs, prompts.prefixes(), found, searching.prefixes, trees, strict=True
+    ):
+        given = before[len(before) - len(prefix) :] if config.token_scores else None
+        hypotheses.append([_hypothesis(prefix, each, given, tree if config.tree else None) for each in best])
+    return hypotheses
+
+
+def _searching(
+    decoder: Decoder,
+    prompts: Prompts,
+    configs: Sequence[SearchConfig],
+    rules: Sequence[Rule],
+    constraints: Constraints | None,
+    watch: TreeRecorder | None,
+) -> BeamSearch:
+    """The search that the settings ask for."""
     beam = max((config.beam for config in configs), default=1)
-    found = BeamSearch(
-        decoder, prompts, beam, [config.nbest for config in configs], (*_rules(configs, prompts), *rules)
-    )
-    return [
-        [Hypothesis((*prefix, *tokens), end.log_probability, end.score, end.finished) for end, tokens in ends]
-        for prefix, ends in zip(prompts.prefixes(), found.run(), strict=True)
-    ]
+    wanted = [config.nbest for config in configs]
+    keeps_totals = any(config.token_scores for config in configs)
+    if constraints is not None and constraints:
+        if watch is not None or any(config.diversity is not None for config in configs):
+            raise ConfigError("a search with constraints has no tree to tell and no search.diversity: leave these out")
+        beams = [config.beam for config in configs]
+        return ConstrainedSearch(decoder, prompts, beams, wanted, rules, constraints, keeps_totals)
+    if all(config.diversity is None for config in configs):
+        return BeamSearch(decoder, prompts, beam, wanted, rules, keeps_totals, watch)
+    if len({(config.diversity, config.beam) for config in configs}) > 1:
+        raise ConfigError("sentences that are searched together in groups have one search.diversity and one beam")
+    diversity = configs[0].diversity
+    assert diversity is not None
+    return DiverseBeamSearch(decoder, prompts, beam, wanted, rules, keeps_totals, watch, diversity=diversity)
+
+
+def _recorder(prompts: Prompts, configs: Sequence[SearchConfig]) -> TreeRecorder:
+    groups = 1 if configs[0].diversity is None else configs[0].diversity.groups
+    return TreeRecorder(prompts, [config.beam for config in configs], groups)
+
+
+def _hypothesis(
+    prefix: tuple[int, ...], found: Found, given: NDArray[np.float32] | None, tree: SearchTree | None
+) -> Hypothesis:
+    """given: the log-probabilities of the prefix's tokens; None where none are wanted."""
+    end, steps = found.end, ()
+    if given is not None:
+        totals = [float(given.sum()), *found.totals, *([end.log_probability] if end.finished else [])]
+        steps = (*given.tolist(), *np.diff(totals).tolist())
+    tokens = (*prefix, *found.tokens)
+    return Hypothesis(tokens, end.log_probability, end.score, end.finished, (), steps, tree)
 
 
 def _rules(configs: Sequence[SearchConfig], prompts: Prompts) -> list[Rule]:
@@ -138,6 +241,8 @@ def _rules(configs: Sequence[SearchConfig], prompts: Prompts) -> list[Rule]:
     rules.append(LengthNormalisation([config.length_penalty for config in configs], prompts.limits))
     if any(config.coverage_penalty for config in configs):
         rules.append(Coverage([config.coverage_penalty for config in configs]))
+    if any(config.shrinking for config in configs):
+        rules.append(ShrinkingBeam([config.beam for config in configs], [config.shrinking for config in configs]))
     if len({config.beam for config in configs}) > 1:
         rules.append(OwnBeamSizes([config.beam for config in configs]))
     return rules

@@ -116,7 +116,7 @@ class Evaluation:
 
 
 def evaluate(
-    model: "str | Path | Translator | None" = None,
+    model: "str | Path | Sequence[str | Path] | Translator | None" = None,
     *,
     reference: Lines | Sequence[Lines],
     hypothesis: Lines | Sequence[Lines] | Mapping[str, Lines] = (),
@@ -131,7 +131,9 @@ def evaluate(
 ) -> Evaluation:
     """Score a model that translates `source`, and translations that are given, as `dragoman evaluate` does.
 
-    model: a folder or a `Translator`; None: only what is in `hypothesis`. Texts are a file (str or Path) or a list of
+    model: a folder, several that translate together, or a `Translator`; None: only what is in `hypothesis`.
+
+    Texts are a file (str or Path) or a list of
     lines. Several are a list of Paths or of lists: in `reference` they are references of the same sentences, in
     `hypothesis` the translations of several systems, which a mapping gives names. Each system but the first is compared
     with the first by paired bootstrap.
@@ -156,7 +158,7 @@ def evaluate(
             translator = _opened(model, device, threads)
             with in_files(name_of(source, "source")):
                 translations = translator.translate(sources, batch_size=batch_size, **settings)
-            named.insert(0, ("model" if translator is model else str(model), translations))
+            named.insert(0, ("model" if translator is model else _name(model), translations))
     scored = tuple(_scored(name, lines, known, sources, wanted, tokenized) for name, lines in named)
     first, *others = scored
     return Evaluation(scored, tuple(_compared(first, other, known, wanted) for other in others))
@@ -195,7 +197,13 @@ def _check(
         refuse(options, "with a model to translate with")
 
 
-def _opened(model: "str | Path | Translator", device: str | None, threads: int | None) -> "Translator":
+def _name(model: object) -> str:
+    return " + ".join(map(str, model)) if isinstance(model, list | tuple) else str(model)
+
+
+def _opened(
+    model: "str | Path | Sequence[str | Path] | Translator", device: str | None, threads: int | None
+) -> "Translator":
     from dragoman.translator import Translator
 
     if isinstance(model, Translator):

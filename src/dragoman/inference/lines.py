@@ -16,13 +16,17 @@ PATIENCE = 0.05
 """Seconds to wait for one more line of a pipe before translating what has come."""
 
 
-def read_lines(path: Path | None) -> Iterator[str]:
+def read_any_lines(path: Path | None) -> Iterator[str]:
     """The lines of a file (plain or compressed), or of stdin without one, split at line feeds only.
 
-    Raises DataError for a missing file and for bytes that are not UTF-8, with the line.
+    Bytes that are not UTF-8 are lone surrogates. Raises DataError for a missing file.
     """
-    lines = open_lines(path) if path is not None else _standard_input()
-    for number, line in enumerate(lines, start=1):
+    return open_lines(path) if path is not None else _standard_input()
+
+
+def read_lines(path: Path | None) -> Iterator[str]:
+    """The same. Raises DataError for a missing file and for bytes that are not UTF-8, with the line."""
+    for number, line in enumerate(read_any_lines(path), start=1):
         if has_broken_utf8(line):
             where = "standard input" if path is None else path
             raise DataError(

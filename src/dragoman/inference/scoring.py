@@ -34,7 +34,7 @@ class Scores:
 
 
 def score(
-    model: "str | Path | Translator | LanguageModel",
+    model: "str | Path | Sequence[str | Path] | Translator | LanguageModel",
     target: Lines,
     source: Lines | None = None,
     *,
@@ -50,8 +50,10 @@ def score(
 ) -> Scores:
     """Log-probabilities (nats) of `target` given `source`, or of documents under a language model.
 
-    As `dragoman score` has them; their total has the perplexity a token, a word and a byte. model: a folder, or a
-    loaded model. target, source: a file (str or Path) or a list of lines; under a language model the items of the list
+    As `dragoman score` has them; their total has the perplexity a token, a word and a byte. model: a folder, several
+    that translate together, or a loaded model.
+
+    target, source: a file (str or Path) or a list of lines; under a language model the items of the list
     are the documents. to, tags: as in `Translator.request`. documents, heading: what a document of a file is, as in
     `data.train` of a language model (default: a line). stride: as in `LanguageModel.score`. device: of a folder, as in
     `load`.
@@ -85,7 +87,7 @@ def is_language_model(folder: Path) -> bool:
 
 
 def _of_pairs(
-    model: "str | Path | Translator",
+    model: "str | Path | Sequence[str | Path] | Translator",
     target: Lines,
     source: Lines,
     to: str | None,

@@ -4,16 +4,18 @@ import signal
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
 from dragoman.base.errors import DataError, Interrupted
 from dragoman.base.log import info
-from dragoman.base.output.journal import OutputJournal
+from dragoman.base.output.companion import Companion, companion_kept, published
+from dragoman.base.output.journal import COMPANION, OutputJournal
 from dragoman.base.output.members import member_writer
 
+_SIZE = "bytes of the companion"
 KEEP_EVERY = 10.0
 """Seconds after which what is done is kept, at the end of a window of lines: all that a kill can cost."""
 
@@ -25,9 +27,12 @@ class TranslatedFile:
     fails leaves no file.
     """
 
-    def __init__(self, journal: OutputJournal, repeatable: bool) -> None:
-        """repeatable: whether the inputs can be read again; else nothing is kept before the end."""
-        self._journal, self._repeatable = journal, repeatable
+    def __init__(self, journal: OutputJournal, repeatable: bool, companion: Companion | None = None) -> None:
+        """repeatable: whether the inputs can be read again; else nothing is kept before the end.
+
+        companion: what is written along, and as far kept.
+        """
+        self._journal, self._repeatable, self.companion = journal, repeatable, companion
         self._compress = member_writer(journal.output)
         self._kept_at, self._first = time.monotonic(), journal.kept
 
@@ -41,15 +46,23 @@ class TranslatedFile:
         """Nobody looks into the folder."""
         return False
 
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What had to be done about lines that are done with, of each kind how many."""
+        return {what: count for what, count in self._journal.counts.items() if what != _SIZE}
+
     def follow(self, name: str, lines: Iterable[str], path: Path | None) -> Iterator[str]:
         """The lines of an input that are not done yet. Raises ConfigError where those before were changed."""
         return self._journal.follow(name, lines, path or Path("standard input"))
 
-    def write(self, lines: int, texts: Iterable[bytes]) -> None:
+    def write(self, lines: int, texts: Iterable[bytes], counts: Mapping[str, int]) -> None:
         """The translations of a window of so many lines."""
-        self._journal.write(lines, self._compress(b"".join(texts)))
+        before = 0 if self.companion is None else self.companion.size
+        data = self._compress(b"".join(texts))
+        along = {} if self.companion is None else {_SIZE: self.companion.size - before}
+        self._journal.write(lines, data, {**counts, **along})
         if self._repeatable and time.monotonic() - self._kept_at >= KEEP_EVERY:
-            self._journal.commit()
+            self._commit()
             self._kept_at = time.monotonic()
 
     def finish(self) -> None:
@@ -58,7 +71,9 @@ class TranslatedFile:
             return
         if self._journal.empty:  # an empty file of no compressed members would be none of its format
             self._journal.write(0, self._compress(b""))
-        self._journal.commit(finished=True)
+        if self.companion is not None and not self.companion.size:
+            self.companion.write("")
+        self._commit(finished=True)
 
     def interrupted(self, number: int) -> Interrupted:
         """Keep what is done. Gives what is to be told of it. number: the signal."""
@@ -67,7 +82,7 @@ class TranslatedFile:
                 f"interrupted; a pipe cannot be read again, so nothing of {self._output} is kept", number
             )
         if self.lines and not self._journal.finished:
-            self._journal.commit()
+            self._commit()
         if not self._journal.kept:
             return Interrupted("interrupted before the first lines were done; nothing is kept", number)
         return Interrupted(
@@ -84,6 +99,12 @@ class TranslatedFile:
                 "with the same command and --resume"
             )
 
+    def _commit(self, finished: bool = False) -> None:
+        """Keep what is done, first what is written along, so that there is never less of it than counts."""
+        if self.companion is not None:
+            self.companion.sync()
+        self._journal.commit(finished)
+
     @property
     def _output(self) -> Path:
         return self._journal.output
@@ -91,14 +112,18 @@ class TranslatedFile:
 
 @contextmanager
 def translated_file(
-    target: Path, inputs: Iterable[Path | None], settings: Mapping[str, Any], resume: bool
+    target: Path,
+    inputs: Iterable[Path | None],
+    settings: Mapping[str, Any],
+    resume: bool,
+    companion: Path | None = None,
 ) -> Iterator[TranslatedFile]:
     """The file to write; it has its name when all went well.
 
     inputs: that are read, None for the standard input; settings: all that the translations depend on beside these.
-    resume: go on with unfinished work if there is any. Raises ConfigError where there is some and `resume` is False, or
-    where it was begun otherwise; DataError where an input cannot be read again to resume; ResourceError where the file
-    cannot be written; Interrupted when Ctrl-C or SIGTERM came.
+    resume: go on with unfinished work if there is any. companion: a second file, written along. Raises ConfigError
+    where there is some and `resume` is False, or where it was begun otherwise; DataError where an input cannot be read
+    again to resume; ResourceError where a file cannot be written; Interrupted when Ctrl-C or SIGTERM came.
     """
     once = [path for path in inputs if path is None or not path.is_file()]
     if resume and once:
@@ -107,8 +132,14 @@ def translated_file(
             "store the text in a file"
         )
     journal = OutputJournal(target.resolve(), settings, resume)  # what a link points to is replaced, not the link
-    with journal, _signals_raise():
-        file = TranslatedFile(journal, repeatable=not once)
+    along = journal.folder / COMPANION
+    with ExitStack() as stack:
+        stack.enter_context(journal)
+        stack.enter_context(_signals_raise())
+        beside = None
+        if companion is not None and not journal.finished:
+            beside = stack.enter_context(companion_kept(companion, along, journal.counts[_SIZE]))
+        file = TranslatedFile(journal, not once, beside)
         try:
             if journal.kept:
                 info(f"Going on after line {journal.kept:,}.")
@@ -119,6 +150,8 @@ def translated_file(
         except Exception:
             file.failed()
             raise
+    if companion is not None:
+        published(companion, along)
     journal.publish(replace=True)
 
 

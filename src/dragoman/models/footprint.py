@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from dragoman.models.interface import Tree, tensors
+from dragoman.models.interface import Tree, memories, tensors
 
 SHORT_TRIAL, LONG_TRIAL = 128, 2048
 """Tokens. Texts are tried out as long as they are up to the long trial; only what starts to grow otherwise beyond it,
@@ -72,7 +72,7 @@ def measure(model: Any, longest: int, training: bool) -> Footprint:
                     memory = model.remember(trial.source)
                 started = model.decoder.start(memory)
                 _, after = model.decoder.step(trial.inputs, started)
-            held = _bytes(started.memory) + _bytes(None if memory is None else memory.states)
+            held = _bytes(started.memory) + _bytes([each.states for each in memories(memory)])
             rows.append((_UNFILLED * both.most, _UNFILLED * reading.most, held, _bytes(after.cache)))
     finally:
         model.train(was_training)

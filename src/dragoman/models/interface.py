@@ -103,14 +103,18 @@ def source_keep(memory: Tree) -> Tensor:
 
     Of a tree of memories it is the first one's. Raises TypeError where there is none.
     """
-    if isinstance(memory, Memory):
-        return memory.keep
-    for part in memory.values() if isinstance(memory, dict) else memory if isinstance(memory, list | tuple) else ():
-        try:
-            return source_keep(part)
-        except TypeError:
-            continue
+    for found in memories(memory):
+        return found.keep
     raise TypeError(f"{type(memory).__name__} holds no Memory")
+
+
+def memories(tree: Tree) -> Iterator[Memory]:
+    """Every Memory in a tree."""
+    if isinstance(tree, Memory):
+        yield tree
+        return
+    for part in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list | tuple) else ():
+        yield from memories(part)
 
 
 @dataclass(frozen=True)

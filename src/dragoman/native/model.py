@@ -50,7 +50,7 @@ class NativeText:
             beam=config.beam,
             wanted=config.nbest,
             limit=max(limit, len(prefix) + 1),
-            minimum=config.minimum_length,
+            minimum=config.min_length(len(source)),
             penalty=config.length_penalty,
         )
 

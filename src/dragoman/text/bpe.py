@@ -64,6 +64,8 @@ class BytePairTokenizer(LibraryTokenizer):
 
     def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
         """The text of `ids`; special symbols and tags are skipped, bytes that are no whole character become U+FFFD."""
+        if unknown:
+            return super().decode(ids, unknown)
         ordinary = [int(number) for number in ids if len(SPECIAL_SYMBOLS) <= number < self._first_tag]
         text: str = self._library.decode(ordinary, skip_special_tokens=False)
         return text

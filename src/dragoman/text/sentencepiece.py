@@ -100,6 +100,25 @@ class SentencePieceTokenizer(Tokenizer):
         words = [*([language] if language else []), *(piece.replace(BLANK, " ") for piece in pieces)]
         return list(range(len(words))), words
 
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """As `Tokenizer.spans`, by the library's account of which characters its normalisation made of which."""
+        check_unicode([text])
+        language, rest = parted(text)
+        spans = [(0, len(language))] if language else []
+        normal, origins = self._processor.normalize(rest, with_offsets=True)
+        place, held = 0, 0  # in the normalised text; bytes of its next character that stood in pieces of their own
+        for piece in self._processor.encode(rest, out_type=str):
+            begin = origins[place]
+            if _BYTE.fullmatch(piece) and not normal.startswith(piece, place):
+                held = (held + 1) % len(normal[place].encode())
+                place += not held
+            else:
+                place += len(piece)
+            inked = rest[begin : max(begin + 1, origins[place])] if piece != BLANK else ""
+            begin += len(language) + len(inked) - len(inked.lstrip())
+            spans.append((begin, begin + len(inked.strip())))
+        return spans
+
     def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
         """The text of `ids`, as the model joins pieces, without blanks at its ends; special symbols, tags are skipped.
 

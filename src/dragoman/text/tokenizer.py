@@ -141,6 +141,20 @@ class Tokenizer(ABC):
         A word is what one unknown can stand for: in a vocabulary of characters it is a single one.
         """
 
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """For each id of `encode(text)` where in the text its word stands, (from, to) in characters, without blanks.
+
+        Where a word is nothing but blanks, or the second piece of one character, both numbers are the same.
+        """
+        places, words = self.words(text)
+        solid = [place for place, character in enumerate(text) if not character.isspace()]
+        spans, begun = [], 0
+        for word in words:
+            inked = sum(not character.isspace() for character in word)
+            spans.append((solid[begun], solid[begun + inked - 1] + 1) if inked else (0, 0))
+            begun += inked
+        return [spans[place] for place in places]
+
     def whole_words(self) -> list[str | None]:
         """For each id the word that it stands for in a list of words; None for parts of words and special symbols.
 

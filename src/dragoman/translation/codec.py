@@ -3,12 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dragoman.base.errors import LineError
+from dragoman.base.errors import ConfigError, DataError, LineError, TooLongError
+from dragoman.control.control import Control
+from dragoman.control.phrase import Phrase
+from dragoman.decode.constraints.constraint import Constraint
 from dragoman.decode.replacement import unknown_words
 from dragoman.decode.search import Hypothesis
 from dragoman.models.limits import LengthLimits, first_exceeded
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vectors import VectorError
+from dragoman.translation.constraining import Constrained, Constraining
 from dragoman.translation.engine import Pair, Prefix, Row
 from dragoman.translation.request import Decoding, Request, Sampling
 from dragoman.translation.result import Translation
@@ -20,34 +24,52 @@ class Codec:
     def __init__(self, tokenizers: Tokenizers, limits: LengthLimits) -> None:
         self._source, self._target = tokenizers.source, tokenizers.target
         self._tokenizers, self._limits = tokenizers, limits
+        self._constraining = Constraining(tokenizers)
 
     def rows(self, lines: Sequence[tuple[str, Request]], first: int) -> list[Row]:
         """One for each text, blank ones too, which have no source; first: the number of the first line.
 
-        Raises VectorError for a source that is none, ConfigError for a tag that the vocabulary does not have.
+        Raises VectorError for a source that is none, ConfigError for a tag that the vocabulary does not have, LineError
+        for a text of whose translation more phrases are required than the model has positions for, or that is blank.
         """
         decodings = {each: self._without_tags(each) for each in {request.decoding for _, request in lines}}
         tags = {each: self._source.tag_ids(each) for each in {request.tags for _, request in lines}}
         prefixes = self._prefixes([request.prefix.rstrip() for _, request in lines])
+        asked = [
+            self._constrained(first + place, text, prefixes[place], request.control)
+            for place, (text, request) in enumerate(lines)
+        ]
         filled = [place for place, (text, _) in enumerate(lines) if text.strip()]
         try:
-            ids = dict(zip(filled, self._source.encode_batch([lines[place][0] for place in filled]), strict=True))
+            ids = dict(zip(filled, self._source.encode_batch([asked[place].text for place in filled]), strict=True))
         except VectorError as found:
             raise VectorError(first + filled[found.place] - 1, found.reason) from None
         return [
             Row(
                 number=first + place,
-                text=text,
+                text=asked[place].text,
                 source=_tagged(tags[request.tags], ids[place]) if place in ids else (),
-                decoding=decodings[request.decoding],
+                decoding=_without(decodings[request.decoding], asked[place].forbidden),
                 prefix=prefixes[place],
                 tags=len(request.tags),
+                constraints=asked[place].constraints,
             )
-            for place, (text, request) in enumerate(lines)
+            for place, (_, request) in enumerate(lines)
         ]
 
+    def part(self, row: Row, text: str, phrases: tuple[Phrase, ...]) -> Row:
+        """A row for a part of another's text, without its prefix. phrases: that its translation must hold."""
+        constraints = self._constrained(row.number, text, Prefix(), Control(phrases)).constraints
+        source = [*row.source[: row.tags], *self._source.encode(text)]
+        return row._replace(text=text, source=source, prefix=Prefix(), constraints=constraints)
+
     def pairs(self, sources: Sequence[str], targets: Sequence[str], tags: Sequence[str]) -> list[Pair]:
-        """One for each source and its target. Raises LineError for one that the model has too few positions for."""
+        """One for each source and its target.
+
+        Raises DataError for unequal numbers of them, TooLongError for one that the model has too few positions for.
+        """
+        if len(sources) != len(targets):
+            raise DataError(f"{len(sources)} sources and {len(targets)} targets: each source needs one target")
         before = self._source.tag_ids(tags)
         read = [_tagged(before, ids) for ids in self._source.encode_batch(sources)]
         write = self._target.encode_batch(targets)
@@ -57,26 +79,53 @@ class Codec:
         return pairs
 
     def check_length(self, number: int, source: Sequence[int], target: Sequence[int]) -> None:
-        """Raises LineError when the model has too few positions for so many tokens."""
+        """Raises TooLongError when the model has too few positions for so many tokens."""
         if (found := first_exceeded(self._limits, len(source), len(target))) is not None:
             limit, length = found
             reason = f"{limit.describe(length)}: shorten it, or train a model with a larger {limit.setting}"
-            raise LineError(number - 1, reason, limit.side)
+            raise TooLongError(number - 1, reason, limit.side)
 
-    def translation(self, hypothesis: Hypothesis) -> Translation:
-        """Its text, with what stands for its unknowns."""
+    def fits(self, text: str, request: Request) -> bool:
+        """Whether the model has positions for the text, and what its request puts before it or in its place."""
+        (row,) = self.rows([(text, request)], first=1)
+        return first_exceeded(self._limits, len(row.source), 0) is None
+
+    def translation(self, hypothesis: Hypothesis, constraints: tuple[Constraint, ...] = ()) -> Translation:
+        """Its text, with what stands for its unknowns. constraints: of its row."""
         return Translation(
-            self._target.decode(hypothesis.tokens, hypothesis.unknown),
+            self._constraining.text(hypothesis, constraints),
             hypothesis.score,
             hypothesis.log_probability,
             hypothesis.tokens,
             self._target,
             hypothesis.finished,
+            hypothesis.token_log_probabilities,
+            hypothesis.tree,
         )
+
+    def is_tidy(self, hypothesis: Hypothesis, constraints: tuple[Constraint, ...]) -> bool:
+        """Whether all that stood for something else in the source has found its place."""
+        return self._constraining.is_tidy(hypothesis, constraints)
 
     def blank(self, row: Row) -> Translation:
         """Of a text with nothing to translate: its prefix."""
         return self.translation(Hypothesis(row.prefix.ids, 0.0, 0.0, True, row.prefix.unknown))
+
+    def _constrained(self, number: int, text: str, prefix: Prefix, control: Control | None) -> Constrained:
+        if control is None:
+            return Constrained(text)
+        if control.phrases and not text.strip():
+            raise LineError(number - 1, "there is nothing to translate, but phrases are required: leave them out here")
+        if not text.strip():
+            return Constrained(text)
+        if self._tokenizers.reads_vectors and (control.keep is not None or control.glossary is not None):
+            raise ConfigError("a source of vectors has no words to keep or to look up in a glossary: leave them out")
+        positions = self._limits.target.positions
+        room = None if positions is None else positions - len(prefix.ids)
+        try:
+            return self._constraining.constrained(control.demand(text), room)
+        except ConfigError as error:
+            raise LineError(number - 1, str(error)) from None
 
     def _without_tags(self, decoding: Decoding) -> Decoding:
         """Tags are never written."""
@@ -98,3 +147,10 @@ class Codec:
 
 def _tagged(tags: list[int], ids: list[int]) -> list[int]:
     return [*tags, *ids] if tags else ids
+
+
+def _without(decoding: Decoding, tokens: tuple[int, ...]) -> Decoding:
+    """A search that never writes these either."""
+    if not tokens or isinstance(decoding, Sampling):
+        return decoding
+    return decoding.model_copy(update={"forbid": (*decoding.forbid, *tokens)})

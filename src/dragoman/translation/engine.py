@@ -6,6 +6,9 @@ Ids are those of a model's vocabularies, without beginning and end of sentence.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+
+from dragoman.decode.constraints.constraint import Constraint
 from dragoman.decode.search import Hypothesis
 from dragoman.inspect.attention import AttentionMap
 from dragoman.models.limits import LengthLimits
@@ -23,7 +26,7 @@ class Row(NamedTuple):
     """A text to translate, with all that is wanted of its translation; no other row changes what it gets.
 
     number: the line's, from 1, for messages and for what is drawn. source: the ids of `text`, those of as many tags as
-    `tags` says before them; of a source of vectors (S, n) float32.
+    `tags` says before them; of a source of vectors (S, n) float32. constraints: what a searched translation must hold.
     """
 
     number: int
@@ -32,6 +35,7 @@ class Row(NamedTuple):
     decoding: Decoding
     prefix: Prefix = Prefix()
     tags: int = 0
+    constraints: tuple[Constraint, ...] = ()
 
 
 class Pair(NamedTuple):
@@ -79,6 +83,15 @@ class AttentionEngine(Protocol):
 
     def attention(self, source: Sequence[int], target: Sequence[int]) -> list[AttentionMap]:
         """The weights of every layer, head and kind while `target` is predicted from `source`, tags included."""
+        ...
+
+    def source_attention(
+        self, pairs: Sequence[Pair], batch_size: int, layer: int | None = None, head: int | None = None
+    ) -> list[np.ndarray]:
+        """(T, S) of each pair, in order: what is attended of the source while the target's T tokens are predicted.
+
+        As `inspect.source_attention`, tags included. Raises ResourceError for a pair that does not fit the memory.
+        """
         ...
 
     def without_weights(self) -> list[str]:

@@ -1,14 +1,17 @@
 """`Request`: what is wanted of a translation, with nothing left open."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, TypedDict
 
 from pydantic import Field
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
-from dragoman.base.settings.load import Overrides, all_overrides, load_settings, parse_settings
+from dragoman.base.settings.load import Override, Overrides, all_overrides, load_settings, parse_settings
+from dragoman.control.control import Control
+from dragoman.control.glossary import Glossary
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig
 
@@ -32,11 +35,18 @@ class Sampling:
         top_p: float | None = None,
         seed: int | None = None,
         samples: int = 1,
+        settings: Overrides = (),
     ) -> "Sampling":
-        """With the usual values for what is left out. Raises ConfigError for a value that makes no sense."""
+        """With the usual values for what is left out. Raises ConfigError for a value that makes no sense.
+
+        settings: those that a search has too, such as `{"no_repeat_ngram": 3}` or `["search.maximum_length=40"]`.
+        """
         given = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-        settings = {name: value for name, value in given.items() if value is not None}
-        config = parse_settings(settings, SamplingConfig, "sampling")
+        named = {name: value for name, value in given.items() if value is not None}
+        if settings:
+            config = load_settings({"search": named}, _of_search(settings), _AskedOfSampling).search
+        else:
+            config = parse_settings(named, SamplingConfig, "sampling")
         return cls(config, 1 if seed is None else seed, samples)
 
 
@@ -49,12 +59,13 @@ class Request:
     """How one text, or each of many, is to be translated. `Translator.request` makes it, with the model's own settings.
 
     tags: those that stand before the source text, the target language's first. prefix: what the translation has to
-    start with, blank where it is free; blanks at its end are ignored.
+    start with, blank where it is free; blanks at its end are ignored. control: what it must hold; None for nothing.
     """
 
     decoding: Decoding
     tags: tuple[str, ...] = ()
     prefix: str = ""
+    control: Control | None = None
 
     def settings(self) -> dict[str, Any]:
         """All but the prefix, as nested values that JSON keeps."""
@@ -62,7 +73,22 @@ class Request:
             decoding = {**asdict(self.decoding), "config": self.decoding.config.model_dump(mode="json")}
         else:
             decoding = self.decoding.model_dump(mode="json")
-        return {"decoding": decoding, "tags": list(self.tags)}
+        control = None if self.control is None else self.control.settings()
+        return {"decoding": decoding, "tags": list(self.tags), "control": control}
+
+    def telling(self, token_scores: bool, tree: bool) -> "Request":
+        """The same, with log-probabilities of tokens or trees beside the translations where these are True.
+
+        Raises ConfigError for a tree of what is drawn at random.
+        """
+        if isinstance(self.decoding, Sampling):
+            if tree:
+                raise ConfigError("a search has a tree, sampling has none: leave out --tree or --sample")
+            config = self.decoding.config
+            asked = config.model_copy(update={"token_scores": config.token_scores or token_scores})
+            return replace(self, decoding=replace(self.decoding, config=asked))
+        both = {"token_scores": self.decoding.token_scores or token_scores, "tree": self.decoding.tree or tree}
+        return replace(self, decoding=self.decoding.model_copy(update=both))
 
 
 Requests = Request | Iterable[Request]
@@ -79,12 +105,28 @@ class RequestSettings(TypedDict, total=False):
     search: Overrides
     to: str | None
     tags: Iterable[str]
+    glossary: Glossary | Mapping[str, Any] | Path | str | None
+    keep: Iterable[str]
+    keep_patterns: Iterable[str]
 
 
 class _Asked(Config):
     """What settings on the command line of a translation may name."""
 
     search: SearchConfig = Field(description="How translations are searched.")
+
+
+class _AskedOfSampling(Config):
+    """The same where they are drawn."""
+
+    search: SamplingConfig = Field(description="How translations are drawn.")
+
+
+def _of_search(settings: Overrides) -> list[Override]:
+    """Settings of the search, by their names in the section `search`."""
+    if isinstance(settings, Mapping):
+        settings = {f"search.{name}": value for name, value in settings.items()}
+    return all_overrides(settings)
 
 
 def search_config(
@@ -108,9 +150,7 @@ def search_config(
         settings["unknown"] = {"kind": unknown} if plain else {"kind": "dictionary", "path": unknown}
     if not search:
         return parse_settings(settings, SearchConfig, "search")
-    if isinstance(search, Mapping):
-        search = {f"search.{name}": value for name, value in search.items()}
-    others = all_overrides(search)
+    others = _of_search(search)
     if any(override.key == ("search", "nbest") for override in others):
         raise ConfigError("search.nbest is no setting to give here: say how many translations are wanted (--nbest)")
     return load_settings({"search": settings}, others, _Asked).search

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from dragoman.decode.tree import SearchTree
 from dragoman.text.tokenizer import Tokenizer
 
 
@@ -11,6 +12,10 @@ class Translation:
     """One hypothesis: its text, its ranking score, its log-probability in nats and its ids, without BOS and EOS.
 
     finished is False when the length limit stopped it before its end of sentence. tokenizer: whose ids they are.
+    token_log_probabilities: of each of `tokens` and, if finished, of the end of sentence, in nats; empty unless the
+    request asks for `token_scores`. tree: what the search of its text has expanded, where the request asks for `tree`.
+    patched: the text was put together from parts, since no hypothesis held what must stand in it; score, ids and the
+    rest are the best hypothesis'.
     """
 
     text: str
@@ -19,6 +24,9 @@ class Translation:
     ids: tuple[int, ...]
     tokenizer: Tokenizer = field(compare=False, repr=False)
     finished: bool = True
+    token_log_probabilities: tuple[float, ...] = ()
+    tree: SearchTree | None = field(default=None, compare=False, repr=False)
+    patched: bool = False
 
     @cached_property
     def tokens(self) -> tuple[str, ...]:

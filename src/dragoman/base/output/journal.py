@@ -24,6 +24,8 @@ CREATE TABLE IF NOT EXISTS inputs (lines INTEGER PRIMARY KEY, digests TEXT);
 CREATE TABLE IF NOT EXISTS seen (digest BLOB PRIMARY KEY) WITHOUT ROWID;
 """
 _DATABASE = "progress.sqlite"
+COMPANION = "companion"
+"""What may lie in the folder beside the text: a second file that is written along."""
 _DIGEST = 12
 """Bytes of a line's digest: 2^48 lines before two different ones are expected to be taken for the same."""
 
@@ -242,7 +244,7 @@ class OutputJournal:
 
     def _check_own(self) -> None:
         """Raises ConfigError for a folder of somebody else's, which must not be removed in the end."""
-        others = {path.name for path in self.folder.iterdir()} - {"text", _DATABASE, f"{_DATABASE}-journal"}
+        others = {path.name for path in self.folder.iterdir()} - {"text", COMPANION, _DATABASE, f"{_DATABASE}-journal"}
         if others:
             raise ConfigError(
                 f"{self.folder} holds {min(others)}, which dragoman did not write: choose another --output, or move "

@@ -1,6 +1,6 @@
 """`BeamSearch`: beam search over any `Decoder`, a step a method."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -78,6 +78,35 @@ class Chosen(NamedTuple):
     own: Tensor
 
 
+class Found(NamedTuple):
+    """A hypothesis that is returned: the tokens that its prompt was continued with, their end not among them.
+
+    totals: log-probabilities of the hypothesis after each of these tokens; empty where they are not kept.
+    """
+
+    end: End
+    tokens: tuple[int, ...]
+    totals: tuple[float, ...]
+
+
+class Look(NamedTuple):
+    """What a step has done, for whoever watches a search.
+
+    before: the hypotheses before it; live: the same once they have read; finished: (B, M) bool, which of the ranked
+    have; stays: (B',) int64, the places of the sentences that are searched on; full: (B,) bool, where the longest
+    output is reached.
+    """
+
+    before: Live
+    live: Live
+    step: Step
+    ranked: Ranked
+    chosen: Chosen
+    finished: NDArray[np.bool]
+    stays: NDArray[np.int64]
+    full: NDArray[np.bool]
+
+
 class BeamSearch:
     """What is searched, `dragoman.decode.search.search` says precisely.
 
@@ -85,31 +114,54 @@ class BeamSearch:
     subclass with another `rank` or `choose`; what restricts, adds, scores or narrows is a rule.
     """
 
+    groups = 1
+    """Parts of a sentence's beam that are searched apart, each with a list of its own of what it has ended."""
+
     def __init__(
-        self, decoder: Decoder, prompts: Prompts, beam: int, wanted: Sequence[int], rules: Sequence[Rule]
+        self,
+        decoder: Decoder,
+        prompts: Prompts,
+        beam: int,
+        wanted: Sequence[int],
+        rules: Sequence[Rule],
+        keeps_totals: bool = False,
+        watch: Callable[[Look], None] | None = None,
     ) -> None:
-        """beam: hypotheses kept a sentence; wanted: how many are returned, one number a sentence."""
+        """beam: hypotheses kept a sentence; wanted: how many are returned, one number a sentence.
+
+        keeps_totals: for `Found.totals`; watch: is told of each step.
+        """
         self.decoder, self.prompts, self.beam, self.rules = decoder, prompts, beam, rules
+        self.wanted, self._keeps_totals, self._watch = wanted, keeps_totals, watch
         self._looked_at = int(looked_at(beam))
-        self._ends = [Ends(count) for count in wanted]
+        self._ends = [[Ends(min(count, self._size)) for _ in range(self.groups)] for count in wanted]
         self._history = History()
         self._steps = 0
+        self.prefixes: NDArray[np.float32] = np.zeros((len(prompts), 0), np.float32)
+        """(B, T), log-probabilities of the prefixes' tokens, on the right, where totals are kept."""
 
     @torch.no_grad()
-    def run(self) -> list[list[tuple[End, tuple[int, ...]]]]:
-        """The best of each sentence, each with the tokens that it was continued with, finished ones first."""
+    def run(self) -> list[list[Found]]:
+        """The best of each sentence, finished ones first."""
         live = self.begin() if len(self.prompts) else None
         while live is not None:
             live = self.step(live)
-        written = iter(self._history.sequences([(end.steps, end.number) for each in self._ends for end in each.best]))
-        return [[(end, next(written)) for end in each.best] for each in self._ends]
+        ends = [(end.steps, end.number) for lists in self._ends for each in lists for end in each.best]
+        totals = self._history.totals(ends) if self._keeps_totals else [()] * len(ends)
+        written = zip(self._history.sequences(ends), totals, strict=True)
+        return [
+            self.gather([[Found(end, *next(written)) for end in each.best] for each in lists], wanted)
+            for lists, wanted in zip(self._ends, self.wanted, strict=True)
+        ]
 
     def begin(self) -> Live:
         """One hypothesis a sentence, which has read all of its prompt but the last token."""
-        state, tokens, totals, carried = begin(self.decoder, self.prompts, self.rules)
-        sums = totals.unsqueeze(1)
+        beginning = begin(self.decoder, self.prompts, self.rules)
+        if self._keeps_totals:
+            self.prefixes = _host(beginning.prefixes)
+        sums = beginning.totals.unsqueeze(1)
         numbers = torch.arange(len(sums), device=sums.device)
-        return Live(np.arange(len(sums)), state, tokens, sums, sums, numbers, carried)
+        return Live(np.arange(len(sums)), beginning.state, beginning.tokens, sums, sums, numbers, beginning.carried)
 
     def step(self, before: Live) -> Live | None:
         """One token more for every hypothesis; None once all sentences have left."""
@@ -120,12 +172,18 @@ class BeamSearch:
         live = replace(before, state=state, carried=before.carried.read(step))
         ranked = self.rank(live, self.expand(live, step))
         chosen = self.choose(live, step, ranked)
-        host = _host(torch.cat([chosen.finished, chosen.totals[:, :1]], 1))  # the one transfer of a usual step
+        lead = chosen.totals.view(len(chosen.totals), self.groups, -1).amax(2)
+        host = _host(torch.cat([chosen.finished, lead], 1))  # the one transfer of a usual step
         if np.isnan(host).any():
             raise ModelError("the model's log-probabilities are not numbers (NaN): damaged or diverged parameters")
-        self._history.extend(live.numbers[chosen.rows.flatten()], chosen.tokens.flatten())
-        self.finish(live, step, ranked, host[:, :-1] > -np.inf)
-        stays = self.leave(before, live, step, chosen, host[:, -1])
+        kept = chosen.own.flatten() if self._keeps_totals else None
+        self._history.extend(live.numbers[chosen.rows.flatten()], chosen.tokens.flatten(), kept)
+        finished, best = host[:, : -self.groups] > -np.inf, host[:, -self.groups :]
+        self.finish(live, step, ranked, finished)
+        full = self.prompts.limits[step.sentences] == step.lengths
+        stays = self.leave(before, live, step, chosen, best, full)
+        if self._watch is not None:
+            self._watch(Look(before, live, step, ranked, chosen, finished, stays, full))
         return self.reorder(live, chosen, stays) if len(stays) else None
 
     def expand(self, live: Live, step: Step) -> Continuations:
@@ -158,7 +216,7 @@ class BeamSearch:
         order = ends.int().argsort(dim=1, stable=True)[:, : self.beam]
         totals = ranked.totals.masked_fill(ends, -torch.inf).gather(1, order)
         if live.carried.narrows:
-            counts = np.array([self._ends[sentence].count for sentence in live.sentences])
+            counts = np.array([sum(each.count for each in self._ends[sentence]) for sentence in live.sentences])
             sizes = live.carried.sizes(step, counts)
             seen, kept = (torch.from_numpy(each).to(order.device).unsqueeze(1) for each in sizes)
             outside = torch.arange(order.size(1), device=order.device) >= kept
@@ -179,29 +237,36 @@ class BeamSearch:
         leaving = _Leaving(live.carried, rows, live.numbers[rows], totals, own, self._steps - 1)
         ended = Ended(live.sentences[where], step.lengths[where], True)
         for sentence, end in zip(ended.sentences, leaving.ends(ended), strict=True):
-            self._ends[sentence].add(end)
+            self._ends[sentence][self._group(end)].add(end)
 
     def leave(
-        self, before: Live, live: Live, step: Step, chosen: Chosen, best: NDArray[np.float32]
+        self,
+        before: Live,
+        live: Live,
+        step: Step,
+        chosen: Chosen,
+        best: NDArray[np.float32],
+        full: NDArray[np.bool],
     ) -> NDArray[np.int64]:
         """The places of the sentences that stay: they may be longer, and their result may still change.
 
-        best: (B,), the largest of `Chosen.totals`.
+        best: (B, groups), the largest of `Chosen.totals`; full: (B,) bool, where the longest output is reached.
         """
         dead = best == -np.inf
-        full = (self.prompts.limits[step.sentences] == step.lengths) & ~dead
-        for place in np.flatnonzero(full).tolist():
+        for place in np.flatnonzero(full & ~dead.all(1)).tolist():
             numbers = _numbers(chosen.rows)
             now = _Leaving(live.carried, chosen.rows, numbers, chosen.totals, chosen.own, self._steps)
-            self._fill(now.of(place), step.sentences[place], step.lengths[place])
-        for place in np.flatnonzero(dead).tolist():
-            if not self._ends[step.sentences[place]].best:  # no token may follow any live hypothesis
+            self._fill(now.of(place), step.sentences[place], step.lengths[place], range(self.groups))
+        for place, group in np.argwhere(dead).tolist():
+            if not self._ends[step.sentences[place]][group].best:  # no token may follow any live hypothesis
                 rows, numbers = _numbers(before.totals), before.numbers.view(before.totals.shape)
                 last = _Leaving(before.carried, rows, numbers, before.totals, before.own, self._steps - 1)
-                self._fill(last.of(place), step.sentences[place], step.lengths[place] - 1)
-        thresholds = np.array([self._ends[sentence].threshold() for sentence in step.sentences])
-        changes = live.carried.bounds(best, step.sentences) > thresholds
-        return np.flatnonzero(changes & ~full & ~dead)
+                self._fill(last.of(place), step.sentences[place], step.lengths[place] - 1, (group,))
+        changes = np.zeros(len(full), np.bool_)
+        for group in range(self.groups):
+            thresholds = np.array([self._ends[sentence][group].threshold() for sentence in step.sentences])
+            changes |= live.carried.bounds(best[:, group], step.sentences) > thresholds
+        return np.flatnonzero(changes & ~full & ~dead.all(1))
 
     def reorder(self, live: Live, chosen: Chosen, stays: NDArray[np.int64]) -> Live:
         """Expansion, reordering and pruning in one row-take; a greedy step that loses no sentence needs none.
@@ -225,12 +290,27 @@ class BeamSearch:
             live.carried.reorder(rows, width),
         )
 
-    def _fill(self, leaving: "_Leaving", sentence: int, length: int) -> None:
-        """Let hypotheses of one sentence that have not finished fill its list up."""
+    def _fill(self, leaving: "_Leaving", sentence: int, length: int, groups: Iterable[int]) -> None:
+        """Let hypotheses of one sentence that have not finished fill the lists of these groups up."""
         count = len(leaving.totals)
         ends = leaving.ends(Ended(np.full(count, sentence), np.full(count, length), False))
         there = (leaving.totals > -torch.inf).tolist()
-        self._ends[sentence].fill([end for end, is_there in zip(ends, there, strict=True) if is_there])
+        live = [end for end, is_there in zip(ends, there, strict=True) if is_there]
+        for group in groups:
+            self._ends[sentence][group].fill([end for end in live if self._group(end) == group])
+
+    def gather(self, lists: list[list[Found]], wanted: int) -> list[Found]:
+        """What is returned of a sentence, from its lists."""
+        return lists[0]
+
+    @property
+    def _size(self) -> int:
+        """Hypotheses of a group."""
+        return self.beam // self.groups
+
+    def _group(self, end: End) -> int:
+        """The one that a hypothesis is of: its place in the sentence's beam says it."""
+        return end.number % self.beam // self._size
 
 
 class _Leaving(NamedTuple):

@@ -25,3 +25,21 @@ class OwnBeamSizes(BeamSizes):
         """The same in every step."""
         sizes = self._sizes[step.sentences]
         return Sizes(looked_at(sizes), sizes)
+
+
+class ShrinkingBeam(BeamSizes):
+    """A sentence's beam loses a place with each hypothesis that is complete, and looks at no more than it has places.
+
+    Deck 004, algorithm BEAMDECODE, after Jurafsky and Martin 2023, section 10.4. When no place is left the sentence is
+    done: it has as many complete hypotheses as its beam had places.
+    """
+
+    def __init__(self, sizes: Sequence[int], shrinks: Sequence[bool]) -> None:
+        """sizes: hypotheses, one number a sentence; shrinks: whether its beam does."""
+        self._sizes, self._shrinks = np.array(sizes, np.int64), np.array(shrinks, np.bool_)
+
+    def sizes(self, step: Step, ended: NDArray[np.int64], state: Tree) -> Sizes:
+        """What is left of those that shrink; the others as they are."""
+        sizes, shrinks = self._sizes[step.sentences], self._shrinks[step.sentences]
+        left = np.where(shrinks, np.maximum(sizes - ended, 0), sizes)
+        return Sizes(np.where(shrinks, left, looked_at(sizes)), left)

@@ -19,7 +19,6 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "diversity_penalty": (0, 0.0),
     "repetition_penalty": (1, 1.0),
     "encoder_repetition_penalty": (1, 1.0),
-    "no_repeat_ngram_size": (0,),
     "encoder_no_repeat_ngram_size": (0,),
     "forced_bos_token_id": (),
     "sequence_bias": (),
@@ -44,6 +43,7 @@ def search_of(content: Mapping[str, Any], path: Path, limit: int, numbers: Seque
     with_beginning = _count(content, "max_new_tokens", path, _count(content, "max_length", path, limit) - 1) + 1
     settings |= {"length_factor": 0.0, "length_margin": max(1, min(with_beginning, limit) - 1)}
     settings["minimum_length"] = max(0, _count(content, "min_length", path, 0) - 1)
+    settings["no_repeat_ngram"] = _count(content, "no_repeat_ngram_size", path, 0)
     never = _never(content, path)
     if outside := [token for token in never if not 0 <= token < len(numbers)]:
         raise ModelError(f"{path} forbids the entry {outside[0]}, which the vocabulary does not have")
@@ -89,10 +89,13 @@ def generation_json(search: SearchConfig, limit: int, order: Sequence[int]) -> d
     """
     if isinstance(search.length_penalty, GNMTPenalty) and search.length_penalty.alpha:
         warn("Hugging Face has no GNMT length penalty: length_penalty 1.0, the mean log-probability, stands instead")
-    if search.coverage_penalty:
-        warn("Hugging Face has no coverage penalty: it is left out")
+    lacking = ("coverage_penalty", "minimum_factor", "shrinking", "diversity", "fusion")
+    others = [name for name in lacking if getattr(search, name)]
+    if others:
+        warn(f"Hugging Face has nothing like {', '.join(f'search.{name}' for name in others)}: left out")
     mean = isinstance(search.length_penalty, MeanLogProbability) or getattr(search.length_penalty, "alpha", 0.0) > 0
-    longest = limit if search.length_factor else min(limit, search.length_margin + 1)
+    most = [limit, *([] if search.length_factor else [search.length_margin + 1])]
+    longest = min([*most, *([] if search.maximum_length is None else [search.maximum_length + 1])])
     forbidden = {*search.forbid, PAD, BOS}
     if not isinstance(search.unknown, ForbidUnknownConfig):
         forbidden.discard(UNK)
@@ -101,5 +104,6 @@ def generation_json(search: SearchConfig, limit: int, order: Sequence[int]) -> d
         "length_penalty": 1.0 if mean else 0.0,
         "max_length": longest,
         **({"min_length": search.minimum_length + 1} if search.minimum_length else {}),
+        **({"no_repeat_ngram_size": search.no_repeat_ngram} if search.no_repeat_ngram else {}),
         "bad_words_ids": [[place] for place, number in enumerate(order) if number in forbidden],
     }

@@ -1,5 +1,6 @@
 """`LanguageModelRun`: everything that a run is made of that learns to continue text."""
 
+from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -45,6 +46,11 @@ class TextDataConfig(Config):
         SAMPLE,
         ge=1,
         description="most bytes of training text that subwords are learned from; of more text, a fixed random part",
+    )
+    vocabulary_of: Path | None = Field(
+        None,
+        description="a model folder whose target vocabulary the text gets, for shallow fusion with that model, in "
+        "place of one that is learned from the text",
     )
     language: str | None = Field(None, description="code of the language, for the model card")
     licence: str | None = Field(None, description="terms of the corpus, for the model card")

@@ -26,6 +26,7 @@ from dragoman.models.build import count_parameters
 from dragoman.tasks.language_model.config import LanguageModelRun
 from dragoman.tasks.language_model.cost import flops_per_token, trained_bytes
 from dragoman.tasks.language_model.validator import HeldOutText, TextValidator, TextValidators
+from dragoman.tasks.language_model.vocabulary import load_vocabulary
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.objectives.loss import LossOf
@@ -47,18 +48,24 @@ class LanguageModelJob(Job):
 
     def __init__(self, run: LanguageModelRun) -> None:
         check_readable(*run.data.corpora)
+        run, self._given = load_vocabulary(run)
         self._held_out = [HeldOutText(str(corpus), read_texts(corpus)) for corpus in run.data.valid_sets]
         self._tokenizers: Tokenizers | None = None
         super().__init__(run)
 
     def use(self, tokenizers: Tokenizers) -> None:
-        """Give the text the target's vocabulary of these, instead of one that is learned from it."""
+        """Give the text the target's vocabulary of these, instead of one that is learned from it.
+
+        Raises ConfigError where the settings name another one.
+        """
+        if self._given is not None:
+            raise ConfigError("a text beside another task has that one's vocabulary: leave out data.vocabulary_of")
         self._tokenizers = tokenizers
 
     def prepare(self) -> None:
         """The corpora as token shards, and the preset for so much text."""
         data = self.run.data
-        text = self.run.text if self._tokenizers is None else self._tokenizers
+        text = self._tokenizers or self._given or self.run.text
         self.prepared = prepare_texts(
             data.corpora,
             data.cleaning,

@@ -44,7 +44,9 @@ class NativeEngine:
         """Only plain beam search, without replacement of unknown words."""
         if isinstance(row.decoding, Sampling):
             return "the native engine does not sample: PyTorch does"
-        if others := row.decoding.beyond("minimum_length", "unknown"):
+        if row.constraints:
+            return "the native engine has no constraints: PyTorch searches with them"
+        if others := row.decoding.beyond("minimum_length", "minimum_factor", "unknown"):
             return f"the native engine has no {', '.join(others)}: PyTorch searches with it"
         if not self._tokenizers.target.lossless and (
             row.decoding.unknown is None or row.decoding.unknown.kind != "forbid"

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import warn
 from dragoman.decode.search import Hypothesis
@@ -46,6 +48,12 @@ class PreferredEngine:
     def attention(self, source: Sequence[int], target: Sequence[int]) -> list[AttentionMap]:
         """As `AttentionEngine.attention`. Raises ConfigError where the other engine cannot show it."""
         return self._attending().attention(source, target)
+
+    def source_attention(
+        self, pairs: Sequence[Pair], batch_size: int, layer: int | None = None, head: int | None = None
+    ) -> list[np.ndarray]:
+        """As `AttentionEngine.source_attention`. Raises ConfigError as above."""
+        return self._attending().source_attention(pairs, batch_size, layer, head)
 
     def without_weights(self) -> list[str]:
         """As `AttentionEngine.without_weights`. Raises ConfigError as above."""

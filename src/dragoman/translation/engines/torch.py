@@ -5,24 +5,29 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TypeVar
 
+import numpy as np
 import torch
 
 from dragoman.base.errors import ResourceError
 from dragoman.base.machine.memory import available_memory, is_out_of_memory
 from dragoman.base.progress.work import Work
 from dragoman.data.batches.batch import collate, pad
+from dragoman.decode.constraints.places import beam_places
 from dragoman.decode.forced import CHUNK, force
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.replacement import Sentence, UnknownWords
 from dragoman.decode.sampling import sample, uniforms
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.inspect.attention import AttentionMap, attention_maps, without_weights
+from dragoman.inspect.source_attention import source_attention
 from dragoman.models.footprint import SHORT_TRIAL, Footprint, evaluate, measure, refined
 from dragoman.models.interface import Memory, SourceModel
 from dragoman.models.limits import LengthLimits
+from dragoman.nn.attention.interface import Attention
 from dragoman.text.special import EOS
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.engine import Pair, Row
+from dragoman.translation.fused import FusedLanguageModels
 from dragoman.translation.request import Decoding, Sampling
 
 _SEARCH_LOGITS, _SAMPLING_LOGITS = 3, 10
@@ -31,6 +36,9 @@ _SEARCH_LOGITS, _SAMPLING_LOGITS = 3, 10
 _USUAL_MARGIN = 64
 """Tokens by which an output is longer than its source at most, as a rule; the limit may be farther."""
 
+_USUAL_HEADS = 16
+"""Of an attention at most, as a rule; a batch of more that does not fit is caught and split."""
+
 Line = TypeVar("Line", Row, Pair)
 Result = TypeVar("Result")
 
@@ -38,8 +46,8 @@ Result = TypeVar("Result")
 class TorchEngine:
     """An encoder and a decoder that search and sample.
 
-    Batches hold rows of like length. Searches of one beam size share them, with and without coverage apart, and
-    samplings of one number of samples; all else may differ from row to row.
+    Batches hold rows of like length. Searches of one beam size and the same groups share them, with and without
+    coverage apart, and samplings of one number of samples; all else may differ from row to row.
     """
 
     def __init__(self, model: SourceModel, tokenizers: Tokenizers, device: torch.device) -> None:
@@ -47,6 +55,7 @@ class TorchEngine:
         self.model = model.eval()
         self._tokenizers, self._device = tokenizers, device
         self._unknown_words = UnknownWords(tokenizers)
+        self._language_models = FusedLanguageModels(tokenizers, device)
 
     @property
     def limits(self) -> LengthLimits:
@@ -78,6 +87,21 @@ class TorchEngine:
     def attention(self, source: Sequence[int], target: Sequence[int]) -> list[AttentionMap]:
         """As `AttentionEngine.attention`."""
         return attention_maps(self.model, self._tokenizers, target, source)
+
+    def source_attention(
+        self, pairs: Sequence[Pair], batch_size: int, layer: int | None = None, head: int | None = None
+    ) -> list[np.ndarray]:
+        """As `AttentionEngine.source_attention`; a batch that does not fit the memory is halved."""
+        order = sorted(range(len(pairs)), key=lambda place: (len(pairs[place].target), len(pairs[place].source)))
+        found: dict[int, np.ndarray] = {}
+        for places in _chunks(order, batch_size):
+            weights = self._halving(
+                [pairs[place] for place in places],
+                self._attention_bytes,
+                lambda some: source_attention(self.model, [(each.source, each.target) for each in some], layer, head),
+            )
+            found.update(zip(places, weights, strict=True))
+        return [found[place] for place in range(len(pairs))]
 
     def without_weights(self) -> list[str]:
         """As `AttentionEngine.without_weights`."""
@@ -116,11 +140,12 @@ class TorchEngine:
         if samplings:
             return self._sampled(memory, samplings, rows)
         sentences = [
-            Sentence(row.text, row.decoding, row.prefix.ids, row.prefix.unknown, row.tags)
+            Sentence(row.text, row.decoding, row.prefix.ids, row.prefix.unknown, row.tags, row.constraints)
             for row in rows
             if isinstance(row.decoding, SearchConfig)
         ]
-        return self._unknown_words.search(self.model.decoder, memory, sentences)
+        fusion = self._language_models.rule([sentence.config.fusion for sentence in sentences])
+        return self._unknown_words.search(self.model.decoder, memory, sentences, fusion)
 
     def _sampled(self, memory: Memory, samplings: Sequence[Sampling], rows: Sequence[Row]) -> list[list[Hypothesis]]:
         configs = [sampling.config for sampling in samplings]
@@ -146,7 +171,7 @@ class TorchEngine:
         length = max(len(row.source) for row in rows) + 1
         self._footprint = refined(self._footprint, self.model, length, training=False, free=free)
         decoding = rows[0].decoding
-        hypotheses = _hypotheses(decoding)
+        hypotheses = max(map(_hypotheses, rows))
         logits = _SAMPLING_LOGITS if isinstance(decoding, Sampling) else _SEARCH_LOGITS
         # outputs are seldom longer; a batch that is after all is caught and split
         limit = max(length, *(len(row.prefix.ids) for row in rows)) + max(_margin(row.decoding) for row in rows)
@@ -160,6 +185,12 @@ class TorchEngine:
         """Those of the logits, which are made a few at a time."""
         logits = len(pairs) * (max(len(pair.target) for pair in pairs) + 1)
         return 12 * min(logits, CHUNK) * self._tokenizers.target.size
+
+    def _attention_bytes(self, pairs: Sequence[Pair], free: int) -> int:
+        """Those of the weights of all attentions, as many heads each as is usual, which are recorded together."""
+        length = max(max(len(pair.source), len(pair.target)) for pair in pairs) + 1
+        attentions = sum(isinstance(module, Attention) for _, module in self.model.named_modules())
+        return 4 * len(pairs) * attentions * _USUAL_HEADS * length * length
 
     @cached_property
     def _footprint(self) -> Footprint:
@@ -176,23 +207,28 @@ def _batches(rows: Sequence[Row], batch_size: int) -> list[Sequence[int]]:
     """The places of rows that are decoded together, of like length. The batch of the first row comes first."""
     together: dict[Hashable, list[int]] = {}
     for place, row in enumerate(rows):
-        together.setdefault(_shared(row.decoding), []).append(place)
+        together.setdefault(_shared(row), []).append(place)
     batches: list[Sequence[int]] = []
     for places in together.values():
         batches += _chunks(sorted(places, key=lambda place: len(rows[place].source)), batch_size)
     return sorted(batches, key=min)
 
 
-def _shared(decoding: Decoding) -> Hashable:
+def _shared(row: Row) -> Hashable:
     """What rows of one batch have in common, because they would else wait for the widest, or for attention."""
+    decoding = row.decoding
     if isinstance(decoding, Sampling):
         return "sampling", decoding.samples
-    return "search", decoding.beam, decoding.attends
+    more = _hypotheses(row) - decoding.beam
+    language_model = decoding.fusion and decoding.fusion.language_model
+    # widths up to twice one another
+    return "search", decoding.beam, decoding.attends, decoding.diversity, language_model, more.bit_length()
 
 
-def _hypotheses(decoding: Decoding) -> int:
+def _hypotheses(row: Row) -> int:
     """That are held of a row at one time."""
-    return decoding.samples if isinstance(decoding, Sampling) else decoding.beam
+    decoding = row.decoding
+    return decoding.samples if isinstance(decoding, Sampling) else beam_places(decoding.beam, row.constraints)
 
 
 def _margin(decoding: Decoding) -> int:

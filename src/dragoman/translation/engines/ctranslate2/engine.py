@@ -73,6 +73,8 @@ class CTranslate2Engine:
         reason = None
         if isinstance(decoding, Sampling):
             reason = "draws samples by other random numbers, which depend on the other lines"
+        elif row.constraints:
+            reason = "does not search with several constraints"
         elif others := decoding.beyond("minimum_length", "unknown"):
             reason = f"has no {', '.join(others)} as it is meant here"
         elif self._writes_unknowns and not isinstance(decoding.unknown, ForbidUnknownConfig):

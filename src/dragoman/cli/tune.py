@@ -1,0 +1,91 @@
+"""`dragoman tune`: weights for reranking, from a dev set."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.options import (
+    BatchSize,
+    Beam,
+    Device,
+    Ensemble,
+    LengthPenalty,
+    Model,
+    Quiet,
+    SearchSettings,
+    Tags,
+    Threads,
+    To,
+    check_settings,
+    split_tags,
+)
+
+
+class TuningMetric(StrEnum):
+    """What can be maximised."""
+
+    bleu = "bleu"
+    chrf = "chrf"
+
+
+def tune(
+    model: Model,
+    search: SearchSettings = None,
+    source: Annotated[Path, typer.Option("--source", help="Source sentences of a dev set, never of a test set.")] = ...,  # type: ignore[assignment]
+    reference: Annotated[Path, typer.Option("--reference", help="Their translations.")] = ...,  # type: ignore[assignment]
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Where to write the weights: YAML for `dragoman translate --rerank`.")
+    ] = ...,  # type: ignore[assignment]
+    reverse: Annotated[
+        Path | None,
+        typer.Option("--reverse", metavar="MODEL", help="A model of the other direction, for log p(source | target)."),
+    ] = None,
+    language_model: Annotated[
+        Path | None,
+        typer.Option(
+            "--language-model",
+            metavar="FOLDER",
+            help="A language model of the target language, with any vocabulary, for log p(target).",
+        ),
+    ] = None,
+    ensemble: Ensemble = None,
+    nbest: Annotated[int, typer.Option("--nbest", min=2, help="Hypotheses of a sentence.")] = 20,
+    metric: Annotated[TuningMetric, typer.Option("--metric", help="What is maximised.")] = TuningMetric.bleu,
+    restarts: Annotated[int, typer.Option("--restarts", min=0, help="Searches from random weights.")] = 20,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the random weights.")] = 1,
+    to: To = None,
+    tags: Tags = None,
+    beam: Beam = None,
+    length_penalty: LengthPenalty = None,
+    batch_size: BatchSize = 64,
+    device: Device = None,
+    threads: Threads = None,
+    quiet: Quiet = False,
+) -> None:
+    """Find the weights with which n-best lists are reranked best: exact line search for corpus BLEU or chrF."""
+    from dragoman.inference.tuning import tune
+
+    check_settings(search or [], example="search.minimum_length=3")
+    tuning = tune(
+        [model, *ensemble] if ensemble else model,
+        source=source,
+        reference=reference,
+        out=out,
+        reverse=reverse,
+        language_model=language_model,
+        nbest=nbest,
+        metric=metric.value,
+        restarts=restarts,
+        seed=seed,
+        batch_size=batch_size,
+        device=device,
+        threads=threads,
+        to=to,
+        tags=split_tags(tags),
+        beam=beam,
+        length_penalty=length_penalty,
+        search=search or (),
+    )
+    print(tuning)

@@ -1,0 +1,154 @@
+"""`Glossary`: how terms of the source language are translated."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dragoman.base.errors import ConfigError, DataError
+from dragoman.control.phrase import Phrase
+from dragoman.data.corpora.lines import has_broken_utf8, open_lines
+from dragoman.text.word_characters import units
+
+EXACT = "="
+"""Before a source term: letters are not taken for others of another case."""
+
+
+class Entry(NamedTuple):
+    """targets: forms of which a translation holds one; none where the term stays as the text has it."""
+
+    source: str
+    targets: tuple[str, ...]
+    exact: bool
+
+
+class Match(NamedTuple):
+    """A term at text[start:end], and what its translation must hold."""
+
+    start: int
+    end: int
+    phrase: Phrase
+
+
+class _Node:
+    """Terms that begin alike, by their units in lower case."""
+
+    def __init__(self) -> None:
+        self.following: dict[str, _Node] = {}
+        self.entries: list[Entry] = []
+
+
+class Glossary:
+    """Terms are found at word boundaries, the longest first, whatever their case unless the entry says so.
+
+    Of a term that is in capitals or begins with one, other than the entry's, a target in capitals, or that begins with
+    one, will do too. Where several entries fit, each gives alternatives; one that fits exactly goes before others.
+    """
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._root = _Node()
+        for entry in entries:
+            node = self._root
+            for unit in _folded(entry.source):
+                node = node.following.setdefault(unit, _Node())
+            node.entries.append(entry)
+        lines = sorted(repr(tuple(entry)) for entry in entries)
+        self.fingerprint = blake2b("\n".join(lines).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        """A digest of all entries."""
+
+    @staticmethod
+    def of(terms: Mapping[str, str | Sequence[str] | None]) -> "Glossary":
+        """Of source terms and their translations: one, several, or None for a term that stays as it is.
+
+        A source that begins with = is meant with its very letters. Raises ConfigError for one that is no phrase.
+        """
+        found = [
+            _entry(source, () if targets is None else (targets,) if isinstance(targets, str) else tuple(targets))
+            for source, targets in terms.items()
+        ]
+        if not found:
+            raise ConfigError("a glossary has at least one term")
+        return Glossary(found)
+
+    @staticmethod
+    def read(path: Path | str) -> "Glossary":
+        """Of lines: source TAB target, more targets after more tabs; without a target the term stays as it is.
+
+        Blank lines, and those that begin with #, are skipped. Raises DataError naming the file and the line.
+        """
+        path, found = Path(path), []
+        for number, line in enumerate(open_lines(path), start=1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            if has_broken_utf8(line):
+                raise DataError(f"{path}, line {number}: broken UTF-8; convert the file (for example with iconv)")
+            source, *targets = line.split("\t")
+            try:
+                found.append(_entry(source, tuple(targets)))
+            except ConfigError as error:
+                raise DataError(f"{path}, line {number}: {error}") from None
+        if not found:
+            raise DataError(f"{path} holds no term; a glossary has lines of source TAB target")
+        return Glossary(found)
+
+    def find(self, text: str, start: int = 0, end: int | None = None) -> list[Match]:
+        """The terms in text[start:end], from left to right, none over another."""
+        places = [place for place in units(text) if place[0] >= start and (end is None or place[1] <= end)]
+        found, number = [], 0
+        while number < len(places):
+            match, count = self._longest(text, places, number)
+            if match is not None:
+                found.append(match)
+            number += max(1, count)
+        return found
+
+    def _longest(self, text: str, places: Sequence[tuple[int, int]], number: int) -> tuple[Match | None, int]:
+        """The longest term that begins with a unit, and how many units it has."""
+        best: tuple[Match | None, int] = None, 0
+        node, first = self._root, places[number][0]
+        for count, (begin, end) in enumerate(places[number:], start=1):
+            following = node.following.get(_unit(text[begin:end]))
+            if following is None:
+                break
+            node = following
+            written = text[first:end]
+            fitting = [entry for entry in node.entries if entry.source == written or not entry.exact]
+            fitting = [entry for entry in fitting if entry.exact] or fitting
+            if fitting:
+                forms = [form for entry in fitting for form in _forms(entry, written)]
+                best = Match(first, end, Phrase.of(forms)), count
+        return best
+
+
+def glossary_of(given: "Glossary | Mapping[str, Any] | Path | str | None") -> Glossary | None:
+    """A glossary, its terms, or its file. Raises as `Glossary.of` and `Glossary.read`."""
+    if given is None or isinstance(given, Glossary):
+        return given
+    return Glossary.of(given) if isinstance(given, Mapping) else Glossary.read(given)
+
+
+def _entry(source: str, targets: tuple[str, ...]) -> Entry:
+    """Raises ConfigError for a source or a target that is no phrase."""
+    exact = source.strip().startswith(EXACT)
+    (term,) = Phrase.of(source.strip().removeprefix(EXACT)).alternatives
+    return Entry(term, Phrase.of(targets).alternatives if targets else (), exact)
+
+
+def _folded(text: str) -> Iterator[str]:
+    return (_unit(text[begin:end]) for begin, end in units(text))
+
+
+def _unit(text: str) -> str:
+    """Any run of blanks is one blank."""
+    return text.casefold() if text.strip() else " "
+
+
+def _forms(entry: Entry, written: str) -> list[str]:
+    """The targets as they are, after those with the case of the text."""
+    if not entry.targets:
+        return [written]
+    if len(written) > 1 and written.isupper() and not entry.source.isupper():
+        return [*(target.upper() for target in entry.targets), *entry.targets]
+    if written[0].isupper() and not entry.source[0].isupper():
+        return [*(target[0].upper() + target[1:] for target in entry.targets), *entry.targets]
+    return list(entry.targets)

@@ -1,0 +1,94 @@
+"""`Keep`: what of a source text stands in its translation as it is."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import regex
+
+from dragoman.base.errors import ConfigError
+from dragoman.text.word_characters import WORD_CHARACTER
+
+_MODIFIED = r"\p{Emoji_Modifier}?\uFE0F?\u20E3?[\U000E0020-\U000E007F]*"
+_ONE_EMOJI = rf"(?:\p{{Emoji_Presentation}}|\p{{Extended_Pictographic}}|\p{{Emoji}}(?=\uFE0F|\u20E3)){_MODIFIED}"
+_INTERPOLATED = r"[\p{L}_][\p{L}\p{N}_.$\[\]-]*"
+
+KINDS = {
+    "number": rf"(?<!{WORD_CHARACTER})(?>\p{{Nd}}+(?:[.,:/'’\u00A0\u202F]\p{{Nd}}+)*)(?!{WORD_CHARACTER})",
+    "url": r"(?i:(?:https?|ftps?)://|www\.)[^\s<>\"”»]*[^\s<>\"”»'’.,;:!?)\]}…]",
+    "email": r"[\p{L}\p{N}._%+-]+@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+",
+    "emoji": rf"[\U0001F1E6-\U0001F1FF]{{2}}|{_ONE_EMOJI}(?:\u200D{_ONE_EMOJI})*",
+    "markup": r"</?\p{L}[^<>]*>|<!--.*?-->|&(?:[A-Za-z][A-Za-z0-9]*|#[0-9]+|#x[0-9A-Fa-f]+);",
+    "placeholder": rf"\{{\{{\s*{_INTERPOLATED}\s*\}}\}}|\$?\{{(?:{_INTERPOLATED}|[0-9]*)(?:[:!][^{{}}\s]*)?\}}"
+    r"|%\(\w+\)[-+0#]*[0-9]*(?:\.[0-9]+)?[sdifgxr]|%(?:[0-9]+\$)?[-+0#]*[0-9]*(?:\.[0-9]+)?[sdifgx@](?![\p{L}\p{N}])",
+}
+"""What can be asked for by name, each a pattern for `regex.V1`."""
+
+_SECONDS = 10.0
+"""That a pattern of the user's may search one text."""
+
+
+class Span(NamedTuple):
+    """What stands at text[start:end]."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Keep:
+    """kinds: names of `KINDS`; patterns: regular expressions of the user's, which go before them."""
+
+    kinds: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(kinds: Iterable[str] = (), patterns: Iterable[str] = ()) -> "Keep | None":
+        """None where nothing is to be kept. `all` stands for all kinds.
+
+        Raises ConfigError for a kind that there is not and for a pattern that is none, TypeError for a bare string.
+        """
+        if isinstance(kinds, str) or isinstance(patterns, str):
+            raise TypeError("keep and keep_patterns are lists of strings, not one string")
+        named = [each for kind in kinds for each in (KINDS if kind == "all" else [kind])]
+        keep = Keep(tuple(dict.fromkeys(named)), tuple(patterns))
+        if unknown := [kind for kind in keep.kinds if kind not in KINDS]:
+            raise ConfigError(f"there is no kind {unknown[0]!r} to keep: choose among {', '.join(KINDS)}, or all")
+        return keep if keep._compiled else None
+
+    def find(self, text: str) -> list[Span]:
+        """The spans, from left to right, none over another: of those that overlap the one that begins first, then the
+        longest. Blanks at their ends do not belong to them; what is empty or only blank is none.
+
+        Raises ConfigError for a pattern that takes too long.
+        """
+        found = []
+        for pattern in self._compiled:
+            try:
+                for match in pattern.finditer(text, timeout=_SECONDS):
+                    inner = match[0].strip()
+                    if inner:
+                        start = match.start() + len(match[0]) - len(match[0].lstrip())
+                        found.append(Span(start, start + len(inner), inner))
+            except TimeoutError:
+                raise ConfigError(
+                    f"the pattern {pattern.pattern!r} takes longer than {_SECONDS:.0f} seconds for one text: simplify "
+                    "it"
+                ) from None
+        kept: list[Span] = []
+        for span in sorted(found, key=lambda each: (each.start, -each.end)):
+            if not kept or span.start >= kept[-1].end:
+                kept.append(span)
+        return kept
+
+    @cached_property
+    def _compiled(self) -> list["regex.Pattern[str]"]:
+        compiled = []
+        for pattern in self.patterns:
+            try:
+                compiled.append(regex.compile(pattern, regex.V1))
+            except regex.error as error:
+                raise ConfigError(f"{pattern!r} is no regular expression: {error}") from None
+        return [*compiled, *(regex.compile(KINDS[kind], regex.V1) for kind in self.kinds)]

@@ -1,0 +1,137 @@
+"""`Progress`: where each hypothesis of a search stands with its sentence's constraints."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dragoman.decode.constraints.automaton import KINDS, Automaton, Standing
+from dragoman.decode.constraints.constraint import Constraints
+from dragoman.decode.prompts import Prompts
+from dragoman.decode.rules.rule import Rule, Step
+from dragoman.models.interface import Tree
+from dragoman.text.special import BOS
+
+_UNREAD = -1
+_NO_TOKEN = -1
+
+
+class Outlook(NamedTuple):
+    """What may follow each of R hypotheses, and how far their sentences' constraints are met then.
+
+    tokens: (R, A) int64 that begin or continue a phrase, ascending, −1 at the end of a row for none; banks: (R, A), how
+    many tokens of phrases are met with each; allowed: (R, A) bool, False where too few tokens would be left for the
+    rest. other_banks, other_allowed: (R, 4), the same of all other tokens, by their kind. complete: (R,) bool, whether
+    an output may end here.
+    """
+
+    tokens: Tensor
+    banks: Tensor
+    allowed: Tensor
+    other_banks: Tensor
+    other_allowed: Tensor
+    complete: Tensor
+
+
+class _Entry(NamedTuple):
+    """What is known of a standing of a sentence's automaton, each but the last as in `Outlook`."""
+
+    automaton: Automaton
+    standing: Standing
+    tokens: list[int]
+    banks: list[int]
+    needs: list[int]
+    other_banks: list[int]
+    other_needs: list[int]
+    complete: bool
+
+
+class Progress(Rule):
+    """Carries a number for each hypothesis, (R,) int64: the standing that its tokens lead to.
+
+    Standings are found as the search comes to them, and looked up after that.
+    """
+
+    def __init__(self, constraints: Constraints, device: torch.device) -> None:
+        self._automata = [Automaton(each, constraints.edges) for each in constraints.of]
+        self._device = device
+        self._entries: list[_Entry] = []
+        self._numbers: dict[tuple[int, Standing], int] = {}
+        self._next: dict[tuple[int, int], int] = {}
+        edges = constraints.edges
+        self.kinds = torch.from_numpy(edges.opens + 2 * edges.closes.astype(np.int64)).to(device)
+        """(V,) int64, of each token the number of its kind."""
+        self.sizes = np.array([automaton.size for automaton in self._automata], np.int64)
+        """(B,), tokens of each sentence's phrases."""
+
+    def start(self, prompts: Prompts) -> Tree:
+        """Nothing is read yet."""
+        return torch.full((len(prompts),), _UNREAD, dtype=torch.int64, device=self._device)
+
+    def read(self, state: Tree, step: Step) -> Tree:
+        """The beginning of sentence says nothing; what follows it is the output, a prefix too."""
+        numbers: list[int] = state.tolist()
+        sentences = step.sentences.repeat(step.beam_size).tolist()
+        for column, there in zip(step.tokens.T.tolist(), step.read.T.tolist(), strict=True):
+            numbers = [
+                self._following(number, sentence, token) if is_there else number
+                for number, sentence, token, is_there in zip(numbers, sentences, column, there, strict=True)
+            ]
+        return torch.tensor(numbers, dtype=torch.int64, device=self._device)
+
+    def outlook(self, state: Tree, room: NDArray[np.int64]) -> Outlook:
+        """room: (R,), how many tokens an output may still have after the next one."""
+        entries = [self._entries[number] for number in state.tolist()]
+        longest = max(len(each.tokens) for each in entries)
+        tokens = _padded([each.tokens for each in entries], longest, _NO_TOKEN)
+        needs, left = _padded([each.needs for each in entries], longest, 0), room[:, np.newaxis]
+        return Outlook(
+            *(
+                torch.from_numpy(each).to(self._device)
+                for each in (
+                    tokens,
+                    _padded([each.banks for each in entries], longest, 0),
+                    (needs <= left) & (tokens != _NO_TOKEN),
+                    np.array([each.other_banks for each in entries], np.int64),
+                    np.array([each.other_needs for each in entries], np.int64) <= left,
+                    np.array([each.complete for each in entries], np.bool),
+                )
+            )
+        )
+
+    def _following(self, number: int, sentence: int, token: int) -> int:
+        if number == _UNREAD:
+            assert token == BOS
+            return self._number(sentence, self._automata[sentence].start)
+        found = self._next.get((number, token))
+        if found is None:
+            entry = self._entries[number]
+            found = self._next[number, token] = self._number(sentence, entry.automaton.follow(entry.standing, token))
+        return found
+
+    def _number(self, sentence: int, standing: Standing) -> int:
+        found = self._numbers.setdefault((sentence, standing), len(self._entries))
+        if found == len(self._entries):
+            automaton = self._automata[sentence]
+            tokens = automaton.wanted(standing)
+            after = [automaton.follow(standing, token) for token in tokens]
+            others = [automaton.after(standing, _NO_TOKEN, kind) for kind in KINDS]
+            self._entries.append(
+                _Entry(
+                    automaton,
+                    standing,
+                    tokens,
+                    [automaton.bank(each) for each in after],
+                    [automaton.need(each) for each in after],
+                    [automaton.bank(each) for each in others],
+                    [automaton.need(each) for each in others],
+                    automaton.accepts(standing),
+                )
+            )
+        return found
+
+
+def _padded(rows: list[list[int]], longest: int, filler: int) -> NDArray[np.int64]:
+    return np.array([row + [filler] * (longest - len(row)) for row in rows], np.int64).reshape(len(rows), longest)

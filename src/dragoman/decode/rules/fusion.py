@@ -1,0 +1,70 @@
+"""Shallow fusion: a language model of the target language votes on every token."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from dragoman.base.settings.config import Config
+from dragoman.decode.prompts import Prompts
+from dragoman.decode.rules.rule import Addition, Step
+from dragoman.models.interface import Decoder, State, Tree
+
+
+class FusionConfig(Config):
+    """A language model that votes with the translation model: log p(y | x) + λ · log p(y). Gulcehre et al. 2015."""
+
+    language_model: Path = Field(
+        description="Folder of a language model with the translation model's target vocabulary (data.vocabulary_of)."
+    )
+    weight: float = Field(
+        default=0.1,
+        ge=0,
+        allow_inf_nan=False,
+        description="λ (no unit), how much its log-probabilities count beside the translation model's.",
+    )
+
+
+class LanguageModelFusion(Addition):
+    """Adds λ · log p(token | tokens before) of a decoder without a source; never above 0, since λ is not negative.
+
+    It carries the language model's state, and what follows it until the hypotheses are reordered.
+    """
+
+    def __init__(self, decoder: Decoder, weights: Sequence[float]) -> None:
+        """decoder: in evaluation mode, of the target's vocabulary. weights: λ, one a sentence."""
+        self._decoder = decoder
+        self._weights = torch.tensor(weights, dtype=torch.float32)
+
+    def capped(self, prompts: Prompts) -> Prompts:
+        """The same prompts with no longer outputs than the language model has positions for.
+
+        Raises ConfigError for a prefix that leaves no room.
+        """
+        limit = self._decoder.start(None).limit
+        return prompts if limit is None else replace(prompts, limits=np.minimum(prompts.limits, limit))
+
+    def start(self, prompts: Prompts) -> Tree:
+        """The language model's state before it has read anything; it reads what the translation model reads."""
+        options: dict[str, Any] = {} if prompts.state.skip is None else {"skip": prompts.state.skip}
+        return self._decoder.start(None, capacity=prompts.state.capacity, **options), None
+
+    def read(self, state: Tree, step: Step) -> Tree:
+        """With (R, V) log-probabilities of what follows."""
+        output, after = self._decoder.step(step.tokens, state[0])
+        return after, output.last_logits().float().log_softmax(1)
+
+    def reorder(self, state: Tree, rows: Tensor, beam_size: int) -> Tree:
+        """The state alone: what follows is made anew before it is asked for."""
+        model: State = state[0]
+        return model.reorder(rows, beam_size), None
+
+    def add(self, step: Step, state: Tree) -> Tensor:
+        """(R, V)."""
+        following: Tensor = state[1]
+        return step.of_hypotheses(self._weights.to(following.device)).unsqueeze(1) * following

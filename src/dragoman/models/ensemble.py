@@ -1,0 +1,110 @@
+"""Several models as one that predicts the mean of their probabilities."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import log
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.models.interface import Decoder, Memory, Output, SourceModel, State, Trial
+from dragoman.models.limits import LengthLimit, LengthLimits
+
+
+@dataclass(frozen=True)
+class EnsembleOutput:
+    """An `Output` of N models' outputs: log (1/N · Σ_m p_m), which is normalised; attention is the mean of theirs."""
+
+    members: Sequence[Output]
+
+    @property
+    def attention(self) -> Tensor | None:
+        """The mean over the members that attend the source; None where none does."""
+        found = [each for member in self.members if (each := member.attention) is not None]
+        return torch.stack([each.float() for each in found]).mean(0) if found else None
+
+    def logits(self, places: Tensor | None = None) -> Tensor:
+        """As `Output` promises."""
+        return _log_mean([member.logits(places) for member in self.members])
+
+    def last_logits(self) -> Tensor:
+        """As `Output` promises."""
+        return _log_mean([member.last_logits() for member in self.members])
+
+
+class EnsembleDecoder(nn.Module):
+    """Decoders of one vocabulary that read the same tokens. Its state holds theirs, which take rows themselves."""
+
+    def __init__(self, members: Sequence[Decoder]) -> None:
+        super().__init__()
+        self._members = tuple(members)
+
+    def start(
+        self,
+        memory: Sequence[Memory],
+        attention: bool = False,
+        skip: Tensor | None = None,
+        capacity: int | None = None,
+    ) -> State:
+        """memory: of each member. The others as of `Decoder`."""
+        options: dict[str, Any] = {} if skip is None else {"skip": skip}  # a decoder that cannot skip takes none
+        states = [
+            member.start(its, attention, capacity=capacity, **options)
+            for member, its in zip(self._members, memory, strict=True)
+        ]
+        limit = min((state.limit for state in states if state.limit is not None), default=None)
+        return State(None, states, attention=attention, limit=limit, skip=skip, capacity=capacity)
+
+    def step(self, tokens: Tensor, state: State) -> tuple[EnsembleOutput, State]:
+        """As of `Decoder`."""
+        outputs, states = [], []
+        for member, its in zip(self._members, state.cache, strict=True):
+            its = its if its.capacity == state.capacity else replace(its, capacity=state.capacity)
+            output, after = member.step(tokens, its)
+            outputs.append(output)
+            states.append(after)
+        return EnsembleOutput(outputs), state.after(tokens.size(1), states)
+
+
+class Ensemble(nn.Module):
+    """Models of the same vocabularies, of whatever families, whose probabilities are averaged step by step.
+
+    The memory of an ensemble is the tuple of its members' memories.
+    """
+
+    def __init__(self, members: Sequence[SourceModel]) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)  # type: ignore[arg-type]
+        self._models = tuple(members)
+        self.decoder = EnsembleDecoder([member.decoder for member in members])
+        self.limits = LengthLimits(
+            _shortest([member.limits.source for member in members]),
+            _shortest([member.limits.target for member in members]),
+        )
+
+    def trial(self, length: int) -> Trial:
+        """The first member's: all read the same."""
+        return self._models[0].trial(length)
+
+    def remember(self, source: tuple[Tensor, ...]) -> tuple[Memory, ...]:
+        """As `encode`."""
+        return self.encode(*source)
+
+    def encode(self, tokens: Tensor, keep: Tensor) -> tuple[Memory, ...]:
+        """What each member's decoder starts from; tokens and keep as of `SourceModel.encode`."""
+        return tuple(member.encode(tokens, keep) for member in self._models)
+
+    def forward(self, source: Tensor, source_keep: Tensor, inputs: Tensor) -> EnsembleOutput:
+        """Teacher forcing: read the source, as `encode`, and target inputs (B, T), give what follows each of T."""
+        output, _ = self.decoder.step(inputs, self.decoder.start(self.encode(source, source_keep)))
+        return output
+
+
+def _log_mean(logits: Sequence[Tensor]) -> Tensor:
+    """log (1/N · Σ softmax) of N tensors, over their last dimension; of one tensor N times, its log-softmax."""
+    return torch.stack([each.log_softmax(-1) for each in logits]).logsumexp(0) - log(len(logits))
+
+
+def _shortest(limits: Iterable[LengthLimit]) -> LengthLimit:
+    return min(limits, key=lambda limit: float("inf") if limit.positions is None else limit.positions)

@@ -1,0 +1,121 @@
+"""Weights of features that maximise a corpus score of the hypotheses on top: Och 2003's exact line search."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.metrics.statistics import Statistics, SummedMetric
+
+_GAIN = 1e-9
+"""A score that is no better than by this is no better."""
+
+
+class Lists(NamedTuple):
+    """What is known of the hypotheses of N sentences: features (n, F), statistics (n, K) of the metric, a sentence."""
+
+    features: Sequence[NDArray[np.float64]]
+    statistics: Sequence[Statistics]
+
+
+class Weighted(NamedTuple):
+    """Weights (F,), and the corpus score of the hypotheses that they put on top."""
+
+    weights: NDArray[np.float64]
+    score: float
+
+
+def corpus_score(lists: Lists, weights: NDArray[np.float64], metric: SummedMetric) -> float:
+    """Of the first among the best hypotheses of each sentence."""
+    chosen = [int(np.argmax(features @ weights)) for features in lists.features]
+    sums = np.sum([each[place] for each, place in zip(lists.statistics, chosen, strict=True)], axis=0)
+    return float(metric.corpus(sums))
+
+
+def envelope(levels: NDArray[np.float64], slopes: NDArray[np.float64]) -> tuple[list[int], list[float]]:
+    """Which of the lines level + γ · slope is on top as γ goes from −∞ to ∞, and at which γ each gives way to the next.
+
+    levels, slopes: (n,). One more line than places, which ascend.
+    """
+    order = np.lexsort((np.arange(len(levels)), -levels, slopes))
+    top: list[int] = []
+    starts: list[float] = []
+    for line in order.tolist():
+        if top and slopes[line] == slopes[top[-1]]:
+            continue  # a parallel one that is lower, or the same
+        while top:
+            start = (levels[top[-1]] - levels[line]) / (slopes[line] - slopes[top[-1]])
+            if len(top) == 1 or start > starts[-1]:
+                break
+            top.pop()
+            starts.pop()
+        if top:
+            starts.append(float(start))
+        top.append(line)
+    return top, starts
+
+
+def search_line(
+    lists: Lists, weights: NDArray[np.float64], direction: NDArray[np.float64], metric: SummedMetric
+) -> Weighted:
+    """The best of all weights + γ · direction: the score is constant between the γ where a sentence's best changes.
+
+    In the interval of the best score, the widest one where there are several, γ is the middle; at an open end it is one
+    beyond the last change.
+    """
+    sums: Statistics = np.zeros(lists.statistics[0].shape[1], np.int64)
+    places: list[float] = []
+    changes: list[Statistics] = []
+    for features, statistics in zip(lists.features, lists.statistics, strict=True):
+        top, starts = envelope(features @ weights, features @ direction)
+        sums = sums + statistics[top[0]]
+        places += starts
+        changes += [statistics[after] - statistics[before] for before, after in pairwise(top)]
+    if not places:
+        return Weighted(weights, corpus_score(lists, weights, metric))
+    order = np.argsort(places, kind="stable")
+    borders = np.array(places)[order]
+    scores = metric.corpus(np.concatenate([sums[None], sums + np.cumsum(np.array(changes)[order], axis=0)]))
+    middles = np.concatenate([[borders[0] - 1], (borders[1:] + borders[:-1]) / 2, [borders[-1] + 1]])
+    widths = np.concatenate([[1.0], np.diff(borders), [1.0]])
+    best = np.lexsort((widths, np.where(widths > 0, scores, -np.inf)))[-1]
+    found = weights + middles[best] * direction
+    return Weighted(found, corpus_score(lists, found, metric))
+
+
+def search_weights(
+    lists: Lists, start: NDArray[np.float64], metric: SummedMetric, restarts: int = 20, seed: int = 1
+) -> Weighted:
+    """The best weights that line searches along one feature after another reach, from `start` and from random weights.
+
+    The first feature's weight becomes 1 where it is above 0; else the largest size is 1. Never worse than `start`.
+    """
+    generator = np.random.default_rng(seed)
+    starts = [start, *generator.uniform(-0.5, 1, (restarts, len(start)))]
+    best = Weighted(start, corpus_score(lists, start, metric))
+    for each in starts:
+        found = _climbed(lists, each, metric)
+        if found.score > best.score + _GAIN:
+            best = found
+    scaled = _scaled(best.weights)
+    score = corpus_score(lists, scaled, metric)
+    return Weighted(scaled, score) if score >= best.score - _GAIN else best  # rounding may break a tie otherwise
+
+
+def _climbed(lists: Lists, start: NDArray[np.float64], metric: SummedMetric) -> Weighted:
+    """Where no line along one feature leads higher."""
+    here = Weighted(start, corpus_score(lists, start, metric))
+    while True:
+        lines = [search_line(lists, here.weights, direction, metric) for direction in np.eye(len(start))]
+        best = max(lines, key=lambda line: line.score)
+        if best.score <= here.score + _GAIN:
+            return here
+        here = best
+
+
+def _scaled(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same order of all hypotheses."""
+    size = weights[0] if weights[0] > 0 else np.abs(weights).max()
+    return weights / size if size > 0 else weights

@@ -1,0 +1,24 @@
+"""Which characters make words: where a phrase begins and ends, in any script."""
+
+import regex
+
+_WITHOUT_BLANKS = "".join(
+    rf"\p{{Script={script}}}" for script in ("Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanmar")
+)
+"""Scripts that put no blanks between words: a phrase may begin and end anywhere in them."""
+
+WORD_CHARACTER = rf"[[\p{{L}}\p{{M}}\p{{N}}_\u200C\u200D]--[{_WITHOUT_BLANKS}]]"
+"""For patterns with `regex.V1`: letters with their marks and joiners, digits; two of them side by side are one word."""
+
+_CHARACTER = regex.compile(WORD_CHARACTER, regex.V1)
+_UNITS = regex.compile(rf"{WORD_CHARACTER}+|\s+|.", regex.V1 | regex.DOTALL)
+
+
+def is_word_character(character: str) -> bool:
+    """Whether it would run together with a letter beside it."""
+    return _CHARACTER.fullmatch(character) is not None
+
+
+def units(text: str) -> list[tuple[int, int]]:
+    """Beginning and end of each word, run of blanks, and other character; in scripts without blanks, each character."""
+    return [match.span() for match in _UNITS.finditer(text)]

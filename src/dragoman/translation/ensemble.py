@@ -1,0 +1,91 @@
+"""Several model folders that translate together."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from dragoman.base.errors import ConfigError, ModelError
+from dragoman.base.log import info, warn
+from dragoman.base.machine.device import choose_device
+from dragoman.checkpoint.folder import LoadedModel, load_model_folder
+from dragoman.exchange.ctranslate2.folder import is_exported
+from dragoman.inspect.attention import AttentionMap
+from dragoman.models.ensemble import Ensemble
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.translation.engine import Pair
+from dragoman.translation.engines.torch import TorchEngine
+
+
+class EnsembleEngine(TorchEngine):
+    """PyTorch's, of an `Ensemble`."""
+
+    def attention(self, source: Sequence[int], target: Sequence[int]) -> list[AttentionMap]:
+        """Raises ConfigError: each model attends in its own way."""
+        raise ConfigError("several models together have no attention of their own to show: inspect each alone")
+
+    def source_attention(
+        self, pairs: Sequence[Pair], batch_size: int, layer: int | None = None, head: int | None = None
+    ) -> list[np.ndarray]:
+        """Raises ConfigError as `attention`."""
+        raise ConfigError("several models together have no attention of their own to show: inspect or align each alone")
+
+    def without_weights(self) -> list[str]:
+        """Raises ConfigError as `attention`."""
+        raise ConfigError("several models together have no attention of their own to show: inspect each alone")
+
+
+def open_ensemble(
+    folders: Sequence[Path], device: str | None = None, engine: str = "auto", precision: str | None = None
+) -> tuple[EnsembleEngine, LoadedModel]:
+    """The one engine that computes several models, and these as one. Arguments as of `Translator.load`.
+
+    Raises ConfigError for no folder and for another engine, ModelError as `load_ensemble`.
+    """
+    if not folders:
+        raise ConfigError("there is no model to load: name at least one folder")
+    if engine not in ("auto", "torch"):
+        raise ConfigError(f"the engine {engine} computes one model, not several: leave out --engine, or use torch")
+    chosen = choose_device(device or "auto")
+    loaded = load_ensemble(folders, chosen)
+    if precision not in (None, "float32"):
+        warn(f"computing in float32: several models are computed by PyTorch, which has no {precision}")
+    elif engine == "auto" and chosen.type == "cpu":
+        info("several models are computed by PyTorch; the native engine, which is faster, computes one")
+    return EnsembleEngine(loaded.model, loaded.tokenizers, chosen), loaded
+
+
+def load_ensemble(folders: Sequence[Path], device: torch.device) -> LoadedModel:
+    """The models of the folders as one, with the first one's tokenizers, card and settings of the search.
+
+    Raises ModelError as `load_model_folder`, where languages differ, and where source or target vocabularies do: then
+    the ids of one model mean other text to another.
+    """
+    for folder in folders:
+        if is_exported(folder):
+            raise ModelError(
+                f"{folder} was exported for CTranslate2, which computes one model: for an ensemble give the model "
+                "folder that it is of"
+            )
+    loaded = [load_model_folder(folder, device) for folder in folders]
+    first = loaded[0]
+    for folder, other in zip(folders[1:], loaded[1:], strict=True):
+        for side, language in (("source", "reads"), ("target", "writes")):
+            ours, others = (getattr(each.meta, f"{side}_language") for each in (first, other))
+            if None not in (ours, others) and ours != others:
+                raise ModelError(
+                    f"{folders[0]} {language} {ours} and {folder} {others}: they cannot translate together"
+                )
+        for side in ("source", "target"):
+            theirs: tuple[Tokenizer, Tokenizer] = getattr(first.tokenizers, side), getattr(other.tokenizers, side)
+            if theirs[0].fingerprint != theirs[1].fingerprint:
+                sizes = " and ".join(f"{each.size:,}" for each in theirs)
+                raise ModelError(
+                    f"{folders[0]} and {folder} have different {side} vocabularies ({sizes} entries): models translate "
+                    "together only with the same ones. Train the second from the same text and settings, or with "
+                    "train.teacher or train.start naming the first; models of different vocabularies can rerank one "
+                    "another's translations (dragoman tune)"
+                )
+    return replace(first, model=Ensemble([each.model for each in loaded]))

@@ -1,0 +1,78 @@
+"""`WindowTranslation`: a run of lines, translated by an engine, in order."""
+
+from collections.abc import Iterator, Sequence
+
+from dragoman.base.errors import ConfigError, LineError
+from dragoman.base.progress.work import Work
+from dragoman.decode.search import Hypothesis
+from dragoman.translation.codec import Codec
+from dragoman.translation.engine import Engine, Row
+from dragoman.translation.guarantee import Guarantee
+from dragoman.translation.lines import Line
+from dragoman.translation.order import in_order
+from dragoman.translation.result import Translation
+
+
+class WindowTranslation:
+    """Blank lines stay blank, and what a request says that a translation must hold, it holds."""
+
+    def __init__(self, engine: Engine, codec: Codec) -> None:
+        self._engine, self._codec = engine, codec
+        self._guarantee = Guarantee(codec, self.best)
+
+    def translations(
+        self, lines: Sequence[Line], batch_size: int, first: int, work: Work | None
+    ) -> Iterator[list[Translation]]:
+        """The translations of each line, once all before it are there.
+
+        first: the number of the first line; work: is told of each that is done. Raises what
+        `Translator.translate_window` raises.
+        """
+        rows = self._codec.rows(lines, first)
+        filled, error = self._short_enough([row for row in rows if row.text.strip()])
+        for row in filled:
+            if (reason := self._engine.refusal(row)) is not None:
+                raise ConfigError(reason)
+        blank = {row.number - first: [self._codec.blank(row)] for row in rows if not row.text.strip()}
+        if work is not None and blank:
+            work.tell(work.done + len(blank), work.said)
+        found = (
+            (filled[place].number - first, self._translations(filled[place], lines, first, hypotheses))
+            for place, hypotheses in self._found(filled, batch_size, work)
+        )
+        yield from in_order(len(rows) if error is None else error.place + 1 - first, blank, found)
+        if error is not None:
+            raise error
+
+    def best(self, row: Row) -> Hypothesis:
+        """The best hypothesis of one row."""
+        ((_, found),) = self._engine.hypotheses([row], 1)
+        return found[0]
+
+    def report_patched(self) -> None:
+        """Warn of the translations that had to be put together from parts, since the last time."""
+        self._guarantee.report()
+
+    def _translations(
+        self, row: Row, lines: Sequence[Line], first: int, hypotheses: list[Hypothesis]
+    ) -> list[Translation]:
+        text, request = lines[row.number - first]
+        control = request.control
+        if control is None:
+            return [self._codec.translation(each) for each in hypotheses]
+        return self._guarantee.translations(row, text, control, hypotheses)
+
+    def _found(self, rows: Sequence[Row], batch_size: int, work: Work | None) -> Iterator[tuple[int, list[Hypothesis]]]:
+        for each in self._engine.hypotheses(rows, batch_size) if rows else ():
+            if work is not None:
+                work.tell(work.done + 1, work.said)
+            yield each
+
+    def _short_enough(self, rows: list[Row]) -> tuple[list[Row], LineError | None]:
+        """The rows before the first that the model has too few positions for, and what is wrong with that one."""
+        for place, row in enumerate(rows):
+            try:
+                self._codec.check_length(row.number, row.source, row.prefix.ids)
+            except LineError as error:
+                return rows[:place], error
+        return rows, None

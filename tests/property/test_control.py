@@ -1,0 +1,181 @@
+"""What translations must hold stands in them, byte for byte, whatever Unicode it is and whatever the model does."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.util import find_spec
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tiny_model import SOURCES, TARGETS, tiny_config
+
+from dragoman.checkpoint.folder import LoadedModel
+from dragoman.checkpoint.meta import Meta
+from dragoman.control.control import Control
+from dragoman.control.glossary import Glossary
+from dragoman.control.keep import Keep
+from dragoman.decode.search import Hypothesis
+from dragoman.models.build import build_model
+from dragoman.models.limits import LengthLimit, LengthLimits
+from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
+from dragoman.text.word_characters import units
+from dragoman.translation.engine import Pair, Row
+from dragoman.translator import Translator
+
+KINDS: dict[str, dict[str, int]] = {
+    "bpe": {"size": 280},
+    "word": {"min_frequency": 1},
+    "character": {"min_frequency": 1},
+    "subword_nmt": {"merges": 30},
+    "wordpiece": {"size": 90},
+}
+if find_spec("sentencepiece"):
+    KINDS["sentencepiece"] = {"size": 60}
+SHORT = {"length_factor": 0.5, "length_margin": 3, "beam": 2}
+
+
+def tokenizers_of(kind: str) -> Tokenizers:
+    config = TextConfig.model_validate({"subword": {"kind": kind, **KINDS[kind]}, "shared": False})
+    return train_tokenizers(config, [*SOURCES, "3 4 7"], [*TARGETS, "3 4 7"])
+
+
+@cache
+def translator(kind: str, limit: int | None = None) -> Translator:
+    """Random, of one layer a side."""
+    tokenizers = tokenizers_of(kind)
+    positions = {} if limit is None else {"positions": {"kind": "learned", "limit": limit}}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        model = build_model(
+            tiny_config(tie_embeddings=False, **positions), tokenizers.source.size, tokenizers.target.size
+        )
+    return Translator.of(LoadedModel(model, tokenizers, Meta(step=0), {}), torch.device("cpu"), report_cut=False)
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), max_size=6)
+WORDS = st.sampled_from(["a dog", "runs .", "Hund", "( 3 )", "zwei Hunde,", "3.5"])
+PHRASES = st.one_of(TEXT, WORDS).map(str.strip).filter(bool)
+SPANS = st.sampled_from(
+    ["https://a.b/c?d=1", "x@y.org", "7", "1,234.5", "<b>", "</b>", "&amp;", "{name}", "%s", "🐶", "👩‍👧", "🇩🇪", "3"]
+)
+SOURCE = st.lists(st.one_of(SPANS, WORDS, TEXT, st.just(" ")), max_size=6).map("".join)
+KIND = st.sampled_from(list(KINDS))
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    kind=KIND,
+    lines=st.lists(st.tuples(SOURCE, st.lists(st.lists(PHRASES, min_size=1, max_size=2), max_size=3)), max_size=3),
+)
+def test_required_phrases_are_there_whatever_stands_beside_a_line(kind: str, lines: list) -> None:
+    lines = [(text, phrases if text.strip() else []) for text, phrases in lines]
+    texts = [text for text, _ in lines]
+    requests = [translator(kind).request(constraints=phrases, search=SHORT) for _, phrases in lines]
+    found = translator(kind).translate(texts, requests=requests)
+    assert len(found) == len(texts)
+    for (text, phrases), translation in zip(lines, found, strict=True):
+        assert translation or not text.strip() or not phrases
+        for forms, times in Counter(tuple(dict.fromkeys(forms)) for forms in phrases).items():
+            assert sum(map(translation.count, forms)) >= times
+    backwards = translator(kind).translate(texts[::-1], requests=requests[::-1], batch_size=1)
+    assert backwards[::-1] == found
+
+
+@settings(max_examples=40, deadline=None)
+@given(kind=KIND, text=SOURCE)
+def test_kept_spans_are_there_as_often_as_in_the_source(kind: str, text: str) -> None:
+    keep = Keep.of(["all"])
+    assert keep is not None
+    (translation,) = translator(kind).translate([text], keep=["all"], search=SHORT)
+    wanted = Counter(span.text for span in keep.find(text))
+    found = Counter(span.text for span in keep.find(translation))
+    assert {span: found[span] for span in wanted} == wanted
+    assert all(translation.count(span) >= times for span, times in wanted.items())
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    kind=KIND,
+    terms=st.dictionaries(PHRASES.filter(lambda term: term[0] != "="), PHRASES, min_size=1, max_size=3),
+    data=st.data(),
+)
+def test_terms_and_spans_together(kind: str, terms: dict[str, str], data: st.DataObject) -> None:
+    pieces = data.draw(st.lists(st.one_of(st.sampled_from(sorted(terms)), SPANS, WORDS), max_size=5))
+    text = " ".join(pieces)
+    control = Control(glossary=Glossary.of(terms), keep=Keep.of(["url", "emoji", "markup"]))
+    (translation,) = translator(kind).translate([text], glossary=terms, keep=["url", "emoji", "markup"], search=SHORT)
+    demand = control.demand(text)
+    for phrase in demand.required:
+        assert any(form in translation for form in phrase.alternatives)
+    for span in demand.spans:
+        assert span.text in translation
+
+
+@settings(max_examples=10, deadline=None)
+@given(text=SOURCE)
+def test_where_positions_end_spans_are_kept_all_the_same(text: str) -> None:
+    few = translator("bpe", 24)
+    if len(few.tokenizers.source.encode(text)) > 20:
+        text = text[:5]
+    keep = Keep.of(["all"])
+    assert keep is not None
+    (translation,) = few.translate([text], keep=["all"], search=SHORT)
+    wanted = Counter(span.text for span in keep.find(text))
+    found = Counter(span.text for span in keep.find(translation))
+    assert {span: found[span] for span in wanted} == wanted
+
+
+class Deaf:
+    """An engine that writes `3 x` whatever it is asked for."""
+
+    limits = LengthLimits(LengthLimit("source", None, "x"), LengthLimit("target", None, "x"))
+
+    def __init__(self, tokenizers: Tokenizers) -> None:
+        self.tokenizers = tokenizers
+
+    def refusal(self, row: Row) -> str | None:
+        return None
+
+    def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
+        for place in range(len(rows)):
+            yield place, [Hypothesis(tuple(self.tokenizers.target.encode("3 x")), -1.0, -1.0, finished=True)]
+
+    def scores(self, pairs: Sequence[Pair], batch_size: int) -> list[float]:
+        return [0.0 for _ in pairs]
+
+
+def test_whatever_the_engine_does_and_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    tokenizers = tokenizers_of("bpe")
+    deaf = Translator(Deaf(tokenizers), tokenizers)
+    asked = {"keep": ["number", "url"], "glossary": {"dog": "Hund", "two": None}}
+    texts = ["a man", "", "A dog (at www.x.de, 2) runs", "3 men", "3", "two dog 5", "the dog"]
+    found = deaf.translate(texts, **asked)
+    # parts with a number that the source does not have there stay as they are, but for the terms
+    assert found == ["3 x", "", "A Hund (at www.x.de, 2) runs", "3 x", "3 x", "two Hund 5", "the Hund"]
+    assert "3 translation(s) were put together from parts" in capsys.readouterr().err
+    request = deaf.request(constraints=["Katze", "Katze", ["x", "y"]], prefix="Oh")
+    assert deaf.translate(["a man"], requests=request) == ["Oh 3 x Katze Katze"]
+
+
+def test_stand_ins_are_read_and_put_back() -> None:
+    kind = translator("bpe")
+    control = Control.of(keep=["url", "markup", "emoji"])
+    text = "<b>two</b> dogs (https://a.b/c) 3 🐶🐶"
+    ((row,),) = (kind._codec.rows([(text, kind.request(keep=["url", "markup", "emoji"]))], 1),)
+    assert row.text == "4 two 7 dogs (22) 3 55 66" or row.text.split()[1] == "two"
+    assert not any(span in row.text for span in ("<b>", "https", "🐶"))
+    (translation,) = kind.translate([text], keep=["url", "markup", "emoji"], search=SHORT)
+    assert control is not None and control.demand(text).met_by(translation)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "word", "character", "subword_nmt", "wordpiece"])
+@pytest.mark.parametrize("text", ["a dog runs .", "two dogs sleep", "man"])
+def test_a_required_word_is_a_word_of_its_own(kind: str, text: str) -> None:
+    words = ["Hund", "zwei", "im", "Park"]
+    (translation,) = translator(kind).translate(
+        [text], requests=translator(kind).request(constraints=words, search={**SHORT, "beam": 3})
+    )
+    found = {translation[begin:end] for begin, end in units(translation)}
+    assert found >= set(words)

@@ -1,0 +1,94 @@
+"""Minimum-risk choice: sacrebleu's scores from counted n-grams, and the choice judged by brute force."""
+
+from collections.abc import Iterator
+from math import exp
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from tiny_model import tiny_tokenizers
+
+from dragoman.base.errors import ConfigError, DataError
+from dragoman.metrics.pairwise import pairwise
+from dragoman.metrics.statistics import SUMMED
+from dragoman.reranking.choice import chosen
+from dragoman.reranking.minimum_risk import MinimumRisk
+from dragoman.translation.result import Translation
+
+SENTENCE = {"bleu": BLEU(effective_order=True), "chrf": CHRF()}
+CORPUS = {"bleu": BLEU(), "chrf": CHRF()}
+TOKENIZER = tiny_tokenizers().target
+words = st.lists(st.sampled_from("the a dog , . dogs runs ran park Park 犬 é".split()), max_size=9).map(" ".join)
+texts = st.lists(words | st.text(max_size=6), min_size=1, max_size=5)
+
+
+def translation(text: str, log_probability: float) -> Translation:
+    return Translation(text, 0.0, log_probability, (), TOKENIZER)
+
+
+@pytest.mark.parametrize("name", SUMMED)
+@settings(max_examples=60, deadline=None)
+@given(texts=texts)
+def test_scores_of_all_pairs_are_sacrebleus(name: str, texts: list[str]) -> None:
+    found = pairwise(texts, SUMMED[name]())
+    expected = [[SENTENCE[name].sentence_score(one, [other]).score for other in texts] for one in texts]
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", SUMMED)
+@settings(max_examples=60, deadline=None)
+@given(pairs=st.lists(st.tuples(words, words.filter(bool)), min_size=1, max_size=6))
+def test_scores_of_summed_statistics_are_sacrebleus(name: str, pairs: list[tuple[str, str]]) -> None:
+    metric = SUMMED[name]()
+    hypotheses, references = ([pair[side] for pair in pairs] for side in (0, 1))
+    statistics = metric.statistics(hypotheses, references)
+    expected = CORPUS[name].corpus_score(hypotheses, [references]).score
+    assert float(metric.corpus(statistics.sum(0))) == pytest.approx(expected, abs=1e-9)
+    each = [SENTENCE[name].sentence_score(*pair[:1], [pair[1]]).score for pair in pairs]
+    np.testing.assert_allclose(metric.sentences(statistics), each, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("utility", SUMMED)
+@pytest.mark.parametrize("weights", ["uniform", "probability"])
+@settings(max_examples=25, deadline=None)
+@given(drawn=st.lists(st.tuples(words, st.floats(-9, 0)), min_size=1, max_size=7))
+def test_the_choice_is_that_of_brute_force(utility: str, weights: str, drawn: list[tuple[str, float]]) -> None:
+    hypotheses = [translation(*each) for each in drawn]
+    shares = [exp(each.log_probability) if weights == "probability" else 1.0 for each in hypotheses]
+    score = SENTENCE[utility].sentence_score
+    expected = [
+        sum(w * score(one.text, [other.text]).score for w, other in zip(shares, hypotheses, strict=True)) / sum(shares)
+        for one in hypotheses
+    ]
+    (chosen,) = MinimumRisk(utility, weights).choose([""], [hypotheses])  # type: ignore[arg-type]
+    assert chosen[0].score == pytest.approx(max(expected), abs=1e-6)
+    by_text = dict(zip([each.text for each in hypotheses], expected, strict=True))
+    assert by_text[chosen[0].text] == pytest.approx(max(expected), abs=1e-6)
+    assert sorted(each.text for each in chosen) == sorted(each.text for each in hypotheses)
+    assert [each.score for each in chosen] == pytest.approx(sorted(expected, reverse=True), abs=1e-6)
+
+
+def test_there_are_two_utilities() -> None:
+    with pytest.raises(ConfigError, match="chrf"):
+        MinimumRisk("ter")
+
+
+def test_lists_are_chosen_from_as_they_come_and_an_error_comes_after_what_was_before_it() -> None:
+    lists = [[translation(text, -1.0), translation("a dog", -2.0)] for text in ("the dog", "a dog .", "dogs", "park")]
+
+    def found(until: int) -> Iterator[list[Translation]]:
+        yield from lists[:until]
+        if until < len(lists):
+            raise DataError("the next line is too long")
+
+    choice, sources = MinimumRisk(), [""] * len(lists)
+    expected = choice.choose(sources, lists)
+    for size in (1, 3, 4, 9):
+        assert list(chosen(choice, sources, found(4), size)) == expected
+    stream = chosen(choice, sources, found(3), 2)
+    assert [next(stream) for _ in range(3)] == expected[:3]
+    with pytest.raises(DataError, match="too long"):
+        next(stream)

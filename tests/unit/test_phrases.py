@@ -1,0 +1,138 @@
+"""Phrases in files, glossaries, and what is found in texts."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.base.errors import ConfigError, DataError
+from dragoman.control.control import Control
+from dragoman.control.glossary import Glossary
+from dragoman.control.keep import KINDS, Keep
+from dragoman.control.phrase import Phrase, read_phrases
+
+
+def kept(text: str, *kinds: str, patterns: tuple[str, ...] = ()) -> list[str]:
+    keep = Keep.of(kinds, patterns)
+    assert keep is not None
+    found = keep.find(text)
+    assert all(text[span.start : span.end] == span.text for span in found)
+    return [span.text for span in found]
+
+
+def terms(glossary: Glossary, text: str) -> list[tuple[str, ...]]:
+    return [match.phrase.alternatives for match in glossary.find(text)]
+
+
+def test_a_line_of_phrases() -> None:
+    assert read_phrases("the dog\ta cat|cats") == (Phrase(("the dog",)), Phrase(("a cat", "cats")))
+    assert read_phrases(r" a\|b | c\\d ") == (Phrase(("a|b", r"c\d")),)
+    assert read_phrases(" ") == ()
+    for wrong in ("a\t\tb", "a||b", "a|", r"a\n", "a\\"):
+        with pytest.raises(ConfigError):
+            read_phrases(wrong)
+
+
+def test_the_longest_term_is_found_at_word_boundaries_whatever_its_case() -> None:
+    glossary = Glossary.of({"dog": "Hund", "hot dog": ["Hotdog", "Hotdogs"], "=US": "USA", "straße": "street"})
+    assert terms(glossary, "a dog, hotdogs, dogs and a dog's  dog") == [("Hund",)] * 3
+    assert terms(glossary, "my Hot  dog") == [("Hotdog", "Hotdogs")]
+    assert terms(glossary, "Dog. DOG.") == [("Hund",), ("HUND", "Hund")]
+    assert terms(glossary, "the US and us") == [("USA",)]
+    assert terms(glossary, "STRASSE Straße") == [("STREET", "street"), ("Street", "street")]
+    cased = Glossary.of({"dog": ["bello", "waldi"], "NATO": "Nato"})
+    assert terms(cased, "Dog DOG dog NATO nato") == [
+        ("Bello", "Waldi", "bello", "waldi"),
+        ("BELLO", "WALDI", "bello", "waldi"),
+        ("bello", "waldi"),
+        ("Nato",),
+        ("Nato",),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("term", "text", "count"),
+    [
+        ("東京", "私は東京に住む。東京!", 2),  # no blanks between words
+        ("собака", "Собака и собаки", 1),
+        ("กรุงเทพ", "อยู่กรุงเทพมาก", 1),
+        ("कुत्ता", "कुत्ता कुत्ताओं", 1),
+        ("café", "un café, cafés", 1),
+        ("כלב", "כלב הכלב", 1),
+    ],
+)
+def test_word_boundaries_of_other_scripts(term: str, text: str, count: int) -> None:
+    assert len(terms(Glossary.of({term: "x"}), text)) == count
+
+
+def test_a_glossary_file(tmp_path: Path) -> None:
+    path = tmp_path / "terms.tsv"
+    path.write_text("# comment\nhot dog\tHotdog\tHotdogs\n\n=Apple\nhot dog\theißer Hund\n", encoding="utf-8")
+    glossary = Glossary.read(path)
+    assert terms(glossary, "a hot dog, an Apple, an apple") == [("Hotdog", "Hotdogs", "heißer Hund"), ("Apple",)]
+    assert glossary.fingerprint != Glossary.of({"=Apple": None}).fingerprint == Glossary.of({"=Apple": ()}).fingerprint
+    for content, message in {
+        "a\tb\n\tc\n": "line 2: .* no phrase",
+        "a\tb\t\n": "line 1: .* no phrase",
+        "#\n": "holds no term",
+    }.items():
+        path.write_text(content, encoding="utf-8")
+        with pytest.raises(DataError, match=message):
+            Glossary.read(path)
+    path.write_bytes(b"a\tb\nc\t\xff\n")
+    with pytest.raises(DataError, match=r"terms.tsv, line 2: broken UTF-8"):
+        Glossary.read(path)
+
+
+def test_kinds_of_what_is_kept() -> None:
+    text = "On 3.5.2024 at 10:30, 1,234 of 50% B2 2nd 12km (7)"
+    assert kept(text, "number") == ["3.5.2024", "10:30", "1,234", "50", "7"]
+    text = "See https://a.b/c?d=1&e=(2), www.x.org. or <http://q.de/>! http://"
+    assert kept(text, "url") == ["https://a.b/c?d=1&e=(2", "www.x.org", "http://q.de/"]
+    assert kept("Ask a.b+c@x-y.co.uk, not @me or a@b", "email") == ["a.b+c@x-y.co.uk"]
+    assert kept("a <3 <b>x</b><br/> & &amp; &#8364; <a href='1 > 0'> 1 < 2", "markup") == [
+        "<b>",
+        "</b>",
+        "<br/>",
+        "&amp;",
+        "&#8364;",
+        "<a href='1 >",
+    ]
+    assert kept("{name} {0:.2f} {{ user.id }} ${x} {} {a b} %s %(n)d %1$s 50% off 100%ig", "placeholder") == (
+        ["{name}", "{0:.2f}", "{{ user.id }}", "${x}", "{}", "%s", "%(n)d", "%1$s"]
+    )
+    family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
+    assert kept(f"{family}x\U0001f44d\U0001f3fd \U0001f1e9\U0001f1ea 1\ufe0f\u20e3 1 ❤\ufe0f #", "emoji") == [
+        family,
+        "\U0001f44d\U0001f3fd",
+        "\U0001f1e9\U0001f1ea",
+        "1\ufe0f\u20e3",
+        "❤\ufe0f",
+    ]
+    assert kept('<a href="http://x.y">1</a>', "all") == ['<a href="http://x.y">', "1", "</a>"]
+    assert kept("AB-12 12", "number", patterns=(r"[A-Z]+-\d+", r"\s+")) == ["AB-12", "12"]
+    assert list(KINDS) == ["number", "url", "email", "emoji", "markup", "placeholder"]
+    assert Keep.of() is None
+    for wrong in ({"kinds": ["numbers"]}, {"patterns": ["(("]}):
+        with pytest.raises(ConfigError):
+            Keep.of(**wrong)
+
+
+def test_a_pattern_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.control.keep._SECONDS", 0.05)
+    with pytest.raises(ConfigError, match="takes longer than"):
+        kept("a" * 64 + "!", patterns=(r"(?:a?){64}a{64}b|(a|aa)+$",))
+
+
+def test_what_a_translation_must_hold_is_counted() -> None:
+    control = Control.of([["Hund", "Hunde"]], {"cat": "Katze"}, ["number"])
+    assert control is not None
+    demand = control.demand("Dog 7 cat 7")
+    assert demand.met_by("Hunde 7 Katze, 7")
+    assert not demand.met_by("Hunde 7 Katze")  # a number is missing
+    assert not demand.met_by("Hunde 7 7 Katze 7")  # one too many
+    assert not demand.met_by("Hunde 77 7 Katze")
+    assert not demand.met_by("7 Katze 7")
+    again = Control.of(["Raum 7", "Raum 7"], None, ["number"])
+    assert again is not None
+    assert again.demand("7").met_by("7 Raum 7 Raum 7") and not again.demand("7").met_by("7 Raum 7")
+    assert Control.of() is None
