@@ -271,6 +271,28 @@ def test_what_does_not_fit_is_refused() -> None:
         search(decoder, Prompts.of(decoder, memory, config), config, [Shrinking(2)], constraints([[], [[[4]]]]))
 
 
+@pytest.mark.parametrize(
+    "settings", [{"tree": True}, {"shrinking": True}, {"diversity": {"groups": 2, "strength": 0.5}}]
+)
+def test_what_does_not_go_with_constraints_is_refused(settings: dict) -> None:
+    config = SearchConfig.model_validate({"beam": 2, **settings})
+    with pytest.raises(ConfigError, match="for what must appear"):
+        searched(MarkovToy(SIZE, 1), toy_memory([[1], [2]]), config, constraints([[], [[[4]]]]))
+
+
+@pytest.mark.parametrize("toy", [MarkovToy, RecurrentToy])
+def test_log_probabilities_of_tokens_add_up(toy: type) -> None:
+    memory, decoder = toy_memory([[1], [2]]), toy(SIZE, 3)
+    required, config = constraints([[[[4, 5]]], [[[6]], [[6]]]]), SearchConfig(beam=3, nbest=3)
+    plain = searched(decoder, memory, config, required)
+    told = searched(decoder, memory, config.model_copy(update={"token_scores": True}), required)
+    for row in range(2):
+        same(told[row], plain[row])
+        for found in told[row]:
+            assert len(found.token_log_probabilities) == len(found.tokens) + found.finished
+            assert sum(found.token_log_probabilities) == pytest.approx(found.log_probability, abs=1e-4)
+
+
 def test_the_beam_is_searched_in_whatever_the_model_computes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ties among continuations go to the lower rank and token, as they do without constraints."""
     memory = toy_memory([[1], [2]])

@@ -205,8 +205,11 @@ def _searching(
     wanted = [config.nbest for config in configs]
     keeps_totals = any(config.token_scores for config in configs)
     if constraints is not None and constraints:
-        if watch is not None or any(config.diversity is not None for config in configs):
-            raise ConfigError("a search with constraints has no tree to tell and no search.diversity: leave these out")
+        if watch is not None or any(config.diversity is not None or config.shrinking for config in configs):
+            raise ConfigError(
+                "a search for what must appear tells no tree, and has no search.diversity and no search.shrinking: "
+                "leave these out, or the constraints"
+            )
         beams = [config.beam for config in configs]
         return ConstrainedSearch(decoder, prompts, beams, wanted, rules, constraints, keeps_totals)
     if all(config.diversity is None for config in configs):
