@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -19,8 +19,11 @@ from dragoman.control.control import Control
 from dragoman.control.glossary import Glossary
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.exchange.ctranslate2.folder import is_exported
+from dragoman.guard.guard import Guard
+from dragoman.guard.wrong_script import usual_scripts
 from dragoman.inspect.attention import AttentionMap
 from dragoman.inspect.inspection import Inspection, check_text, check_tokens, inspected
+from dragoman.text.tags import languages
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.alignment import Alignment, AttentionChoice, aligned, attending
 from dragoman.translation.choice import choose_engine, open_exported
@@ -121,6 +124,7 @@ class Translator:
         glossary: Glossary | Mapping[str, Any] | Path | str | None = None,
         keep: Iterable[str] = (),
         keep_patterns: Iterable[str] = (),
+        guard: bool = False,
     ) -> Request:
         """What is wanted of translations, with the model's own settings for what is left out.
 
@@ -130,6 +134,9 @@ class Translator:
         constraints: phrases that a translation must hold, each a text or several of which one will do. glossary: a
         `Glossary`, its terms, or its file. keep: kinds of what stays as it is (`control.keep.KINDS`, or all);
         keep_patterns: regular expressions of more.
+
+        guard: look at each translation, and search again where it repeats itself, is empty, is the source again, is in
+        another script or has other numbers; `Translation.guarded` tells what was found.
 
         The others are as in `search_config`. Raises ConfigError for a value that makes no sense, and for a language or
         a tag that the model does not have, DataError for a glossary that cannot be read.
@@ -141,7 +148,8 @@ class Translator:
         if sampling is not None and (nbest > 1 or any(value is not None for value in of_search)):
             raise ConfigError("translations are searched or sampled: leave out the settings of the search")
         decoding = sampling or self.search_config(beam, nbest, length_penalty, coverage_penalty, unknown, search)
-        return Request(decoding, self.source_tags.of(to, tags), prefix, control)
+        before = self.source_tags.of(to, tags)
+        return Request(decoding, before, prefix, control, self._guard(before, sampling) if guard else None)
 
     def search_config(
         self,
@@ -175,8 +183,8 @@ class Translator:
         """One translation a text, in order; a blank text stays blank. Settings left out are the model's own.
 
         requests: one for all texts or one for each, from `request`, in place of settings. settings: beam,
-        length_penalty, coverage_penalty, unknown, search, to, tags, glossary, keep and keep_patterns, as `request`
-        takes them.
+        length_penalty, coverage_penalty, unknown, search, to, tags, glossary, keep, keep_patterns and guard, as
+        `request` takes them.
 
         prefixes: what each translation has to start with, a blank one where it is free. Blanks at the end of a prefix
         are ignored. A prefix is split into subwords as a text that ends there, so its last word counts as whole;
@@ -340,6 +348,21 @@ class Translator:
     def _best(self, source: str, request: Request) -> Hypothesis:
         (row,) = self._codec.rows([(source, request)], first=1)
         return self._translation.best(row)
+
+    def _guard(self, tags: Sequence[str], sampling: Sampling | None) -> Guard:
+        """Of this model's languages; tags: that say which one it writes, where it has several."""
+        if sampling is not None:
+            raise ConfigError("a guard has a text searched again, and what is drawn is not searched: leave out one")
+        if self.tokenizers.reads_vectors:
+            raise ConfigError(
+                "a guard compares a translation with the words of its source, and this model reads vectors"
+            )
+        written = next(iter(languages(tags)), self.meta.target_language)
+        return Guard(self._scripts, written is None or written != self.meta.source_language)
+
+    @cached_property
+    def _scripts(self) -> frozenset[str]:
+        return usual_scripts(self.tokenizers.target)
 
     def _wanted(self, requests: Requests | None, prefixes: Iterable[str] | None, settings: RequestSettings) -> Requests:
         """The requests that are given, or made of the settings."""

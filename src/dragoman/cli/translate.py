@@ -114,6 +114,14 @@ def translate(
             "bytes by U+FFFD and translate what is too long in parts; or leave the translation blank.",
         ),
     ] = "stop",
+    guard: Annotated[
+        bool,
+        typer.Option(
+            "--guard",
+            help="Look at each translation, and search again where it repeats itself, is empty, is the source again, is "
+            "in another script or has other numbers.",
+        ),
+    ] = False,
     sample: Annotated[
         bool, typer.Option("--sample", help="Draw translations at random instead of searching the best; --nbest many.")
     ] = False,
@@ -163,6 +171,7 @@ def translate(
         "--glossary": glossary,
         "--keep": keep,
         "--keep-pattern": keep_pattern,
+        "--guard": guard or None,
     }
     check_settings(search or [], example="search.minimum_length=3")
     refuse(of_search if sample else of_sampling, "without --sample" if sample else "with --sample")
@@ -200,4 +209,5 @@ def translate(
         glossary=glossary,
         keep=split_tags(keep),
         keep_patterns=keep_pattern or (),
+        guard=guard,
     )

@@ -1,5 +1,6 @@
 """`Finding`: what is wrong with a translation, as far as its text and its source's show it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -39,3 +40,13 @@ class Guarded:
         left = {finding.kind for finding in self.left}
         kinds = dict.fromkeys(finding.kind for finding in (*self.found, *self.left))
         return {TOLD[kind]: kind not in left for kind in kinds}
+
+
+def together(parts: Iterable[Guarded | None]) -> Guarded | None:
+    """Of a text that was translated in parts; None where nothing was found in any."""
+    some = [part for part in parts if part is not None]
+    if not some:
+        return None
+    found = tuple(finding for part in some for finding in part.found)
+    left = tuple(finding for part in some for finding in part.left)
+    return Guarded(found, left, ", ".join(dict.fromkeys(part.search for part in some if part.search)))

@@ -8,6 +8,7 @@ import regex
 from dragoman.guard.finding import Finding
 
 _NUMBER = regex.compile(r"\p{Nd}+(?:[.,:'’\u00A0\u202F]\p{Nd}+)*")
+_RUN = regex.compile(r"\p{Nd}+")
 _WITH_BLANKS = regex.compile(r"(?<!\p{Nd})\p{Nd}{1,3}(?: \p{Nd}{3})+(?!\p{Nd})")
 _SPELLED = 20
 """Up to here, numbers are often written as words, or as words where they were not."""
@@ -28,7 +29,7 @@ def changed_numbers(source: str, output: str) -> Finding | None:
         return None
     given, written = _numbers(source), _numbers(output)
     missing, more = given - written, written - given
-    if not missing:
+    if not missing or not _runs(source) - _runs(output):
         return None
     joined = "".join(_digits(output))
     lost = []
@@ -46,9 +47,16 @@ def changed_numbers(source: str, output: str) -> Finding | None:
 
 def _numbers(text: str) -> Counter[str]:
     text = _WITH_BLANKS.sub(lambda match: match[0].replace(" ", ""), text)
-    return Counter(
-        "".join(_digits(match[0])).lstrip("0") or "0" for match in _NUMBER.finditer(text)
-    )
+    return Counter(map(_value, _NUMBER.findall(text)))
+
+
+def _runs(text: str) -> Counter[str]:
+    """The same where no sign joins digits: `81(1)` is `81.1`, and `31/10` is `31.10.`"""
+    return Counter(map(_value, _RUN.findall(text)))
+
+
+def _value(digits: str) -> str:
+    return "".join(_digits(digits)).lstrip("0") or "0"
 
 
 def _digits(text: str) -> list[str]:
@@ -59,9 +67,9 @@ def _same(number: str, other: str) -> bool:
     """Whether translators write one for the other."""
     if number.rstrip("0") == other.rstrip("0") and max(len(number), len(other)) > 3:
         return True
-    if len(number) == 4 and number[2:] == other:
-        return True
     long, short = max(number, other, key=len), min(number, other, key=len)
+    if len(long) == 4 and long[2:] == short:
+        return True
     hour, minutes = (number[:-2], number[-2:]) if len(number) > 2 else (number, "")
     later, others = (other[:-2], other[-2:]) if len(other) > 2 else (other, "")
     if hour and later and (minutes or "00") == (others or "00"):

@@ -57,8 +57,7 @@ def _runs(text: str) -> Iterator[_Run]:
     for word in words:
         if len(word) >= _LONG_WORD and word.isalpha():
             for start, size, times in _tandem(word):
-                # two halves alike make no loop within a word, and three alike letters no syllable
-                if times > 2:
+                if times > 3:  # fewer are endings: `vergangenenen`
                     yield _Run(word[start : start + size], times)
 
 

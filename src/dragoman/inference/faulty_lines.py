@@ -7,6 +7,7 @@ from typing import Literal, cast, get_args
 from dragoman.base.errors import ConfigError, TooLongError
 from dragoman.base.progress.work import Work
 from dragoman.data.corpora.lines import has_broken_utf8
+from dragoman.guard.finding import together
 from dragoman.inference.noted_lines import NotedLines
 from dragoman.reranking.choice import Choice, chosen
 from dragoman.text.division import divide
@@ -121,6 +122,7 @@ class FaultyLines:
             token_log_probabilities=tuple(each for part in best for each in part.token_log_probabilities),
             tree=None,
             patched=any(each.patched for each in best),
+            guarded=together(each.guarded for each in best),
         )
 
 

@@ -17,6 +17,7 @@ from dragoman.control.phrase import read_phrases
 from dragoman.data.corpora.lines import count_lines
 from dragoman.decode.rules.fusion import FusionConfig
 from dragoman.inference.faulty_lines import FaultyLines, OnError
+from dragoman.inference.guarded_lines import guarded_lines
 from dragoman.inference.lines import one_line, read_any_lines, read_lines, windows
 from dragoman.inference.noted_lines import NotedLines
 from dragoman.inference.tree_file import TreeFile
@@ -139,6 +140,8 @@ class LineTranslation:
                 found = faulty.translate_window(window, requests, self.batch_size, first, work)
                 if self.choice is not None:
                     found = chosen(self.choice, window, found, self.batch_size)
+                if self.request.guard is not None:
+                    found = guarded_lines(found, first, noted)
                 best: list[str] = []
                 texts = self._texts(window, found, first, unfinished, best)
                 if self.alignments is not None and companion is not None:

@@ -74,8 +74,8 @@ def translate_file(
     that is most like all others (`MinimumRisk`). alignments: a file to write which words of its line each line's best
     translation comes from, as `0-0 1-2`; attention: whose tells it. on_error: what to do about lines of broken UTF-8
     and those longer than the model can read, as of `FaultyLines`. settings: beam, length_penalty, coverage_penalty,
-    unknown, search, to, tags, glossary, keep and keep_patterns, as `Translator.request` takes them. The others are as
-    in `Translator.load`.
+    unknown, search, to, tags, glossary, keep, keep_patterns and guard, as `Translator.request` takes them. The others
+    are as in `Translator.load`.
 
     Raises DataError for files that are missing, unreadable or unequally long, ConfigError for settings that make no
     sense, and where the folder beside the target holds unfinished or other work, ModelError and ResourceError as

@@ -103,6 +103,10 @@ class Codec:
             hypothesis.tree,
         )
 
+    def count_target_tokens(self, text: str) -> int:
+        """How many tokens the target vocabulary divides a text into."""
+        return len(self._target.encode(text))
+
     def is_tidy(self, hypothesis: Hypothesis, constraints: tuple[Constraint, ...]) -> bool:
         """Whether all that stood for something else in the source has found its place."""
         return self._constraining.is_tidy(hypothesis, constraints)

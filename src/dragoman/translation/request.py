@@ -14,6 +14,7 @@ from dragoman.control.control import Control
 from dragoman.control.glossary import Glossary
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig
+from dragoman.guard.guard import Guard
 
 
 @dataclass(frozen=True)
@@ -60,12 +61,14 @@ class Request:
 
     tags: those that stand before the source text, the target language's first. prefix: what the translation has to
     start with, blank where it is free; blanks at its end are ignored. control: what it must hold; None for nothing.
+    guard: who looks at it and has it searched again where something is wrong; None for nobody.
     """
 
     decoding: Decoding
     tags: tuple[str, ...] = ()
     prefix: str = ""
     control: Control | None = None
+    guard: Guard | None = None
 
     def settings(self) -> dict[str, Any]:
         """All but the prefix, as nested values that JSON keeps."""
@@ -74,7 +77,8 @@ class Request:
         else:
             decoding = self.decoding.model_dump(mode="json")
         control = None if self.control is None else self.control.settings()
-        return {"decoding": decoding, "tags": list(self.tags), "control": control}
+        guard = None if self.guard is None else self.guard.settings()
+        return {"decoding": decoding, "tags": list(self.tags), "control": control, "guard": guard}
 
     def telling(self, token_scores: bool, tree: bool) -> "Request":
         """The same, with log-probabilities of tokens or trees beside the translations where these are True.
@@ -108,6 +112,7 @@ class RequestSettings(TypedDict, total=False):
     glossary: Glossary | Mapping[str, Any] | Path | str | None
     keep: Iterable[str]
     keep_patterns: Iterable[str]
+    guard: bool
 
 
 class _Asked(Config):

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from dragoman.decode.tree import SearchTree
+from dragoman.guard.finding import Guarded
 from dragoman.text.tokenizer import Tokenizer
 
 
@@ -15,7 +16,8 @@ class Translation:
     token_log_probabilities: of each of `tokens` and, if finished, of the end of sentence, in nats; empty unless the
     request asks for `token_scores`. tree: what the search of its text has expanded, where the request asks for `tree`.
     patched: the text was put together from parts, since no hypothesis held what must stand in it; score, ids and the
-    rest are the best hypothesis'.
+    rest are the best hypothesis'. guarded: what a guard has found wrong with the text's best translation and with this
+    one, where the request has a guard and it has found anything.
     """
 
     text: str
@@ -27,6 +29,7 @@ class Translation:
     token_log_probabilities: tuple[float, ...] = ()
     tree: SearchTree | None = field(default=None, compare=False, repr=False)
     patched: bool = False
+    guarded: Guarded | None = None
 
     @cached_property
     def tokens(self) -> tuple[str, ...]:

@@ -8,17 +8,22 @@ from dragoman.decode.search import Hypothesis
 from dragoman.translation.codec import Codec
 from dragoman.translation.engine import Engine, Row
 from dragoman.translation.guarantee import Guarantee
+from dragoman.translation.guarding import Guarding
 from dragoman.translation.lines import Line
 from dragoman.translation.order import in_order
 from dragoman.translation.result import Translation
 
 
 class WindowTranslation:
-    """Blank lines stay blank, and what a request says that a translation must hold, it holds."""
+    """Blank lines stay blank, and what a request says that a translation must hold, it holds.
+
+    What a guard finds wrong is searched again, after the window's other lines.
+    """
 
     def __init__(self, engine: Engine, codec: Codec) -> None:
         self._engine, self._codec = engine, codec
         self._guarantee = Guarantee(codec, self.best)
+        self._guarding = Guarding(engine, codec, Guarantee(codec, self.best))
 
     def translations(
         self, lines: Sequence[Line], batch_size: int, first: int, work: Work | None
@@ -40,6 +45,8 @@ class WindowTranslation:
             (filled[place].number - first, self._translations(filled[place], lines, first, hypotheses))
             for place, hypotheses in self._found(filled, batch_size, work)
         )
+        if any(request.guard is not None for _, request in lines):
+            found = self._guarding.guarded(found, lines, batch_size, first)
         yield from in_order(len(rows) if error is None else error.place + 1 - first, blank, found)
         if error is not None:
             raise error
