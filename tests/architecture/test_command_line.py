@@ -19,7 +19,7 @@ RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
 FROZEN = {
     "train": "--source --target --valid-source --valid-target --out --resume",
     "translate": "--input --output --resume --beam --batch-size --nbest --length-penalty --coverage-penalty --prefix "
-    "--constraints --glossary --keep --keep-pattern --scores --token-scores --tree --ensemble --language-model "
+    "--constraints --glossary --keep --keep-pattern --guard --scores --token-scores --tree --ensemble --language-model "
     "--fusion --rerank --mbr --to --tags --engine --precision --alignments --alignment-layer --alignment-head "
     "--on-error",
     "generate": "--prompt --input --samples --temperature --top-k --top-p --max-tokens --stop --seed",

@@ -118,8 +118,8 @@ def translate(
         bool,
         typer.Option(
             "--guard",
-            help="Look at each translation, and search again where it repeats itself, is empty, is the source again, is "
-            "in another script or has other numbers.",
+            help="Look at each translation, and search again where it repeats itself, is empty, is the source again, "
+            "is in another script or has other numbers.",
         ),
     ] = False,
     sample: Annotated[

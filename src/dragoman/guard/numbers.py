@@ -22,8 +22,8 @@ def changed_numbers(source: str, output: str) -> Finding | None:
     A number is its digits: `1,000.5`, `1.000,5` and `1 000,5` are the same. One that is missing and is larger than 20
     is found; a smaller one only where the output has another number that the source does not have, since it may be
     spelled (`12`: `zwölf`). A number that is only in the output is not found: the source may have spelled it.
-    Accepted are hours of 12 as hours of 24, years without their century, and zeros at the end that became a word (`3,000
-    million`: `3 Milliarden`).
+    Accepted are hours of 12 as hours of 24, years without their century, and zeros at the end that became a word
+    (`3,000 million`: `3 Milliarden`).
     """
     if not any(map(str.isdecimal, source)):
         return None

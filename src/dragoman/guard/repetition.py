@@ -23,8 +23,8 @@ def repetition(source: str, output: str) -> Finding | None:
 
     Phrases are of words; of characters in scripts without blanks, and within words of at least 12 characters. How often
     is too often depends on a phrase's letters and digits: twice for one of at least 12 in four words, 3 times for
-    others of at least two, 6 times for a single one, 8 times for signs alone. It is no loop where the source has any
-    phrase, or any sign, as often in a row.
+    others of at least two (4 times for two letters within a word), 6 times for a single one, 8 times for signs alone.
+    It is no loop where the source has any phrase, or any sign, as often in a row.
     """
     loops = [run for run in _runs(output) if run.times >= _too_often(run.phrase)]
     if not loops:
@@ -57,7 +57,7 @@ def _runs(text: str) -> Iterator[_Run]:
     for word in words:
         if len(word) >= _LONG_WORD and word.isalpha():
             for start, size, times in _tandem(word):
-                if times > 3:  # fewer are endings: `vergangenenen`
+                if times > 3 or (times > 2 and size > 2):  # `gefangenenen` is a word
                     yield _Run(word[start : start + size], times)
 
 

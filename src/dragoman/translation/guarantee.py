@@ -36,18 +36,17 @@ class Guarantee:
     ) -> list[Translation]:
         """Of a row, those of its hypotheses that hold all; never none. source: its text, without stand-ins."""
         demand = control.demand(source)
-        found = [self._codec.translation(each, row.constraints) for each in hypotheses]
-        kept = [
-            translation
-            for hypothesis, translation in zip(hypotheses, found, strict=True)
-            if demand.met_by(translation.text) and self._codec.is_tidy(hypothesis, row.constraints)
-        ]
-        if kept:
+        if kept := self._holding(row, demand, hypotheses):
             return kept
         self._count += 1
         if len(self._first) < _SHOWN:
             self._first.append(row.number)
-        return [replace(found[0], text=self._put_together(row, demand), patched=True)]
+        best = self._codec.translation(hypotheses[0], row.constraints)
+        return [replace(best, text=self._put_together(row, demand), patched=True)]
+
+    def holding(self, row: Row, source: str, control: Control, hypotheses: Sequence[Hypothesis]) -> list[Translation]:
+        """Of a row, those of its hypotheses that hold all; none where none does."""
+        return self._holding(row, control.demand(source), hypotheses)
 
     def report(self) -> None:
         """Warn of the lines that had to be put together since the last time, if there are any."""
@@ -58,6 +57,14 @@ class Guarantee:
                 f"stand in them: line {shown}"
             )
         self._count, self._first = 0, []
+
+    def _holding(self, row: Row, demand: Demand, hypotheses: Sequence[Hypothesis]) -> list[Translation]:
+        found = [(each, self._codec.translation(each, row.constraints)) for each in hypotheses]
+        return [
+            translation
+            for hypothesis, translation in found
+            if demand.met_by(translation.text) and self._codec.is_tidy(hypothesis, row.constraints)
+        ]
 
     def _put_together(self, row: Row, demand: Demand) -> str:
         ends = [0, *(span.end for span in demand.spans)]

@@ -35,14 +35,14 @@ class _Wrong:
 
 
 class Guarding:
-    """Of several hypotheses those are given that nothing is wrong with. Where there are none, the text is searched again.
+    """Of several hypotheses those are given that nothing is wrong with; where there are none, a text is searched again.
 
     The first search that gives some decides; else the hypothesis with the fewest findings is given, of equal ones the
     first search's, then the one with the better score. What a search does for a text depends on that text alone.
     """
 
     def __init__(self, engine: Engine, codec: Codec, guarantee: Guarantee) -> None:
-        """guarantee: of what translations must hold; it is never asked what it had to put together."""
+        """guarantee: tells which hypotheses hold what they must hold; others are never taken."""
         self._engine, self._codec, self._guarantee = engine, codec, guarantee
 
     def guarded(
@@ -114,9 +114,9 @@ class Guarding:
         if control is None:
             given = [self._codec.translation(each) for each in hypotheses]
         else:
-            given = self._guarantee.translations(row, one.text, control, hypotheses)
+            given = self._guarantee.holding(row, one.text, control, hypotheses)
         finished = one.translations[0].finished
-        given = [each for each in given if not each.patched and (each.finished or not finished)]
+        given = [each for each in given if each.finished or not finished]
         if not given:
             return
         ordered = _ordered(given, [guard.findings(one.text, each.text) for each in given], one.found, other.name)

@@ -23,7 +23,7 @@ class WindowTranslation:
     def __init__(self, engine: Engine, codec: Codec) -> None:
         self._engine, self._codec = engine, codec
         self._guarantee = Guarantee(codec, self.best)
-        self._guarding = Guarding(engine, codec, Guarantee(codec, self.best))
+        self._guarding = Guarding(engine, codec, self._guarantee)
 
     def translations(
         self, lines: Sequence[Line], batch_size: int, first: int, work: Work | None

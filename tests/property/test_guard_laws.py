@@ -1,0 +1,116 @@
+"""Laws of the guard's detectors, whatever the texts are."""
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.guard.copied import copied
+from dragoman.guard.empty import empty
+from dragoman.guard.guard import Guard
+from dragoman.guard.numbers import changed_numbers
+from dragoman.guard.repetition import repetition
+from dragoman.guard.wrong_script import wrong_script
+
+TEXTS = st.text(max_size=40) | st.text("ab 1,.", max_size=40)
+LATIN = Guard(frozenset({"LATIN"}))
+
+
+@given(TEXTS)
+@settings(max_examples=150, deadline=None)
+def test_a_text_is_wrong_beside_itself_only_as_a_copy(text: str) -> None:
+    assert {finding.kind for finding in Guard(two_languages=False).findings(text, text)} == set()
+    assert {finding.kind for finding in LATIN.findings(text, text)} <= {"copy", "script"}
+
+
+@given(TEXTS, TEXTS)
+@settings(max_examples=150, deadline=None)
+def test_any_pair_can_be_looked_at(source: str, output: str) -> None:
+    found = LATIN.findings(source, output)
+    assert len({finding.kind for finding in found}) == len(found)
+    assert found == () or source.strip()
+    assert found == LATIN.findings(source, output)
+
+
+@given(st.lists(st.text("bcd", min_size=2, max_size=5), min_size=1, max_size=5), st.integers(3, 6))
+@settings(max_examples=60, deadline=None)
+def test_what_stands_in_a_row_is_a_loop_unless_the_source_has_it_as_often(phrase: list[str], times: int) -> None:
+    looped = " ".join(["so", *phrase * times, "on"])
+    assert repetition("one text", looped) is not None
+    assert repetition(looped, looped) is None
+    assert repetition(" ".join(["x", *["yes"] * times]), looped) is None or len(set(phrase)) < len(phrase)
+
+
+@given(st.lists(st.text("bcdefgh", min_size=1, max_size=9), max_size=20, unique=True))
+@settings(max_examples=60, deadline=None)
+def test_distinct_words_are_no_loop(words: list[str]) -> None:
+    text = " ".join(word[:7] for word in words)
+    if len({word[:7] for word in words}) == len(words):
+        assert repetition("", text) is None
+
+
+@given(st.lists(st.integers(0, 10**7), max_size=6), st.permutations(list(range(6))))
+@settings(max_examples=80, deadline=None)
+def test_numbers_may_be_written_otherwise_and_stand_elsewhere(numbers: list[int], order: list[int]) -> None:
+    english = " and ".join(f"{number:,}" for number in numbers)
+    moved = [numbers[place] for place in order if place < len(numbers)]
+    for separator in (".", " ", "\u202f", "’", ""):
+        german = " und ".join(f"{number:,}".replace(",", separator) for number in moved)
+        assert changed_numbers(english, german) is None
+
+
+@given(st.integers(1000, 10**6), st.integers(1000, 10**6))
+@settings(max_examples=60, deadline=None)
+def test_another_number_is_found(number: int, other: int) -> None:
+    zeros = str(number).rstrip("0") == str(other).rstrip("0")
+    hours = number % 100 == other % 100
+    if number != other and not zeros and not hours:
+        assert changed_numbers(f"in {number} ways", f"auf {other} Arten") is not None
+    assert changed_numbers(f"in {number} ways", "auf viele Arten") is not None
+
+
+@given(st.text(max_size=30))
+@settings(max_examples=60, deadline=None)
+def test_what_is_blank_is_empty_beside_any_text(source: str) -> None:
+    assert (empty(source, " \u3000") is not None) == bool(source.strip())
+
+
+@given(st.text("абвгд ", min_size=1, max_size=20))
+@settings(max_examples=40, deadline=None)
+def test_letters_of_neither_side_are_found(letters: str) -> None:
+    assert (wrong_script("a dog", f"ein {letters}", {"LATIN"}) is not None) == bool(letters.strip())
+    assert wrong_script("a dog", f"ein {letters}", {"LATIN", "CYRILLIC"}) is None
+    assert wrong_script("a dog", f"ein {letters}", ()) is None
+
+
+@given(st.lists(st.text("bcdfg", min_size=1, max_size=6), min_size=4, max_size=12))
+@settings(max_examples=60, deadline=None)
+def test_a_copy_is_found_in_any_case_but_with_other_words_it_is_none(words: list[str]) -> None:
+    source = " ".join(words)
+    assert copied(source, source) is not None
+    assert copied(source, " ".join([*words, "."])) is not None
+    assert copied(source, " ".join(f"ä{word}" for word in words)) is None
+    assert copied(" ".join(word.title() for word in words), source.title()) is None
+
+
+REFERENCES = {
+    "multi30k": ("multi30k/val.en.gz", "multi30k/val.de.gz"),
+    "newstest": ("newstest/newstest2013.en.gz", "newstest/newstest2013.de.gz"),
+    "french": ("newstest/newstest2014.en-fr.en.gz", "newstest/newstest2014.en-fr.fr.gz"),
+}
+
+
+@pytest.mark.skipif("DRAGOMAN_DATA" not in os.environ, reason="DRAGOMAN_DATA does not name the folder of corpora")
+@pytest.mark.parametrize("name", REFERENCES)
+def test_people_seldom_alarm_it(name: str) -> None:
+    """Under 1% of the references by each kind, and no loop, copy or empty line among these."""
+    sides = []
+    for side in REFERENCES[name]:
+        with gzip.open(Path(os.environ["DRAGOMAN_DATA"]) / side, "rt", encoding="utf-8", newline="\n") as file:
+            sides.append(file.read().split("\n")[:1500])
+    found = [finding.kind for pair in zip(*sides, strict=True) for finding in LATIN.findings(*pair)]
+    assert set(found) <= {"numbers"}
+    assert len(found) < 0.01 * len(sides[0])

@@ -1,0 +1,110 @@
+"""What the guard's detectors find, and what they leave alone."""
+
+import pytest
+from tiny_model import tiny_tokenizers
+
+from dragoman.guard.copied import copied
+from dragoman.guard.finding import Finding, Guarded, together
+from dragoman.guard.numbers import changed_numbers
+from dragoman.guard.repetition import repetition
+from dragoman.guard.wrong_script import usual_scripts, wrong_script
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "phrase"),
+    [
+        ("a dog runs", "ein Hund Hund Hund läuft", "hund"),
+        ("a dog runs", "der Hund , der Hund , der Hund , der", "der hund ,"),
+        ("it is the biggest of all", "es ist das größte von allen es ist das größte von allen", None),
+        ("a dog", "die Elefirefirefirefirefirefiguren", "efir"),
+        ("a dog runs fast", "狗跑得快狗跑得快狗跑得快", "狗跑得快"),
+        ("a dog", "น้องหมาวิ่งน้องหมาวิ่งน้องหมาวิ่ง", "น้องหมาวิ่ง"),
+        ("yes . . .", "ja . . . . . . . . . .", "."),
+        ("a dog", "HUND hund Hund", "hund"),
+    ],
+)
+def test_loops(source: str, output: str, phrase: str | None) -> None:
+    found = repetition(source, output)
+    assert found is not None
+    assert phrase is None or found == Finding("repetition", phrase)
+
+
+@pytest.mark.parametrize(
+    ("source", "output"),
+    [
+        ("No, no, no!", "Nein, nein, nein!"),
+        ("ha ha ha ha", "哈哈哈哈"),
+        ("the men that that man saw", "die Männer, die die Frau sah"),
+        ("a very very very long day", "ein sehr, sehr, sehr langer Tag"),
+        ("well ... I see", "nun … … … ich sehe"),
+        ("of those who were captured", "der Gefangenenen"),
+        ("step by step", "一步一步"),
+        ("1 000 000 000 people", "1 000 000 000 Menschen"),
+    ],
+)
+def test_no_loops(source: str, output: str) -> None:
+    assert repetition(source, output) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "lost"),
+    [
+        ("in 1984", "im Jahr 1948", "1984"),
+        ("12 dogs", "13 Hunde", "12"),
+        ("1,250 dogs", "1.205 Hunde", "1250"),
+        ("45 dogs", "viele Hunde", "45"),
+        ("10 of 100 and 10", "100 von 10 und 100", "10"),
+        ("٤٥ كلبا", "46 dogs", "45"),
+    ],
+)
+def test_numbers_that_changed(source: str, output: str, lost: str) -> None:
+    assert changed_numbers(source, output) == Finding("numbers", lost)
+
+
+@pytest.mark.parametrize(
+    ("source", "output"),
+    [
+        ("1,000.5 km", "1.000,5 km"),
+        ("12 dogs", "zwölf Hunde"),
+        ("twelve dogs", "12 Hunde"),
+        ("at 7:30 pm", "um 19.30 Uhr"),
+        ("at 7 pm", "um 19 Uhr"),
+        ("the 1980s", "die 80er"),
+        ("3,000 million", "3 Milliarden"),
+        ("Article 81(1), 31/10/2013", "Artikel 81.1, 31.10.2013"),
+        ("1,234,567", "1 234 567"),
+        ("٤٥ كلبا", "45 dogs"),
+    ],
+)
+def test_numbers_that_stayed(source: str, output: str) -> None:
+    assert changed_numbers(source, output) is None
+
+
+def test_copies() -> None:
+    text = "the dog runs in the park"
+    assert copied(text, text) == Finding("copy", text)
+    assert copied(text, "the dog runs in the Park .") is not None
+    assert copied(text, "der Hund läuft in the Park") is None
+    assert copied("see http://example.org/a/b/c/d/e", "see http://example.org/a/b/c/d/e") is None
+    assert copied("Angela Merkel and John F. Kennedy in Berlin", "Angela Merkel and John F. Kennedy in Berlin") is None
+    assert copied("狗在公园里跑", "狗在公园里跑") is not None
+    assert copied("hotel", "hotel") is None
+
+
+def test_scripts() -> None:
+    assert wrong_script("a dog", "ein Hund 狗", {"LATIN"}) == Finding("script", "狗")
+    assert wrong_script("a dog 狗", "ein Hund 狗", {"LATIN"}) is None
+    assert wrong_script("собака бежит в парке", "собака бежит в парке", {"LATIN"}) is not None
+    assert wrong_script("Москва", "Moskau (Москва)", {"LATIN"}) is None
+    assert wrong_script("5 µm", "5 µm", {"LATIN"}) is None
+    assert usual_scripts(tiny_tokenizers(300).target) == {"LATIN"}
+    assert usual_scripts(tiny_tokenizers(261).target) <= {"LATIN"}
+
+
+def test_what_is_told_of_a_text_in_parts() -> None:
+    loop, numbers = Finding("repetition", "a b"), Finding("numbers", "12")
+    parts = [None, Guarded((loop,), (), "list"), Guarded((loop, numbers), (numbers,), "wide"), Guarded((), ())]
+    whole = together(parts)
+    assert whole == Guarded((loop, loop, numbers), (numbers,), "list, wide")
+    assert whole.outcomes() == {"repeated a phrase": True, "had other numbers than their source": False}
+    assert together([None, None]) is None
