@@ -41,7 +41,7 @@ class WindowTranslation:
         blank = {row.number - first: [self._codec.blank(row)] for row in rows if not row.text.strip()}
         if work is not None and blank:
             work.tell(work.done + len(blank), work.said)
-        found = (
+        found: Iterator[tuple[int, list[Translation]]] = (
             (filled[place].number - first, self._translations(filled[place], lines, first, hypotheses))
             for place, hypotheses in self._found(filled, batch_size, work)
         )

@@ -1,0 +1,116 @@
+"""The guard: what it finds in people's translations and in broken ones, and what it mends of a model's, at what cost.
+
+    python benchmarks/guard.py references --source newstest2013.en.gz --reference newstest2013.de.gz
+    python benchmarks/guard.py model runs/multi30k --source val.en.gz --reference val.de.gz --lines 200
+
+`references` looks at the references as they are (false alarms, but for true mistakes), and then at each of them broken
+in one way, where that can be. `model` translates without and with guard, in turn, and counts; the times are the median
+of --rounds. Nothing is trained.
+"""
+
+import argparse
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+
+import regex
+
+from dragoman.data.corpora.lines import open_lines
+from dragoman.guard.guard import Guard
+from dragoman.metrics.translation import bleu
+from dragoman.translator import Translator
+
+_NUMBER = regex.compile(r"(?<!\d)[1-9]\d+(?!\d)")
+
+
+def other_number(source: str, reference: str) -> str:
+    """Its last number of at least two digits with another last digit, where the source has it too."""
+    found = [match for match in _NUMBER.finditer(reference) if match[0] in source]
+    if not found:
+        return reference
+    end = found[-1].end()
+    return f"{reference[: end - 1]}{(int(reference[end - 1]) + 3) % 10}{reference[end:]}"
+
+
+BREAKS: dict[str, Callable[[str, str], str]] = {
+    "another last digit": other_number,
+    "its last word 3 times": lambda source, reference: " ".join([reference, *reference.split()[-1:] * 2]),
+    "its last three words 3 times": lambda source, reference: " ".join([reference, *reference.split()[-3:] * 2]),
+    "twice": lambda source, reference: f"{reference} {reference}",
+    "its first half twice": lambda source, reference: " ".join(
+        [*reference.split()[: len(reference.split()) // 2], *reference.split()]
+    ),
+    "the source": lambda source, reference: source,
+    "blank": lambda source, reference: "",
+    "a Greek word": lambda source, reference: f"{reference} λόγος",
+}
+
+
+def counts(guard: Guard, sources: list[str], outputs: list[str]) -> Counter[str]:
+    """Lines, by the kind of what is found."""
+    return Counter(each.kind for pair in zip(sources, outputs, strict=True) for each in guard.findings(*pair))
+
+
+def look_at_references(guard: Guard, sources: list[str], references: list[str]) -> None:
+    """Prints what is found as they are, and what of them where they are broken."""
+    began = time.perf_counter()
+    found = counts(guard, sources, references)
+    each = 1e6 * (time.perf_counter() - began) / len(sources)
+    said = ", ".join(f"{kind} {count} ({count / len(sources):.2%})" for kind, count in found.items())
+    print(f"{len(sources)} references, {each:.0f} µs each: {said or 'nothing'}")
+    for name, damaged in BREAKS.items():
+        pairs = [(source, damaged(source, text), text) for source, text in zip(sources, references, strict=True)]
+        broken = [(source, output) for source, output, text in pairs if output != text]
+        caught = sum(bool(guard.findings(*pair)) for pair in broken)
+        print(f"| {name} | {len(broken)} | {caught / max(len(broken), 1):.1%} |")
+
+
+def look_at_model(arguments: argparse.Namespace, sources: list[str], references: list[str]) -> None:
+    """Prints what is found in its translations, what is mended, and the seconds without and with guard."""
+    translator = Translator.load(arguments.model, "cpu", arguments.engine, threads=1)
+    seconds: dict[bool, list[float]] = {False: [], True: []}
+    for _ in range(arguments.rounds):
+        for guarded in seconds:
+            request = translator.request(guard=guarded)
+            began = time.perf_counter()
+            best = [each[0] for each in translator.translate_nbest(sources, request)]
+            seconds[guarded].append(time.perf_counter() - began)
+            if not guarded:
+                plain = best
+    looked_at = [each.guarded for each in best if each.guarded is not None]
+    found = Counter(kind for each in looked_at for kind in {finding.kind for finding in each.found})
+    left = Counter(kind for each in looked_at for kind in {finding.kind for finding in each.left})
+    mended = sum(not each.left for each in looked_at)
+    print(f"{len(sources)} lines; found in {len(looked_at)}, of which {mended} have a translation without findings")
+    for kind, count in found.items():
+        print(f"| {kind} | {count} | {count - left[kind]} |")
+    print("by", dict(Counter(each.search for each in looked_at if each.search)))
+    for name, outputs, which in (("without", plain, False), ("with", best, True)):
+        score = bleu([each.text for each in outputs], references)
+        print(f"| {name} | {score.value:.2f} | {statistics.median(seconds[which]):.2f} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["references", "model"])
+    parser.add_argument("model", type=Path, nargs="?")
+    parser.add_argument("--source", type=Path, required=True)
+    parser.add_argument("--reference", type=Path, required=True)
+    parser.add_argument("--lines", type=int)
+    parser.add_argument("--engine", default="auto")
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    sources, references = (
+        list(islice(open_lines(path), arguments.lines)) for path in (arguments.source, arguments.reference)
+    )
+    if arguments.what == "references":
+        look_at_references(Guard(frozenset({"LATIN"})), sources, references)
+    else:
+        look_at_model(arguments, sources, references)
+
+
+if __name__ == "__main__":
+    main()
