@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -19,11 +19,8 @@ from dragoman.control.control import Control
 from dragoman.control.glossary import Glossary
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.exchange.ctranslate2.folder import is_exported
-from dragoman.guard.guard import Guard
-from dragoman.guard.wrong_script import usual_scripts
 from dragoman.inspect.attention import AttentionMap
 from dragoman.inspect.inspection import Inspection, check_text, check_tokens, inspected
-from dragoman.text.tags import languages
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.alignment import Alignment, AttentionChoice, aligned, attending
 from dragoman.translation.choice import choose_engine, open_exported
@@ -31,6 +28,7 @@ from dragoman.translation.codec import Codec
 from dragoman.translation.engine import Engine
 from dragoman.translation.engines.torch import TorchEngine
 from dragoman.translation.ensemble import open_ensemble
+from dragoman.translation.guards import Guards
 from dragoman.translation.languages import SourceTags
 from dragoman.translation.lines import Line, check_batch_size, check_counts, chunks, with_requests
 from dragoman.translation.order import Unfinished
@@ -62,6 +60,7 @@ class Translator:
         self.engine, self.tokenizers, self.report_cut = engine, tokenizers, report_cut
         self.meta = meta or Meta(step=0)
         self.source_tags = SourceTags(tokenizers.source, meta)
+        self._guards = Guards(tokenizers, self.meta)
         self._own = dict(search or {})
         self._usual = lru_cache(partial(search_config, self._own))
         self._codec = Codec(tokenizers, engine.limits)
@@ -149,7 +148,7 @@ class Translator:
             raise ConfigError("translations are searched or sampled: leave out the settings of the search")
         decoding = sampling or self.search_config(beam, nbest, length_penalty, coverage_penalty, unknown, search)
         before = self.source_tags.of(to, tags)
-        return Request(decoding, before, prefix, control, self._guard(before, sampling) if guard else None)
+        return Request(decoding, before, prefix, control, self._guards.of(before, sampling) if guard else None)
 
     def search_config(
         self,
@@ -348,21 +347,6 @@ class Translator:
     def _best(self, source: str, request: Request) -> Hypothesis:
         (row,) = self._codec.rows([(source, request)], first=1)
         return self._translation.best(row)
-
-    def _guard(self, tags: Sequence[str], sampling: Sampling | None) -> Guard:
-        """Of this model's languages; tags: that say which one it writes, where it has several."""
-        if sampling is not None:
-            raise ConfigError("a guard has a text searched again, and what is drawn is not searched: leave out one")
-        if self.tokenizers.reads_vectors:
-            raise ConfigError(
-                "a guard compares a translation with the words of its source, and this model reads vectors"
-            )
-        written = next(iter(languages(tags)), self.meta.target_language)
-        return Guard(self._scripts, written is None or written != self.meta.source_language)
-
-    @cached_property
-    def _scripts(self) -> frozenset[str]:
-        return usual_scripts(self.tokenizers.target)
 
     def _wanted(self, requests: Requests | None, prefixes: Iterable[str] | None, settings: RequestSettings) -> Requests:
         """The requests that are given, or made of the settings."""

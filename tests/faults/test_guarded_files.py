@@ -111,14 +111,14 @@ def test_it_goes_with_what_else_is_asked_for(capfd: pytest.CaptureFixture[str]) 
 def test_of_a_line_in_parts_each_part_is_guarded(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     limited = ModelConfig.model_validate({**tiny_config().model_dump(), "positions": {"kind": "learned", "limit": 24}})
     write_tiny_model(tmp_path / "short", config=limited, seed=5)
-    Path("in").write_bytes(b"a \xff dog\n" + b"the dog, " * 12 + b"ran\n\n")
+    Path("in").write_text("the dog, " * 12 + "ran to 45\n\n")
     command = ["translate", "short", "-i", "in", "--beam", "2", "--on-error", "replace", "--guard"]
     assert main(command) == 0
     ran = capfd.readouterr()
-    assert ran.out.count("\n") == 3
+    assert ran.out.count("\n") == 2
     counted = told(ran.err)
-    assert counted["of broken UTF-8 were mended"] == counted["longer than the model can read were translated in parts"]
-    assert any("repeated a phrase" in what for what in counted)
+    assert counted.pop("longer than the model can read were translated in parts") == 1
+    assert any("repeated a phrase" in what for what in counted) and any("other numbers" in what for what in counted)
 
 
 def test_from_python() -> None:

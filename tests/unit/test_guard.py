@@ -13,14 +13,14 @@ from dragoman.guard.wrong_script import usual_scripts, wrong_script
 @pytest.mark.parametrize(
     ("source", "output", "phrase"),
     [
-        ("a dog runs", "ein Hund Hund Hund läuft", "hund"),
-        ("a dog runs", "der Hund , der Hund , der Hund , der", "der hund ,"),
+        ("a dog runs", "ein Hund Hund Hund läuft", "Hund"),
+        ("a dog runs", "der Hund , der Hund , der Hund , der", "der Hund ,"),
         ("it is the biggest of all", "es ist das größte von allen es ist das größte von allen", None),
         ("a dog", "die Elefirefirefirefirefirefiguren", "efir"),
         ("a dog runs fast", "狗跑得快狗跑得快狗跑得快", "狗跑得快"),
         ("a dog", "น้องหมาวิ่งน้องหมาวิ่งน้องหมาวิ่ง", "น้องหมาวิ่ง"),
         ("yes . . .", "ja . . . . . . . . . .", "."),
-        ("a dog", "HUND hund Hund", "hund"),
+        ("a dog", "HUND hund Hund", "HUND"),
     ],
 )
 def test_loops(source: str, output: str, phrase: str | None) -> None:

@@ -14,7 +14,7 @@ from dragoman.guard.finding import Finding, Guarded
 from dragoman.translation.engine import Row
 
 TOKENIZERS = tiny_tokenizers()
-LOOP = Finding("repetition", "hund")
+LOOP = Finding("repetition", "Hund")
 GOOD = {"two dogs sleep": "zwei Hunde schlafen", "12 dogs": "12 Hunde", "a dog runs fast": "ein Hund rennt schnell"}
 
 
@@ -172,6 +172,18 @@ def test_a_model_of_one_language_may_copy() -> None:
         model = Translator(engine, TOKENIZERS, Meta(step=0, source_language="en", target_language=target))
         assert model.translate(["the dog runs in the park"], guard=True) == ["the dog runs in the park"]
         assert len(engine.asked) == searches
+
+
+def test_a_search_without_repetition_can_write_a_phrase_twice_in_a_row_and_not_three_times() -> None:
+    guarded, engine = translator(lambda row: ["der Hund der Hund der Hund"])
+    groups = {"diversity": {"groups": 2}, "beam": 4}
+    guarded.translate_nbest(["a dog"], guarded.request(guard=True, search=groups))
+    assert [call[0].decoding.diversity is None for call in engine.asked] == [False, True, True, True]
+    (size,) = {call[0].decoding.no_repeat_ngram for call in engine.asked} - {0}
+    for times in (2, 3):
+        tokens = TOKENIZERS.target.encode(" ".join(["der Hund"] * times))
+        runs = [tuple(tokens[place : place + size]) for place in range(len(tokens) - size + 1)]
+        assert (len(set(runs)) == len(runs)) == (times == 2)
 
 
 def test_what_is_drawn_is_refused() -> None:

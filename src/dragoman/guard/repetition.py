@@ -49,11 +49,10 @@ def _too_often(phrase: str) -> int:
 
 def _runs(text: str) -> Iterator[_Run]:
     """Of words, then of the letters of each long word; the case of letters does not count."""
-    folded = text.casefold()
-    places = [(begin, end) for begin, end in units(folded) if not folded[begin].isspace()]
-    words = [folded[begin:end] for begin, end in places]
+    places = [(begin, end) for begin, end in units(text) if not text[begin].isspace()]
+    words = [text[begin:end].casefold() for begin, end in places]
     for start, size, times in _tandem(words):
-        yield _Run(folded[places[start][0] : places[start + size - 1][1]], times)
+        yield _Run(text[places[start][0] : places[start + size - 1][1]], times)
     for word in words:
         if len(word) >= _LONG_WORD and word.isalpha():
             for start, size, times in _tandem(word):
