@@ -17,7 +17,7 @@ from dragoman.translation.result import Translation
 
 @dataclass
 class _Wrong:
-    """A text whose best translation is wrong. place: in the window; left: of the best that was found so far."""
+    """A text whose best translation is wrong. place: in the window; translations: the best that were found so far."""
 
     place: int
     number: int
