@@ -50,7 +50,7 @@ def load_start(config: TranslationRun) -> tuple[TranslationRun, LoadedModel | No
             )
     tokenizers = with_all_tags(start.tokenizers, config, text)
     if new := tokenizers.tags[len(start.tokenizers.tags) :]:
-        info(f"Tags that the start does not have yet: {', '.join(new)}. They begin as the mean of all entries.")
+        info(f"Tags and symbols that the start does not have yet: {', '.join(new)}. They begin as the mean of all entries.")
         start = replace(start, tokenizers=tokenizers)
     return config.model_copy(update={"model": model, "text": text}), start
 
@@ -76,7 +76,8 @@ def copy_parameters(start: LoadedModel, model: Seq2Seq) -> None:
 
 def with_all_tags(tokenizers: Tokenizers, run: TranslationRun, text: TextConfig) -> Tokenizers:
     """The same with those tags of the run's behind their own that they lack. text: the run's section."""
-    wanted = [*text.tags, *(tag for corpus in run.data.corpora for tag in corpus.all_tags)]
+    corpora = (tag for corpus in run.data.corpora for tag in corpus.all_tags)
+    wanted = [*text.tags, *corpora, *run.data.inline_symbols]
     new = [tag for tag in dict.fromkeys(wanted) if tag not in tokenizers.tags]
     return tokenizers.with_tags([*tokenizers.tags, *new]) if new else tokenizers
 

@@ -1,0 +1,74 @@
+"""`PairMarking`: placeholders and terms in the pairs that a model learns from."""
+
+from hashlib import blake2b
+
+import numpy as np
+
+from dragoman.control.placeholders import Placeholders, PlaceholdersConfig, Replaced
+from dragoman.control.terminology import Marked, Terminology, TerminologyConfig
+from dragoman.data.preparation.marking import MarkedPair
+from dragoman.text.inline import Inlined, InlineWriter
+
+_KEY = 0x504C4143
+"""What is drawn depends on it and on the line: no setting of training changes the data."""
+
+
+class PairMarking:
+    """Keeps the promise of `data.preparation.marking.Marking`."""
+
+    def __init__(self, placeholders: Placeholders | None, terminology: Terminology | None) -> None:
+        self._placeholders, self._terminology = placeholders, terminology
+
+    @staticmethod
+    def of(placeholders: PlaceholdersConfig | None, terminology: TerminologyConfig | None) -> "PairMarking | None":
+        """None where nothing is asked for. Raises DataError for a glossary that cannot be read."""
+        if placeholders is None and terminology is None:
+            return None
+        return PairMarking(
+            None if placeholders is None else placeholders.build(),
+            None if terminology is None else terminology.build(),
+        )
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The symbols that vocabularies need for it."""
+        parts = (self._placeholders, self._terminology)
+        return tuple(tag for part in parts if part is not None for tag in part.config.tags)
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of the settings; the glossary counts by its terms."""
+        described = ["1"]
+        if self._placeholders is not None:
+            described.append(self._placeholders.config.model_dump_json())
+        if self._terminology is not None:
+            described.append(f"{self._terminology.glossary.fingerprint} {self._terminology.config.share}")
+        return blake2b("\0".join(described).encode(), digest_size=16).hexdigest()
+
+    def __call__(self, source: str, target: str, line: int) -> MarkedPair:
+        """Spans first; terms beside them. What is drawn for one does not depend on the other."""
+        spans: tuple[Replaced, Replaced] = Replaced(), Replaced()
+        terms: list[Marked] = []
+        if self._placeholders is not None:
+            random = np.random.default_rng((_KEY, 0, line))
+            if random.random() < self._placeholders.config.share:
+                spans = self._placeholders.replaced(source, target, random)
+        if self._terminology is not None:
+            random = np.random.default_rng((_KEY, 1, line))
+            if random.random() < self._terminology.config.share:
+                edges, held = ([(start, end) for start, end, _ in side] for side in spans)
+                terms = self._terminology.marked(source, target, edges, held)
+        return MarkedPair(_written(source, spans[0], terms), _written(target, spans[1], []), len(spans[0]), len(terms))
+
+
+def _written(text: str, spans: Replaced, terms: list[Marked]) -> Inlined:
+    line, place = InlineWriter(), 0
+    for start, end, what, is_term in sorted([*((*each, False) for each in spans), *((*each, True) for each in terms)]):
+        line.write(text[place:start])
+        if is_term:
+            line.term(text[start:end], what)
+        else:
+            line.mark(what)
+        place = end
+    line.write(text[place:])
+    return line.written()
