@@ -13,8 +13,7 @@ from dragoman.text.inline import MOST_SLOTS, slot
 from dragoman.text.word_characters import is_word_character, units
 
 SHORTEST_WORD = 3
-"""Characters. Shorter ones that two languages share are seldom the same word, as `in` and `was` of English and German
-are not names either, but of those there are fewer."""
+"""Characters; shorter ones that two languages share are seldom names: `in` and `so` of English and German."""
 
 
 class PlaceholdersConfig(Config):
@@ -98,11 +97,10 @@ class Placeholders:
         return own, others
 
     def _add_words(self, source: str, target: str, found: Sequence[list[Span]], random: np.random.Generator) -> None:
-        sides = [
-            _words_beside(text, spans) for text, spans in zip((source, target), found, strict=True)
-        ]
+        sides = [_words_beside(text, spans) for text, spans in zip((source, target), found, strict=True)]
         shared = [word for word in sides[0] if word in sides[1]]
-        drawn = {word for word, draw in zip(shared, random.random(len(shared)), strict=True) if draw < self.config.words}
+        draws = random.random(len(shared))
+        drawn = {word for word, draw in zip(shared, draws, strict=True) if draw < self.config.words}
         for spans, words in zip(found, sides, strict=True):
             spans += [span for word, span in words.items() if word in drawn]
             spans.sort()

@@ -1,5 +1,6 @@
 """`TerminologyConfig`: terms of training pairs that a glossary knows, with their translations beside them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +33,10 @@ class TerminologyConfig(Config):
         return Terminology(self, Glossary.read(self.glossary))
 
 
+Place = tuple[int, int]
+"""Where something begins and ends."""
+
+
 class Marked(NamedTuple):
     """A term at source[start:end], and how the target says it."""
 
@@ -46,7 +51,7 @@ class Terminology:
     def __init__(self, config: TerminologyConfig, glossary: Glossary) -> None:
         self.config, self.glossary = config, glossary
 
-    def marked(self, source: str, target: str, edges: list[tuple[int, int]], held: list[tuple[int, int]]) -> list[Marked]:
+    def marked(self, source: str, target: str, edges: Sequence[Place], held: Sequence[Place]) -> list[Marked]:
         """The terms, from left to right; no two share what they are in the target.
 
         edges: of the source, what else is done with; held: the same of the target.
@@ -56,12 +61,10 @@ class Terminology:
         taken = list(held)
         found = (self._found(match, target, taken) for match in matches)
         return [
-            Marked(match.start, match.end, form)
-            for match, form in zip(matches, found, strict=True)
-            if form is not None
+            Marked(match.start, match.end, form) for match, form in zip(matches, found, strict=True) if form is not None
         ]
 
-    def _found(self, match: Match, target: str, taken: list[tuple[int, int]]) -> str | None:
+    def _found(self, match: Match, target: str, taken: list[Place]) -> str | None:
         """The form that stands in the target, whose place is taken from now on."""
         for form in match.phrase.alternatives:
             start = target.find(form)

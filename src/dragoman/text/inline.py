@@ -28,7 +28,7 @@ def slots(tags: Iterable[str]) -> tuple[str, ...]:
 
 
 class Inlined(NamedTuple):
-    """A text with symbols in it: `symbols[i]` stands between `parts[i]` and `parts[i + 1]`; each part has its blanks."""
+    """A text with symbols in it: `symbols[i]` stands between `parts[i]` and `parts[i + 1]`, which keep their blanks."""
 
     parts: tuple[str, ...]
     symbols: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from dragoman.base.log import warn
 from dragoman.control.control import Control, Demand
+from dragoman.decode.constraints.constraint import Constraint
 from dragoman.decode.search import Hypothesis
 from dragoman.translation.codec import Codec
 from dragoman.translation.engine import Row
@@ -13,8 +14,8 @@ from dragoman.translation.result import Translation
 
 _SHOWN = 10
 
-Best = Callable[[Row], Hypothesis]
-"""The best hypothesis of a row."""
+Search = Callable[[Row], list[Hypothesis]]
+"""The hypotheses of a row, the best first."""
 
 Part = tuple[int, int]
 """Where a part of a text begins and ends."""
@@ -23,12 +24,16 @@ Part = tuple[int, int]
 class Guarantee:
     """Looks at every hypothesis. Where none will do, what stands between the kept spans is translated part by part.
 
+    Before that, what a model was left to write by itself, because it has learned it, is searched for once more under
+    constraints.
     Where that breaks the promise too, the parts stay as the source has them, with the glossary's terms translated.
     """
 
-    def __init__(self, codec: Codec, best: Best) -> None:
-        self._codec, self._best = codec, best
+    def __init__(self, codec: Codec, search: Search) -> None:
+        self._codec, self._search = codec, search
         self._count = 0
+        self.repeated = 0
+        """Rows that were searched again."""
         self._first: list[int] = []
 
     def translations(
@@ -36,18 +41,32 @@ class Guarantee:
     ) -> list[Translation]:
         """Of a row, those of its hypotheses that hold all; never none. source: its text, without stand-ins."""
         demand = control.demand(source)
-        found = [self._codec.translation(each, row.constraints) for each in hypotheses]
-        kept = [
-            translation
-            for hypothesis, translation in zip(hypotheses, found, strict=True)
-            if demand.met_by(translation.text) and self._codec.is_tidy(hypothesis, row.constraints)
-        ]
+        if row.expected.constraints:
+            found, kept = self._judged(demand, hypotheses, row.expected.constraints)
+            if kept:
+                return kept
+            self.repeated += 1
+            row = self._codec.forced(row)
+            hypotheses = self._search(row)
+        found, kept = self._judged(demand, hypotheses, row.constraints)
         if kept:
             return kept
         self._count += 1
         if len(self._first) < _SHOWN:
             self._first.append(row.number)
         return [replace(found[0], text=self._put_together(row, demand), patched=True)]
+
+    def _judged(
+        self, demand: Demand, hypotheses: Sequence[Hypothesis], constraints: tuple[Constraint, ...]
+    ) -> tuple[list[Translation], list[Translation]]:
+        """All translations, and those that hold what is demanded."""
+        found = [self._codec.translation(each, constraints) for each in hypotheses]
+        kept = [
+            translation
+            for hypothesis, translation in zip(hypotheses, found, strict=True)
+            if demand.met_by(translation.text) and self._codec.is_tidy(hypothesis, constraints)
+        ]
+        return found, kept
 
     def report(self) -> None:
         """Warn of the lines that had to be put together since the last time, if there are any."""
@@ -77,7 +96,7 @@ class Guarantee:
             return source
         terms = tuple(term.phrase for term in demand.terms if start <= term.start < end)
         asked = self._codec.part(row, inner, terms)
-        text = self._codec.translation(self._best(asked), asked.constraints).text.strip()
+        text = self._codec.translation(self._search(asked)[0], asked.constraints).text.strip()
         if demand.keep is not None and demand.keep.find(text):
             return _copied(demand, part)
         begin = source.index(inner)

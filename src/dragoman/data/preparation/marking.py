@@ -37,9 +37,7 @@ class Marking(Protocol):
 def check_vocabulary(text: TextConfig | Tokenizers) -> None:
     """Raises ConfigError where symbols cannot stand among the words of the source or the target."""
     if text.reads_vectors if isinstance(text, Tokenizers) else text.vectors is not None:
-        raise ConfigError(
-            "a source of feature vectors has no words: leave out data.placeholders and data.terminology"
-        )
+        raise ConfigError("a source of feature vectors has no words: leave out data.placeholders and data.terminology")
     kinds = (text.source, text.target) if isinstance(text, Tokenizers) else (text.subword.tokenizer,)
     for kind in kinds:
         if not kind.lossless:

@@ -77,10 +77,10 @@ def prepare(
     the pairs beside their words; the vocabulary is learned without it, and has its symbols.
 
     Each corpus is reused when the contents of its files, the cleaning rules, its tags, the marking, and the subword
-    settings (or tokenizers) are the same; it is verified when opened and made again when damaged. What a killed call has done is not
-    done again. Of several processes that call with the same folder, one works and the others wait for it. Raises
-    DataError when a corpus cannot be read or no pair stays, ConfigError for tags that the tokenizers do not have, and
-    for a marking that does not go with them.
+    settings (or tokenizers) are the same; it is verified when opened and made again when damaged. What a killed call
+    has done is not done again. Of several processes that call with the same folder, one works and the others wait for
+    it. Raises DataError when a corpus cannot be read or no pair stays, ConfigError for tags that the tokenizers do not
+    have, and for a marking that does not go with them.
     """
     corpora = (corpora,) if isinstance(corpora, CorpusConfig) else tuple(corpora)
     return _PairPreparation(corpora, cleaning, text, Path(folder), temperature, sample, workers, marking).run()
@@ -106,7 +106,6 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
     temperature: float | None
     sample: int
     workers: int | None
-    marking: Marking | None = None
 
     unit: ClassVar[str]
     dataset: ClassVar[type[Dataset]]
@@ -304,7 +303,10 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         return dataset, text, report
 
 
+@dataclass
 class _PairPreparation(Preparation[CorpusConfig, CleaningConfig]):
+    marking: Marking | None = None
+
     unit = "pairs"
     dataset = Dataset
     check = "; `dragoman data check` lists every dropped line"

@@ -80,9 +80,7 @@ class TranslationJob(Job):
         known = self._tokenizers
         text = run.text if known is None else known.with_dropout(run.text.subword.resampling)
         sample, marking = data.vocabulary_sample, self._marking
-        self.prepared = prepare(
-            data.corpora, data.cleaning, text, folder, data.temperature, sample, marking=marking
-        )
+        self.prepared = prepare(data.corpora, data.cleaning, text, folder, data.temperature, sample, marking=marking)
         pairs = len(self.prepared.dataset)
         data = data.model_copy(update={"batch": data.batch.sized(pairs)})
         self.run = run.model_copy(update={"data": data, "model": resolve_preset(run.model, pairs)})
