@@ -1,4 +1,4 @@
-"""A small model learns to copy symbols for spans it never saw, and to write the translation that stands beside a term."""
+"""A small model learns to copy symbols for spans it never saw, and the translation that stands beside a term."""
 
 import random
 from collections.abc import Callable
@@ -75,7 +75,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Translator:
     return Translator.load(folder / "run", "cpu")
 
 
-STEPS = 400
+STEPS = 300
 
 
 def outputs(translator: Translator, texts: list[str], request: Request) -> tuple[list[str], int]:

@@ -19,6 +19,7 @@ from dragoman.control.keep import Keep
 from dragoman.decode.search import Hypothesis
 from dragoman.models.build import build_model
 from dragoman.models.limits import LengthLimit, LengthLimits
+from dragoman.text.inline import TERMINOLOGY, slot
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.text.word_characters import units
 from dragoman.translation.engine import Pair, Row
@@ -26,6 +27,7 @@ from dragoman.translator import Translator
 
 KINDS: dict[str, dict[str, int]] = {
     "bpe": {"size": 280},
+    "unigram": {"size": 290},
     "word": {"min_frequency": 1},
     "character": {"min_frequency": 1},
     "subword_nmt": {"merges": 30},
@@ -33,12 +35,17 @@ KINDS: dict[str, dict[str, int]] = {
 }
 if find_spec("sentencepiece"):
     KINDS["sentencepiece"] = {"size": 60}
+OWN = "+ symbols"
+"""After a kind: the model has symbols of its own for two spans, and for terms."""
+KINDS |= {f"{kind}{OWN}": KINDS[kind] for kind in ("bpe", "unigram")}
 SHORT = {"length_factor": 0.5, "length_margin": 3, "beam": 2}
 
 
 def tokenizers_of(kind: str) -> Tokenizers:
-    config = TextConfig.model_validate({"subword": {"kind": kind, **KINDS[kind]}, "shared": False})
-    return train_tokenizers(config, [*SOURCES, "3 4 7"], [*TARGETS, "3 4 7"])
+    named = {"kind": kind.removesuffix(OWN), **KINDS[kind]}
+    config = TextConfig.model_validate({"subword": named, "shared": False})
+    tokenizers = train_tokenizers(config, [*SOURCES, "3 4 7"], [*TARGETS, "3 4 7"])
+    return tokenizers.with_tags([slot(1), slot(2), *TERMINOLOGY]) if kind.endswith(OWN) else tokenizers
 
 
 @cache

@@ -58,10 +58,11 @@ class PairMarking:
             if random.random() < self._terminology.config.share:
                 edges, held = ([(start, end) for start, end, _ in side] for side in spans)
                 terms = self._terminology.marked(source, target, edges, held)
-        return MarkedPair(_written(source, spans[0], terms), _written(target, spans[1], []), len(spans[0]), len(terms))
+        return MarkedPair(written(source, spans[0], terms), written(target, spans[1], []), len(spans[0]), len(terms))
 
 
-def _written(text: str, spans: Replaced, terms: list[Marked]) -> Inlined:
+def written(text: str, spans: Replaced, terms: list[Marked]) -> Inlined:
+    """A side of a pair with its symbols; spans and terms share nothing."""
     line, place = InlineWriter(), 0
     for start, end, what, is_term in sorted([*((*each, False) for each in spans), *((*each, True) for each in terms)]):
         line.write(text[place:start])

@@ -1,5 +1,6 @@
 """`Marking`: what a preparation puts into the texts of pairs beside their words, and how much of it."""
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from dragoman.base.errors import ConfigError
@@ -34,8 +35,8 @@ class Marking(Protocol):
         ...
 
 
-def check_vocabulary(text: TextConfig | Tokenizers) -> None:
-    """Raises ConfigError where symbols cannot stand among the words of the source or the target."""
+def check_vocabulary(text: TextConfig | Tokenizers, symbols: Sequence[str]) -> None:
+    """Raises ConfigError where symbols cannot stand among the words of the source or the target, or are not known."""
     if text.reads_vectors if isinstance(text, Tokenizers) else text.vectors is not None:
         raise ConfigError("a source of feature vectors has no words: leave out data.placeholders and data.terminology")
     kinds = (text.source, text.target) if isinstance(text, Tokenizers) else (text.subword.tokenizer,)
@@ -45,3 +46,8 @@ def check_vocabulary(text: TextConfig | Tokenizers) -> None:
                 f"data.placeholders and data.terminology need a vocabulary that keeps every text as it is, and one of "
                 f"kind {kind.kind} does not: set text.subword.kind to bpe or unigram"
             )
+    if isinstance(text, Tokenizers) and (missing := [symbol for symbol in symbols if symbol not in text.tags]):
+        raise ConfigError(
+            f"the vocabulary has no symbol {missing[0]}, which data.placeholders or data.terminology needs: train from "
+            "the data, or start from the model (train.start), which adds it"
+        )

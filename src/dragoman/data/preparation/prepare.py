@@ -314,7 +314,7 @@ class _PairPreparation(Preparation[CorpusConfig, CleaningConfig]):
     def __post_init__(self) -> None:
         text = self.text
         if self.marking is not None:
-            check_vocabulary(text)
+            check_vocabulary(text, self.marking.tags)
         if isinstance(text, TextConfig):
             inline = () if self.marking is None else self.marking.tags
             tags = dict.fromkeys([*text.tags, *(tag for corpus in self.corpora for tag in corpus.all_tags), *inline])

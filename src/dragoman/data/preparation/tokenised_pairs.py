@@ -100,7 +100,8 @@ class TokenisePairs:
             texts = zip(sources[part], targets[part], lines[part].tolist(), strict=True)
             found = [self.marking(*each) for each in texts]
             for each in found:
-                marked.update(zip(MARKED, (each.spans > 0, each.spans, each.terms > 0, each.terms), strict=True))
+                numbers = each.spans > 0, each.spans, each.terms > 0, each.terms
+                marked.update(dict(zip(MARKED, map(int, numbers), strict=True)))
             read, written = [each.source for each in found], [each.target for each in found]
             return zip(encode(self.tokenizers.source, read), encode(self.tokenizers.target, written), strict=True)
         try:
