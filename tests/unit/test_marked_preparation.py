@@ -110,6 +110,17 @@ def test_a_share_of_the_pairs_is_left_as_it_is() -> None:
     assert 500 < changed < 700
 
 
+def test_added_symbols_stand_at_the_same_place() -> None:
+    marking = PairMarking.of(PlaceholdersConfig(share=1.0, added=1.0, symbols=2), None)
+    assert marking is not None
+    texts = {(pair.source.text({}), pair.target.text({})) for pair in (marking("a b.", "c d!", n) for n in range(60))}
+    ends = {("a b .", "c d !"), ("a b ().", "c d ()!"), ("a b: .", "c d: !")}
+    assert texts == {(" a b.", " c d!"), (": a b.", ": c d!"), *ends}
+    pair = marking("a 7 b 8", "8 a 7 b", 1)
+    assert pair.spans == 2, "no symbol is left"
+    assert all(len(set(marking("7", "7", number).target.symbols)) == 2 for number in range(20))
+
+
 def test_words_on_both_sides() -> None:
     marking = PairMarking.of(PlaceholdersConfig(share=1.0, words=1.0), None)
     assert marking is not None

@@ -47,18 +47,21 @@ class PairMarking:
 
     def __call__(self, source: str, target: str, line: int) -> MarkedPair:
         """Spans first; terms beside them. What is drawn for one does not depend on the other."""
+        random, replaces = np.random.default_rng((_KEY, 0, line)), False
         spans: tuple[Replaced, Replaced] = Replaced(), Replaced()
         terms: list[Marked] = []
         if self._placeholders is not None:
-            random = np.random.default_rng((_KEY, 0, line))
-            if random.random() < self._placeholders.config.share:
+            replaces = random.random() < self._placeholders.config.share
+            if replaces:
                 spans = self._placeholders.replaced(source, target, random)
         if self._terminology is not None:
-            random = np.random.default_rng((_KEY, 1, line))
-            if random.random() < self._terminology.config.share:
+            if np.random.default_rng((_KEY, 1, line)).random() < self._terminology.config.share:
                 edges, held = ([(start, end) for start, end, _ in side] for side in spans)
                 terms = self._terminology.marked(source, target, edges, held)
-        return MarkedPair(written(source, spans[0], terms), written(target, spans[1], []), len(spans[0]), len(terms))
+        sides = written(source, spans[0], terms), written(target, spans[1], [])
+        if self._placeholders is not None and replaces:
+            sides = self._placeholders.with_added(*sides, random)
+        return MarkedPair(*sides, len(sides[1].symbols), len(terms))
 
 
 def written(text: str, spans: Replaced, terms: list[Marked]) -> Inlined:

@@ -4,12 +4,13 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 
 import numpy as np
+import regex
 from pydantic import Field, field_validator
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
 from dragoman.control.keep import KINDS, Keep, Span
-from dragoman.text.inline import MOST_SLOTS, slot
+from dragoman.text.inline import MOST_SLOTS, Inlined, slot
 from dragoman.text.word_characters import is_word_character, units
 
 SHORTEST_WORD = 3
@@ -32,6 +33,13 @@ class PlaceholdersConfig(Config):
         le=1,
         description="probability that a word of 3 letters or more which stands once on either side, such as a name, is "
         "replaced too: for corpora that hold little of the kinds",
+    )
+    added: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="probability that a symbol which replaces nothing is put at the beginning or the end of both sides: "
+        "for corpora that hold little of all that",
     )
     share: float = Field(default=0.5, gt=0, le=1, description="part of the pairs in which anything is replaced")
     symbols: int = Field(default=9, ge=1, le=MOST_SLOTS, description="⟨1⟩ …: most spans of a pair, or of a text")
@@ -96,6 +104,14 @@ class Placeholders:
         )
         return own, others
 
+    def with_added(self, source: Inlined, target: Inlined, random: np.random.Generator) -> tuple[Inlined, Inlined]:
+        """With one more symbol at the same place of both sides, if it is drawn and there is one left."""
+        free = [symbol for symbol in self.config.tags if symbol not in source.symbols]
+        if not free or not random.random() < self.config.added:
+            return source, target
+        symbol, place = free[int(random.integers(len(free)))], int(random.integers(len(_PLACES)))
+        return _with_symbol(source, symbol, *_PLACES[place]), _with_symbol(target, symbol, *_PLACES[place])
+
     def _add_words(self, source: str, target: str, found: Sequence[list[Span]], random: np.random.Generator) -> None:
         sides = [_words_beside(text, spans) for text, spans in zip((source, target), found, strict=True)]
         shared = [word for word in sides[0] if word in sides[1]]
@@ -104,6 +120,21 @@ class Placeholders:
         for spans, words in zip(found, sides, strict=True):
             spans += [span for word, span in words.items() if word in drawn]
             spans.sort()
+
+
+_PLACES = ((True, "", " "), (True, "", ": "), (False, " ", ""), (False, " (", ")"), (False, ": ", ""))
+"""Where an added symbol stands: whether at the beginning, and what stands before and after it."""
+
+_FINAL = regex.compile(r"[\s\p{P}]*$")
+
+
+def _with_symbol(line: Inlined, symbol: str, begins: bool, before: str, after: str) -> Inlined:
+    """At the end, it stands before the last signs."""
+    if begins:
+        return Inlined((before, after + line.parts[0], *line.parts[1:]), (symbol, *line.symbols))
+    *parts, last = line.parts
+    end = _FINAL.search(last).start()
+    return Inlined((*parts, last[:end] + before, after + last[end:]), (*line.symbols, symbol))
 
 
 def _words_beside(text: str, spans: Sequence[Span]) -> dict[str, Span]:
