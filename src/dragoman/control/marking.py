@@ -47,20 +47,22 @@ class PairMarking:
 
     def __call__(self, source: str, target: str, line: int) -> MarkedPair:
         """Spans first; terms beside them. What is drawn for one does not depend on the other."""
-        random, replaces = np.random.default_rng((_KEY, 0, line)), False
         spans: tuple[Replaced, Replaced] = Replaced(), Replaced()
         terms: list[Marked] = []
-        if self._placeholders is not None:
-            replaces = random.random() < self._placeholders.config.share
-            if replaces:
-                spans = self._placeholders.replaced(source, target, random)
-        if self._terminology is not None:
-            if np.random.default_rng((_KEY, 1, line)).random() < self._terminology.config.share:
-                edges, held = ([(start, end) for start, end, _ in side] for side in spans)
-                terms = self._terminology.marked(source, target, edges, held)
+        random = np.random.default_rng((_KEY, 0, line))
+        placeholders, terminology = self._placeholders, self._terminology
+        if placeholders is not None and random.random() >= placeholders.config.share:
+            placeholders = None
+        if terminology is not None and np.random.default_rng((_KEY, 1, line)).random() >= terminology.config.share:
+            terminology = None
+        if placeholders is not None:
+            spans = placeholders.replaced(source, target, random)
+        if terminology is not None:
+            edges, held = ([(start, end) for start, end, _ in side] for side in spans)
+            terms = terminology.marked(source, target, edges, held)
         sides = written(source, spans[0], terms), written(target, spans[1], [])
-        if self._placeholders is not None and replaces:
-            sides = self._placeholders.with_added(*sides, random)
+        if placeholders is not None:
+            sides = placeholders.with_added(*sides, random)
         return MarkedPair(*sides, len(sides[1].symbols), len(terms))
 
 

@@ -38,8 +38,8 @@ class PlaceholdersConfig(Config):
         default=0.0,
         ge=0,
         le=1,
-        description="probability that a symbol which replaces nothing is put at the beginning or the end of both sides: "
-        "for corpora that hold little of all that",
+        description="probability that a symbol which replaces nothing is put at the beginning or the end of both "
+        "sides: for corpora that hold little of all that",
     )
     share: float = Field(default=0.5, gt=0, le=1, description="part of the pairs in which anything is replaced")
     symbols: int = Field(default=9, ge=1, le=MOST_SLOTS, description="⟨1⟩ …: most spans of a pair, or of a text")
