@@ -20,7 +20,7 @@ SHORTEST_WORD = 3
 class PlaceholdersConfig(Config):
     """Numbers, addresses, names … that both sides of a pair have, replaced by symbols, so that a model learns to copy.
 
-    `--keep` then puts these symbols into what the model reads (Crego et al. 2016, section 2.3; Post et al. 2019).
+    `--keep` then puts these symbols into what the model reads (Crego et al. 2016; Post et al. 2019).
     """
 
     kinds: tuple[str, ...] = Field(

@@ -57,7 +57,7 @@ class InlineWriter:
         self.parts.append("")
 
     def term(self, source: str, target: str) -> None:
-        """A term with its translation (Dinu et al. 2019, section 2, append; with symbols in the place of factors).
+        """A term with its translation (Dinu et al. 2019, append; with symbols in the place of factors).
 
         The blank before it stands behind the first symbol, so that both are split as the words they are.
         """
