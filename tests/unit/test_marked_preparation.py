@@ -1,5 +1,6 @@
 """Preparing a corpus with placeholders and terms: what stands in the shards, what is reported, what is refused."""
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from dragoman.control.terminology import TerminologyConfig
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.cleaning import CleaningConfig
 from dragoman.data.preparation.prepare import Prepared, prepare
+from dragoman.tasks.translation.config import TranslationRun
+from dragoman.tasks.translation.start import with_all_tags
 from dragoman.text.inline import TERMINOLOGY
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 
@@ -146,12 +149,32 @@ def test_vocabularies_that_lack_the_symbols(corpus: CorpusConfig) -> None:
         run(corpus, PairMarking.of(SPANS, None), known)
 
 
+def test_a_process_gets_the_same(glossary: TerminologyConfig) -> None:
+    marking = PairMarking.of(PlaceholdersConfig(share=1.0, words=0.5, added=0.5), glossary)
+    assert marking is not None
+    other = pickle.loads(pickle.dumps(marking))
+    assert all(marking(*pair, 5) == other(*pair, 5) for pair in PAIRS)
+    assert marking.fingerprint == other.fingerprint
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_start_gets_the_symbols_that_it_lacks(corpus: CorpusConfig, shared: bool) -> None:
+    data = {"train": corpus, "valid": corpus, "placeholders": SPANS}
+    config = TranslationRun.model_validate({"data": data, "text": {"shared": shared}, "out": "run"})
+    known = train_tokenizers(text(shared=shared, tags=["bt"]), ["a dog"], ["ein Hund"])
+    grown = with_all_tags(known, config, config.text)
+    assert grown.source.tags == ("bt", "⟨1⟩")
+    assert grown.target.tags == (("bt", "⟨1⟩") if shared else ("⟨1⟩",))
+    assert grown.source.symbols[: known.source.size] == known.source.symbols
+    assert with_all_tags(grown, config, config.text) is grown
+
+
 def test_settings_that_are_wrong(tmp_path: Path) -> None:
     with pytest.raises(ValidationError, match="there is no kind 'phone'"):
         PlaceholdersConfig(kinds=("phone",))
     with pytest.raises(ValidationError, match="no regular expression"):
         PlaceholdersConfig(patterns=("(",))
-    with pytest.raises(DataError, match=r"terms\.tsv"):
+    with pytest.raises(DataError, match=r"^data.terminology.glossary: .*terms\.tsv"):
         PairMarking.of(None, TerminologyConfig(glossary=tmp_path / "terms.tsv"))
     with pytest.raises(ValidationError, match="it is a symbol of data.placeholders"):
         TextConfig(tags=("⟨1⟩",))

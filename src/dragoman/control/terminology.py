@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from pydantic import Field
 
+from dragoman.base.errors import DataError
 from dragoman.base.settings.config import Config
 from dragoman.control.glossary import Glossary, Match
 from dragoman.text.inline import TERMINOLOGY
@@ -30,7 +31,10 @@ class TerminologyConfig(Config):
 
     def build(self) -> "Terminology":
         """Reads the glossary. Raises DataError where that is none."""
-        return Terminology(self, Glossary.read(self.glossary))
+        try:
+            return Terminology(self, Glossary.read(self.glossary))
+        except DataError as error:
+            raise DataError(f"data.terminology.glossary: {error}") from error
 
 
 Place = tuple[int, int]
