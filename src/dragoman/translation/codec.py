@@ -120,6 +120,10 @@ class Codec:
             hypothesis.tree,
         )
 
+    def holds_all(self, hypothesis: Hypothesis, constraints: tuple[Constraint, ...]) -> bool:
+        """Whether a search that did not see to the constraints has met them all the same."""
+        return self._constraining.holds_all(hypothesis, constraints)
+
     def is_tidy(self, hypothesis: Hypothesis, constraints: tuple[Constraint, ...]) -> bool:
         """Whether all that stood for something else in the source has found its place."""
         return self._constraining.is_tidy(hypothesis, constraints)

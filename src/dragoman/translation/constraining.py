@@ -74,6 +74,10 @@ class Constraining:
             text += shown.text + (part.lstrip(" ") if shown.joined_after else part)
         return text
 
+    def holds_all(self, hypothesis: Hypothesis, constraints: Sequence[Constraint]) -> bool:
+        """Whether it holds each phrase and span in a place of its own, none running together with other words."""
+        return len(self._parts(hypothesis, constraints)[1]) == len(constraints)
+
     def is_tidy(self, hypothesis: Hypothesis, constraints: Sequence[Constraint]) -> bool:
         """Whether no stand-in stands anywhere but where it is put back."""
         parts, held = self._parts(hypothesis, constraints)

@@ -42,7 +42,9 @@ class Guarantee:
         """Of a row, those of its hypotheses that hold all; never none. source: its text, without stand-ins."""
         demand = control.demand(source)
         if row.expected.constraints:
-            found, kept = self._judged(demand, hypotheses, row.expected.constraints)
+            constraints = row.expected.constraints
+            meeting = [each for each in hypotheses if self._codec.holds_all(each, constraints)]
+            _, kept = self._judged(demand, meeting, constraints)
             if kept:
                 return kept
             self.repeated += 1
