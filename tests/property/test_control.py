@@ -19,6 +19,7 @@ from dragoman.control.keep import Keep
 from dragoman.decode.search import Hypothesis
 from dragoman.models.build import build_model
 from dragoman.models.limits import LengthLimit, LengthLimits
+from dragoman.text.inline import TERMINOLOGY, Inlined, encode, slot
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.text.word_characters import units
 from dragoman.translation.engine import Pair, Row
@@ -26,6 +27,7 @@ from dragoman.translator import Translator
 
 KINDS: dict[str, dict[str, int]] = {
     "bpe": {"size": 280},
+    "unigram": {"size": 290},
     "word": {"min_frequency": 1},
     "character": {"min_frequency": 1},
     "subword_nmt": {"merges": 30},
@@ -33,12 +35,17 @@ KINDS: dict[str, dict[str, int]] = {
 }
 if find_spec("sentencepiece"):
     KINDS["sentencepiece"] = {"size": 60}
+OWN = "+ symbols"
+"""After a kind: the model has symbols of its own for two spans, and for terms."""
+KINDS |= {f"{kind}{OWN}": KINDS[kind] for kind in ("bpe", "unigram")}
 SHORT = {"length_factor": 0.5, "length_margin": 3, "beam": 2}
 
 
 def tokenizers_of(kind: str) -> Tokenizers:
-    config = TextConfig.model_validate({"subword": {"kind": kind, **KINDS[kind]}, "shared": False})
-    return train_tokenizers(config, [*SOURCES, "3 4 7"], [*TARGETS, "3 4 7"])
+    named = {"kind": kind.removesuffix(OWN), **KINDS[kind]}
+    config = TextConfig.model_validate({"subword": named, "shared": False})
+    tokenizers = train_tokenizers(config, [*SOURCES, "3 4 7"], [*TARGETS, "3 4 7"])
+    return tokenizers.with_tags([slot(1), slot(2), *TERMINOLOGY]) if kind.endswith(OWN) else tokenizers
 
 
 @cache
@@ -157,6 +164,43 @@ def test_whatever_the_engine_does_and_it_is_told(capsys: pytest.CaptureFixture[s
     assert "3 translation(s) were put together from parts" in capsys.readouterr().err
     request = deaf.request(constraints=["Katze", "Katze", ["x", "y"]], prefix="Oh")
     assert deaf.translate(["a man"], requests=request) == ["Oh 3 x Katze Katze"]
+
+
+class Learned(Deaf):
+    """An engine that writes one text, whose symbols are in {}, until constraints are asked for."""
+
+    def __init__(self, tokenizers: Tokenizers, text: str) -> None:
+        super().__init__(tokenizers)
+        self.text, self.forced = text, 0
+
+    def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
+        target = self.tokenizers.target
+        parts = [part.partition("}")[::2] for part in self.text.split("{")[1:]]
+        line = Inlined((self.text.split("{")[0], *(part for _, part in parts)), tuple(symbol for symbol, _ in parts))
+        for place, row in enumerate(rows):
+            self.forced += bool(row.constraints)
+            yield place, [Hypothesis(tuple(encode(target, [line])[0]), -1.0, -1.0, finished=True)]
+
+
+@pytest.mark.parametrize(
+    ("written", "forced", "shown"),
+    [
+        ("Hund {⟨1⟩} .", False, "Hund www.x.de/a ."),
+        ("Hund ({⟨1⟩}) .", False, "Hund (www.x.de/a) ."),
+        ("Hunde {⟨1⟩} .", True, None),
+        ("Hund {⟨1⟩} {⟨1⟩}", True, None),
+        ("Hund {⟨2⟩}", True, None),
+        ("Hund", True, None),
+        ("Hund{⟨1⟩}", True, None),
+    ],
+)
+def test_what_a_model_wrote_by_itself_is_looked_at(written: str, forced: bool, shown: str | None) -> None:
+    """Hunde is no Hund, each symbol stands there once, and no word runs together with what is kept."""
+    tokenizers = tokenizers_of(f"bpe{OWN}")
+    learned = Learned(tokenizers, written)
+    (found,) = Translator(learned, tokenizers).translate(["dog www.x.de/a"], keep=["url"], glossary={"dog": "Hund"})
+    assert bool(learned.forced) == forced
+    assert found == shown or (forced and "www.x.de/a" in found and "Hund" in found)
 
 
 def test_stand_ins_are_read_and_put_back() -> None:

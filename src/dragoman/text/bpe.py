@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 from copy import copy
 from hashlib import sha256
-from itertools import takewhile
+from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -73,19 +73,21 @@ class BytePairTokenizer(LibraryTokenizer):
     def resample(self, ids: Iterable[int], rng: np.random.Generator, dropout: float | None = None) -> list[int]:
         """Other ids for the same text, by BPE-dropout at `dropout` (default: this tokenizer's own rate).
 
-        `rng` decides everything; ids must be those of a whole text. Tags before it stay.
+        `rng` decides everything; ids must be those of a whole text. Tags before it, and symbols in it, stay.
         """
-        ids = list(ids)
-        tags = list(takewhile(lambda number: number >= self._first_tag, ids))
         if self._merges is None:
             model: dict[str, Any] = json.loads(self._library.to_str())["model"]
             self._merges = MergeTable(model["vocab"], [(left, right) for left, right in model["merges"]])
-        text = self.decode(ids)
-        if not text:
-            return tags
-        words = self._library.pre_tokenizer.pre_tokenize_str(" " + text)
         rate = self.dropout if dropout is None else dropout
-        return tags + self._merges.segment([word for word, _ in words], rate, rng)
+        resampled: list[int] = []
+        for is_tag, run in groupby(ids, lambda number: number >= self._first_tag):
+            if is_tag:
+                resampled += run
+                continue
+            text = b"".join(self._surfaces[number] for number in run).decode("utf-8", "replace")
+            words = self._library.pre_tokenizer.pre_tokenize_str(text)
+            resampled += self._merges.segment([word for word, _ in words], rate, rng)
+        return resampled
 
     def _document(self) -> str:
         """The library's JSON: files of this kind came before there were others, and name none."""

@@ -14,7 +14,7 @@ from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.base.files import atomic_write
 from dragoman.text.pieces import display
 from dragoman.text.special import SPECIAL_SYMBOLS, UNK
-from dragoman.text.tags import symbol
+from dragoman.text.tags import is_inline, symbol
 
 
 class Tokenizer(ABC):
@@ -68,7 +68,8 @@ class Tokenizer(ABC):
         """The id of each tag. Raises ConfigError for one that this vocabulary does not have."""
         for tag in tags:
             if tag not in self.tags:
-                known = f"known are {', '.join(self.tags)}" if self.tags else "it has none"
+                named = [each for each in self.tags if not is_inline(each)]
+                known = f"known are {', '.join(named)}" if named else "it has none"
                 raise ConfigError(
                     f"the vocabulary has no tag {tag!r}; {known}. A vocabulary has the tags of text.tags and of the "
                     "corpora that it was trained on"

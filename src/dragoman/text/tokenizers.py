@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from dragoman.base.errors import ModelError
 from dragoman.base.settings.config import Config
 from dragoman.text.bpe import BPEConfig
+from dragoman.text.inline import slots
 from dragoman.text.tags import Tag
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.union import SubwordConfig, load_tokenizer
@@ -86,11 +87,15 @@ class Tokenizers:
         return self.source.tags
 
     def with_tags(self, tags: Sequence[str]) -> "Tokenizers":
-        """The same pair whose source has these tags; a vocabulary of both languages has them on both sides."""
+        """The same pair whose source has these tags; a vocabulary of both languages has them on both sides.
+
+        A target's own vocabulary has those of them that stand for spans.
+        """
         source = self.source.with_tags(tags)
         if self.shared:
             return Tokenizers(source, source if self.alike else self.target.with_tags(tags))
-        return Tokenizers(source, self.target)
+        spans = slots(tags)
+        return Tokenizers(source, self.target.with_tags(spans) if spans else self.target)
 
     @property
     def fingerprint(self) -> str:
@@ -137,5 +142,5 @@ def train_tokenizers(config: TextConfig, sources: Iterable[str], targets: Iterab
         return Tokenizers(tokenizer, tokenizer)
     if config.vectors is not None:
         return Tokenizers(VectorSequences(config.vectors.width), config.subword.learn(targets))
-    source = config.subword.learn(sources).with_tags(config.tags)
-    return Tokenizers(source, config.subword.learn(targets))
+    source = config.subword.learn(sources)
+    return Tokenizers(source, config.subword.learn(targets)).with_tags(config.tags)

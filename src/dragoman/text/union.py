@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from dragoman.base.errors import ModelError
 from dragoman.text.bpe import BPEConfig
 from dragoman.text.character import CharacterConfig
 from dragoman.text.sentencepiece import SentencePieceConfig
 from dragoman.text.subword_nmt import SubwordNMTConfig
-from dragoman.text.tags import Tag
+from dragoman.text.tags import check_stored
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.unigram import UnigramConfig
 from dragoman.text.vectors import VectorSequences
@@ -23,7 +23,7 @@ Kinds = (
 )
 SubwordConfig = Annotated[Kinds, Field(discriminator="kind")]
 
-_TAGS = TypeAdapter(list[Tag])
+_TAGS = TypeAdapter(list[Annotated[str, AfterValidator(check_stored)]])
 _TOKENIZERS: dict[str, type[Tokenizer]] = {
     VectorSequences.kind: VectorSequences,
     **{config.tokenizer.kind: config.tokenizer for config in Kinds.__args__},

@@ -10,10 +10,11 @@ from dragoman.decode.constraints.constraint import Constraint
 from dragoman.decode.replacement import unknown_words
 from dragoman.decode.search import Hypothesis
 from dragoman.models.limits import LengthLimits, first_exceeded
+from dragoman.text.inline import Inlined, encode
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vectors import VectorError
 from dragoman.translation.constraining import Constrained, Constraining
-from dragoman.translation.engine import Pair, Prefix, Row
+from dragoman.translation.engine import Expected, Pair, Prefix, Row
 from dragoman.translation.request import Decoding, Request, Sampling
 from dragoman.translation.result import Translation
 
@@ -41,21 +42,37 @@ class Codec:
         ]
         filled = [place for place, (text, _) in enumerate(lines) if text.strip()]
         try:
-            ids = dict(zip(filled, self._source.encode_batch([asked[place].text for place in filled]), strict=True))
+            ids = dict(zip(filled, encode(self._source, [asked[place].line for place in filled]), strict=True))
         except VectorError as found:
             raise VectorError(first + filled[found.place] - 1, found.reason) from None
         return [
             Row(
                 number=first + place,
-                text=asked[place].text,
+                text=text if asked[place].line.symbols else asked[place].line.parts[0],
                 source=_tagged(tags[request.tags], ids[place]) if place in ids else (),
-                decoding=_without(decodings[request.decoding], asked[place].forbidden),
+                decoding=self._decoding(decodings[request.decoding], asked[place]),
                 prefix=prefixes[place],
                 tags=len(request.tags),
-                constraints=asked[place].constraints,
+                constraints=asked[place].constraints if asked[place].free is None else (),
+                expected=self._expected(asked[place]),
             )
-            for place, (_, request) in enumerate(lines)
+            for place, (text, request) in enumerate(lines)
         ]
+
+    def forced(self, row: Row) -> Row:
+        """A row whose search has to see to what it had better hold."""
+        constraints, forbidden = row.expected
+        return row._replace(constraints=constraints, decoding=_without(row.decoding, forbidden), expected=Expected(()))
+
+    def _decoding(self, decoding: Decoding, asked: Constrained) -> Decoding:
+        if asked.free is None:
+            return _without(decoding, asked.forbidden)
+        return _with(decoding, asked.free)
+
+    def _expected(self, asked: Constrained) -> Expected:
+        if asked.free is None:
+            return Expected(())
+        return Expected(asked.constraints, (*asked.forbidden, *asked.free))
 
     def part(self, row: Row, text: str, phrases: tuple[Phrase, ...]) -> Row:
         """A row for a part of another's text, without its prefix. phrases: that its translation must hold."""
@@ -107,6 +124,10 @@ class Codec:
         """How many tokens the target vocabulary divides a text into."""
         return len(self._target.encode(text))
 
+    def holds_all(self, hypothesis: Hypothesis, constraints: tuple[Constraint, ...]) -> bool:
+        """Whether a search that did not see to the constraints has met them all the same."""
+        return self._constraining.holds_all(hypothesis, constraints)
+
     def is_tidy(self, hypothesis: Hypothesis, constraints: tuple[Constraint, ...]) -> bool:
         """Whether all that stood for something else in the source has found its place."""
         return self._constraining.is_tidy(hypothesis, constraints)
@@ -117,11 +138,11 @@ class Codec:
 
     def _constrained(self, number: int, text: str, prefix: Prefix, control: Control | None) -> Constrained:
         if control is None:
-            return Constrained(text)
+            return Constrained(Inlined((text,)))
         if control.phrases and not text.strip():
             raise LineError(number - 1, "there is nothing to translate, but phrases are required: leave them out here")
         if not text.strip():
-            return Constrained(text)
+            return Constrained(Inlined((text,)))
         if self._tokenizers.reads_vectors and (control.keep is not None or control.glossary is not None):
             raise ConfigError("a source of vectors has no words to keep or to look up in a glossary: leave them out")
         positions = self._limits.target.positions
@@ -151,6 +172,14 @@ class Codec:
 
 def _tagged(tags: list[int], ids: list[int]) -> list[int]:
     return [*tags, *ids] if tags else ids
+
+
+def _with(decoding: Decoding, tokens: tuple[int, ...]) -> Decoding:
+    """A search that may write these too."""
+    if not tokens or isinstance(decoding, Sampling):
+        return decoding
+    forbidden = tuple(token for token in decoding.forbid if token not in tokens)
+    return decoding.model_copy(update={"forbid": forbidden})
 
 
 def _without(decoding: Decoding, tokens: tuple[int, ...]) -> Decoding:

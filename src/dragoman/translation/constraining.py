@@ -10,10 +10,11 @@ from dragoman.control.phrase import Phrase
 from dragoman.decode.constraints.automaton import Automaton
 from dragoman.decode.constraints.constraint import Alternative, Constraint, Edges, Shown, least
 from dragoman.decode.search import Hypothesis
+from dragoman.text.inline import Inlined
 from dragoman.text.special import UNK
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.word_characters import is_word_character, units
-from dragoman.translation.stand_ins import Masked, StandIns
+from dragoman.translation.stand_ins import Masked, OwnSymbol, StandIn, StandIns
 
 _PRIVATE = range(0xE000, 0xF900)
 """Code points that mean nothing: one that a text does not have marks places in it."""
@@ -21,11 +22,16 @@ _PRIVATE = range(0xE000, 0xF900)
 
 @dataclass(frozen=True)
 class Constrained:
-    """How a text is translated. text: the source, with stand-ins; forbidden: ids that only constraints may write."""
+    """How a text is translated. line: the source, with stand-ins; forbidden: ids that only constraints may write.
 
-    text: str
+    free: ids that the model may write where it is searched for a translation that happens to meet the constraints,
+    because it has learned to; None where the search has to see to them.
+    """
+
+    line: Inlined
     constraints: tuple[Constraint, ...] = ()
     forbidden: tuple[int, ...] = ()
+    free: tuple[int, ...] | None = None
 
 
 class Constraining:
@@ -34,6 +40,7 @@ class Constraining:
     def __init__(self, tokenizers: Tokenizers) -> None:
         self._target = tokenizers.target
         self._stand_ins = StandIns(tokenizers)
+        self._symbols = frozenset(symbol.number for symbol in self._stand_ins.symbols)
 
     def constrained(self, demand: Demand, room: int | None) -> Constrained:
         """What the model reads, and what the search must see to.
@@ -50,8 +57,12 @@ class Constraining:
                     f"the phrases that its translation must hold need up to {needed} tokens, but the model has "
                     f"positions for {room}: require less, or train a model with more"
                 )
-            return Constrained(demand.text, required)
-        return Constrained(masked.text, (*required, *kept), _once(demand, masked, (*required, *kept)))
+            return Constrained(Inlined((demand.text,)), required)
+        constraints = (*required, *kept)
+        own = tuple(each.number for each in masked.stand_ins if isinstance(each, OwnSymbol))
+        return Constrained(
+            masked.line, constraints, _once(demand, masked, constraints), own if masked.learned else None
+        )
 
     def text(self, hypothesis: Hypothesis, constraints: Sequence[Constraint]) -> str:
         """What a hypothesis says, with each phrase and span as it was given."""
@@ -63,9 +74,16 @@ class Constraining:
             text += shown.text + (part.lstrip(" ") if shown.joined_after else part)
         return text
 
+    def holds_all(self, hypothesis: Hypothesis, constraints: Sequence[Constraint]) -> bool:
+        """Whether it holds each phrase and span in a place of its own, none running together with other words."""
+        return len(self._parts(hypothesis, constraints)[1]) == len(constraints)
+
     def is_tidy(self, hypothesis: Hypothesis, constraints: Sequence[Constraint]) -> bool:
         """Whether no stand-in stands anywhere but where it is put back."""
         parts, held = self._parts(hypothesis, constraints)
+        symbols = [token for token in hypothesis.tokens if token in self._symbols]
+        if len(symbols) != sum(alternative.ids[0] in self._symbols for alternative in held):
+            return False
         written = {self._target.decode(alternative.ids).strip() for alternative in held}
         stand_ins = written - {alternative.shown.text for alternative in held}
         return all(stand_ins.isdisjoint(part[begin:end] for begin, end in units(part)) for part in parts)
@@ -115,6 +133,9 @@ class Constraining:
     def _span(self, demand: Demand, masked: Masked, place: int) -> Constraint:
         """With a blank before it or without, as in what the model reads; at the beginning both."""
         span, stand_in = demand.spans[place], masked.stand_ins[place]
+        if isinstance(stand_in, OwnSymbol):
+            opens, closes = is_word_character(span.text[0]), is_word_character(span.text[-1])
+            return (Alternative((stand_in.number,), opens, closes, Shown(span.text)),)
         if stand_in is None:
             written, shown, before = span.text, Shown(span.text), demand.text[: span.start]
         else:
@@ -144,7 +165,7 @@ class Constraining:
 def _once(demand: Demand, masked: Masked, constraints: Sequence[Constraint]) -> tuple[int, ...]:
     """Ids of numbers that are kept, or stand in, which must not be written once more; none that others are made of."""
     numbers = [
-        span.text.isdigit() if stand_in is None else stand_in.alone
+        span.text.isdigit() if stand_in is None else isinstance(stand_in, StandIn) and stand_in.alone
         for span, stand_in in zip(demand.spans, masked.stand_ins, strict=True)
     ]
     kept = constraints[len(constraints) - len(numbers) :]

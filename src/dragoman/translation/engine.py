@@ -22,11 +22,20 @@ class Prefix(NamedTuple):
     unknown: tuple[str, ...] = ()
 
 
+class Expected(NamedTuple):
+    """What a translation is to hold. forbidden: ids that nothing but the constraints may write."""
+
+    constraints: tuple[Constraint, ...]
+    forbidden: tuple[int, ...] = ()
+
+
 class Row(NamedTuple):
     """A text to translate, with all that is wanted of its translation; no other row changes what it gets.
 
     number: the line's, from 1, for messages and for what is drawn. source: the ids of `text`, those of as many tags as
-    `tags` says before them; of a source of vectors (S, n) float32. constraints: what a searched translation must hold.
+    `tags` says before them, and perhaps inline symbols in the place of parts of it; of a source of vectors (S, n)
+    float32. constraints: what a searched translation must hold. expected: what it had better hold, for which the engine
+    does nothing.
     """
 
     number: int
@@ -36,6 +45,7 @@ class Row(NamedTuple):
     prefix: Prefix = Prefix()
     tags: int = 0
     constraints: tuple[Constraint, ...] = ()
+    expected: Expected = Expected(())
 
 
 class Pair(NamedTuple):

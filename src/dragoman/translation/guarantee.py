@@ -13,22 +13,26 @@ from dragoman.translation.result import Translation
 
 _SHOWN = 10
 
-Best = Callable[[Row], Hypothesis]
-"""The best hypothesis of a row."""
+Search = Callable[[Row], list[Hypothesis]]
+"""The hypotheses of a row, the best first."""
 
 Part = tuple[int, int]
 """Where a part of a text begins and ends."""
 
 
 class Guarantee:
-    """Looks at every hypothesis. Where none will do, what stands between the kept spans is translated part by part.
+    """Looks at every hypothesis.
 
-    Where that breaks the promise too, the parts stay as the source has them, with the glossary's terms translated.
+    Where none will do, what a model was left to write by itself, because it has learned it, is searched for once more
+    under constraints; then what stands between the kept spans is translated part by part. Where that breaks the promise
+    too, the parts stay as the source has them, with the glossary's terms translated.
     """
 
-    def __init__(self, codec: Codec, best: Best) -> None:
-        self._codec, self._best = codec, best
+    def __init__(self, codec: Codec, search: Search) -> None:
+        self._codec, self._search = codec, search
         self._count = 0
+        self.repeated = 0
+        """Rows that were searched again."""
         self._first: list[int] = []
 
     def translations(
@@ -38,6 +42,12 @@ class Guarantee:
         demand = control.demand(source)
         if kept := self._holding(row, demand, hypotheses):
             return kept
+        if row.expected.constraints:
+            self.repeated += 1
+            row = self._codec.forced(row)
+            hypotheses = self._search(row)
+            if kept := self._holding(row, demand, hypotheses):
+                return kept
         self._count += 1
         if len(self._first) < _SHOWN:
             self._first.append(row.number)
@@ -59,11 +69,14 @@ class Guarantee:
         self._count, self._first = 0, []
 
     def _holding(self, row: Row, demand: Demand, hypotheses: Sequence[Hypothesis]) -> list[Translation]:
-        found = [(each, self._codec.translation(each, row.constraints)) for each in hypotheses]
+        constraints = row.expected.constraints or row.constraints
+        if row.expected.constraints:  # the search did not see to them
+            hypotheses = [each for each in hypotheses if self._codec.holds_all(each, constraints)]
+        found = [(each, self._codec.translation(each, constraints)) for each in hypotheses]
         return [
             translation
             for hypothesis, translation in found
-            if demand.met_by(translation.text) and self._codec.is_tidy(hypothesis, row.constraints)
+            if demand.met_by(translation.text) and self._codec.is_tidy(hypothesis, constraints)
         ]
 
     def _put_together(self, row: Row, demand: Demand) -> str:
@@ -84,7 +97,7 @@ class Guarantee:
             return source
         terms = tuple(term.phrase for term in demand.terms if start <= term.start < end)
         asked = self._codec.part(row, inner, terms)
-        text = self._codec.translation(self._best(asked), asked.constraints).text.strip()
+        text = self._codec.translation(self._search(asked)[0], asked.constraints).text.strip()
         if demand.keep is not None and demand.keep.find(text):
             return _copied(demand, part)
         begin = source.index(inner)

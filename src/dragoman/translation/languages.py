@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.meta import Meta
-from dragoman.text.tags import TO, in_order, languages
+from dragoman.text.tags import TO, in_order, is_inline, languages
 from dragoman.text.tokenizer import Tokenizer
 
 
@@ -28,6 +28,8 @@ class SourceTags:
         for tag in others:
             if tag.startswith(TO):
                 raise ConfigError(f"the target language is not given as the tag {tag!r}: use --to (in Python, to=)")
+            if is_inline(tag):
+                raise ConfigError(f"{tag!r} is no tag: --keep and --glossary put it where it belongs")
         chosen = in_order(self._language(to), others)
         self._source.tag_ids(chosen)  # raises where one is unknown
         return chosen

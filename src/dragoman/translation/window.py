@@ -22,7 +22,7 @@ class WindowTranslation:
 
     def __init__(self, engine: Engine, codec: Codec) -> None:
         self._engine, self._codec = engine, codec
-        self._guarantee = Guarantee(codec, self.best)
+        self._guarantee = Guarantee(codec, self.hypotheses)
         self._guarding = Guarding(engine, codec, self._guarantee)
 
     def translations(
@@ -36,8 +36,9 @@ class WindowTranslation:
         rows = self._codec.rows(lines, first)
         filled, error = self._short_enough([row for row in rows if row.text.strip()])
         for row in filled:
-            if (reason := self._engine.refusal(row)) is not None:
-                raise ConfigError(reason)
+            for asked in (row, self._codec.forced(row)) if row.expected.constraints else (row,):
+                if (reason := self._engine.refusal(asked)) is not None:
+                    raise ConfigError(reason)
         blank = {row.number - first: [self._codec.blank(row)] for row in rows if not row.text.strip()}
         if work is not None and blank:
             work.tell(work.done + len(blank), work.said)
@@ -53,8 +54,12 @@ class WindowTranslation:
 
     def best(self, row: Row) -> Hypothesis:
         """The best hypothesis of one row."""
+        return self.hypotheses(row)[0]
+
+    def hypotheses(self, row: Row) -> list[Hypothesis]:
+        """Those of one row, the best first."""
         ((_, found),) = self._engine.hypotheses([row], 1)
-        return found[0]
+        return found
 
     def report_patched(self) -> None:
         """Warn of the translations that had to be put together from parts, since the last time."""

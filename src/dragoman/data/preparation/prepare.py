@@ -7,7 +7,7 @@ import os
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
@@ -25,6 +25,7 @@ from dragoman.data.preparation.cleaned import Cleaned
 from dragoman.data.preparation.cleaner import Rules, clean
 from dragoman.data.preparation.cleaning import CleaningConfig, PairRules
 from dragoman.data.preparation.fingerprint import Contents
+from dragoman.data.preparation.marking import Marking, check_vocabulary
 from dragoman.data.preparation.report import LENGTH_LIMITS, CleaningReport
 from dragoman.data.preparation.text_cleaning import TextCleaningConfig
 from dragoman.data.preparation.tokenised import TokeniseBlock, tokenise
@@ -67,19 +68,22 @@ def prepare(
     temperature: float | None = None,
     sample: int = SAMPLE,
     workers: int | None = None,
+    marking: Marking | None = None,
 ) -> Prepared:
     """Clean and tokenise corpora, or reuse what an earlier call left in `folder`, and say which of the two.
 
     text: how to learn subwords from the corpora, or tokenizers that exist (of a model to start from). temperature: see
-    `epoch_weights`; sample: see `learn_vocabulary`; workers: processes, None for one a core.
+    `epoch_weights`; sample: see `learn_vocabulary`; workers: processes, None for one a core. marking: what is put into
+    the pairs beside their words; the vocabulary is learned without it, and has its symbols.
 
-    Each corpus is reused when the contents of its files, the cleaning rules, its tags, and the subword settings (or
-    tokenizers) are the same; it is verified when opened and made again when damaged. What a killed call has done is not
-    done again. Of several processes that call with the same folder, one works and the others wait for it. Raises
-    DataError when a corpus cannot be read or no pair stays, ConfigError for tags that the tokenizers do not have.
+    Each corpus is reused when the contents of its files, the cleaning rules, its tags, the marking, and the subword
+    settings (or tokenizers) are the same; it is verified when opened and made again when damaged. What a killed call
+    has done is not done again. Of several processes that call with the same folder, one works and the others wait for
+    it. Raises DataError when a corpus cannot be read or no pair stays, ConfigError for tags that the tokenizers do not
+    have, and for a marking that does not go with them.
     """
     corpora = (corpora,) if isinstance(corpora, CorpusConfig) else tuple(corpora)
-    return _PairPreparation(corpora, cleaning, text, Path(folder), temperature, sample, workers).run()
+    return _PairPreparation(corpora, cleaning, text, Path(folder), temperature, sample, workers, marking).run()
 
 
 Corpus = TypeVar("Corpus", bound=CorpusConfig | TextCorpusConfig)
@@ -137,6 +141,10 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
     def more(self, corpus: Corpus) -> str:
         """What decides the ids of a corpus beside its text, its cleaning and the tokenizers."""
         return ""
+
+    def marked(self, function: TokeniseBlock, blocks: int) -> dict[str, dict[str, int]]:
+        """What the report says of what was put into texts."""
+        return {}
 
     def run(self) -> Prepared:
         prepared = self._made(make=False)
@@ -247,7 +255,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         try:
             report = tokenise(function, cleaned, writer, place, self.workers)
             _demand_some(report, corpus)
-            values = {self.unit: report.total, "counts": report.counts}
+            values = {self.unit: report.total, "counts": report.counts, **self.marked(function, len(cleaned))}
             (place / REPORT).write_text(json.dumps(values), encoding="utf-8")
             dropped = [CleaningReport.file(place, rule).name for rule in report.counts]
             writer.finish(fingerprint, (REPORT, *dropped))
@@ -288,21 +296,28 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
             text = Tokenizers.load(place).with_dropout(text.subword.resampling)
         try:
             values = json.loads((place / REPORT).read_text(encoding="utf-8"))
-            report = CleaningReport.of_files(place, int(values[self.unit]), values["counts"], self.unit)
+            counts, marked = values["counts"], values.get("marked", {})
+            report = replace(CleaningReport.of_files(place, int(values[self.unit]), counts, self.unit), marked=marked)
         except (OSError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"{place / REPORT} is damaged ({error}).") from error
         return dataset, text, report
 
 
+@dataclass
 class _PairPreparation(Preparation[CorpusConfig, CleaningConfig]):
+    marking: Marking | None = None
+
     unit = "pairs"
     dataset = Dataset
     check = "; `dragoman data check` lists every dropped line"
 
     def __post_init__(self) -> None:
         text = self.text
+        if self.marking is not None:
+            check_vocabulary(text, self.marking.tags)
         if isinstance(text, TextConfig):
-            tags = dict.fromkeys([*text.tags, *(tag for corpus in self.corpora for tag in corpus.all_tags)])
+            inline = () if self.marking is None else self.marking.tags
+            tags = dict.fromkeys([*text.tags, *(tag for corpus in self.corpora for tag in corpus.all_tags), *inline])
             if tags and text.vectors is not None:
                 raise ConfigError("a source of feature vectors takes no tags: leave out tags and target_language")
             self.text = text.model_copy(update={"tags": tuple(tags)})
@@ -322,12 +337,18 @@ class _PairPreparation(Preparation[CorpusConfig, CleaningConfig]):
         return [other for other in range(index) if self.corpora[other].all_tags == tags]
 
     def more(self, corpus: CorpusConfig) -> str:
-        return repr(corpus.all_tags) if corpus.all_tags else ""
+        tags = repr(corpus.all_tags) if corpus.all_tags else ""
+        return tags if self.marking is None else f"{tags} {self.marking.fingerprint}"
 
     def function(self, corpus: CorpusConfig, source: Path, work: Path, tokenizers: Tokenizers) -> TokenisePairs:
         tags = tuple(tokenizers.source.tag_ids(corpus.all_tags)) if corpus.all_tags else ()
         limit = self.cleaning.max_tokens if self.cleaning.enabled else None
-        return TokenisePairs(source, work, tokenizers, tags, limit, corpus.files[0])
+        return TokenisePairs(source, work, tokenizers, tags, limit, corpus.files[0], self.marking)
+
+    def marked(self, function: TokeniseBlock, blocks: int) -> dict[str, dict[str, int]]:
+        assert isinstance(function, TokenisePairs)
+        counts = function.marked(blocks)
+        return {"marked": counts} if counts else {}
 
     def _tell(self, report: CleaningReport) -> None:
         """The report, and where long pairs were dropped, which settings would keep them."""

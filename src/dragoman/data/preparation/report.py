@@ -1,7 +1,7 @@
 """`CleaningReport`: how many pairs or documents each cleaning rule dropped, and where they stand."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,9 @@ RULES = (
 LENGTH_LIMITS = ("max_characters", "max_words", "max_tokens")
 """The rules that a long text breaks."""
 
+MARKED = ("pairs_with_placeholders", "placeholders", "pairs_with_terms", "terms")
+"""What is counted of `data.placeholders` and `data.terminology`."""
+
 _TITLES = {
     "missing_language": "a language missing",
     "broken_utf8": "broken UTF-8",
@@ -47,12 +50,13 @@ _TITLES_OF_DOCUMENTS = {"empty": "empty", "duplicates": "duplicate document"}
 @dataclass(frozen=True)
 class CleaningReport:
     """total: pairs or documents read, which `unit` names; dropped: by rule the lines (int64, counted from 1, ascending)
-    where they begin, perhaps memory-mapped.
+    where they begin, perhaps memory-mapped; marked: of `MARKED` how many, nothing where no such thing was asked for.
     """
 
     total: int
     dropped: Mapping[str, NDArray[np.int64]]
     unit: str = "pairs"
+    marked: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -74,11 +78,15 @@ class CleaningReport:
             numbers = self.dropped[rule][:lines].tolist()
             more = ", …" if len(numbers) < count else ""
             rows.append(f"  {titles[rule]:<20} {count:>10,}   lines {', '.join(map(str, numbers))}{more}")
+        for pairs, what in (MARKED[:2], MARKED[2:]):
+            if self.marked.get(pairs):
+                rows.append(f"  with {what:<15} {self.marked[pairs]:>10,}   pairs, {self.marked[what]:,} {what}")
         return "\n".join(rows)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for a JSON file."""
-        return {self.unit: self.total, "dropped": {rule: lines.tolist() for rule, lines in self.dropped.items()}}
+        dropped = {rule: lines.tolist() for rule, lines in self.dropped.items()}
+        return {self.unit: self.total, "dropped": dropped, **self.marked}
 
     @staticmethod
     def file(folder: Path, rule: str) -> Path:

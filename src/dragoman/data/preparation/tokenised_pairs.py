@@ -1,5 +1,6 @@
 """Tokenising the cleaned pairs of a block."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +11,12 @@ from numpy.typing import NDArray
 
 from dragoman.data.preparation.blocks import block_file, read_block, split_texts, write_block
 from dragoman.data.preparation.cleaning import PairRules
+from dragoman.data.preparation.marking import Marking
+from dragoman.data.preparation.report import MARKED
 from dragoman.data.preparation.tokenised import Rows
 from dragoman.data.sentences import Sentences
 from dragoman.data.shards import id_types
+from dragoman.text.inline import encode
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vectors import VectorError
 
@@ -27,7 +31,7 @@ class TokenisePairs:
     """Tokenises the pairs of a block that stay.
 
     A block file holds of the pairs the `lines`, of each side the ids and their numbers, and the lines of those that are
-    `too_long`.
+    `too_long`; with a `marking` it also holds how much is `marked`.
     """
 
     source: Path
@@ -36,6 +40,7 @@ class TokenisePairs:
     tags: tuple[int, ...]
     limit: int | None
     file: Path
+    marking: Marking | None = None
 
     def __call__(self, task: tuple[int, NDArray[np.uint8]]) -> None:
         """task: the block's number and the verdicts on its pairs. Raises DataError for a source that is no vectors."""
@@ -47,7 +52,9 @@ class TokenisePairs:
         sources, targets = (
             split_texts(joined, ends, chosen) for joined, ends in zip(sides[::2], sides[1::2], strict=True)
         )
-        pairs = [pair for start in range(0, len(lines), AT_ONCE) for pair in self._ids(sources, targets, lines, start)]
+        marked: Counter[str] = Counter()
+        parts = range(0, len(lines), AT_ONCE)
+        pairs = [pair for start in parts for pair in self._ids(sources, targets, lines, start, marked)]
         short = np.array([not self.limit or max(map(len, pair)) <= self.limit for pair in pairs], dtype=bool)
         staying = [pair for pair, fits in zip(pairs, short, strict=True) if fits]
         arrays: dict[str, NDArray[Any]] = {"lines": lines[short], "too_long": lines[~short]}
@@ -55,6 +62,8 @@ class TokenisePairs:
         for (side, dtype), ids in zip(self.types.items(), columns, strict=True):
             joined = Sentences.of([[*self.tags, *each] for each in ids] if side == "source" and self.tags else ids)
             arrays[side], arrays[f"{side}_lengths"] = joined.ids.astype(dtype), joined.lengths
+        if self.marking is not None:
+            arrays["marked"] = np.array([marked[name] for name in MARKED], dtype=np.int64)
         write_block(block_file(self.folder, number), arrays)
 
     @property
@@ -70,10 +79,31 @@ class TokenisePairs:
             lines, too_long, *sides = read_block(block_file(self.folder, number), *names)
             yield Rows(lines, (Sentences(*sides[:2]), Sentences(*sides[2:])), too_long)
 
+    def marked(self, blocks: int) -> dict[str, int]:
+        """How many pairs of the blocks have symbols, and how many; nothing without a `marking`."""
+        if self.marking is None:
+            return {}
+        total = sum((read_block(block_file(self.folder, number), "marked")[0] for number in range(blocks)), start=0)
+        return dict(zip(MARKED, np.asarray(total).tolist(), strict=True))
+
     def _ids(
-        self, sources: list[str], targets: list[str], lines: NDArray[np.int64], start: int
+        self,
+        sources: list[str],
+        targets: list[str],
+        lines: NDArray[np.int64],
+        start: int,
+        marked: Counter[str],
     ) -> Iterator[tuple[Any, Any]]:
+        """marked: counts up how much is."""
         part = slice(start, start + AT_ONCE)
+        if self.marking is not None:
+            texts = zip(sources[part], targets[part], lines[part].tolist(), strict=True)
+            found = [self.marking(*each) for each in texts]
+            for each in found:
+                numbers = each.spans > 0, each.spans, each.terms > 0, each.terms
+                marked.update(dict(zip(MARKED, map(int, numbers), strict=True)))
+            read, written = [each.source for each in found], [each.target for each in found]
+            return zip(encode(self.tokenizers.source, read), encode(self.tokenizers.target, written), strict=True)
         try:
             ids = self.tokenizers.source.encode_batch(sources[part])
         except VectorError as error:

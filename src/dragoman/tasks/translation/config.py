@@ -7,6 +7,8 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from dragoman.base.settings.config import Config
+from dragoman.control.placeholders import PlaceholdersConfig
+from dragoman.control.terminology import TerminologyConfig
 from dragoman.data.batches.plan import BatchConfig
 from dragoman.data.corpora.corpus import Corpora, CorpusConfig
 from dragoman.data.preparation.cleaning import CleaningConfig
@@ -46,6 +48,12 @@ class DataConfig(Config):
         ge=1,
         description="most bytes of training text that subwords are learned from; of more text, a fixed random part",
     )
+    placeholders: PlaceholdersConfig | None = Field(
+        None, description="spans that a pair has on both sides, replaced by symbols in some pairs; null: none are"
+    )
+    terminology: TerminologyConfig | None = Field(
+        None, description="terms of a glossary, marked with their translations in some pairs; null: none are"
+    )
     source_language: str | None = Field(None, description="code of the source language, for the model card")
     target_language: str | None = Field(None, description="code of the target language, for the model card")
     licence: str | None = Field(None, description="terms of the corpus, for the model card")
@@ -70,6 +78,12 @@ class DataConfig(Config):
         """The target languages that the corpora of `train` are tagged with, in their order."""
         named = [corpus.target_language for corpus in self.corpora if corpus.target_language is not None]
         return tuple(dict.fromkeys(named))
+
+    @property
+    def inline_symbols(self) -> tuple[str, ...]:
+        """Those that the vocabularies get for `placeholders` and `terminology`."""
+        parts = (self.placeholders, self.terminology)
+        return tuple(tag for part in parts if part is not None for tag in part.tags)
 
     @property
     def training(self) -> str:

@@ -12,6 +12,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import dump_settings
 from dragoman.checkpoint.folder import LoadedModel, write_model_folder
 from dragoman.checkpoint.meta import Meta, Score
+from dragoman.control.marking import PairMarking
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchPlan, plan_epoch
@@ -53,6 +54,7 @@ class TranslationJob(Job):
 
     def __init__(self, run: TranslationRun) -> None:
         check_readable(*run.data.corpora)
+        self._marking = PairMarking.of(run.data.placeholders, run.data.terminology)
         self._held_out = read_held_out(run)
         run, self._start = load_start(run)
         run, self._teacher = load_teacher(run)
@@ -77,7 +79,8 @@ class TranslationJob(Job):
         data, folder = run.data, run.out.parent / "prepared"
         known = self._tokenizers
         text = run.text if known is None else known.with_dropout(run.text.subword.resampling)
-        self.prepared = prepare(data.corpora, data.cleaning, text, folder, data.temperature, data.vocabulary_sample)
+        sample, marking = data.vocabulary_sample, self._marking
+        self.prepared = prepare(data.corpora, data.cleaning, text, folder, data.temperature, sample, marking=marking)
         pairs = len(self.prepared.dataset)
         data = data.model_copy(update={"batch": data.batch.sized(pairs)})
         self.run = run.model_copy(update={"data": data, "model": resolve_preset(run.model, pairs)})

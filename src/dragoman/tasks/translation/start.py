@@ -76,7 +76,8 @@ def copy_parameters(start: LoadedModel, model: Seq2Seq) -> None:
 
 def with_all_tags(tokenizers: Tokenizers, run: TranslationRun, text: TextConfig) -> Tokenizers:
     """The same with those tags of the run's behind their own that they lack. text: the run's section."""
-    wanted = [*text.tags, *(tag for corpus in run.data.corpora for tag in corpus.all_tags)]
+    corpora = (tag for corpus in run.data.corpora for tag in corpus.all_tags)
+    wanted = [*text.tags, *corpora, *run.data.inline_symbols]
     new = [tag for tag in dict.fromkeys(wanted) if tag not in tokenizers.tags]
     return tokenizers.with_tags([*tokenizers.tags, *new]) if new else tokenizers
 

@@ -1,0 +1,219 @@
+"""Learned placeholders and terms beside those that a model never saw, after the same training.
+
+    python benchmarks/learned_control.py runs --minutes 20 --threads 1
+    python benchmarks/learned_control.py runs --source newstest2013.en.gz --reference newstest2013.de.gz
+
+Trains recipes/multi30k-en-de.yaml twice into the folder, as it is (`plain`) and with `data.placeholders` and
+`data.terminology` (`learned`), each for so many minutes; runs that are there are not trained again. Then both
+translate the first sentences of Multi30k's validation set (or of --source), with an address, markup, an emoji or a
+placeholder put in as benchmarks/control.py does. The glossary is made from the training data: pairs of words by
+Dice's coefficient of the sentences that they stand in. Every second source word is learned from, the others are
+tested: the longest of a sentence that its reference translates as the glossary says; what it says there is required.
+
+A term counts as present where what is required stands in the translation, a span where it stands there as often as in
+the source. `at first` is the best hypothesis of the first search, before anything is searched again or put together.
+`forced` has the symbols, and the search sees to them from the beginning, as it does for the model without.
+"""
+
+import argparse
+import os
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from control import Sentence, read, shares
+
+from dragoman.control.glossary import Glossary
+from dragoman.control.keep import KINDS
+from dragoman.control.phrase import Phrase
+from dragoman.data.corpora.lines import open_lines
+from dragoman.metrics.translation import bleu
+from dragoman.tasks.train import train
+from dragoman.text.word_characters import units
+from dragoman.translation.request import Request
+from dragoman.translator import Translator
+
+RECIPE = Path(__file__).resolve().parents[1] / "recipes" / "multi30k-en-de.yaml"
+DATA = Path(os.environ.get("DRAGOMAN_DATA", ".")) / "multi30k"
+PLACEHOLDERS = {"words": 1.0, "added": 0.5, "share": 0.3, "symbols": 4}
+TERMINOLOGY_SHARE = 0.3
+LEAST_COUNT, LEAST_DICE = 4, 0.3
+
+Required = tuple[Phrase, ...]
+
+
+def words(text: str) -> set[str]:
+    """Those of four letters or more."""
+    return {text[start:end] for start, end in units(text) if end - start >= 4 and text[start:end].isalpha()}
+
+
+def dictionary(source: Path, target: Path) -> dict[str, list[str]]:
+    """For each source word in lower case the target words whose Dice coefficient is high enough, the best first."""
+    pairs = [
+        ({word.lower() for word in words(each)}, words(other))
+        for each, other in zip(open_lines(source), open_lines(target), strict=True)
+    ]
+    sources = Counter(word for own, _ in pairs for word in own)
+    targets = Counter(word for _, other in pairs for word in other)
+    together = Counter(
+        (one, two)
+        for own, other in pairs
+        for one in own
+        if sources[one] >= LEAST_COUNT
+        for two in other
+        if targets[two] >= LEAST_COUNT
+    )
+    found: dict[str, list[tuple[float, str]]] = {}
+    for (one, two), count in together.items():
+        if count >= LEAST_COUNT and (dice := 2 * count / (sources[one] + targets[two])) >= LEAST_DICE:
+            found.setdefault(one, []).append((dice, two))
+    return {word: [two for _, two in sorted(found[word], key=lambda each: (-each[0], each[1]))] for word in found}
+
+
+def write_glossary(terms: dict[str, list[str]], path: Path) -> None:
+    """As `Glossary.read` takes it."""
+    path.write_text("".join("\t".join([word, *forms]) + "\n" for word, forms in terms.items()), encoding="utf-8")
+
+
+def with_term(sentence: Sentence, terms: dict[str, list[str]]) -> Sentence:
+    """The longest of the terms that the reference translates as they say; blank where there is none."""
+    there = words(sentence.reference)
+    fitting = [
+        (word, next(form for form in terms[word.lower()] if form in there))
+        for word in sorted(words(sentence.source), key=lambda word: (-len(word), word))
+        if not there.isdisjoint(terms.get(word.lower(), []))
+    ]
+    term, translation = fitting[0] if fitting else ("", "")
+    return sentence._replace(term=term, translation=translation)
+
+
+def trained(folder: Path, settings: dict[str, Any], minutes: float, steps: int | None, threads: int) -> Path:
+    """The run's folder, perhaps from an earlier call."""
+    if not (folder / "model.safetensors").exists():
+        limits = (
+            {"train.max_minutes": minutes} if steps is None else {"train.max_steps": steps, "train.max_minutes": None}
+        )
+        train(RECIPE, {**settings, **limits, "train.threads": threads, "train.device": "cpu", "out": str(folder)})
+    return folder
+
+
+class Way(NamedTuple):
+    """forced: whether the search sees to everything, though the model has learned it."""
+
+    translator: Translator
+    keeps: bool
+    knows_terms: bool
+    forced: bool = False
+
+
+def requests(way: Way, sentences: Sequence[Sentence], beam: int) -> list[Request]:
+    """One for each sentence."""
+    kept: list[str] = list(KINDS) if way.keeps else []
+    return [
+        way.translator.request(
+            beam=beam,
+            keep=kept,
+            glossary=Glossary.of({each.term: each.translation}) if way.knows_terms and each.term else None,
+        )
+        for each in sentences
+    ]
+
+
+def at_first(translator: Translator, texts: Sequence[str], asked: Sequence[Request]) -> list[str]:
+    """What the first search finds, with the spans put back where their symbols stand."""
+    codec, engine = translator._codec, translator.engine
+    rows = codec.rows(list(zip(texts, asked, strict=True)), 1)
+    best = {place: found[0] for place, found in engine.hypotheses(rows, 64)}
+    return [
+        codec.translation(best[place], row.expected.constraints or row.constraints).text
+        for place, row in enumerate(rows)
+    ]
+
+
+def measured(way: Way, sentences: Sequence[Sentence], beam: int) -> list[str]:
+    """The cells of a row of the table."""
+    translator, texts = way.translator, [each.source for each in sentences]
+    stand_ins = translator._codec._constraining._stand_ins
+    masked = type(stand_ins).masked
+    if way.forced:
+        stand_ins.masked = lambda demand: replace(masked(stand_ins, demand), learned=False)  # type: ignore[method-assign]
+    asked = requests(way, sentences, beam)
+    required: list[Required] = [(Phrase((each.translation,)),) if each.term else () for each in sentences]
+    guarantee = translator._translation._guarantee
+    before = guarantee.repeated
+    begun = time.perf_counter()
+    found = [each[0] for each in translator.translate_nbest(texts, asked)]
+    seconds = time.perf_counter() - begun
+    repeated = guarantee.repeated - before
+    outputs = [each.text for each in found]
+    first = shares(sentences, at_first(translator, texts, asked), required)
+    vars(stand_ins).pop("masked", None)
+    patched = sum(each.patched for each in found)
+    score = bleu(outputs, [each.reference for each in sentences])
+    there = shares(sentences, outputs, required)
+    return [*first, *there, str(repeated), str(patched), f"{score.value:.2f}", f"{seconds:.1f}"]
+
+
+def main() -> None:
+    """Train what is missing, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--minutes", type=float, default=20, help="of each training (20)")
+    parser.add_argument("--steps", type=int, help="of each training, instead of minutes")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--only", choices=("plain", "learned"), help="train this model and measure nothing")
+    parser.add_argument("--source", type=Path, default=DATA / "val.en.gz")
+    parser.add_argument("--reference", type=Path, default=DATA / "val.de.gz")
+    parser.add_argument("--sentences", type=int, default=200)
+    parser.add_argument("--words", type=int, default=30, help="of a source at most (30)")
+    parser.add_argument("--beam", type=int, default=5)
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    known = dictionary(DATA / "train.en.gz", DATA / "train.de.gz")
+    learned_terms, tested = ({word: known[word] for word in sorted(known)[half::2]} for half in (0, 1))
+    glossary = arguments.folder / "glossary.tsv"
+    write_glossary(learned_terms, glossary)
+    print(f"{len(known):,} terms, {len(learned_terms):,} of them to learn from", flush=True)
+    settings: dict[str, dict[str, Any]] = {
+        "plain": {},
+        "learned": {
+            "data.placeholders": PLACEHOLDERS,
+            "data.terminology": {"glossary": str(glossary), "share": TERMINOLOGY_SHARE},
+        },
+    }
+    limits = arguments.minutes, arguments.steps, arguments.threads
+    names = [arguments.only] if arguments.only else list(settings)
+    models = {name: trained(arguments.folder / name, settings[name], *limits) for name in names}
+    if arguments.only:
+        return
+    sentences = [
+        with_term(each, tested)
+        for each in read(arguments.source, arguments.reference, arguments.sentences, arguments.words)
+    ]
+    print(f"{len(sentences)} sentences, {sum(bool(each.term) for each in sentences)} of them with a term")
+    columns = "model | asked for | terms at first | spans at first | terms | spans | again | put together | BLEU"
+    print(f"| {columns} | seconds |")
+    print("| --- " * 10 + "|")
+    for name, folder in models.items():
+        translator = Translator.load(folder, device="cpu", engine="torch")
+        translator.translate([each.source for each in sentences[:4]], beam=arguments.beam)
+        ways = {
+            "nothing": Way(translator, False, False),
+            "keep all": Way(translator, True, False),
+            "glossary": Way(translator, False, True),
+            "both": Way(translator, True, True),
+        }
+        if name == "learned":
+            forced = {
+                f"{asked}, forced": way._replace(forced=True) for asked, way in ways.items() if asked != "nothing"
+            }
+            ways |= forced
+        for asked, way in ways.items():
+            print("| " + " | ".join([name, asked, *measured(way, sentences, arguments.beam)]) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

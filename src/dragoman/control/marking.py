@@ -1,0 +1,80 @@
+"""`PairMarking`: placeholders and terms in the pairs that a model learns from."""
+
+from hashlib import blake2b
+
+import numpy as np
+
+from dragoman.control.placeholders import Placeholders, PlaceholdersConfig, Replaced
+from dragoman.control.terminology import Marked, Terminology, TerminologyConfig
+from dragoman.data.preparation.marking import MarkedPair
+from dragoman.text.inline import Inlined, InlineWriter
+
+_KEY = 0x504C4143
+"""What is drawn depends on it and on the line: no setting of training changes the data."""
+
+
+class PairMarking:
+    """Keeps the promise of `data.preparation.marking.Marking`."""
+
+    def __init__(self, placeholders: Placeholders | None, terminology: Terminology | None) -> None:
+        self._placeholders, self._terminology = placeholders, terminology
+
+    @staticmethod
+    def of(placeholders: PlaceholdersConfig | None, terminology: TerminologyConfig | None) -> "PairMarking | None":
+        """None where nothing is asked for. Raises DataError for a glossary that cannot be read."""
+        if placeholders is None and terminology is None:
+            return None
+        return PairMarking(
+            None if placeholders is None else placeholders.build(),
+            None if terminology is None else terminology.build(),
+        )
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The symbols that vocabularies need for it."""
+        parts = (self._placeholders, self._terminology)
+        return tuple(tag for part in parts if part is not None for tag in part.config.tags)
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of the settings; the glossary counts by its terms."""
+        described = ["1"]
+        if self._placeholders is not None:
+            described.append(self._placeholders.config.model_dump_json())
+        if self._terminology is not None:
+            described.append(f"{self._terminology.glossary.fingerprint} {self._terminology.config.share}")
+        return blake2b("\0".join(described).encode(), digest_size=16).hexdigest()
+
+    def __call__(self, source: str, target: str, line: int) -> MarkedPair:
+        """Spans first; terms beside them. What is drawn for one does not depend on the other."""
+        spans: tuple[Replaced, Replaced] = Replaced(), Replaced()
+        terms: list[Marked] = []
+        random = np.random.default_rng((_KEY, 0, line))
+        placeholders, terminology = self._placeholders, self._terminology
+        if placeholders is not None and random.random() >= placeholders.config.share:
+            placeholders = None
+        if terminology is not None and np.random.default_rng((_KEY, 1, line)).random() >= terminology.config.share:
+            terminology = None
+        if placeholders is not None:
+            spans = placeholders.replaced(source, target, random)
+        if terminology is not None:
+            edges, held = ([(start, end) for start, end, _ in side] for side in spans)
+            terms = terminology.marked(source, target, edges, held)
+        sides = written(source, spans[0], terms), written(target, spans[1], [])
+        if placeholders is not None:
+            sides = placeholders.with_added(*sides, random)
+        return MarkedPair(*sides, len(sides[1].symbols), len(terms))
+
+
+def written(text: str, spans: Replaced, terms: list[Marked]) -> Inlined:
+    """A side of a pair with its symbols; spans and terms share nothing."""
+    line, place = InlineWriter(), 0
+    for start, end, what, is_term in sorted([*((*each, False) for each in spans), *((*each, True) for each in terms)]):
+        line.write(text[place:start])
+        if is_term:
+            line.term(text[start:end], what)
+        else:
+            line.mark(what)
+        place = end
+    line.write(text[place:])
+    return line.written()

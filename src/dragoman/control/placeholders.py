@@ -1,0 +1,155 @@
+"""`PlaceholdersConfig`: spans of training pairs that are the same on both sides, and symbols in their places."""
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Sequence
+
+import numpy as np
+import regex
+from pydantic import Field, field_validator
+
+from dragoman.base.errors import ConfigError
+from dragoman.base.settings.config import Config
+from dragoman.control.keep import KINDS, Keep, Span
+from dragoman.text.inline import MOST_SLOTS, Inlined, slot
+from dragoman.text.word_characters import is_word_character, units
+
+SHORTEST_WORD = 3
+"""Characters; shorter ones that two languages share are seldom names: `in` and `so` of English and German."""
+
+
+class PlaceholdersConfig(Config):
+    """Numbers, addresses, names … that both sides of a pair have, replaced by symbols, so that a model learns to copy.
+
+    `--keep` then puts these symbols into what the model reads (Crego et al. 2016; Post et al. 2019).
+    """
+
+    kinds: tuple[str, ...] = Field(
+        default=("all",), description=f"what is replaced, as for --keep: {', '.join(KINDS)}, or all"
+    )
+    patterns: tuple[str, ...] = Field(default=(), description="regular expressions of more, as for --keep-pattern")
+    words: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="probability that a word of 3 letters or more which stands once on either side, such as a name, is "
+        "replaced too: for corpora that hold little of the kinds",
+    )
+    added: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="probability that a symbol which replaces nothing is put at the beginning or the end of both "
+        "sides: for corpora that hold little of all that",
+    )
+    share: float = Field(default=0.5, gt=0, le=1, description="part of the pairs in which anything is replaced")
+    symbols: int = Field(default=9, ge=1, le=MOST_SLOTS, description="⟨1⟩ …: most spans of a pair, or of a text")
+
+    @field_validator("patterns")
+    @classmethod
+    def _patterns_are_some(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            Keep.of(patterns=patterns)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        return patterns
+
+    @field_validator("kinds")
+    @classmethod
+    def _kinds_are_known(cls, kinds: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            Keep.of(kinds)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        return kinds
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The symbols."""
+        return tuple(map(slot, range(1, self.symbols + 1)))
+
+    def build(self) -> "Placeholders":
+        """What finds them in pairs."""
+        return Placeholders(self)
+
+
+class Replaced(tuple[tuple[int, int, str], ...]):
+    """Of one side: beginning and end of each span, and its symbol, from left to right."""
+
+
+class Placeholders:
+    """Finds the spans that stand equally often on both sides."""
+
+    def __init__(self, config: PlaceholdersConfig) -> None:
+        self.config = config
+        self._keep = Keep.of(config.kinds, config.patterns)
+
+    def replaced(self, source: str, target: str, random: np.random.Generator) -> tuple[Replaced, Replaced]:
+        """What becomes of the spans of a pair: of those with the same text, the first is the first of the other side.
+
+        Which symbols they get is drawn, so that all are learned alike; in the source they ascend.
+        """
+        found = [[] if self._keep is None else self._keep.find(text) for text in (source, target)]
+        if self.config.words:
+            self._add_words(source, target, found, random)
+        counts = [Counter(span.text for span in spans) for spans in found]
+        sources, targets = ([span for span in spans if counts[0][span.text] == counts[1][span.text]] for spans in found)
+        chosen = sources[: self.config.symbols]
+        numbers = np.sort(random.choice(self.config.symbols, len(chosen), replace=False)) + 1
+        symbols = defaultdict[str, deque[str]](deque)
+        for span, number in zip(chosen, numbers.tolist(), strict=True):
+            symbols[span.text].append(slot(number))
+        own = Replaced((span.start, span.end, slot(number)) for span, number in zip(chosen, numbers, strict=True))
+        others = Replaced(
+            (span.start, span.end, symbols[span.text].popleft()) for span in targets if symbols.get(span.text)
+        )
+        return own, others
+
+    def with_added(self, source: Inlined, target: Inlined, random: np.random.Generator) -> tuple[Inlined, Inlined]:
+        """With one more symbol at the same place of both sides, if it is drawn and there is one left."""
+        free = [symbol for symbol in self.config.tags if symbol not in source.symbols]
+        if not free or not random.random() < self.config.added:
+            return source, target
+        symbol, place = free[int(random.integers(len(free)))], int(random.integers(len(_PLACES)))
+        return _with_symbol(source, symbol, *_PLACES[place]), _with_symbol(target, symbol, *_PLACES[place])
+
+    def _add_words(self, source: str, target: str, found: Sequence[list[Span]], random: np.random.Generator) -> None:
+        sides = [_words_beside(text, spans) for text, spans in zip((source, target), found, strict=True)]
+        shared = [word for word in sides[0] if word in sides[1]]
+        draws = random.random(len(shared))
+        drawn = {word for word, draw in zip(shared, draws, strict=True) if draw < self.config.words}
+        for spans, words in zip(found, sides, strict=True):
+            spans += [span for word, span in words.items() if word in drawn]
+            spans.sort()
+
+
+_PLACES = ((True, "", " "), (True, "", ": "), (False, " ", ""), (False, " (", ")"), (False, ": ", ""))
+"""Where an added symbol stands: whether at the beginning, and what stands before and after it."""
+
+_FINAL = regex.compile(r"[\s\p{P}]*$")
+
+
+def _with_symbol(line: Inlined, symbol: str, begins: bool, before: str, after: str) -> Inlined:
+    """At the end, it stands before the last signs."""
+    if begins:
+        return Inlined((before, after + line.parts[0], *line.parts[1:]), (symbol, *line.symbols))
+    *parts, last = line.parts
+    end = _FINAL.search(last).start()
+    return Inlined((*parts, last[:end] + before, after + last[end:]), (*line.symbols, symbol))
+
+
+def _words_beside(text: str, spans: Sequence[Span]) -> dict[str, Span]:
+    """The words that stand once in a text, beside its spans."""
+    inside = np.zeros(len(text) + 1, bool)
+    for span in spans:
+        inside[span.start : span.end] = True
+    words = [
+        Span(start, end, text[start:end])
+        for start, end in units(text)
+        if end - start >= SHORTEST_WORD and is_word_character(text[start])
+    ]
+    counts = Counter(word.text for word in words)
+    return {
+        word.text: word
+        for word in words
+        if counts[word.text] == 1 and word.text.isalpha() and not inside[word.start : word.end].any()
+    }

@@ -1,0 +1,114 @@
+"""A small model learns to copy symbols for spans it never saw, and the translation that stands beside a term."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from dragoman.tasks.translation.config import TranslationRun
+from dragoman.training.run.loop import run
+from dragoman.translation.request import Request
+from dragoman.translator import Translator
+
+LETTERS, FORMS = "abcdef", "uvwxyz"
+
+
+def address(draw: random.Random) -> str:
+    return f"http://{''.join(draw.choices(LETTERS + '0123456789', k=5))}.org"
+
+
+def pairs(count: int, seed: int, made: Callable[[random.Random], str] = address) -> list[tuple[str, str]]:
+    """The letters turned around. Among them an address, which is kept, and `k`, which any of FORMS may translate."""
+    draw, found = random.Random(seed), []
+    for _ in range(count):
+        words = draw.choices(LETTERS, k=draw.randint(2, 3))
+        for more in ([made(draw)] if draw.random() < 0.6 else []) + (["k"] if draw.random() < 0.6 else []):
+            words.insert(draw.randint(0, len(words)), more)
+        target = [draw.choice(FORMS) if word == "k" else word for word in reversed(words)]
+        found.append((" ".join(words), " ".join(target)))
+    return found
+
+
+def written(path: Path, chosen: list[tuple[str, str]]) -> dict[str, str]:
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in chosen), encoding="utf-8")
+    return {"tsv": str(path)}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+    folder = tmp_path_factory.mktemp("control")
+    glossary = folder / "glossary.tsv"
+    glossary.write_text("k\t" + "\t".join(FORMS) + "\n", encoding="utf-8")
+    stack = {"layers": 1, "heads": 4, "feedforward": 128, "norm": "pre"}
+    config = TranslationRun.model_validate(
+        {
+            "data": {
+                "train": written(folder / "train.tsv", pairs(3000, 1)),
+                "valid": written(folder / "valid.tsv", pairs(10, 2)),
+                "placeholders": {"share": 1.0, "symbols": 2},
+                "terminology": {"glossary": str(glossary), "share": 0.8},
+                "cleaning": {"copied_words": None},
+                "batch": {"tokens": 900},
+            },
+            "text": {"subword": {"size": 290}},
+            "model": {"preset": None, "width": 64, "encoder": stack, "decoder": stack, "dropout": 0.0},
+            "train": {
+                "max_steps": STEPS,
+                "validate_every": STEPS,
+                "checkpoint_every": STEPS,
+                "average": {"count": 0},
+                "precision": "float32",
+                "device": "cpu",
+                "threads": 1,
+                "schedule": {"kind": "linear", "peak": 6e-3, "warmup": 40},
+            },
+            "out": str(folder / "run"),
+        }
+    )
+    threads = torch.get_num_threads()
+    try:
+        run(config)
+    finally:
+        torch.set_num_threads(threads)
+    return Translator.load(folder / "run", "cpu")
+
+
+STEPS = 300
+
+
+def outputs(translator: Translator, texts: list[str], request: Request) -> tuple[list[str], int]:
+    """Translations, and how many of them had to be searched for under constraints."""
+    guarantee = translator._translation._guarantee
+    before = guarantee.repeated
+    found = [each[0] for each in translator.translate_nbest(texts, request)]
+    assert not any(each.patched for each in found)
+    return [each.text for each in found], guarantee.repeated - before
+
+
+@pytest.mark.usefixtures("quick_reports")
+def test_unseen_spans_are_copied(trained: Translator) -> None:
+    unseen = pairs(100, 3, lambda draw: f"{{{draw.choice('ghij')}}}@{draw.randint(1000, 9999)}-{draw.choice('ABC')}")
+    texts = [source for source, _ in unseen if "@" in source]
+    pattern = r"\{\w\}@\S+"
+    found, repeated = outputs(trained, texts, trained.request(beam=1, keep_patterns=[pattern]))
+    right = sum(
+        translation.split() == [each if each != "k" else translation.split()[place] for place, each in enumerate(text)]
+        for translation, text in zip(found, (text.split()[::-1] for text in texts), strict=True)
+    )
+    assert right >= 0.9 * len(texts), (right, len(texts), list(zip(texts, found, strict=True))[:5])
+    assert repeated <= 0.1 * len(texts), (repeated, len(texts))
+
+
+@pytest.mark.usefixtures("quick_reports")
+def test_terms_are_translated_as_they_are_told(trained: Translator) -> None:
+    texts = [source for source, _ in pairs(100, 4) if "k" in source.split() and ":" not in source]
+    (row,) = trained._codec.rows([(texts[0], trained.request(beam=1, glossary={"k": "u"}))], first=1)
+    assert not row.constraints and len(row.expected.constraints) == 1, "any engine can do it"
+    for form in FORMS[:2]:
+        found, repeated = outputs(trained, texts, trained.request(beam=1, glossary={"k": form}))
+        expected = [" ".join(form if word == "k" else word for word in reversed(text.split())) for text in texts]
+        right = sum(map(str.__eq__, found, expected))
+        assert right >= 0.9 * len(texts), (right, len(texts), list(zip(texts, found, strict=True))[:5])
+        assert repeated <= 0.1 * len(texts), (repeated, len(texts))

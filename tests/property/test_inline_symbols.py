@@ -1,0 +1,126 @@
+"""Symbols among words: what they replace comes back exactly, none is divided, and no text can spell one."""
+
+from functools import cache
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tiny_model import SOURCES, TARGETS
+
+from dragoman.control.glossary import Glossary
+from dragoman.control.marking import PairMarking, written
+from dragoman.control.placeholders import Placeholders, PlaceholdersConfig
+from dragoman.control.terminology import Terminology, TerminologyConfig
+from dragoman.text.inline import AS, END, TERM, TERMINOLOGY, Inlined, encode, slot
+from dragoman.text.special import UNK
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.tokenizers import TextConfig, train_tokenizers
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+PIECES = st.sampled_from(
+    [
+        "https://a.b/c?d=1",
+        "x@y.org",
+        "7",
+        "1,234.5",
+        "<b>",
+        "&amp;",
+        "%s",
+        "👩‍👧",
+        "Anna",
+        "Bob",
+        "dog",
+        "Hund",
+        " ",
+        "⟨1⟩",
+    ]
+)
+LINE = st.lists(st.one_of(PIECES, TEXT), max_size=8).map("".join)
+SEED = st.integers(0, 1 << 40)
+KIND = st.sampled_from(["bpe", "unigram"])
+SPANS = Placeholders(PlaceholdersConfig(share=1.0, words=0.7, symbols=3))
+TERMS = Terminology(
+    TerminologyConfig(glossary="terms.tsv", share=1.0),
+    Glossary.of({"dog": ["Hund", "Hunde"], "two dogs": "zwei Hunde", "Bob": None}),
+)
+
+
+@cache
+def tokenizer(kind: str) -> Tokenizer:
+    config = TextConfig.model_validate({"subword": {"kind": kind, "size": 300}})
+    learned = train_tokenizers(config, [*SOURCES, "⟨ 1 ⟩ < > 2"], TARGETS)
+    return learned.with_tags(["bt", *SPANS.config.tags, *TERMINOLOGY]).source
+
+
+def first_symbol(own: Tokenizer) -> int:
+    return own.tag_ids(["bt"])[0]
+
+
+def shown(own: Tokenizer, ids: list[int], line: Inlined, meant: dict[str, str]) -> str:
+    """The text of ids, with what their symbols mean."""
+    unknown = [meant[symbol] for symbol in line.symbols]
+    return own.decode([UNK if number >= first_symbol(own) else number for number in ids], unknown)
+
+
+@settings(max_examples=60, deadline=None)
+@given(kind=KIND, source=LINE, target=LINE, seed=SEED)
+def test_what_is_replaced_comes_back(kind: str, source: str, target: str, seed: int) -> None:
+    own = tokenizer(kind)
+    replaced = SPANS.replaced(source, target, np.random.default_rng(seed))
+    meant = {symbol: source[start:end] for start, end, symbol in replaced[0]}
+    assert meant == {symbol: target[start:end] for start, end, symbol in replaced[1]}
+    assert len(replaced[0]) == len(replaced[1]) == len(meant) <= SPANS.config.symbols
+    for text, spans in zip((source, target), replaced, strict=True):
+        line = written(text, spans, [])
+        assert line.text(meant) == text
+        (ids,) = encode(own, [line])
+        assert [number for number in ids if number >= first_symbol(own)] == own.tag_ids(line.symbols)
+        assert shown(own, ids, line, meant) == text
+
+
+@settings(max_examples=40, deadline=None)
+@given(kind=KIND, source=LINE, target=LINE, line=SEED)
+def test_marks_of_terms_come_off(kind: str, source: str, target: str, line: int) -> None:
+    """What is between ⟨as⟩ and ⟨/term⟩ stands in the target; without it, the source is what it was."""
+    pair = PairMarking(None, TERMS)(source, target, line)
+    assert pair == PairMarking(None, TERMS)(source, target, line)
+    assert pair.target == Inlined((target,))
+    assert pair.source.symbols == (TERM, AS, END) * pair.terms
+    parts = list(pair.source.parts)
+    for place in range(pair.terms):
+        assert parts[3 * place + 2].removeprefix(" ") in target
+        parts[3 * place + 2] = ""
+    bare = "".join(parts)
+    assert source in ((bare, bare.removeprefix(" ")) if not parts[0] and pair.terms else (bare,))
+    (ids,) = encode(tokenizer(kind), [pair.source])
+    assert sum(number >= first_symbol(tokenizer(kind)) for number in ids) == 3 * pair.terms
+
+
+@settings(max_examples=40, deadline=None)
+@given(kind=KIND, text=st.lists(st.one_of(st.sampled_from([slot(1), f"<{slot(2)}>", *TERMINOLOGY, "<bt>"]), TEXT)))
+def test_no_text_spells_a_symbol(kind: str, text: list[str]) -> None:
+    own, line = tokenizer(kind), "".join(text)
+    for ids in (*encode(own, [Inlined((line,))]), *own.encode_further([line])):
+        assert max(ids, default=0) < first_symbol(own)
+    assert encode(own, [Inlined((line,))]) == [own.encode(line)]
+
+
+@settings(max_examples=30, deadline=None)
+@given(source=LINE, target=LINE, seed=SEED)
+def test_subwords_drawn_anew_leave_symbols_and_text(source: str, target: str, seed: int) -> None:
+    own, random = tokenizer("bpe"), np.random.default_rng(seed)
+    spans, _ = SPANS.replaced(source, target, random)
+    meant = {symbol: source[start:end] for start, end, symbol in spans}
+    line = written(source, spans, [])
+    (ids,) = encode(own, [line])
+    again = own.resample(own.tag_ids(["bt"]) + ids, random, 0.5)
+    assert again[0] == first_symbol(own)
+    assert shown(own, again[1:], line, meant) == source
+
+
+@settings(max_examples=40, deadline=None)
+@given(source=LINE, target=LINE, line=SEED)
+def test_placeholders_do_not_depend_on_terms(source: str, target: str, line: int) -> None:
+    alone, both = PairMarking(SPANS, None)(source, target, line), PairMarking(SPANS, TERMS)(source, target, line)
+    assert both.target == alone.target
+    assert tuple(symbol for symbol in both.source.symbols if symbol not in TERMINOLOGY) == alone.source.symbols
