@@ -32,8 +32,11 @@ _LANGUAGE = "en"
 
 @dataclass(frozen=True)
 class TranslatedDocument:
-    """text: the document. sentences: that were translated; divided: of them, were too long and translated in parts;
-    unfinished: reached the length limit; patched: were put together from parts to hold what they must."""
+    """text: the document; sentences: that were translated.
+
+    divided: how many were too long and were translated in parts; unfinished: how many reached the length limit;
+    patched: how many were put together from parts to hold what they must.
+    """
 
     text: str
     sentences: int
@@ -68,16 +71,18 @@ def translate_document(
     parts_of = format_of(format)
     for number, line in enumerate(text.split("\n"), 1):
         if has_broken_utf8(line):
-            raise DataError(f"the document, line {number}: broken UTF-8. Convert it first, or mend it by --on-error replace")
+            raise DataError(
+                f"the document, line {number}: broken UTF-8. Convert it first, or mend it by --on-error replace"
+            )
     if isinstance(model, str | Path | Sequence):
         use_threads(threads)
         model = Translator.load(model, device, engine, precision, threads)
     if model.tokenizers.reads_vectors:
         raise ConfigError("this model reads vectors, and a document has words")
     request = model.request(**settings)
-    return DocumentTranslation(model, request, batch_size, attention, settings.get("to"), settings.get("tags") or ()).of(
-        text, parts_of
-    )
+    return DocumentTranslation(
+        model, request, batch_size, attention, settings.get("to"), settings.get("tags") or ()
+    ).of(text, parts_of)
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,8 @@ class DocumentTranslation:
         texts = [one_line(each.text) for each in translations]
         links = self._links(flat, texts)
         done = {
-            id(sentence): rewritten(sentence, each, link) for sentence, each, link in zip(flat, texts, links, strict=True)
+            id(sentence): rewritten(sentence, each, link)
+            for sentence, each, link in zip(flat, texts, links, strict=True)
         }
         return TranslatedDocument(
             mark + _joined(parts, sentences, done),

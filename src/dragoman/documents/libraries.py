@@ -3,7 +3,6 @@
 import importlib
 from typing import Any
 
-
 from dragoman.base.errors import ConfigError
 
 

@@ -64,3 +64,9 @@ def passages_in(parts: Sequence["str | Passage"]) -> Iterator[Passage]:
             yield part
             for mark in part.marks:
                 yield from passages_in(mark.raw)
+
+
+def as_text(passage: Passage) -> str:
+    """What the document has for it."""
+    parts = passage.as_it_is(0, len(passage.raws), 0, len(passage.marks))
+    return "".join(part if isinstance(part, str) else as_text(part) for part in parts)

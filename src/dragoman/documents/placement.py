@@ -40,8 +40,8 @@ def words_of(text: str) -> list[Place]:
 class Placement:
     """Of one sentence. links: (i, j), word i of the source is word j of the translation.
 
-    A span covers the smallest run of words that holds all that come from its words; spans side by side share no word, and
-    one within another stays within. Signs at the ends of the run are left outside, unless the span had such.
+    A span covers the smallest run of words that holds all that come from its words; spans side by side share no word,
+    and one within another stays within. Signs at the ends of the run are left outside, unless the span had such.
     """
 
     def __init__(self, source: str, target: str, links: Iterable[tuple[int, int]], whole: Sequence[Place] = ()) -> None:
@@ -115,7 +115,9 @@ class Placement:
         """The character of the translation that a point stands before: beside the word that it stood beside."""
         before, behind = self._source[: point.place], self._source[point.place :]
         ahead = bool(behind) and not behind[0].isspace() and (not before or before[-1].isspace())
-        near = [i for i, (begin, end) in enumerate(self._words) if (end > point.place if ahead else begin < point.place)]
+        near = [
+            i for i, (begin, end) in enumerate(self._words) if (end > point.place if ahead else begin < point.place)
+        ]
         if not near or within[0] >= within[1]:
             return 0 if not before.strip() else len(self._target)
         own = near[0] if ahead else near[-1]

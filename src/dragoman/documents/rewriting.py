@@ -41,7 +41,9 @@ def _find(text: str, translation: str, taken: Mapping[Place, str]) -> Place | No
             free.append((begin, end))
         begin = translation.find(text, begin + 1)
     alone = [
-        each for each in free if not translation[each[0] - 1 : each[0]].isalnum() and not translation[each[1] :][:1].isalnum()
+        each
+        for each in free
+        if not translation[each[0] - 1 : each[0]].isalnum() and not translation[each[1] :][:1].isalnum()
     ]
     return next(iter([*alone, *free]), None)
 

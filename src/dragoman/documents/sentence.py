@@ -11,7 +11,7 @@ from dragoman.documents.splitter import Splitter
 
 @dataclass(frozen=True)
 class Sentence:
-    """The units `begin` to `end` of a passage, and its marks `first` to `last`; those before and after stay in place."""
+    """The units `begin` to `end` of a passage, and its marks `first` to `last`; all others stay in place."""
 
     passage: Passage
     begin: int

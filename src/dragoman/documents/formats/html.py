@@ -10,9 +10,9 @@ from dragoman.documents.passage_builder import PassageBuilder
 
 _BLOCKS = frozenset(
     "address article aside base blockquote body caption center col colgroup dd details dialog dir div dl dt fieldset "
-    "figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe legend li link main "
-    "menu meta nav noframes noscript ol optgroup option p pre section select source summary table tbody td template tfoot "
-    "th thead title tr track ul video audio".split()
+    "figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe legend li link "
+    "main menu meta nav noframes noscript ol optgroup option p pre section select source summary table tbody td "
+    "template tfoot th thead title tr track ul video audio".split()
 )
 _VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
 _UNTOUCHED = frozenset("script style code pre textarea kbd samp var tt svg math template object".split())
@@ -43,6 +43,12 @@ class _Events(HTMLParser):
     def _add(self, kind: str, name: str = "") -> None:
         line, column = self.getpos()
         self.found.append((self._lines[line - 1] + column, kind, name))
+
+    def parse_html_declaration(self, i: int) -> int:
+        # the library fails on a marked section that it does not know; in HTML such a thing is a comment
+        if self.rawdata.startswith("<![", i):
+            return self.parse_bogus_comment(i)
+        return super().parse_html_declaration(i)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._add("start", tag)

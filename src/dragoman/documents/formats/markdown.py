@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from dragoman.base.log import warn
 from dragoman.documents.libraries import library
-from dragoman.documents.passage import Passage
+from dragoman.documents.passage import Passage, as_text
 from dragoman.documents.passage_builder import PassageBuilder
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\r?\n.*?\r?\n(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
@@ -61,28 +62,29 @@ def parts_of_markdown(text: str) -> Iterator[str | Passage]:
     """A passage for each heading, paragraph and cell."""
     inline = _Inline()
     front = _FRONT_MATTER.match(text)
-    at = 0 if front is None else front.end()
-    lines = [match for match in _LINE.finditer(text, at) if match[0]]
+    begin = 0 if front is None else front.end()
+    lines = [match for match in _LINE.finditer(text, begin) if match[0]]
     environment: dict[str, Any] = {}
-    tokens = inline.parser.parse(text[at:].replace("\0", "\ufffd"), environment)
-    cell = at
+    tokens = inline.parser.parse(text[begin:].replace("\0", "\ufffd"), environment)
+    at, cell = 0, begin
     for token in tokens:
         if token.type != "inline" or not token.content:
             continue
         first = lines[token.map[0]].start()
         places = _places(token.content, text, [line.span() for line in lines[slice(*token.map)]], max(cell, first))
-        if places is None:
+        passage = None if places is None else _passage(token.content, text, places, inline, environment)
+        if places is None or passage is None:
+            line = text.count("\n", 0, first) + 1
+            warn(f"line {line}: a block of Markdown whose marks could not be found again stays untranslated")
             continue
-        passage = _passage(token.content, text, places, inline, environment)
-        if passage is not None:
-            yield text[at : places[0]]
-            yield passage
-            at = cell = places[-1]
+        yield text[at : places[0]]
+        yield passage
+        at = cell = places[-1]
     yield text[at:]
 
 
 def _places(content: str, text: str, lines: list[tuple[int, int]], begin: int) -> list[int] | None:
-    """Where each character of a block's text stands in the document, and where the last ends; None if that is unclear."""
+    """Where each character of a block's text stands in the document, and where the last ends; None if unclear."""
     found: list[int] = []
     parts = content.split("\n")
     if len(parts) > len(lines):
@@ -186,7 +188,8 @@ def _passage(content: str, text: str, places: list[int], inline: _Inline, enviro
     found: list[str | Passage] = []
     builder.finish(found.append)
     passage = next((each for each in found if isinstance(each, Passage)), None)
-    return passage
+    whole = text[places[0] : places[-1]]
+    return passage if passage is not None and as_text(passage) == whole else None
 
 
 def _add_html(builder: PassageBuilder, tag: str, raw: str) -> None:
