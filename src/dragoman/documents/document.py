@@ -122,7 +122,7 @@ class DocumentTranslation:
         known = self.translator.meta.source_language
         if known is None:
             info(f"the model does not say what language it reads: sentences are divided as those of '{_LANGUAGE}'")
-        return regex.split("[-_]", known or _LANGUAGE)[0]
+        return (known or _LANGUAGE).replace("_", "-").partition("-")[0]
 
     def _translated(self, sentences: Sequence[Sentence]) -> list[Translation]:
         texts = [sentence.text for sentence in sentences]

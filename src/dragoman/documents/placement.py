@@ -67,12 +67,10 @@ class Placement:
             inner.append(self._placed(each, place, (begin, end)))
             at = end
         for point in span.points:
-            place = min(max(self._at(point, words), characters[0]), characters[1])
-            around = next((each for each in inner if each.begin < place < each.end), None)
-            if around is not None:
-                place = around.begin
-            order = next((k for k, each in enumerate(inner) if each.begin >= place and each.end > place), len(inner))
-            inner.insert(order, Placed(place, place, point, []))
+            beside = min(max(self._at(point, words), characters[0]), characters[1])
+            beside = next((each.begin for each in inner if each.begin < beside < each.end), beside)
+            order = next((k for k, each in enumerate(inner) if each.begin >= beside and each.end > beside), len(inner))
+            inner.insert(order, Placed(beside, beside, point, []))
         return Placed(*characters, span, inner)
 
     def _covers(self, spans: Sequence[Span], within: Place) -> list[_Cover]:
