@@ -49,6 +49,8 @@ def translated(text: str, format: str, write: Write, **of_translator: object) ->
 @FEW
 @given(text=UNICODE | SIGNS, format=st.sampled_from(list(FORMATS)))
 @example("", "html")
+@example("a\\ dog", "markdown")
+@example("dog &Adogs: x", "html")
 @example("<![A: dog", "html")
 @example("---\na: dog\n---\n# dog\n", "markdown")
 @example("\ufeff a dog", "markdown")

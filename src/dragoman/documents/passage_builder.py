@@ -45,7 +45,8 @@ class PassageBuilder:
 
     def keep(self, text: str, raw: str) -> None:
         """What stays as it is."""
-        if not text.strip() or len(text) > LONGEST_KEPT or "\n" in text:
+        text = text.strip()
+        if not text or len(text) > LONGEST_KEPT or "\n" in text:
             self.mark("empty", (raw,))
             return
         self._kept.add(len(self._texts))

@@ -120,12 +120,20 @@ def parts_of_html(text: str) -> Iterator[str | Passage]:
         elif kind == "data":
             _add_text(builder, raw)
         elif kind == "entity":
-            builder.text(html.unescape(raw), raw)
+            _add_entity(builder, raw)
         else:
             builder.mark("empty", (raw,))
         place += 1
     builder.finish(parts.append)
     yield from parts
+
+
+def _add_entity(builder: PassageBuilder, raw: str) -> None:
+    shown = html.unescape(raw)
+    if shown.startswith("&") and len(shown) > 1:  # there is none of that name, or more text follows its name
+        _add_text(builder, raw)
+    else:
+        builder.text(shown, raw)
 
 
 def _add_text(builder: PassageBuilder, raw: str) -> None:
@@ -172,11 +180,8 @@ def _tag(raw: str) -> Raw:
         if each[1].lower() in _TRANSLATED and (each[2] or "")[:1] in ('"', "'") and len(each[2]) > 2:
             builder = PassageBuilder(_escape_attribute)
             begin, end = each.start(2) + 1, each.end(2) - 1
-            for unit in re.finditer(r"&(?:#?\w+);|\s+|.", raw[begin:end], re.DOTALL):
-                if unit[0].isspace():
-                    builder.blank(unit[0])
-                else:
-                    builder.text(html.unescape(unit[0]), unit[0])
+            for unit in re.finditer(r"(&#?\w+;)|[^&]+|&", raw[begin:end]):
+                (_add_text if unit[1] is None else _add_entity)(builder, unit[0])
             parts.append(raw[at:begin])
             builder.finish(parts.append)
             at = end

@@ -99,6 +99,8 @@ class _Reading:
         match token.type:
             case "text":
                 self._add_text(token.content)
+            case "text_special" if token.content == token.markup:  # a backslash that stands for itself
+                self._add_text(token.content)
             case "text_special":
                 self.builder.text(token.content, self._same(token.markup))
             case "softbreak":
