@@ -23,7 +23,7 @@ def rewritten(sentence: Sentence, translation: str, links: Links) -> Raw:
     for place, text, raw in sentence.kept:
         found = _find(text, translation, kept)
         if found is None:  # it stands beside its neighbour then, as a mark does
-            tree.points.append(Point(place, (raw,)))
+            tree.points.append(Point(place, (" ", raw)))
             continue
         kept[found] = raw
         pairs = _linked(pairs, _words(sentence.text, (place, place + len(text))), _words(translation, found))
