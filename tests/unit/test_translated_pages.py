@@ -78,6 +78,16 @@ def test_marks_go_with_their_words(before: str, after: str) -> None:
         assert found == after
 
 
+def test_hostile_pages() -> None:
+    deep = "a " + "<b>" * 3000 + "x" + "</b>" * 3000 + " y"
+    found = translated(deep, "html", backwards)
+    assert found.count("<b>") == found.count("</b>") == 3000
+    open_and_closed = "a " + "<b>" * 20_000 + "</i>" * 20_000 + " y"
+    assert len(translated(open_and_closed, "html")) == len(open_and_closed)
+    assert translated("a <b>x <i>y</b> z</i> w", "html", backwards).count("<") == 4
+    assert translated("*a " * 3000, "markdown") == "*A " * 3000
+
+
 def test_what_stays_is_asked_for() -> None:
     translator = StandIn(upper)
     translate_document(translator, "Run `dragoman x` now. A dog.", format="markdown")  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
 """`PassageBuilder`: makes a passage of text and markup as they come."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Literal
 
@@ -7,6 +8,9 @@ from dragoman.documents.passage import Escape, Mark, Passage, Raw
 
 LONGEST_KEPT = 100
 """Characters of what translations are asked to hold as it is. What is longer, such as code, goes beside its word."""
+
+DEEPEST = 100
+"""Spans within one another. Marks of more stand beside their words."""
 
 
 class PassageBuilder:
@@ -67,19 +71,27 @@ class PassageBuilder:
 
 
 def _paired(marks: list[Mark], names: list[str]) -> list[Mark]:
-    """With their partners. What overlaps another span without lying in it is no span."""
+    """With their partners. What overlaps another span without lying in it, or lies too deep, is no span."""
     marks, waiting = list(marks), list[int]()
-    for place, mark in enumerate(marks):
+    open_names = Counter[str]()
+    for place, (mark, name) in enumerate(zip(marks, names, strict=True)):
         if mark.kind == "open":
+            if len(waiting) >= DEEPEST:
+                marks[place] = mark._replace(kind="empty")
             waiting.append(place)
+            open_names[name] += 1
         elif mark.kind == "close":
-            opened = next((other for other in reversed(waiting) if names[other] == names[place]), None)
-            if opened is None:
+            if not open_names[name]:
                 if waiting:
                     marks[place] = mark._replace(kind="empty")
                 continue
-            while (other := waiting.pop()) != opened:
-                marks[other] = marks[other]._replace(kind="empty")
+            while names[opened := waiting.pop()] != name:
+                marks[opened] = marks[opened]._replace(kind="empty")
+                open_names[names[opened]] -= 1
+            open_names[name] -= 1
+            if len(waiting) >= DEEPEST:
+                marks[place] = mark._replace(kind="empty")
+                continue
             marks[opened] = marks[opened]._replace(partner=place)
             marks[place] = mark._replace(partner=opened)
     return marks
