@@ -59,6 +59,7 @@ class Placement:
 
     def _placed(self, span: Span, words: Place, characters: Place) -> Placed:
         inner: list[Placed] = []
+        points: list[Placed] = []
         at = characters[0]
         for each, place, _ in self._covers(span.spans, words):
             begin, end = self._characters(each, place, characters)
@@ -69,9 +70,9 @@ class Placement:
         for point in span.points:
             beside = min(max(self._at(point, words), characters[0]), characters[1])
             beside = next((each.begin for each in inner if each.begin < beside < each.end), beside)
-            order = next((k for k, each in enumerate(inner) if each.begin >= beside and each.end > beside), len(inner))
-            inner.insert(order, Placed(beside, beside, point, []))
-        return Placed(*characters, span, inner)
+            points.append(Placed(beside, beside, point, []))
+        ordered = sorted([*inner, *points], key=lambda each: (each.begin, each.end > each.begin))
+        return Placed(*characters, span, ordered)
 
     def _covers(self, spans: Sequence[Span], within: Place) -> list[_Cover]:
         """The words of each span that stand side by side, in the order of the translation."""

@@ -20,7 +20,7 @@ def rewritten(sentence: Sentence, translation: str, links: Links) -> Raw:
     kept: dict[Place, str] = {}
     tree = tree_of(sentence.marks, len(sentence.text))
     pairs = set(links)
-    for place, text, raw in sentence.kept:
+    for place, text, raw in sorted(sentence.kept, key=lambda each: -len(each[1])):
         found = _find(text, translation, kept)
         if found is None:  # it stands beside its neighbour then, as a mark does
             tree.points.append(Point(place, (" ", raw)))
