@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dragoman.checkpoint.average import average
     from dragoman.data.preparation.check import check_data
     from dragoman.distillation.distill import distill
+    from dragoman.documents.document import translate_document
     from dragoman.exchange.exporting import export
     from dragoman.exchange.importing import import_model
     from dragoman.inference.evaluation import evaluate
@@ -49,6 +50,7 @@ __all__ = [
     "score",
     "settings",
     "train",
+    "translate_document",
     "translate_file",
     "tune",
 ]
@@ -71,6 +73,7 @@ _HOMES = {
     "score": "inference.scoring",
     "settings": "tasks.settings",
     "train": "tasks.train",
+    "translate_document": "documents.document",
     "translate_file": "inference.translate_file",
     "tune": "inference.tuning",
 }

@@ -21,7 +21,7 @@ FROZEN = {
     "translate": "--input --output --resume --beam --batch-size --nbest --length-penalty --coverage-penalty --prefix "
     "--constraints --glossary --keep --keep-pattern --guard --scores --token-scores --tree --ensemble --language-model "
     "--fusion --rerank --mbr --to --tags --engine --precision --alignments --alignment-layer --alignment-head "
-    "--on-error",
+    "--on-error --document --format",
     "generate": "--prompt --input --samples --temperature --top-k --top-p --max-tokens --stop --seed",
     "tune": "--source --reference --out --reverse --language-model --ensemble --nbest --metric --restarts --seed",
     "score": "--ensemble --source --target --to --tags --documents --stride",

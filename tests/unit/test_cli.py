@@ -28,7 +28,8 @@ FROZEN = {
     "--unknown --prefix --scores --token-scores --tree --alignments --alignment-layer --alignment-head --on-error "
     "--to --tags --sample --temperature --top-k --top-p --seed --batch-size --engine "
     "--precision --device --threads --quiet -q "
-    "--ensemble --language-model --fusion --rerank --mbr --constraints --glossary --keep --keep-pattern --guard",
+    "--ensemble --language-model --fusion --rerank --mbr --constraints --glossary --keep --keep-pattern --guard "
+    "--document --format",
     "generate": "model --prompt --input -i --samples --temperature --top-k --top-p --max-tokens --stop --seed "
     "--batch-size --device --threads --quiet -q",
     "tune": "model search --source --reference --out -o --reverse --language-model --ensemble --nbest --metric "

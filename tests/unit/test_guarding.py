@@ -10,6 +10,7 @@ from tiny_model import tiny_tokenizers
 from dragoman import Sampling, Translator
 from dragoman.base.errors import ConfigError, ResourceError
 from dragoman.checkpoint.meta import Meta
+from dragoman.documents.document import translate_document
 from dragoman.guard.finding import Finding, Guarded
 from dragoman.translation.engine import Row
 
@@ -199,3 +200,16 @@ def test_other_searches_keep_all_else_that_was_asked_for() -> None:
     for call in engine.asked:
         assert call[0].decoding.length_penalty.alpha == 1.5 and call[0].decoding.maximum_length == 30
         assert call[0].decoding.no_repeat_ngram == 2
+
+
+@pytest.mark.parametrize(("search", "mended"), [("no repetition", True), ("never", False)])
+def test_a_document_tells_what_was_found_in_it(search: str, mended: bool) -> None:
+    pytest.importorskip("sentencex")
+    bad = "Hund Hund Hund Hund Hund"
+    guarded, _ = translator(good_by(search, bad))
+    page = "  two dogs sleep\n\na dog runs fast\n"
+    done = translate_document(guarded, page, guard=True)
+    assert done.text == f"  zwei Hunde schlafen\n\n{GOOD['a dog runs fast'] if mended else bad}\n"
+    assert (done.sentences, done.mended, done.wrong) == (2, mended, not mended)
+    unguarded = translate_document(guarded, page)
+    assert (unguarded.mended, unguarded.wrong) == (0, 0)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.document import DocumentOption, FormatOption, translate_document
 from dragoman.cli.options import (
     BatchSize,
     Beam,
@@ -122,6 +123,8 @@ def translate(
             "is in another script or has other numbers.",
         ),
     ] = False,
+    document: DocumentOption = False,
+    format: FormatOption = None,
     sample: Annotated[
         bool, typer.Option("--sample", help="Draw translations at random instead of searching the best; --nbest many.")
     ] = False,
@@ -153,11 +156,11 @@ def translate(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Translate a line at a time: N lines in, N lines out, blank lines stay blank."""
+    """Translate a line at a time: N lines in, N lines out, blank lines stay blank; or --document, a whole page."""
     from dragoman.base.errors import refuse
     from dragoman.inference.translate_file import translate_file
     from dragoman.translation.alignment import AttentionChoice
-    from dragoman.translation.request import Sampling
+    from dragoman.translation.request import RequestSettings, Sampling
 
     of_sampling = {"--temperature": temperature, "--top-k": top_k, "--top-p": top_p, "--seed": seed}
     of_search = {
@@ -177,8 +180,53 @@ def translate(
     refuse(of_search if sample else of_sampling, "without --sample" if sample else "with --sample")
     chosen = (alignment_layer, alignment_head)
     attention = None if chosen == (None, None) else AttentionChoice(*chosen)
+    models = [model, *ensemble] if ensemble else model
+    settings: RequestSettings = {
+        "beam": beam,
+        "length_penalty": length_penalty,
+        "coverage_penalty": coverage_penalty,
+        "unknown": unknown,
+        "search": () if sample else with_fusion(search, language_model, fusion),
+        "to": to,
+        "tags": split_tags(tags),
+        "glossary": glossary,
+        "keep": split_tags(keep),
+        "keep_patterns": keep_pattern or (),
+        "guard": guard,
+    }
+    if document:
+        of_lines = {
+            "--resume": resume or None,
+            "--nbest": None if nbest == 1 else nbest,
+            "--prefix": prefix,
+            "--constraints": constraints,
+            "--scores": scores or None,
+            "--token-scores": token_scores or None,
+            "--tree": tree,
+            "--alignments": alignments,
+            "--sample": sample or None,
+            "--rerank": rerank,
+            "--mbr": mbr,
+        }
+        refuse(of_lines, "without --document")
+        translate_document(
+            models,
+            source,
+            target,
+            format,
+            on_error,
+            batch_size=batch_size,
+            engine=engine,
+            precision=precision,
+            device=device,
+            threads=threads,
+            attention=attention,
+            **settings,
+        )
+        return
+    refuse({"--format": format}, "with --document")
     translate_file(
-        [model, *ensemble] if ensemble else model,
+        models,
         source,
         StandardOutput() if target is None else target,
         resume=resume,
@@ -199,15 +247,5 @@ def translate(
         alignments=alignments,
         attention=attention,
         on_error=on_error,
-        beam=beam,
-        length_penalty=length_penalty,
-        coverage_penalty=coverage_penalty,
-        unknown=unknown,
-        search=() if sample else with_fusion(search, language_model, fusion),
-        to=to,
-        tags=split_tags(tags),
-        glossary=glossary,
-        keep=split_tags(keep),
-        keep_patterns=keep_pattern or (),
-        guard=guard,
+        **settings,
     )

@@ -1,0 +1,61 @@
+"""`dragoman translate --document`: a whole page in, a whole page out."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from dragoman.documents.document import TranslatedDocument
+
+DocumentOption = Annotated[
+    bool,
+    typer.Option("--document", help="Translate the sentences of the whole text; layout and markup stay as they are."),
+]
+FormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="text|markdown|html",
+        help="What the document is (default: as the name of --input ends, else text).",
+    ),
+]
+
+
+def translate_document(
+    models: Path | Sequence[Path],
+    source: Path | None,
+    target: Path | None,
+    format: str | None,
+    on_error: str,
+    **how: Any,
+) -> None:
+    """how: as `dragoman.translate_document` takes it."""
+    from dragoman.base.log import info
+    from dragoman.documents.document import translate_document
+    from dragoman.documents.document_file import check_places, read_document, write_document
+    from dragoman.documents.formats.union import format_of, format_of_file
+
+    check_places(source, target)
+    format = format or format_of_file(source)
+    format_of(format)
+    done = translate_document(models, read_document(source, on_error), format=format, **how)
+    write_document(done.text, target)
+    info(_summary(done))
+
+
+def _summary(done: "TranslatedDocument") -> str:
+    counts = {
+        "too long, translated in parts": done.divided,
+        "unfinished at the length limit": done.unfinished,
+        "put together from parts": done.patched,
+        "mended by the guard": done.mended,
+        "with something that the guard could not mend": done.wrong,
+    }
+    return ", ".join(
+        [
+            f"{done.sentences:,} sentence(s) translated",
+            *(f"{count:,} {what}" for what, count in counts.items() if count),
+        ]
+    )

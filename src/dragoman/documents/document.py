@@ -1,0 +1,201 @@
+"""`translate_document`: a whole document through a model, its layout and markup kept."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Unpack
+
+import regex
+
+from dragoman.base.errors import ConfigError, DataError, LineError
+from dragoman.base.log import info, warn
+from dragoman.base.machine.threads import use_threads
+from dragoman.base.progress.work import Work
+from dragoman.control.control import Control
+from dragoman.control.keep import Keep
+from dragoman.data.corpora.lines import has_broken_utf8
+from dragoman.documents.formats.union import Parts, format_of
+from dragoman.documents.passage import Passage, Raw, passages_in
+from dragoman.documents.rewriting import rewritten
+from dragoman.documents.sentence import Sentence, sentences_of
+from dragoman.documents.splitter import Splitter
+from dragoman.inference.faulty_lines import FaultyLines
+from dragoman.inference.lines import one_line
+from dragoman.translation.alignment import Alignment, AttentionChoice
+from dragoman.translation.request import Request, RequestSettings
+from dragoman.translation.result import Translation
+from dragoman.translator import Translator
+
+_MARK = "\ufeff"
+_LANGUAGE = "en"
+
+
+@dataclass(frozen=True)
+class TranslatedDocument:
+    """text: the document; sentences: that were translated.
+
+    divided: how many were too long and were translated in parts; unfinished: how many reached the length limit;
+    patched: how many were put together from parts to hold what they must. mended, wrong: in how many the guard found
+    something that another search mended, and that none did.
+    """
+
+    text: str
+    sentences: int
+    divided: int
+    unfinished: int
+    patched: int
+    mended: int
+    wrong: int
+
+
+def translate_document(
+    model: str | Path | Sequence[str | Path] | Translator,
+    text: str,
+    *,
+    format: str = "text",
+    batch_size: int = 64,
+    engine: str = "auto",
+    precision: str | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    attention: AttentionChoice | None = None,
+    **settings: Unpack[RequestSettings],
+) -> TranslatedDocument:
+    """Translate the sentences of a document, as `dragoman translate --document` does; all else stays byte for byte.
+
+    model: a translator, a folder, or several that translate together. format: text, markdown or html. attention: whose
+    tells which words a translation's words come from, which says where markup stands in it. settings: beam,
+    length_penalty, coverage_penalty, unknown, search, to, tags, glossary, keep, keep_patterns and guard,
+    as `Translator.request` takes them. The others are as in `Translator.load`.
+
+    Raises ConfigError for a format that there is not, for a package that is missing and for settings that make no
+    sense, DataError for text that is no Unicode, ModelError and ResourceError as `Translator`.
+    """
+    parts_of = format_of(format)
+    for number, line in enumerate(text.split("\n"), 1):
+        if has_broken_utf8(line):
+            raise DataError(
+                f"the document, line {number}: broken UTF-8. Convert it first, or mend it by --on-error replace"
+            )
+    if isinstance(model, str | Path | Sequence):
+        use_threads(threads)
+        model = Translator.load(model, device, engine, precision, threads)
+    if model.tokenizers.reads_vectors:
+        raise ConfigError("this model reads vectors, and a document has words")
+    request = model.request(**settings)
+    return DocumentTranslation(
+        model, request, batch_size, attention, settings.get("to"), settings.get("tags") or ()
+    ).of(text, parts_of)
+
+
+@dataclass(frozen=True)
+class DocumentTranslation:
+    """How documents are translated. to, tags: as the request has them, for alignments."""
+
+    translator: Translator
+    request: Request
+    batch_size: int
+    attention: AttentionChoice | None = None
+    to: str | None = None
+    tags: Iterable[str] = ()
+
+    def of(self, text: str, parts_of: Parts) -> TranslatedDocument:
+        """The document's translation."""
+        mark = text[: text.startswith(_MARK)]
+        parts = list(parts_of(text[len(mark) :]))
+        splitter = Splitter(self._language(), lambda part: self.translator.fits(part, self.request))
+        sentences = {id(each): list(sentences_of(each, splitter)) for each in passages_in(parts)}
+        flat = [sentence for found in sentences.values() for sentence in found]
+        translations = self._translated(flat)
+        texts = [one_line(each.text) for each in translations]
+        links = self._links(flat, texts)
+        done = {
+            id(sentence): rewritten(sentence, each, link)
+            for sentence, each, link in zip(flat, texts, links, strict=True)
+        }
+        guarded = [each.guarded for each in translations if each.guarded is not None]
+        return TranslatedDocument(
+            mark + _joined(parts, sentences, done),
+            len(flat),
+            splitter.divided,
+            sum(not each.finished for each in translations),
+            sum(each.patched for each in translations),
+            sum(not each.left for each in guarded),
+            sum(bool(each.left) for each in guarded),
+        )
+
+    def _language(self) -> str:
+        known = self.translator.meta.source_language
+        if known is None:
+            info(f"the model does not say what language it reads: sentences are divided as those of '{_LANGUAGE}'")
+        return (known or _LANGUAGE).replace("_", "-").partition("-")[0]
+
+    def _translated(self, sentences: Sequence[Sentence]) -> list[Translation]:
+        texts = [sentence.text for sentence in sentences]
+        requests = [_keeping(self.request, sentence) for sentence in sentences]
+        faulty = FaultyLines(self.translator, "replace")
+
+        def found(asked: Sequence[Request]) -> list[Translation]:
+            with Work("Translating", "sentences", len(texts)) as work:
+                return [best[0] for best in faulty.translate_window(texts, asked, self.batch_size, 1, work)]
+
+        try:
+            return found(requests)
+        except ConfigError:
+            if all(request is self.request for request in requests):
+                raise
+            result = found([self.request] * len(texts))
+            warn("this model cannot be held to write code as it is: it is put beside the words that it stood beside")
+            return result
+
+    def _links(self, sentences: Sequence[Sentence], texts: Sequence[str]) -> list[Alignment]:
+        """Of the sentences that have marks and are changed; of the others none."""
+        places = [
+            place
+            for place, (sentence, text) in enumerate(zip(sentences, texts, strict=True))
+            if (sentence.marks or sentence.kept) and text != sentence.text and text.strip()
+        ]
+        found: dict[int, Alignment] = {}
+        waiting = list(places)
+        while waiting:
+            sources, targets = [sentences[each].text for each in waiting], [texts[each] for each in waiting]
+            try:
+                aligned = self.translator.align(sources, targets, self.attention, self.batch_size, self.to, self.tags)
+            except LineError as error:
+                del waiting[error.place]
+                continue
+            except ConfigError as error:
+                if self.attention is not None:
+                    raise
+                warn(f"markup is placed by the order of words alone: {error}")
+                break
+            found.update(zip(waiting, aligned, strict=True))
+            break
+        return [found.get(place, ()) for place in range(len(sentences))]
+
+
+def _keeping(request: Request, sentence: Sentence) -> Request:
+    """The request with what the sentence has that stays as it is."""
+    if not sentence.kept:
+        return request
+    control = request.control or Control()
+    before = control.keep or Keep()
+    patterns = tuple(dict.fromkeys(regex.escape(text.strip()) for _, text, _ in sentence.kept))
+    keep = replace(before, patterns=(*patterns, *before.patterns))
+    return replace(request, control=replace(control, keep=keep))
+
+
+def _joined(parts: Iterable[str | Passage], sentences: dict[int, list[Sentence]], done: dict[int, Raw]) -> str:
+    def texts(parts: Iterable[str | Passage]) -> Iterator[str]:
+        for part in parts:
+            if isinstance(part, str):
+                yield part
+                continue
+            unit = mark = 0
+            for each in sentences[id(part)]:
+                yield from texts(part.as_it_is(unit, each.begin, mark, each.first))
+                yield from texts(done[id(each)])
+                unit, mark = each.end, each.last
+            yield from texts(part.as_it_is(unit, len(part.raws), mark, len(part.marks)))
+
+    return "".join(texts(parts))
