@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
+from toy_runs import train_toy
 
 from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.folder import read_meta
 from dragoman.cli.main import main
-from dragoman.tasks.translation.config import TranslationRun
-from dragoman.training.run.loop import run
 from dragoman.translator import Translator
 
 TASKS = {"same": lambda word: word, "back": lambda word: word[::-1]}
@@ -46,37 +44,17 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     train = words(1200, 1, [])
     held_out = words(100, 2, train)
     stack = {"layers": 1, "heads": 4, "feedforward": 128, "norm": "pre"}
-    config = TranslationRun.model_validate(
-        {
-            "data": {
-                "train": part(folder, "train", train),
-                "valid": part(folder, "valid", held_out),
-                "cleaning": {"copied_words": None},
-                "batch": {"tokens": 700},
-                "temperature": 5,
-                "source_language": "letters",
-            },
-            "text": {"subword": {"kind": "character"}},
-            "model": {"preset": None, "width": 64, "encoder": stack, "decoder": stack, "dropout": 0.0},
-            "train": {
-                "max_steps": 240,
-                "validate_every": 120,
-                "checkpoint_every": 240,
-                "log_every": 120,
-                "average": {"count": 0},
-                "precision": "float32",
-                "device": "cpu",
-                "threads": 1,
-                "schedule": {"kind": "linear", "peak": 6e-3, "warmup": 40},
-            },
-            "out": str(folder / "run"),
-        }
-    )
-    threads = torch.get_num_threads()
-    try:
-        run(config)
-    finally:
-        torch.set_num_threads(threads)
+    data = {
+        "train": part(folder, "train", train),
+        "valid": part(folder, "valid", held_out),
+        "cleaning": {"copied_words": None},
+        "batch": {"tokens": 700},
+        "temperature": 5,
+        "source_language": "letters",
+    }
+    text = {"subword": {"kind": "character"}}
+    stacks = {"encoder": stack, "decoder": stack}
+    train_toy(folder / "run", data, text, stacks, 240, validate_every=120, log_every=120)
     return folder / "run", held_out
 
 

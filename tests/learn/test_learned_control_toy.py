@@ -1,14 +1,15 @@
 """A small model learns to copy symbols for spans it never saw, and the translation that stands beside a term."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
-import torch
+from toy_runs import train_toy
 
-from dragoman.tasks.translation.config import TranslationRun
-from dragoman.training.run.loop import run
+from dragoman.decode.search import Hypothesis
+from dragoman.translation.engine import Row
 from dragoman.translation.request import Request
 from dragoman.translator import Translator
 
@@ -42,37 +43,16 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Translator:
     glossary = folder / "glossary.tsv"
     glossary.write_text("k\t" + "\t".join(FORMS) + "\n", encoding="utf-8")
     stack = {"layers": 1, "heads": 4, "feedforward": 128, "norm": "pre"}
-    config = TranslationRun.model_validate(
-        {
-            "data": {
-                "train": written(folder / "train.tsv", pairs(3000, 1)),
-                "valid": written(folder / "valid.tsv", pairs(10, 2)),
-                "placeholders": {"share": 1.0, "symbols": 2},
-                "terminology": {"glossary": str(glossary), "share": 0.8},
-                "cleaning": {"copied_words": None},
-                "batch": {"tokens": 900},
-            },
-            "text": {"subword": {"size": 290}},
-            "model": {"preset": None, "width": 64, "encoder": stack, "decoder": stack, "dropout": 0.0},
-            "train": {
-                "max_steps": STEPS,
-                "validate_every": STEPS,
-                "checkpoint_every": STEPS,
-                "average": {"count": 0},
-                "precision": "float32",
-                "device": "cpu",
-                "threads": 1,
-                "schedule": {"kind": "linear", "peak": 6e-3, "warmup": 40},
-            },
-            "out": str(folder / "run"),
-        }
-    )
-    threads = torch.get_num_threads()
-    try:
-        run(config)
-    finally:
-        torch.set_num_threads(threads)
-    return Translator.load(folder / "run", "cpu")
+    data = {
+        "train": written(folder / "train.tsv", pairs(3000, 1)),
+        "valid": written(folder / "valid.tsv", pairs(10, 2)),
+        "placeholders": {"share": 1.0, "symbols": 2},
+        "terminology": {"glossary": str(glossary), "share": 0.8},
+        "cleaning": {"copied_words": None},
+        "batch": {"tokens": 900},
+    }
+    text = {"subword": {"size": 290}}
+    return Translator.load(train_toy(folder / "run", data, text, {"encoder": stack, "decoder": stack}, STEPS), "cpu")
 
 
 STEPS = 300
@@ -80,11 +60,17 @@ STEPS = 300
 
 def outputs(translator: Translator, texts: list[str], request: Request) -> tuple[list[str], int]:
     """Translations, and how many of them had to be searched for under constraints."""
-    guarantee = translator._translation._guarantee
-    before = guarantee.repeated
-    found = [each[0] for each in translator.translate_nbest(texts, request)]
+    forced: list[Row] = []
+    search = translator.engine.hypotheses
+
+    def watched(rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
+        forced.extend(row for row in rows if row.constraints)
+        return search(rows, batch_size)
+
+    with patch.object(translator.engine, "hypotheses", watched):
+        found = [each[0] for each in translator.translate_nbest(texts, request)]
     assert not any(each.patched for each in found)
-    return [each.text for each in found], guarantee.repeated - before
+    return [each.text for each in found], len(forced)
 
 
 @pytest.mark.usefixtures("quick_reports")

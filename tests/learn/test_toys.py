@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
+from toy_runs import train_toy
 
-from dragoman.tasks.translation.config import TranslationRun
-from dragoman.training.run.loop import run
 from dragoman.translator import Translator
 
 LETTERS = "abcdefgh"
@@ -67,36 +65,21 @@ def write_part(folder: Path, part: str, chosen: list[str], task: Callable[[str],
 @pytest.mark.parametrize("name", MODELS)
 def test_learns(tmp_path: Path, name: str) -> None:
     task, encoder, decoder, steps = MODELS[name]
-    threads = torch.get_num_threads()
     train = words(3000, 1, set())
     held_out = words(200, 2, set(train))
-    config = TranslationRun.model_validate(
+    folder = train_toy(
+        tmp_path / "run",
         {
-            "data": {
-                "train": write_part(tmp_path, "train", train, TASKS[task]),
-                "valid": write_part(tmp_path, "valid", held_out, TASKS[task]),
-                "cleaning": {"copied_words": None},
-                "batch": {"tokens": 700},
-            },
-            "text": {"subword": {"size": 276}},
-            "model": {"preset": None, "width": 64, "encoder": encoder, "decoder": decoder, "dropout": 0.0},
-            "train": {
-                "max_steps": steps,
-                "validate_every": steps,
-                "checkpoint_every": steps,
-                "average": {"count": 0},
-                "precision": "float32",
-                "device": "cpu",
-                "threads": 1,
-                "schedule": {"kind": "linear", "peak": 6e-3, "warmup": 30},
-            },
-            "out": str(tmp_path / "run"),
-        }
+            "train": write_part(tmp_path, "train", train, TASKS[task]),
+            "valid": write_part(tmp_path, "valid", held_out, TASKS[task]),
+            "cleaning": {"copied_words": None},
+            "batch": {"tokens": 700},
+        },
+        {"subword": {"size": 276}},
+        {"encoder": encoder, "decoder": decoder},
+        steps,
+        schedule={"kind": "linear", "peak": 6e-3, "warmup": 30},
     )
-    try:
-        result = run(config)
-        found = Translator.load(result.folder).translate([" ".join(word) for word in held_out], beam=1)
-    finally:
-        torch.set_num_threads(threads)
+    found = Translator.load(folder).translate([" ".join(word) for word in held_out], beam=1)
     right = sum(out == " ".join(TASKS[task](word)) for out, word in zip(found, held_out, strict=True))
     assert right >= 0.95 * len(held_out), f"{right} of {len(held_out)} words right; {found[:3]}"

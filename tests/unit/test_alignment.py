@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from io import BytesIO
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ from dragoman.models.build import ModelConfig
 from dragoman.text.sentencepiece import SentencePieceTokenizer, pieces_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
-from dragoman.text.whitespace import word_places
+from dragoman.text.whitespace import word_places, word_spans
 from dragoman.translation.alignment import AttentionChoice, aligned, pharaoh
 from dragoman.translation.engine import Pair
 from dragoman.translation.engines.torch import TorchEngine
@@ -104,6 +104,14 @@ def places_by_bytes(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> list
     assert (ends[-1] if ends else 0) in (0, len(word_of_byte))
     spans = [word_of_byte[begins[word] : begins[word + 1]] for word in words]
     return [next((place for place in span if place is not None), None) for span in spans]
+
+
+@given(text=TEXT)
+@example(" a\u00a0b\u2003c\u3000d\x1fe\x85")
+def test_words_stand_where_split_has_them(text: str) -> None:
+    spans = word_spans(text)
+    assert [text[begin:end] for begin, end in spans] == text.split()
+    assert all(first[1] < second[0] for first, second in pairwise(spans))
 
 
 @pytest.mark.parametrize("text", ["ﬁne ① x", "a\u200b b", " ½  ab ", "ａｂ\u3000ｃｄ", "", "Ａ\x1fb c"])

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import regex
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
@@ -44,23 +44,14 @@ class PlaceholdersConfig(Config):
     share: float = Field(default=0.5, gt=0, le=1, description="part of the pairs in which anything is replaced")
     symbols: int = Field(default=9, ge=1, le=MOST_SLOTS, description="⟨1⟩ …: most spans of a pair, or of a text")
 
-    @field_validator("patterns")
+    @field_validator("kinds", "patterns")
     @classmethod
-    def _patterns_are_some(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+    def _can_be_kept(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         try:
-            Keep.of(patterns=patterns)
+            Keep.of(given) if info.field_name == "kinds" else Keep.of(patterns=given)
         except ConfigError as error:
             raise ValueError(str(error)) from None
-        return patterns
-
-    @field_validator("kinds")
-    @classmethod
-    def _kinds_are_known(cls, kinds: tuple[str, ...]) -> tuple[str, ...]:
-        try:
-            Keep.of(kinds)
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
-        return kinds
+        return given
 
     @property
     def tags(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Unpack
 
 import regex
 
-from dragoman.base.errors import ConfigError, DataError, LineError
+from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import info, warn
 from dragoman.base.machine.threads import use_threads
 from dragoman.base.progress.work import Work
@@ -21,6 +21,7 @@ from dragoman.documents.sentence import Sentence, sentences_of
 from dragoman.documents.splitter import Splitter
 from dragoman.inference.faulty_lines import FaultyLines
 from dragoman.inference.lines import one_line
+from dragoman.inference.word_alignments import WordAlignments
 from dragoman.translation.alignment import Alignment, AttentionChoice
 from dragoman.translation.request import Request, RequestSettings
 from dragoman.translation.result import Translation
@@ -84,7 +85,7 @@ def translate_document(
         raise ConfigError("this model reads vectors, and a document has words")
     request = model.request(**settings)
     return DocumentTranslation(
-        model, request, batch_size, attention, settings.get("to"), settings.get("tags") or ()
+        model, request, batch_size, attention, settings.get("to"), tuple(settings.get("tags") or ())
     ).of(text, parts_of)
 
 
@@ -97,7 +98,7 @@ class DocumentTranslation:
     batch_size: int
     attention: AttentionChoice | None = None
     to: str | None = None
-    tags: Iterable[str] = ()
+    tags: Sequence[str] = ()
 
     def of(self, text: str, parts_of: Parts) -> TranslatedDocument:
         """The document's translation."""
@@ -155,23 +156,19 @@ class DocumentTranslation:
             for place, (sentence, text) in enumerate(zip(sentences, texts, strict=True))
             if (sentence.marks or sentence.kept) and text != sentence.text and text.strip()
         ]
-        found: dict[int, Alignment] = {}
-        waiting = list(places)
-        while waiting:
-            sources, targets = [sentences[each].text for each in waiting], [texts[each] for each in waiting]
-            try:
-                aligned = self.translator.align(sources, targets, self.attention, self.batch_size, self.to, self.tags)
-            except LineError as error:
-                del waiting[error.place]
-                continue
-            except ConfigError as error:
-                if self.attention is not None:
-                    raise
-                warn(f"markup is placed by the order of words alone: {error}")
-                break
-            found.update(zip(waiting, aligned, strict=True))
-            break
-        return [found.get(place, ()) for place in range(len(sentences))]
+        choice = self.attention or AttentionChoice()
+        alignments = WordAlignments(self.translator, choice, self.batch_size, self.to, self.tags)
+        links: list[Alignment] = [()] * len(sentences)
+        try:
+            found = alignments.of([sentences[each].text for each in places], [texts[each] for each in places])
+        except ConfigError as error:
+            if self.attention is not None:
+                raise
+            warn(f"markup is placed by the order of words alone: {error}")
+            return links
+        for place, alignment in zip(places, found, strict=True):
+            links[place] = alignment or ()
+        return links
 
 
 def _keeping(request: Request, sentence: Sentence) -> Request:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from dragoman.documents.passage import Raw
 from dragoman.documents.span import Point, Span
+from dragoman.text.whitespace import word_spans
 
 Place = tuple[int, int]
 """Beginning and end, in characters or in words."""
@@ -27,16 +28,6 @@ class _Cover(NamedTuple):
     words: list[int]
 
 
-def words_of(text: str) -> list[Place]:
-    """Beginning and end of each word, as `str.split` has them."""
-    found, place = [], 0
-    for word in text.split():
-        begin = text.index(word, place)
-        place = begin + len(word)
-        found.append((begin, place))
-    return found
-
-
 class Placement:
     """Of one sentence. links: (i, j), word i of the source is word j of the translation.
 
@@ -47,7 +38,7 @@ class Placement:
     def __init__(self, source: str, target: str, links: Iterable[tuple[int, int]], whole: Sequence[Place] = ()) -> None:
         """whole: characters of the translation within which no mark may stand."""
         self._source, self._target, self._whole = source, target, whole
-        self._words, self._target_words = words_of(source), words_of(target)
+        self._words, self._target_words = word_spans(source), word_spans(target)
         self._links: dict[int, list[int]] = {}
         for i, j in links:
             if i < len(self._words) and j < len(self._target_words):

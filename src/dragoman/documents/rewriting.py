@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dragoman.documents.passage import Passage, Raw
-from dragoman.documents.placement import Place, Placed, Placement, marks_of, words_of
+from dragoman.documents.placement import Place, Placed, Placement, marks_of
 from dragoman.documents.sentence import Sentence
 from dragoman.documents.span import Point, tree_of
+from dragoman.text.whitespace import word_spans
 
 Links = Iterable[tuple[int, int]]
 
@@ -49,7 +50,7 @@ def _find(text: str, translation: str, taken: Mapping[Place, str]) -> Place | No
 
 
 def _words(text: str, place: Place) -> list[int]:
-    return [word for word, (begin, end) in enumerate(words_of(text)) if begin < place[1] and end > place[0]]
+    return [word for word, (begin, end) in enumerate(word_spans(text)) if begin < place[1] and end > place[0]]
 
 
 def _linked(links: set[tuple[int, int]], source: Sequence[int], target: Sequence[int]) -> set[tuple[int, int]]:

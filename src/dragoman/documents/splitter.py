@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 
-from dragoman.documents.libraries import library
+from dragoman.base.packages import optional
 from dragoman.text.division import divide
 
 LONGEST = 1000
@@ -22,7 +22,7 @@ class Splitter:
 
     def __init__(self, language: str, fits: Callable[[str], bool]) -> None:
         """language: a code such as en. fits: whether the model can read a text, without blanks around it."""
-        self._segment = library("sentencex", "sentencex").segment
+        self._segment = optional("sentencex", "documents").segment
         self._language, self._fits = language, fits
         self.divided = 0
 

@@ -43,18 +43,26 @@ class WordAlignments:
         A pair that is longer than the model can read has none, which is noted. first: the number of the first line.
         """
         yield from texts
-        found: dict[int, Alignment] = {}
+        found = self.of(sources, targets)
+        for place, alignment in enumerate(found):
+            if alignment is None:
+                noted.note("are too long to be aligned: their alignments are blank", first + place)
+        companion.write("".join(f"{pharaoh(each or ())}\n" for each in found))
+
+    def of(self, sources: Sequence[str], targets: Sequence[str]) -> list[Alignment | None]:
+        """Of each pair, None where it is longer than the model can read. Raises ConfigError as `check`."""
+        found: list[Alignment | None] = [None] * len(sources)
         places = list(range(len(sources)))
         while places:
             try:
                 aligned = self._found([sources[place] for place in places], [targets[place] for place in places])
             except LineError as error:
-                place = places.pop(error.place)
-                noted.note("are too long to be aligned: their alignments are blank", first + place)
+                del places[error.place]
                 continue
-            found.update(zip(places, aligned, strict=True))
+            for place, each in zip(places, aligned, strict=True):
+                found[place] = each
             break
-        companion.write("".join(f"{pharaoh(found.get(place, ()))}\n" for place in range(len(sources))))
+        return found
 
     def _found(self, sources: Sequence[str], targets: Sequence[str]) -> list[Alignment]:
         return self.translator.align(sources, targets, self.attention, self.batch_size, self.to, self.tags)

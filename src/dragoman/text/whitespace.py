@@ -10,11 +10,12 @@ def word_places(tokenizer: Tokenizer, text: str) -> list[int | None]:
 
     A piece that begins in one word and ends in another belongs to the first.
     """
-    begins = _begins(text)
+    begins = [begin for begin, _ in word_spans(text)]
     return [None if end == begin else bisect_right(begins, begin) - 1 for begin, end in tokenizer.spans(text)]
 
 
-def _begins(text: str) -> list[int]:
-    """Where the words of a text begin, in characters."""
-    blank = [True, *map(str.isspace, text)]
-    return [place for place in range(len(text)) if blank[place] and not blank[place + 1]]
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Where each of `text.split()` begins and ends, in characters."""
+    blank = [True, *map(str.isspace, text), True]
+    edges = [place for place in range(len(text) + 1) if blank[place] != blank[place + 1]]
+    return list(zip(edges[::2], edges[1::2], strict=True))

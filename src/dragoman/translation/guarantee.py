@@ -31,8 +31,6 @@ class Guarantee:
     def __init__(self, codec: Codec, search: Search) -> None:
         self._codec, self._search = codec, search
         self._count = 0
-        self.repeated = 0
-        """Rows that were searched again."""
         self._first: list[int] = []
 
     def translations(
@@ -43,7 +41,6 @@ class Guarantee:
         if kept := self._holding(row, demand, hypotheses):
             return kept
         if row.expected.constraints:
-            self.repeated += 1
             row = self._codec.forced(row)
             hypotheses = self._search(row)
             if kept := self._holding(row, demand, hypotheses):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dragoman.documents.libraries import library
+from dragoman.base.packages import optional
 from dragoman.documents.passage import Passage, Raw, as_text
 from dragoman.documents.passage_builder import PassageBuilder
 
@@ -32,8 +32,8 @@ class MarkdownParser:
     """
 
     def __init__(self) -> None:
-        package = library("markdown_it", "markdown-it-py")
-        rules = library("markdown_it.rules_inline", "markdown-it-py")
+        package = optional("markdown_it", "documents", "markdown-it-py")
+        rules = optional("markdown_it.rules_inline", "documents", "markdown-it-py")
         self._parser: Any = package.MarkdownIt("commonmark").enable(["table", "strikethrough"])
         self._parser.core.ruler.disable(["inline", "text_join"])
         self._ends: dict[int, int] = {}
