@@ -19,10 +19,11 @@ import argparse
 import os
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 from control import Sentence, read, shares
 
@@ -30,9 +31,11 @@ from dragoman.control.glossary import Glossary
 from dragoman.control.keep import KINDS
 from dragoman.control.phrase import Phrase
 from dragoman.data.corpora.lines import open_lines
+from dragoman.decode.search import Hypothesis
 from dragoman.metrics.translation import bleu
 from dragoman.tasks.train import train
 from dragoman.text.word_characters import units
+from dragoman.translation.engine import Row
 from dragoman.translation.request import Request
 from dragoman.translator import Translator
 
@@ -142,12 +145,19 @@ def measured(way: Way, sentences: Sequence[Sentence], beam: int) -> list[str]:
         stand_ins.masked = lambda demand: replace(masked(stand_ins, demand), learned=False)  # type: ignore[method-assign]
     asked = requests(way, sentences, beam)
     required: list[Required] = [(Phrase((each.translation,)),) if each.term else () for each in sentences]
-    guarantee = translator._translation._guarantee
-    before = guarantee.repeated
+    searched: list[Row] = []
+    search = translator.engine.hypotheses
+
+    def watched(rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
+        searched.extend(rows)
+        return search(rows, batch_size)
+
     begun = time.perf_counter()
-    found = [each[0] for each in translator.translate_nbest(texts, asked)]
+    with patch.object(translator.engine, "hypotheses", watched):
+        found = [each[0] for each in translator.translate_nbest(texts, asked)]
     seconds = time.perf_counter() - begun
-    repeated = guarantee.repeated - before
+    expected = {row.number for row in searched if row.expected.constraints}
+    repeated = len({row.number for row in searched if row.constraints} & expected)
     outputs = [each.text for each in found]
     first = shares(sentences, at_first(translator, texts, asked), required)
     vars(stand_ins).pop("masked", None)
