@@ -171,14 +171,15 @@ class Learned(Deaf):
 
     def __init__(self, tokenizers: Tokenizers, text: str) -> None:
         super().__init__(tokenizers)
-        self.text, self.forced = text, 0
+        self.text = text
+        self.forced: list[list[bool]] = []
 
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
         target = self.tokenizers.target
         parts = [part.partition("}")[::2] for part in self.text.split("{")[1:]]
         line = Inlined((self.text.split("{")[0], *(part for _, part in parts)), tuple(symbol for symbol, _ in parts))
-        for place, row in enumerate(rows):
-            self.forced += bool(row.constraints)
+        self.forced.append([bool(row.constraints) for row in rows])
+        for place in range(len(rows)):
             yield place, [Hypothesis(tuple(encode(target, [line])[0]), -1.0, -1.0, finished=True)]
 
 
@@ -199,8 +200,18 @@ def test_what_a_model_wrote_by_itself_is_looked_at(written: str, forced: bool, s
     tokenizers = tokenizers_of(f"bpe{OWN}")
     learned = Learned(tokenizers, written)
     (found,) = Translator(learned, tokenizers).translate(["dog www.x.de/a"], keep=["url"], glossary={"dog": "Hund"})
-    assert bool(learned.forced) == forced
+    assert learned.forced[:2] == ([[False], [True]] if forced else [[False]])
     assert found == shown or (forced and "www.x.de/a" in found and "Hund" in found)
+
+
+def test_what_was_not_written_by_itself_is_searched_for_together() -> None:
+    tokenizers = tokenizers_of(f"bpe{OWN}")
+    learned = Learned(tokenizers, "Hund {⟨1⟩} .")
+    texts = ["dog x@y.de", "cat x@y.de", "", "www.x.de/a", "cat dog www.x.de/a"]
+    found = Translator(learned, tokenizers).translate(texts, keep=["url", "email"], glossary={"cat": "Katze"})
+    assert learned.forced[:2] == [[False] * 4, [True] * 2]
+    assert found[0::3] == ["Hund x@y.de .", "Hund www.x.de/a ."] and found[2] == ""
+    assert all("Katze" in each and kept in each for each, kept in ((found[1], "x@y.de"), (found[4], "www.x.de/a")))
 
 
 def test_stand_ins_are_read_and_put_back() -> None:

@@ -23,8 +23,7 @@ Part = tuple[int, int]
 class Guarantee:
     """Looks at every hypothesis.
 
-    Where none will do, what a model was left to write by itself, because it has learned it, is searched for once more
-    under constraints; then what stands between the kept spans is translated part by part. Where that breaks the promise
+    Where none will do, what stands between the kept spans is translated part by part. Where that breaks the promise
     too, the parts stay as the source has them, with the glossary's terms translated.
     """
 
@@ -36,15 +35,15 @@ class Guarantee:
     def translations(
         self, row: Row, source: str, control: Control, hypotheses: Sequence[Hypothesis]
     ) -> list[Translation]:
-        """Of a row, those of its hypotheses that hold all; never none. source: its text, without stand-ins."""
+        """Of a row, those of its hypotheses that hold all. source: its text, without stand-ins.
+
+        None only where the model was left to write by itself what it has learned: then the row is to be searched once
+        more, `Codec.forced`.
+        """
         demand = control.demand(source)
-        if kept := self._holding(row, demand, hypotheses):
+        kept = self._holding(row, demand, hypotheses)
+        if kept or row.expected.constraints:
             return kept
-        if row.expected.constraints:
-            row = self._codec.forced(row)
-            hypotheses = self._search(row)
-            if kept := self._holding(row, demand, hypotheses):
-                return kept
         self._count += 1
         if len(self._first) < _SHOWN:
             self._first.append(row.number)

@@ -17,7 +17,8 @@ from dragoman.translation.result import Translation
 class WindowTranslation:
     """Blank lines stay blank, and what a request says that a translation must hold, it holds.
 
-    What a guard finds wrong is searched again, after the window's other lines.
+    What lacks such words is searched again under constraints, and what a guard finds wrong in other ways, after the
+    window's other lines.
     """
 
     def __init__(self, engine: Engine, codec: Codec) -> None:
@@ -42,10 +43,7 @@ class WindowTranslation:
         blank = {row.number - first: [self._codec.blank(row)] for row in rows if not row.text.strip()}
         if work is not None and blank:
             work.tell(work.done + len(blank), work.said)
-        found: Iterator[tuple[int, list[Translation]]] = (
-            (filled[place].number - first, self._translations(filled[place], lines, first, hypotheses))
-            for place, hypotheses in self._found(filled, batch_size, work)
-        )
+        found = self._found(filled, lines, batch_size, first, work)
         if any(request.guard is not None for _, request in lines):
             found = self._guarding.guarded(found, lines, batch_size, first)
         yield from in_order(len(rows) if error is None else error.place + 1 - first, blank, found)
@@ -65,20 +63,32 @@ class WindowTranslation:
         """Warn of the translations that had to be put together from parts, since the last time."""
         self._guarantee.report()
 
-    def _translations(
-        self, row: Row, lines: Sequence[Line], first: int, hypotheses: list[Hypothesis]
-    ) -> list[Translation]:
-        text, request = lines[row.number - first]
-        control = request.control
-        if control is None:
-            return [self._codec.translation(each) for each in hypotheses]
-        return self._guarantee.translations(row, text, control, hypotheses)
+    def _found(
+        self, rows: Sequence[Row], lines: Sequence[Line], batch_size: int, first: int, work: Work | None
+    ) -> Iterator[tuple[int, list[Translation]]]:
+        """The place of each row's line, and its translations.
 
-    def _found(self, rows: Sequence[Row], batch_size: int, work: Work | None) -> Iterator[tuple[int, list[Hypothesis]]]:
-        for each in self._engine.hypotheses(rows, batch_size) if rows else ():
+        Rows whose model does not write by itself all that it should are searched under constraints after all others,
+        together.
+        """
+        forced = []
+        for place, hypotheses in self._engine.hypotheses(rows, batch_size) if rows else ():
+            row = rows[place]
+            translations = self._translations(row, lines[row.number - first], hypotheses)
+            if not translations:
+                forced.append(self._codec.forced(row))
+                continue
             if work is not None:
                 work.tell(work.done + 1, work.said)
-            yield each
+            yield row.number - first, translations
+        if forced:
+            yield from self._found(forced, lines, batch_size, first, work)
+
+    def _translations(self, row: Row, line: Line, hypotheses: list[Hypothesis]) -> list[Translation]:
+        text, request = line
+        if request.control is None:
+            return [self._codec.translation(each) for each in hypotheses]
+        return self._guarantee.translations(row, text, request.control, hypotheses)
 
     def _short_enough(self, rows: list[Row]) -> tuple[list[Row], LineError | None]:
         """The rows before the first that the model has too few positions for, and what is wrong with that one."""
