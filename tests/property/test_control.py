@@ -16,6 +16,7 @@ from dragoman.checkpoint.meta import Meta
 from dragoman.control.control import Control
 from dragoman.control.glossary import Glossary
 from dragoman.control.keep import Keep
+from dragoman.control.phrase import Phrase
 from dragoman.decode.search import Hypothesis
 from dragoman.models.build import build_model
 from dragoman.models.limits import LengthLimit, LengthLimits
@@ -85,7 +86,7 @@ def test_required_phrases_are_there_whatever_stands_beside_a_line(kind: str, lin
     for (text, phrases), translation in zip(lines, found, strict=True):
         assert translation or not text.strip() or not phrases
         for forms, times in Counter(tuple(dict.fromkeys(forms)) for forms in phrases).items():
-            assert sum(map(translation.count, forms)) >= times
+            assert Phrase(forms).times(translation) >= times
     backwards = translator(kind).translate(texts[::-1], requests=requests[::-1], batch_size=1)
     assert backwards[::-1] == found
 
@@ -162,6 +163,7 @@ def test_whatever_the_engine_does_and_it_is_told(capsys: pytest.CaptureFixture[s
     # parts with a number that the source does not have there stay as they are, but for the terms
     assert found == ["3 x", "", "A Hund (at www.x.de, 2) runs", "3 x", "3 x", "two Hund 5", "the Hund"]
     assert "3 translation(s) were put together from parts" in capsys.readouterr().err
+    assert deaf.translate(["a man"], constraints=["Katze"], prefixes=["Katzen"]) == ["Katzen 3 x Katze"]
     request = deaf.request(constraints=["Katze", "Katze", ["x", "y"]], prefix="Oh")
     assert deaf.translate(["a man"], requests=request) == ["Oh 3 x Katze Katze"]
 

@@ -123,6 +123,24 @@ def test_a_pattern_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatc
         kept("a" * 64 + "!", patterns=(r"(?:a?){64}a{64}b|(a|aa)+$",))
 
 
+@pytest.mark.parametrize(
+    ("forms", "text", "times"),
+    [
+        (("Hund",), "Hund, Hunde Schäferhund (Hund)", 2),
+        (("Hund", "Hunde"), "Hund, Hunde Schäferhund (Hund)", 3),
+        (("a b", "b c"), "a b c a b", 2),
+        (("a b a",), "a b a b a", 1),
+        (("犬",), "大犬犬", 2),
+        (("e",), "e e\u0301 cafe\u0301", 1),
+        ((". x",), "a. x . xy", 1),
+    ],
+)
+def test_a_phrase_is_words_of_their_own(forms: tuple[str, ...], text: str, times: int) -> None:
+    phrase = Phrase(forms)
+    assert phrase.times(text) == times
+    assert all(text[start:end] in forms for start, end in phrase.places(text))
+
+
 def test_what_a_translation_must_hold_is_counted() -> None:
     control = Control.of([["Hund", "Hunde"]], {"cat": "Katze"}, ["number"])
     assert control is not None
@@ -132,6 +150,7 @@ def test_what_a_translation_must_hold_is_counted() -> None:
     assert not demand.met_by("Hunde 7 7 Katze 7")  # one too many
     assert not demand.met_by("Hunde 77 7 Katze")
     assert not demand.met_by("7 Katze 7")
+    assert not demand.met_by("Hunde 7 Katzen, 7")  # another word
     again = Control.of(["Raum 7", "Raum 7"], None, ["number"])
     assert again is not None
     assert again.demand("7").met_by("7 Raum 7 Raum 7") and not again.demand("7").met_by("7 Raum 7")

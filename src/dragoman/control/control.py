@@ -31,13 +31,12 @@ class Demand:
         return (*self.phrases, *(term.phrase for term in self.terms))
 
     def met_by(self, translation: str) -> bool:
-        """Whether it holds each phrase as often as that is asked for, and each span as often as the text.
+        """Whether it holds each phrase as often as that is asked for, as words of their own, and each span as the text.
 
         A span may occur more often where phrases hold it too.
         """
-        for phrase, times in Counter(self.required).items():
-            if sum(map(translation.count, phrase.alternatives)) < times:
-                return False
+        if any(phrase.times(translation) < times for phrase, times in Counter(self.required).items()):
+            return False
         if self.keep is None or not self.spans:
             return True
         found, more = Counter(self._found(translation)), Counter[str]()

@@ -1,10 +1,11 @@
 """`Phrase`: a text that a translation must hold, in one of several forms, and how files write it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from dragoman.base.errors import ConfigError
 from dragoman.data.corpora.lines import has_broken_utf8
+from dragoman.text.word_characters import stands_apart
 
 SEPARATOR, ALTERNATIVE, ESCAPE = "\t", "|", "\\"
 
@@ -26,6 +27,24 @@ class Phrase(NamedTuple):
         if any(has_broken_utf8(form) or "\n" in form for form in found):
             raise ConfigError(f"{forms!r} is no phrase: it is no Unicode text of one line")
         return Phrase(found)
+
+    def places(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where it stands in a text as words of their own: of its first form from left to right, then of the next."""
+        for form in self.alternatives:
+            start = text.find(form)
+            while start >= 0:
+                end = start + len(form)
+                if stands_apart(text, start, end):
+                    yield start, end
+                start = text.find(form, start + 1)
+
+    def times(self, text: str) -> int:
+        """How often it stands there, in places that do not overlap."""
+        count, free = 0, 0
+        for start, end in sorted(self.places(text), key=lambda place: place[1]):
+            if start >= free:
+                count, free = count + 1, end
+        return count
 
 
 def phrases(given: Iterable[str | Sequence[str]]) -> tuple[Phrase, ...]:

@@ -10,7 +10,6 @@ from dragoman.base.errors import DataError
 from dragoman.base.settings.config import Config
 from dragoman.control.glossary import Glossary, Match
 from dragoman.text.inline import TERMINOLOGY
-from dragoman.text.word_characters import is_word_character
 
 
 class TerminologyConfig(Config):
@@ -70,20 +69,8 @@ class Terminology:
 
     def _found(self, match: Match, target: str, taken: list[Place]) -> str | None:
         """The form that stands in the target, whose place is taken from now on."""
-        for form in match.phrase.alternatives:
-            start = target.find(form)
-            while start >= 0:
-                end = start + len(form)
-                if _is_apart(target, start, end) and all(end <= one[0] or one[1] <= start for one in taken):
-                    taken.append((start, end))
-                    return form
-                start = target.find(form, start + 1)
+        for start, end in match.phrase.places(target):
+            if all(end <= one[0] or one[1] <= start for one in taken):
+                taken.append((start, end))
+                return target[start:end]
         return None
-
-
-def _is_apart(text: str, start: int, end: int) -> bool:
-    """Whether no word goes on beyond text[start:end]."""
-    return not any(
-        0 < place < len(text) and is_word_character(text[place - 1]) and is_word_character(text[place])
-        for place in (start, end)
-    )

@@ -107,8 +107,7 @@ class Guarantee:
         if begun and not text.startswith(begun):
             text = f"{begun} {text}"
         for phrase, times in Counter(demand.required).items():
-            there = sum(map(text.count, phrase.alternatives))
-            text = " ".join([text, *[phrase.alternatives[0]] * (times - there)])
+            text = " ".join([text, *[phrase.alternatives[0]] * (times - phrase.times(text))])
         return text
 
 
