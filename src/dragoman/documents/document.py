@@ -1,23 +1,18 @@
 """`translate_document`: a whole document through a model, its layout and markup kept."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
-
-import regex
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import info, warn
 from dragoman.base.machine.threads import use_threads
 from dragoman.base.progress.work import Work
-from dragoman.control.control import Control
-from dragoman.control.keep import Keep
 from dragoman.data.corpora.lines import has_broken_utf8
+from dragoman.documents.divided import DividedDocument, keeping
 from dragoman.documents.formats.union import Parts, format_of
-from dragoman.documents.passage import Passage, Raw, passages_in
-from dragoman.documents.rewriting import rewritten
-from dragoman.documents.sentence import Sentence, sentences_of
+from dragoman.documents.sentence import Sentence
 from dragoman.documents.splitter import Splitter
 from dragoman.inference.faulty_lines import FaultyLines
 from dragoman.inference.lines import one_line
@@ -27,7 +22,6 @@ from dragoman.translation.request import Request, RequestSettings
 from dragoman.translation.result import Translation
 from dragoman.translator import Translator
 
-_MARK = "\ufeff"
 _LANGUAGE = "en"
 
 
@@ -102,28 +96,23 @@ class DocumentTranslation:
 
     def of(self, text: str, parts_of: Parts) -> TranslatedDocument:
         """The document's translation."""
-        mark = text[: text.startswith(_MARK)]
-        parts = list(parts_of(text[len(mark) :]))
-        splitter = Splitter(self._language(), lambda part: self.translator.fits(part, self.request))
-        sentences = {id(each): list(sentences_of(each, splitter)) for each in passages_in(parts)}
-        flat = [sentence for found in sentences.values() for sentence in found]
-        translations = self._translated(flat)
+        document = DividedDocument.of(text, parts_of, self._splitter())
+        translations = self._translated(document.sentences)
         texts = [one_line(each.text) for each in translations]
-        links = self._links(flat, texts)
-        done = {
-            id(sentence): rewritten(sentence, each, link)
-            for sentence, each, link in zip(flat, texts, links, strict=True)
-        }
+        links = self._links(document, texts)
         guarded = [each.guarded for each in translations if each.guarded is not None]
         return TranslatedDocument(
-            mark + _joined(parts, sentences, done),
-            len(flat),
-            splitter.divided,
+            document.written(texts, links),
+            len(document.sentences),
+            document.divided,
             sum(not each.finished for each in translations),
             sum(each.patched for each in translations),
             sum(not each.left for each in guarded),
             sum(bool(each.left) for each in guarded),
         )
+
+    def _splitter(self) -> Splitter:
+        return Splitter(self._language(), lambda part: self.translator.fits(part, self.request))
 
     def _language(self) -> str:
         known = self.translator.meta.source_language
@@ -133,7 +122,7 @@ class DocumentTranslation:
 
     def _translated(self, sentences: Sequence[Sentence]) -> list[Translation]:
         texts = [sentence.text for sentence in sentences]
-        requests = [_keeping(self.request, sentence) for sentence in sentences]
+        requests = [keeping(self.request, sentence) for sentence in sentences]
         faulty = FaultyLines(self.translator, "replace")
 
         def found(asked: Sequence[Request]) -> list[Translation]:
@@ -149,13 +138,9 @@ class DocumentTranslation:
             warn("this model cannot be held to write code as it is: it is put beside the words that it stood beside")
             return result
 
-    def _links(self, sentences: Sequence[Sentence], texts: Sequence[str]) -> list[Alignment]:
+    def _links(self, document: DividedDocument, texts: Sequence[str]) -> list[Alignment]:
         """Of the sentences that have marks and are changed; of the others none."""
-        places = [
-            place
-            for place, (sentence, text) in enumerate(zip(sentences, texts, strict=True))
-            if (sentence.marks or sentence.kept) and text != sentence.text and text.strip()
-        ]
+        sentences, places = document.sentences, document.marked(texts)
         choice = self.attention or AttentionChoice()
         alignments = WordAlignments(self.translator, choice, self.batch_size, self.to, self.tags)
         links: list[Alignment] = [()] * len(sentences)
@@ -169,30 +154,3 @@ class DocumentTranslation:
         for place, alignment in zip(places, found, strict=True):
             links[place] = alignment or ()
         return links
-
-
-def _keeping(request: Request, sentence: Sentence) -> Request:
-    """The request with what the sentence has that stays as it is."""
-    if not sentence.kept:
-        return request
-    control = request.control or Control()
-    before = control.keep or Keep()
-    patterns = tuple(dict.fromkeys(regex.escape(text.strip()) for _, text, _ in sentence.kept))
-    keep = replace(before, patterns=(*patterns, *before.patterns))
-    return replace(request, control=replace(control, keep=keep))
-
-
-def _joined(parts: Iterable[str | Passage], sentences: dict[int, list[Sentence]], done: dict[int, Raw]) -> str:
-    def texts(parts: Iterable[str | Passage]) -> Iterator[str]:
-        for part in parts:
-            if isinstance(part, str):
-                yield part
-                continue
-            unit = mark = 0
-            for each in sentences[id(part)]:
-                yield from texts(part.as_it_is(unit, each.begin, mark, each.first))
-                yield from texts(done[id(each)])
-                unit, mark = each.end, each.last
-            yield from texts(part.as_it_is(unit, len(part.raws), mark, len(part.marks)))
-
-    return "".join(texts(parts))

@@ -1,0 +1,78 @@
+"""`DividedDocument`: a document as the sentences that are translated, and all else as it is."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import regex
+
+from dragoman.control.control import Control
+from dragoman.control.keep import Keep
+from dragoman.documents.formats.union import Parts
+from dragoman.documents.passage import Passage, Raw, passages_in
+from dragoman.documents.rewriting import rewritten
+from dragoman.documents.sentence import Sentence, sentences_of
+from dragoman.documents.splitter import Splitter
+from dragoman.translation.alignment import Alignment
+from dragoman.translation.request import Request
+
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+@dataclass(frozen=True)
+class DividedDocument:
+    """sentences: in order; divided: how many of the text's own were too long, and are several of these."""
+
+    sentences: Sequence[Sentence]
+    divided: int
+    _mark: str
+    _parts: Sequence[str | Passage]
+    _of_passages: dict[int, list[Sentence]]
+
+    @staticmethod
+    def of(text: str, parts_of: Parts, splitter: Splitter) -> "DividedDocument":
+        """parts_of: of the document's format."""
+        mark = text[: text.startswith(_BYTE_ORDER_MARK)]
+        parts = list(parts_of(text[len(mark) :]))
+        before = splitter.divided
+        found = {id(each): list(sentences_of(each, splitter)) for each in passages_in(parts)}
+        flat = [sentence for sentences in found.values() for sentence in sentences]
+        return DividedDocument(flat, splitter.divided - before, mark, parts, found)
+
+    def marked(self, texts: Sequence[str]) -> list[int]:
+        """The places of sentences whose markup must find its words in their translations, `texts`."""
+        return [
+            place
+            for place, (sentence, text) in enumerate(zip(self.sentences, texts, strict=True))
+            if (sentence.marks or sentence.kept) and text != sentence.text and text.strip()
+        ]
+
+    def written(self, texts: Sequence[str], links: Sequence[Alignment]) -> str:
+        """The document with these translations. links: of each, which words come from which; of use where marked."""
+        done = {
+            id(sentence): rewritten(sentence, text, link)
+            for sentence, text, link in zip(self.sentences, texts, links, strict=True)
+        }
+        return self._mark + "".join(self._texts(self._parts, done))
+
+    def _texts(self, parts: Iterable[str | Passage], done: dict[int, Raw]) -> Iterator[str]:
+        for part in parts:
+            if isinstance(part, str):
+                yield part
+                continue
+            unit = mark = 0
+            for each in self._of_passages[id(part)]:
+                yield from self._texts(part.as_it_is(unit, each.begin, mark, each.first), done)
+                yield from self._texts(done[id(each)], done)
+                unit, mark = each.end, each.last
+            yield from self._texts(part.as_it_is(unit, len(part.raws), mark, len(part.marks)), done)
+
+
+def keeping(request: Request, sentence: Sentence) -> Request:
+    """The request with what the sentence has that stays as it is."""
+    if not sentence.kept:
+        return request
+    control = request.control or Control()
+    before = control.keep or Keep()
+    patterns = tuple(dict.fromkeys(regex.escape(text.strip()) for _, text, _ in sentence.kept))
+    keep = replace(before, patterns=(*patterns, *before.patterns))
+    return replace(request, control=replace(control, keep=keep))

@@ -1,0 +1,43 @@
+"""What a client asks of the service, and what it gets."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dragoman.documents.formats.union import Parts
+from dragoman.translation.alignment import Alignment
+
+
+@dataclass(frozen=True)
+class Asked:
+    """texts: of one language and one format. alternatives: how many further translations of each text.
+
+    settings: as `Translator.request` takes them. aligned: whether words are to be aligned, sentence by sentence.
+    """
+
+    texts: Sequence[str]
+    source: str
+    target: str
+    parts_of: Parts
+    alternatives: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    aligned: bool = False
+
+
+@dataclass(frozen=True)
+class TranslatedSentence:
+    """hypotheses: the best first, with their scores and log-probabilities; alignment: of the best, where asked for."""
+
+    source: str
+    hypotheses: Sequence[tuple[str, float, float]]
+    finished: bool
+    alignment: Alignment | None = None
+
+
+@dataclass(frozen=True)
+class TranslatedText:
+    """text: the whole; alternatives: others of it; sentences: those of the last model, in order."""
+
+    text: str
+    alternatives: Sequence[str]
+    sentences: Sequence[TranslatedSentence]

@@ -1,0 +1,72 @@
+"""`ServeConfig`: what `serve.yaml` may say."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from dragoman.base.settings.config import Config
+
+
+class ModelConfig(Config):
+    """A model that is served."""
+
+    path: Path = Field(description="the model folder, or one that `dragoman export` wrote")
+    source: str | None = Field(None, description="code of the language that it reads; null: as its folder says")
+    target: str | None = Field(None, description="code of the language that it writes; null: as its folder says")
+
+
+class EngineConfig(Config):
+    """What computes; as the options of `dragoman translate`."""
+
+    name: str = Field("auto", description="auto, or an engine's name")
+    precision: Literal["float32", "int8"] | None = Field(None, description="int8 is faster and rounds")
+    device: str | None = Field(None, description="cpu, cuda or cuda:N; null: a GPU if there is one")
+    threads: int | None = Field(None, ge=1, description="of each model; null: one a processor")
+
+
+class QueueConfig(Config):
+    """How lines of many clients become batches. Each model has a queue of its own."""
+
+    batch_tokens: int = Field(2048, ge=1, description="source tokens that are translated at once, at most")
+    batch_lines: int = Field(64, ge=1, description="sentences that are translated at once, at most")
+    gather_milliseconds: float = Field(
+        2, ge=0, description="how long a batch that has lines of several clients waits for more; a client alone waits 0"
+    )
+    most_tokens: int = Field(
+        100_000, ge=1, description="source tokens that wait, at most; more is refused at once, with status 503"
+    )
+    workers: int = Field(1, ge=1, description="batches that are translated side by side")
+    cache_entries: int = Field(10_000, ge=0, description="sentences whose translations are remembered; 0: none")
+
+
+class LimitsConfig(Config):
+    """What one client may ask for. All of it holds unless `serve.yaml` says otherwise."""
+
+    body_bytes: int = Field(1_000_000, ge=1, description="a request's body; some 100,000 words")
+    characters: int = Field(10_000, ge=1, description="a request's texts together; some three printed pages")
+    texts: int = Field(128, ge=1, description="texts of a list")
+    beam: int = Field(8, ge=1, description="beam size; time grows with it, quality hardly beyond 5")
+    alternatives: int = Field(5, ge=0, description="further translations of a text; each costs a place in the beam")
+    glossary_terms: int = Field(500, ge=0, description="terms of a request's glossary")
+    constraints: int = Field(10, ge=0, description="phrases that a request's translations must hold")
+    seconds: float = Field(
+        4.5, gt=0, description="until a request is given up with status 503; clients usually wait for 5 to 10"
+    )
+    body_seconds: float = Field(10, gt=0, description="until a client has to have sent its request's body")
+    connections: int = Field(1000, ge=1, description="open connections; more are refused with status 503")
+
+
+class ServeConfig(Config):
+    """Of `dragoman serve`."""
+
+    host: str = Field("127.0.0.1", description="address to listen at; 0.0.0.0 is every address of the machine")
+    port: int = Field(5000, ge=0, le=65535, description="0: any that is free")
+    models: tuple[ModelConfig, ...] = Field((), description="what is served")
+    pivots: tuple[str, ...] = Field(
+        ("en",), description="languages through which others may be translated where no model does it, best first"
+    )
+    reload_seconds: float = Field(10, ge=0, description="how often model folders are looked at for changes; 0: never")
+    engine: EngineConfig = Field(EngineConfig(), description="What computes.")
+    queue: QueueConfig = Field(QueueConfig(), description="How batches are formed.")
+    limits: LimitsConfig = Field(LimitsConfig(), description="What one client may ask for.")

@@ -1,0 +1,168 @@
+"""The routes that clients of LibreTranslate know, written from its public interface."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, BeforeValidator, Field
+
+from dragoman.documents.formats.union import format_of
+from dragoman.serving.asked import Asked
+from dragoman.serving.detection.detector import Detector
+from dragoman.serving.detection.languages import known_code, name_of
+from dragoman.serving.config import LimitsConfig, ServeConfig
+from dragoman.serving.errors import Refusal
+from dragoman.serving.http.described import described
+from dragoman.serving.http.fields import read_fields
+from dragoman.serving.service import Service
+
+_AUTO = "auto"
+
+
+class TranslateFields(BaseModel):
+    """What is to be translated."""
+
+    q: str | list[str] = Field(description="a text, or several")
+    source: str = Field(description="code of its language, or auto")
+    target: str = Field(description="code of the language that is wanted")
+    format: Annotated[Literal["text", "html"], BeforeValidator(lambda value: value or "text")] = Field(
+        "text", description="what the texts are: tags of html stay in place"
+    )
+    alternatives: Annotated[int, BeforeValidator(lambda value: 0 if value == "" else value)] = Field(
+        0, ge=0, description="how many further translations of each text"
+    )
+    api_key: str = Field("", description="where keys are on")
+
+
+class DetectFields(BaseModel):
+    """A text of an unknown language."""
+
+    q: str
+    api_key: str = Field("", description="where keys are on")
+
+
+class Detected(BaseModel):
+    """confidence: from 0 to 100; 0 where it can't be told."""
+
+    confidence: float
+    language: str
+
+
+class Translated(BaseModel):
+    """One for a text, a list for a list."""
+
+    translatedText: str | list[str]
+    detectedLanguage: Detected | list[Detected] | None = None
+    alternatives: list[str] | list[list[str]] | None = None
+
+
+class Language(BaseModel):
+    """A language that can be translated, and into which."""
+
+    code: str
+    name: str
+    targets: list[str]
+
+
+class Settings(BaseModel):
+    """What a page in a browser needs to know."""
+
+    apiKeys: bool
+    keyRequired: bool
+    charLimit: int
+    frontendTimeout: int
+    filesTranslation: bool
+    supportedFilesFormat: list[str]
+    suggestions: bool
+    language: dict[str, dict[str, str]]
+
+
+def routes(service: Service, detector: Detector, config: ServeConfig) -> APIRouter:
+    """POST /translate and /detect, GET /languages and /frontend/settings."""
+    router, limits, directions = APIRouter(tags=["LibreTranslate"]), config.limits, service.directions
+
+    @router.post("/translate", response_model_exclude_none=True, **described(TranslateFields))
+    async def translate(request: Request) -> Translated:
+        """Translate a text, or several of one language."""
+        fields = await read_fields(request, limits, TranslateFields)
+        texts = [fields.q] if isinstance(fields.q, str) else fields.q
+        check_texts(texts, limits)
+        if fields.alternatives > limits.alternatives:
+            raise Refusal(f"Invalid request: alternatives: at most {limits.alternatives}")
+        target = known_code(fields.target, directions.all_targets)
+        by_source: dict[str, list[int]] = {}
+        detected = []
+        for place, text in enumerate(texts):
+            source = known_code(fields.source, directions.sources)
+            if fields.source == _AUTO:
+                found = best_of(detector, text, directions.sources)
+                detected.append(found)
+                source = found.language
+            by_source.setdefault(source, []).append(place)
+        done: list[Any] = [None] * len(texts)
+        for source, places in by_source.items():
+            asked = Asked(
+                [texts[place] for place in places], source, target, format_of(fields.format), fields.alternatives
+            )
+            for place, each in zip(places, await service.translate(asked), strict=True):
+                done[place] = each
+        alone = isinstance(fields.q, str)
+        alternatives = [list(each.alternatives) for each in done] if fields.alternatives else None
+        return Translated(
+            translatedText=done[0].text if alone else [each.text for each in done],
+            detectedLanguage=None if not detected else detected[0] if alone else detected,
+            alternatives=alternatives[0] if alternatives and alone else alternatives,
+        )
+
+    @router.post("/detect", **described(DetectFields))
+    async def detect(request: Request) -> list[Detected]:
+        """Which language a text is written in, the likeliest first."""
+        fields = await read_fields(request, limits, DetectFields)
+        check_texts([fields.q], limits)
+        return [Detected(confidence=each, language=code) for code, each in detector.detect(fields.q)]
+
+    @router.get("/languages")
+    async def languages() -> list[Language]:
+        """What can be translated, and into what."""
+        return [
+            Language(code=source, name=name_of(source), targets=list(directions.targets(source)))
+            for source in directions.sources
+        ]
+
+    @router.get("/frontend/settings")
+    async def settings() -> Settings:
+        """What a page in a browser needs to know."""
+        source = directions.sources[0]
+        first = directions.targets(source)[0]
+        return Settings(
+            apiKeys=False,
+            keyRequired=False,
+            charLimit=limits.characters,
+            frontendTimeout=500,
+            filesTranslation=False,
+            supportedFilesFormat=[],
+            suggestions=False,
+            language={
+                "source": {"code": _AUTO, "name": "Auto"},
+                "target": {"code": first, "name": name_of(first)},
+            },
+        )
+
+    return router
+
+
+def check_texts(texts: Sequence[str], limits: LimitsConfig) -> None:
+    """Raises Refusal where there are too many, or too long ones."""
+    if len(texts) > limits.texts:
+        raise Refusal(f"Invalid request: q: {len(texts)} texts, but a list has at most {limits.texts}")
+    if (size := sum(map(len, texts))) > limits.characters:
+        raise Refusal(f"Invalid request: {size:,} characters, but a request has at most {limits.characters:,}")
+
+
+def best_of(detector: Detector, text: str, sources: Sequence[str]) -> Detected:
+    """The likeliest language of a text; where it can't be told the first that is served, with confidence 0."""
+    found = detector.detect(text)
+    if not found:
+        return Detected(confidence=0, language=sources[0])
+    language, confidence = found[0]
+    return Detected(confidence=confidence, language=language)

@@ -1,0 +1,150 @@
+"""`Service`: texts in, translations out, whatever the protocol. It divides texts, asks the queues, and joins."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dragoman.base.errors import ConfigError, DataError
+from dragoman.documents.divided import DividedDocument, keeping
+from dragoman.documents.splitter import Splitter
+from dragoman.inference.lines import one_line
+from dragoman.serving.asked import Asked, TranslatedSentence, TranslatedText
+from dragoman.serving.directions.directions import Directions, Step
+from dragoman.serving.errors import Overloaded, Refusal
+from dragoman.serving.queue.ticket import Found, Ticket
+from dragoman.translation.alignment import Alignment
+from dragoman.translation.request import Request
+from dragoman.translation.result import Translation
+from dragoman.translator import Translator
+
+_AT_ONCE = 2000
+"""Characters that are divided into sentences on the spot; longer texts have a thread for it."""
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A text on its way through a model."""
+
+    document: DividedDocument
+    requests: Sequence[Request]
+
+
+class Service:
+    """Several requests at a time, each for some texts. seconds: after which one is given up."""
+
+    def __init__(self, directions: Directions, seconds: float) -> None:
+        self.directions, self._seconds = directions, seconds
+
+    async def translate(self, asked: Asked) -> list[TranslatedText]:
+        """Each text's translation, in order. A client that goes away cancels this, and what still waits of it leaves.
+
+        Raises Refusal for a direction that there is not and for settings that make no sense, Overloaded where there is
+        no room or no time.
+        """
+        route = self.directions.route(asked.source, asked.target)
+        try:
+            async with asyncio.timeout(self._seconds):
+                texts = list(asked.texts)
+                for step in route[:-1]:
+                    plain = replace(asked, texts=texts, alternatives=0, aligned=False)
+                    texts = [each.text for each in await self._step(step, plain)]
+                return await self._step(route[-1], replace(asked, texts=texts, aligned=asked.aligned and len(route) == 1))
+        except TimeoutError:
+            raise Overloaded(f"not done within {self._seconds:g} seconds", retry_after=1) from None
+
+    async def _step(self, step: Step, asked: Asked) -> list[TranslatedText]:
+        translator = step.model.translator
+        request = _request(translator, step, asked)
+        size = sum(map(len, asked.texts))
+        divide = [_divided, translator, request, asked]
+        texts = _divided(*divide[1:]) if size <= _AT_ONCE else await asyncio.to_thread(*divide)
+        found = await self._found(step, texts, request)
+        done = []
+        for text in texts:
+            own = [next(found) for _ in text.document.sentences]
+            done.append(await self._joined(step, text, own, asked))
+        return done
+
+    async def _found(self, step: Step, texts: Sequence[_Text], request: Request) -> Any:
+        sentences = [sentence.text for text in texts for sentence in text.document.sentences]
+        requests = [each for text in texts for each in text.requests]
+        try:
+            return iter(await self._queued(step, sentences, requests))
+        except ConfigError as error:
+            if all(each is request for each in requests):
+                raise Refusal(str(error)) from None
+        # the model cannot be held to write code as it is: it goes beside the words that it stood beside
+        try:
+            return iter(await self._queued(step, sentences, [request] * len(sentences)))
+        except ConfigError as error:
+            raise Refusal(str(error)) from None
+
+    async def _queued(self, step: Step, texts: Sequence[str], requests: Sequence[Request]) -> list[Found]:
+        source = step.model.translator.tokenizers.source
+        costs = [len(ids) + 1 for ids in source.encode_batch(list(texts))] if texts else []
+        ticket = Ticket(list(zip(texts, requests, strict=True)), costs)
+        step.model.batcher.submit(ticket)
+        try:
+            return await asyncio.wrap_future(ticket.done)
+        except DataError as error:
+            raise Refusal(str(error)) from None
+        finally:
+            ticket.done.cancel()
+
+    async def _joined(self, step: Step, text: _Text, found: Sequence[Found], asked: Asked) -> TranslatedText:
+        document, translator = text.document, step.model.translator
+        ranks = range(min(asked.alternatives, max((len(each) for each in found), default=1) - 1) + 1)
+        hypotheses = [[_written(each[min(rank, len(each) - 1)]) for each in found] for rank in ranks]
+        links = [await self._links(translator, step, document, texts, asked.aligned) for texts in hypotheses]
+        written = [document.written(texts, link) for texts, link in zip(hypotheses, links, strict=True)]
+        sentences = [
+            TranslatedSentence(
+                sentence.text,
+                [(_written(one), one.score, one.log_probability) for one in each[: asked.alternatives + 1]],
+                each[0].finished,
+                links[0][place] if asked.aligned else None,
+            )
+            for place, (sentence, each) in enumerate(zip(document.sentences, found, strict=True))
+        ]
+        return TranslatedText(written[0], list(dict.fromkeys(written[1:])), sentences)
+
+    async def _links(
+        self, translator: Translator, step: Step, document: DividedDocument, texts: Sequence[str], aligned: bool
+    ) -> list[Alignment]:
+        """aligned: of all sentences, not only of those whose markup needs it."""
+        links: list[Alignment] = [()] * len(texts)
+        places = [place for place, text in enumerate(texts) if text.strip()] if aligned else document.marked(texts)
+        if not places:
+            return links
+        sources = [document.sentences[place].text for place in places]
+        targets = [texts[place] for place in places]
+        chosen = step.model.chosen(step.target)
+        with suppress(ConfigError, DataError):  # a model that shows no attention: words are linked to none
+            found = await asyncio.to_thread(translator.align, sources, targets, to=chosen)
+            for place, alignment in zip(places, found, strict=True):
+                links[place] = alignment
+        return links
+
+
+def _request(translator: Translator, step: Step, asked: Asked) -> Request:
+    try:
+        wanted = {"nbest": asked.alternatives + 1, **asked.settings}
+        return translator.request(to=step.model.chosen(step.target), **wanted)
+    except (ConfigError, DataError) as error:
+        raise Refusal(str(error)) from None
+
+
+def _divided(translator: Translator, request: Request, asked: Asked) -> list[_Text]:
+    language = asked.source.replace("_", "-").partition("-")[0]
+    splitter = Splitter(language, lambda part: translator.fits(part, request))
+    found = []
+    for text in asked.texts:
+        document = DividedDocument.of(text, asked.parts_of, splitter)
+        found.append(_Text(document, [keeping(request, sentence) for sentence in document.sentences]))
+    return found
+
+
+def _written(translation: Translation) -> str:
+    return one_line(translation.text)
