@@ -24,6 +24,7 @@ from dragoman.cli import (
     inspect,
     positions,
     score,
+    serve,
     settings,
     train,
     translate,
@@ -64,6 +65,7 @@ app.command("import")(import_.import_model)
 app.command("export")(export.export)
 app.command("backtranslate")(backtranslate.backtranslate)
 app.command("distill")(distill.distill)
+app.command("serve")(serve.serve)
 app.add_typer(data.app, name="data")
 app.command("settings")(settings.settings)
 app.command("describe")(describe.describe)

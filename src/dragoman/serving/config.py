@@ -66,6 +66,7 @@ class ServeConfig(Config):
     pivots: tuple[str, ...] = Field(
         ("en",), description="languages through which others may be translated where no model does it, best first"
     )
+    log: bool = Field(True, description="a line of JSON for each request, on stderr, without texts and keys")
     reload_seconds: float = Field(10, ge=0, description="how often model folders are looked at for changes; 0: never")
     engine: EngineConfig = Field(EngineConfig(), description="What computes.")
     queue: QueueConfig = Field(QueueConfig(), description="How batches are formed.")

@@ -11,6 +11,7 @@ from dragoman.documents.divided import DividedDocument, keeping
 from dragoman.documents.splitter import Splitter
 from dragoman.inference.lines import one_line
 from dragoman.serving.asked import Asked, TranslatedSentence, TranslatedText
+from dragoman.serving.detection.detector import Detector
 from dragoman.serving.directions.directions import Directions, Step
 from dragoman.serving.errors import Overloaded, Refusal
 from dragoman.serving.queue.ticket import Found, Ticket
@@ -32,10 +33,40 @@ class _Text:
 
 
 class Service:
-    """Several requests at a time, each for some texts. seconds: after which one is given up."""
+    """Several requests at a time, each for some texts. Before it is opened, and once it is about to end, it refuses."""
 
-    def __init__(self, directions: Directions, seconds: float) -> None:
-        self.directions, self._seconds = directions, seconds
+    def __init__(self, seconds: float) -> None:
+        """seconds: after which a request is given up."""
+        self._seconds = seconds
+        self._open: tuple[Directions, Detector] | None = None
+        self.is_ending = False
+
+    def open(self, directions: Directions) -> None:
+        """From now on it translates."""
+        self._open = directions, Detector(directions.sources)
+
+    def check_ready(self) -> None:
+        """Raises Overloaded where it does not translate."""
+        if self._open is None or self.is_ending:
+            raise Overloaded(
+                "the server is about to end" if self.is_ending else "the models are being loaded", retry_after=5
+            )
+
+    @property
+    def directions(self) -> Directions:
+        """Raises Overloaded before it is open."""
+        return self._opened[0]
+
+    @property
+    def detector(self) -> Detector:
+        """Of the languages that can be translated. Raises Overloaded before it is open."""
+        return self._opened[1]
+
+    @property
+    def _opened(self) -> tuple[Directions, Detector]:
+        if self._open is None:
+            raise Overloaded("the models are being loaded", retry_after=5)
+        return self._open
 
     async def translate(self, asked: Asked) -> list[TranslatedText]:
         """Each text's translation, in order. A client that goes away cancels this, and what still waits of it leaves.
@@ -50,7 +81,9 @@ class Service:
                 for step in route[:-1]:
                     plain = replace(asked, texts=texts, alternatives=0, aligned=False)
                     texts = [each.text for each in await self._step(step, plain)]
-                return await self._step(route[-1], replace(asked, texts=texts, aligned=asked.aligned and len(route) == 1))
+                return await self._step(
+                    route[-1], replace(asked, texts=texts, aligned=asked.aligned and len(route) == 1)
+                )
         except TimeoutError:
             raise Overloaded(f"not done within {self._seconds:g} seconds", retry_after=1) from None
 

@@ -1,6 +1,5 @@
 """The server's routes as one application (ASGI)."""
 
-from collections.abc import Awaitable, Callable
 from math import ceil
 
 from fastapi import FastAPI, Request
@@ -10,20 +9,14 @@ from starlette.exceptions import HTTPException
 
 import dragoman
 from dragoman.serving.config import ServeConfig
-from dragoman.serving.detection.detector import Detector
 from dragoman.serving.errors import Refusal
 from dragoman.serving.http import libretranslate, operations
+from dragoman.serving.http.observed import Observed, log_line
+from dragoman.serving.observation.metrics import Metrics
 from dragoman.serving.service import Service
 
-_HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Cache-Control": "no-store",
-}
 
-
-def application(service: Service, detector: Detector, config: ServeConfig) -> FastAPI:
+def application(service: Service, config: ServeConfig, metrics: Metrics) -> FastAPI:
     """All routes. Whatever goes wrong is told as `{"error": …}`."""
     app = FastAPI(
         title="dragoman",
@@ -32,15 +25,9 @@ def application(service: Service, detector: Detector, config: ServeConfig) -> Fa
         docs_url=None,
         redoc_url=None,
     )
-    app.include_router(libretranslate.routes(service, detector, config))
-    app.include_router(operations.routes(service))
-
-    @app.middleware("http")
-    async def headers(request: Request, call: Callable[[Request], Awaitable[JSONResponse]]) -> JSONResponse:
-        response = await call(request)
-        for name, value in _HEADERS.items():
-            response.headers.setdefault(name, value)
-        return response
+    app.include_router(libretranslate.routes(service, config))
+    app.include_router(operations.routes(service, metrics))
+    app.add_middleware(Observed, metrics=metrics, log=log_line if config.log else None)
 
     @app.exception_handler(Refusal)
     async def refused(_: Request, error: Refusal) -> JSONResponse:

@@ -29,6 +29,8 @@ def described(model: type[BaseModel]) -> dict[str, Any]:
     """Arguments of a route: its fields, as JSON or as a form, and its errors."""
     schema = model.model_json_schema()
     return {
-        "openapi_extra": {"requestBody": {"required": True, "content": {JSON: {"schema": schema}, FORM: {"schema": schema}}}},
+        "openapi_extra": {
+            "requestBody": {"required": True, "content": {JSON: {"schema": schema}, FORM: {"schema": schema}}}
+        },
         "responses": ERRORS,
     }

@@ -8,12 +8,13 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from dragoman.documents.formats.union import format_of
 from dragoman.serving.asked import Asked
+from dragoman.serving.config import LimitsConfig, ServeConfig
 from dragoman.serving.detection.detector import Detector
 from dragoman.serving.detection.languages import known_code, name_of
-from dragoman.serving.config import LimitsConfig, ServeConfig
 from dragoman.serving.errors import Refusal
 from dragoman.serving.http.described import described
 from dragoman.serving.http.fields import read_fields
+from dragoman.serving.http.while_connected import while_connected
 from dragoman.serving.service import Service
 
 _AUTO = "auto"
@@ -77,14 +78,15 @@ class Settings(BaseModel):
     language: dict[str, dict[str, str]]
 
 
-def routes(service: Service, detector: Detector, config: ServeConfig) -> APIRouter:
+def routes(service: Service, config: ServeConfig) -> APIRouter:
     """POST /translate and /detect, GET /languages and /frontend/settings."""
-    router, limits, directions = APIRouter(tags=["LibreTranslate"]), config.limits, service.directions
+    router, limits = APIRouter(tags=["LibreTranslate"]), config.limits
 
     @router.post("/translate", response_model_exclude_none=True, **described(TranslateFields))
     async def translate(request: Request) -> Translated:
         """Translate a text, or several of one language."""
         fields = await read_fields(request, limits, TranslateFields)
+        directions, detector = service.directions, service.detector
         texts = [fields.q] if isinstance(fields.q, str) else fields.q
         check_texts(texts, limits)
         if fields.alternatives > limits.alternatives:
@@ -104,7 +106,8 @@ def routes(service: Service, detector: Detector, config: ServeConfig) -> APIRout
             asked = Asked(
                 [texts[place] for place in places], source, target, format_of(fields.format), fields.alternatives
             )
-            for place, each in zip(places, await service.translate(asked), strict=True):
+            found = await while_connected(request, service.translate(asked))
+            for place, each in zip(places, found, strict=True):
                 done[place] = each
         alone = isinstance(fields.q, str)
         alternatives = [list(each.alternatives) for each in done] if fields.alternatives else None
@@ -119,11 +122,12 @@ def routes(service: Service, detector: Detector, config: ServeConfig) -> APIRout
         """Which language a text is written in, the likeliest first."""
         fields = await read_fields(request, limits, DetectFields)
         check_texts([fields.q], limits)
-        return [Detected(confidence=each, language=code) for code, each in detector.detect(fields.q)]
+        return [Detected(confidence=each, language=code) for code, each in service.detector.detect(fields.q)]
 
     @router.get("/languages")
     async def languages() -> list[Language]:
         """What can be translated, and into what."""
+        directions = service.directions
         return [
             Language(code=source, name=name_of(source), targets=list(directions.targets(source)))
             for source in directions.sources
@@ -132,6 +136,7 @@ def routes(service: Service, detector: Detector, config: ServeConfig) -> APIRout
     @router.get("/frontend/settings")
     async def settings() -> Settings:
         """What a page in a browser needs to know."""
+        directions = service.directions
         source = directions.sources[0]
         first = directions.targets(source)[0]
         return Settings(

@@ -1,0 +1,65 @@
+"""`Metrics`: what a server counts, in Prometheus' terms. Texts, keys and addresses are not among it."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from dragoman.serving.queue.batcher import Batch, Batcher
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+_SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1)
+
+
+class Metrics:
+    """Of one server."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        of_model = ("model",)
+        self._requests = Counter(
+            "dragoman_requests", "Requests that were answered.", ("route", "status"), registry=self.registry
+        )
+        self._seconds = Histogram(
+            "dragoman_request_seconds",
+            "Seconds from a request's headers to the end of its answer.",
+            ("route",),
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self._lines = Counter("dragoman_sentences", "Sentences translated.", of_model, registry=self.registry)
+        self._tokens = Counter("dragoman_source_tokens", "Source tokens translated.", of_model, registry=self.registry)
+        self._computing = Counter(
+            "dragoman_computing_seconds", "Seconds in which a batch was computed.", of_model, registry=self.registry
+        )
+        self._fill = Histogram(
+            "dragoman_batch_fill",
+            "Source tokens of a batch as a share of the most that it may have.",
+            of_model,
+            buckets=_SHARES,
+            registry=self.registry,
+        )
+        self._waiting = Gauge(
+            "dragoman_queue_tokens", "Source tokens taken in and not translated.", of_model, registry=self.registry
+        )
+        self._known = Gauge(
+            "dragoman_cache_hits", "Sentences that were known from before.", of_model, registry=self.registry
+        )
+
+    def answered(self, route: str, status: int, seconds: float) -> None:
+        """route: as it is declared, without what it stands for."""
+        self._requests.labels(route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def translated(self, model: str, batch: Batch, most_tokens: int) -> None:
+        """most_tokens: that a batch may have."""
+        self._lines.labels(model).inc(batch.lines)
+        self._tokens.labels(model).inc(batch.tokens)
+        self._computing.labels(model).inc(batch.seconds)
+        self._fill.labels(model).observe(min(1.0, batch.tokens / most_tokens))
+
+    def watch(self, model: str, batcher: Batcher) -> None:
+        """Its queue and cache are read when metrics are."""
+        self._waiting.labels(model).set_function(lambda: batcher.waiting.tokens)
+        self._known.labels(model).set_function(lambda: batcher.cache.hits)
+
+    def text(self) -> bytes:
+        """In the text format of Prometheus."""
+        return generate_latest(self.registry)

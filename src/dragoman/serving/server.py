@@ -1,0 +1,123 @@
+"""`serve`: a server from its start to its end."""
+
+import asyncio
+import socket
+from collections.abc import Mapping, Sequence
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dragoman.base.errors import ConfigError, DragomanError
+from dragoman.base.log import info, warn
+from dragoman.base.packages import optional
+from dragoman.base.settings.load import Overrides, load_settings
+from dragoman.serving.config import ServeConfig
+from dragoman.serving.directions.directions import Directions
+from dragoman.serving.directions.served_model import ServedModel
+from dragoman.serving.queue.batcher import Batch
+from dragoman.serving.service import Service
+
+if TYPE_CHECKING:
+    from dragoman.serving.observation.metrics import Metrics
+
+
+def serve(config: str | Path | Mapping[str, Any] | ServeConfig | None = None, settings: Overrides = ()) -> None:
+    """Translate for clients until the process is told to end (SIGTERM, Ctrl-C).
+
+    What has been asked for until then is still answered. config: `serve.yaml`, its content, or nothing; settings: in
+    place of it, by dotted keys. Raises ConfigError for settings that make no sense, no model among them, and an address
+    that cannot be listened at; ModelError for a folder that is no model.
+    """
+    parsed = load_settings(config, settings, ServeConfig)
+    if not parsed.models:
+        raise ConfigError("there is no model to serve: name a model folder, or `models` in serve.yaml")
+    optional("fastapi", "serve")
+    optional("uvicorn", "serve")
+    asyncio.run(_serve(parsed))
+
+
+async def _serve(config: ServeConfig) -> None:
+    """It answers, that it is not ready, while models are loaded."""
+    import uvicorn
+
+    from dragoman.serving.http.app import application
+    from dragoman.serving.http.connection import Connection
+    from dragoman.serving.observation.metrics import Metrics
+
+    metrics, service = Metrics(), Service(config.limits.seconds)
+
+    class Server(uvicorn.Server):
+        def handle_exit(self, sig: int, frame: Any) -> None:
+            service.is_ending = True
+            super().handle_exit(sig, frame)
+
+    with _listening(config) as listening:
+        server = Server(
+            uvicorn.Config(
+                application(service, config, metrics),
+                http=Connection,
+                ws="none",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                limit_concurrency=config.limits.connections,
+                timeout_graceful_shutdown=ceil(config.limits.seconds) + 1,
+            )
+        )
+        serving = asyncio.create_task(server.serve([listening]))
+        models: list[ServedModel] = []
+        try:
+            await _loaded(models, config, metrics)
+            directions = Directions(models, config.pivots)
+            service.open(directions)
+            for source in directions.sources:
+                info(f"translating from {source} into {', '.join(directions.targets(source))}")
+            info(f"listening at http://{config.host}:{listening.getsockname()[1]}")
+            watching = asyncio.create_task(_watched(models, config.reload_seconds))
+            await serving
+            watching.cancel()
+        finally:
+            server.should_exit = True
+            await serving
+            for model in models:
+                await asyncio.to_thread(model.close)
+
+
+async def _loaded(models: list[ServedModel], config: ServeConfig, metrics: "Metrics") -> None:
+    for each in config.models:
+        name = each.path.name
+
+        def watch(batch: Batch, name: str = name) -> None:
+            metrics.translated(name, batch, config.queue.batch_tokens)
+
+        info(f"loading {each.path}")
+        model = await asyncio.to_thread(ServedModel, each, config.engine, config.queue, watch)
+        metrics.watch(name, model.batcher)
+        models.append(model)
+
+
+def _listening(config: ServeConfig) -> socket.socket:
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((config.host, config.port))
+        found.listen(config.limits.connections)
+    except OSError as error:
+        found.close()
+        raise ConfigError(
+            f"cannot listen at {config.host}:{config.port} ({error.strerror}): choose another --host or --port"
+        ) from None
+    return found
+
+
+async def _watched(models: Sequence[ServedModel], seconds: float) -> None:
+    """Serve folders anew that have changed; one that cannot be read is told of, and the old model serves on."""
+    while seconds:
+        await asyncio.sleep(seconds)
+        for model in models:
+            try:
+                if await asyncio.to_thread(model.reload):
+                    info(f"{model.name} has changed, and is served anew")
+            except DragomanError as error:
+                warn(f"{model.name} has changed, but is not served: {error}. The model before goes on")
