@@ -1,10 +1,9 @@
 """`Service`: texts in, translations out, whatever the protocol. It divides texts, asks the queues, and joins."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.documents.divided import DividedDocument, keeping
@@ -19,6 +18,9 @@ from dragoman.translation.alignment import Alignment
 from dragoman.translation.request import Request
 from dragoman.translation.result import Translation
 from dragoman.translator import Translator
+
+Tell = Callable[[int, int, str], None]
+"""Is told, in any thread, the place of a text, that of a sentence in it, and its translation."""
 
 _AT_ONCE = 2000
 """Characters that are divided into sentences on the spot; longer texts have a thread for it."""
@@ -68,8 +70,15 @@ class Service:
             raise Overloaded("the models are being loaded", retry_after=5)
         return self._open
 
-    async def translate(self, asked: Asked) -> list[TranslatedText]:
-        """Each text's translation, in order. A client that goes away cancels this, and what still waits of it leaves.
+    def check(self, asked: Asked) -> None:
+        """Raises Refusal for a direction that there is not and for settings that make no sense."""
+        last = self.directions.route(asked.source, asked.target)[-1]
+        _request(last.model.translator, last, asked)
+
+    async def translate(self, asked: Asked, tell: Tell | None = None) -> list[TranslatedText]:
+        """Each text's translation, in order. tell: of each sentence, as it is found by the last model.
+
+        A client that goes away cancels this, and what still waits of it leaves.
 
         Raises Refusal for a direction that there is not and for settings that make no sense, Overloaded where there is
         no room or no time.
@@ -81,43 +90,50 @@ class Service:
                 for step in route[:-1]:
                     plain = replace(asked, texts=texts, alternatives=0, aligned=False)
                     texts = [each.text for each in await self._step(step, plain)]
-                return await self._step(
-                    route[-1], replace(asked, texts=texts, aligned=asked.aligned and len(route) == 1)
-                )
+                last = replace(asked, texts=texts, aligned=asked.aligned and len(route) == 1)
+                return await self._step(route[-1], last, tell)
         except TimeoutError:
             raise Overloaded(f"not done within {self._seconds:g} seconds", retry_after=1) from None
 
-    async def _step(self, step: Step, asked: Asked) -> list[TranslatedText]:
+    async def _step(self, step: Step, asked: Asked, tell: Tell | None = None) -> list[TranslatedText]:
         translator = step.model.translator
         request = _request(translator, step, asked)
         size = sum(map(len, asked.texts))
         divide = [_divided, translator, request, asked]
         texts = _divided(*divide[1:]) if size <= _AT_ONCE else await asyncio.to_thread(*divide)
-        found = await self._found(step, texts, request)
+        found = await self._found(step, texts, request, tell)
         done = []
         for text in texts:
             own = [next(found) for _ in text.document.sentences]
             done.append(await self._joined(step, text, own, asked))
         return done
 
-    async def _found(self, step: Step, texts: Sequence[_Text], request: Request) -> Any:
+    async def _found(self, step: Step, texts: Sequence[_Text], request: Request, tell: Tell | None) -> Iterator[Found]:
+        places = [(number, place) for number, text in enumerate(texts) for place in range(len(text.requests))]
+
+        def told(line: int, found: Found) -> None:
+            if tell is not None:
+                tell(*places[line], _written(found[0]))
+
         sentences = [sentence.text for text in texts for sentence in text.document.sentences]
         requests = [each for text in texts for each in text.requests]
         try:
-            return iter(await self._queued(step, sentences, requests))
+            return iter(await self._queued(step, sentences, requests, told))
         except ConfigError as error:
             if all(each is request for each in requests):
                 raise Refusal(str(error)) from None
         # the model cannot be held to write code as it is: it goes beside the words that it stood beside
         try:
-            return iter(await self._queued(step, sentences, [request] * len(sentences)))
+            return iter(await self._queued(step, sentences, [request] * len(sentences), told))
         except ConfigError as error:
             raise Refusal(str(error)) from None
 
-    async def _queued(self, step: Step, texts: Sequence[str], requests: Sequence[Request]) -> list[Found]:
+    async def _queued(
+        self, step: Step, texts: Sequence[str], requests: Sequence[Request], tell: Callable[[int, Found], None]
+    ) -> list[Found]:
         source = step.model.translator.tokenizers.source
         costs = [len(ids) + 1 for ids in source.encode_batch(list(texts))] if texts else []
-        ticket = Ticket(list(zip(texts, requests, strict=True)), costs)
+        ticket = Ticket(list(zip(texts, requests, strict=True)), costs, tell)
         step.model.batcher.submit(ticket)
         try:
             return await asyncio.wrap_future(ticket.done)
@@ -130,7 +146,10 @@ class Service:
         document, translator = text.document, step.model.translator
         ranks = range(min(asked.alternatives, max((len(each) for each in found), default=1) - 1) + 1)
         hypotheses = [[_written(each[min(rank, len(each) - 1)]) for each in found] for rank in ranks]
-        links = [await self._links(translator, step, document, texts, asked.aligned) for texts in hypotheses]
+        links = [
+            await self._links(translator, step, document, texts, asked.aligned and rank == 0)
+            for rank, texts in zip(ranks, hypotheses, strict=True)
+        ]
         written = [document.written(texts, link) for texts, link in zip(hypotheses, links, strict=True)]
         sentences = [
             TranslatedSentence(

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 import dragoman
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.errors import Refusal
-from dragoman.serving.http import libretranslate, operations
+from dragoman.serving.http import libretranslate, operations, v1
 from dragoman.serving.http.observed import Observed, log_line
 from dragoman.serving.observation.metrics import Metrics
 from dragoman.serving.service import Service
@@ -26,6 +26,7 @@ def application(service: Service, config: ServeConfig, metrics: Metrics) -> Fast
         redoc_url=None,
     )
     app.include_router(libretranslate.routes(service, config))
+    app.include_router(v1.routes(service, config))
     app.include_router(operations.routes(service, metrics))
     app.add_middleware(Observed, metrics=metrics, log=log_line if config.log else None)
 

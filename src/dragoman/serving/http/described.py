@@ -25,12 +25,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def described(model: type[BaseModel]) -> dict[str, Any]:
-    """Arguments of a route: its fields, as JSON or as a form, and its errors."""
-    schema = model.model_json_schema()
-    return {
-        "openapi_extra": {
-            "requestBody": {"required": True, "content": {JSON: {"schema": schema}, FORM: {"schema": schema}}}
-        },
-        "responses": ERRORS,
-    }
+def described(model: type[BaseModel], form: bool = True) -> dict[str, Any]:
+    """Arguments of a route: its fields, as JSON and perhaps as a form, and its errors."""
+    content = {kind: {"schema": model.model_json_schema()} for kind in ((JSON, FORM) if form else (JSON,))}
+    return {"openapi_extra": {"requestBody": {"required": True, "content": content}}, "responses": ERRORS}

@@ -1,6 +1,5 @@
 """The routes that clients of LibreTranslate know, written from its public interface."""
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
@@ -8,12 +7,12 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from dragoman.documents.formats.union import format_of
 from dragoman.serving.asked import Asked
-from dragoman.serving.config import LimitsConfig, ServeConfig
-from dragoman.serving.detection.detector import Detector
+from dragoman.serving.config import ServeConfig
 from dragoman.serving.detection.languages import known_code, name_of
 from dragoman.serving.errors import Refusal
 from dragoman.serving.http.described import described
 from dragoman.serving.http.fields import read_fields
+from dragoman.serving.http.texts import Detected, best_of, check_texts
 from dragoman.serving.http.while_connected import while_connected
 from dragoman.serving.service import Service
 
@@ -40,13 +39,6 @@ class DetectFields(BaseModel):
 
     q: str
     api_key: str = Field("", description="where keys are on")
-
-
-class Detected(BaseModel):
-    """confidence: from 0 to 100; 0 where it can't be told."""
-
-    confidence: float
-    language: str
 
 
 class Translated(BaseModel):
@@ -154,20 +146,3 @@ def routes(service: Service, config: ServeConfig) -> APIRouter:
         )
 
     return router
-
-
-def check_texts(texts: Sequence[str], limits: LimitsConfig) -> None:
-    """Raises Refusal where there are too many, or too long ones."""
-    if len(texts) > limits.texts:
-        raise Refusal(f"Invalid request: q: {len(texts)} texts, but a list has at most {limits.texts}")
-    if (size := sum(map(len, texts))) > limits.characters:
-        raise Refusal(f"Invalid request: {size:,} characters, but a request has at most {limits.characters:,}")
-
-
-def best_of(detector: Detector, text: str, sources: Sequence[str]) -> Detected:
-    """The likeliest language of a text; where it can't be told the first that is served, with confidence 0."""
-    found = detector.detect(text)
-    if not found:
-        return Detected(confidence=0, language=sources[0])
-    language, confidence = found[0]
-    return Detected(confidence=confidence, language=language)

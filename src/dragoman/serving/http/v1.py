@@ -1,0 +1,185 @@
+"""`/v1/translate`: what `dragoman translate` can do, for clients that are written for it."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any, Literal
+
+from fastapi import APIRouter, Request
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from dragoman.control.keep import KINDS
+from dragoman.documents.formats.union import format_of
+from dragoman.serving.asked import Asked, TranslatedSentence, TranslatedText
+from dragoman.serving.config import LimitsConfig, ServeConfig
+from dragoman.serving.detection.languages import known_code
+from dragoman.serving.errors import Refusal
+from dragoman.serving.http.described import described
+from dragoman.serving.http.fields import read_fields
+from dragoman.serving.http.texts import Detected, best_of, check_texts
+from dragoman.serving.http.while_connected import while_connected
+from dragoman.serving.service import Service
+
+AUTO = "auto"
+
+
+class TranslateV1Fields(BaseModel):
+    """What is to be translated, and how. Fields that it does not have are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str | list[str] = Field(description="a text, or several of one language")
+    source: str = Field(AUTO, description="code of its language; auto: it is detected by the first text that has any")
+    target: str = Field(description="code of the language that is wanted")
+    format: Literal["text", "html", "markdown"] = Field("text", description="markup stays in place")
+    nbest: int = Field(1, ge=1, description="hypotheses of each sentence, and translations of each text")
+    beam: int | None = Field(None, ge=1, description="beam size; null: the model's own")
+    length_penalty: float | Literal["mean", "none"] | None = Field(
+        None, description="GNMT's exponent, mean or none; null: the model's own"
+    )
+    glossary: dict[str, str | list[str] | None] = Field(
+        {}, description="source terms and what they are translated by: one form, several, or null to keep the term"
+    )
+    constraints: list[str | list[str]] = Field(
+        [], description="phrases that the translation of a sentence must hold, each one form or several"
+    )
+    keep: list[Literal["all", "number", "url", "email", "emoji", "markup", "placeholder"]] = Field(
+        [], description="what stays byte for byte"
+    )
+    guard: bool = Field(False, description="search again where a translation repeats itself, is empty, and so on")
+    alignment: bool = Field(False, description="which words of a sentence its translation's words come from")
+    stream: bool = Field(False, description="a line of JSON for each sentence as it is done, and at last for the whole")
+    api_key: str = Field("", description="where keys are on")
+
+
+class Hypothesis(BaseModel):
+    """score: what hypotheses are compared by; log_probability: in nats."""
+
+    text: str
+    score: float
+    log_probability: float
+
+
+class Sentence(BaseModel):
+    """alignment: pairs (i, j), word i of the source and word j of the translation, counted from 0 between blanks."""
+
+    source: str
+    hypotheses: list[Hypothesis]
+    finished: bool
+    alignment: list[tuple[int, int]] | None = None
+
+
+class Translation(BaseModel):
+    """Of a text: the whole, others of it, its sentences."""
+
+    text: str
+    alternatives: list[str]
+    sentences: list[Sentence]
+
+
+class TranslatedV1(BaseModel):
+    """Of all texts, in order."""
+
+    source: str
+    target: str
+    detected: Detected | None = None
+    translations: list[Translation]
+
+
+def routes(service: Service, config: ServeConfig) -> APIRouter:
+    """POST /v1/translate."""
+    router, limits = APIRouter(prefix="/v1", tags=["dragoman"]), config.limits
+
+    @router.post("/translate", response_model=TranslatedV1, **described(TranslateV1Fields, form=False))
+    async def translate(request: Request) -> Any:
+        """Translate texts, with n-best lists, scores, alignments, glossary, constraints and what is kept."""
+        fields = await read_fields(request, limits, TranslateV1Fields)
+        texts = [fields.text] if isinstance(fields.text, str) else fields.text
+        _check(fields, texts, limits)
+        detected = None
+        if fields.source == AUTO:
+            telling = next((text for text in texts if text.strip()), "")
+            detected = best_of(service.detector, telling, service.directions.sources)
+        source = detected.language if detected else known_code(fields.source, service.directions.sources)
+        target = known_code(fields.target, service.directions.all_targets)
+        asked = Asked(
+            texts, source, target, format_of(fields.format), fields.nbest - 1, _settings(fields), fields.alignment
+        )
+
+        def whole(found: list[TranslatedText]) -> TranslatedV1:
+            return TranslatedV1(
+                source=source, target=target, detected=detected, translations=[_told(each) for each in found]
+            )
+
+        if fields.stream:
+            service.check(asked)
+            return StreamingResponse(_lines(service, asked, whole), media_type="application/x-ndjson")
+        return whole(await while_connected(request, service.translate(asked)))
+
+    return router
+
+
+def _check(fields: TranslateV1Fields, texts: list[str], limits: LimitsConfig) -> None:
+    check_texts(texts, limits, "text")
+    for name, value, most in (
+        ("nbest", fields.nbest, limits.alternatives + 1),
+        ("beam", fields.beam or 1, limits.beam),
+        ("glossary", len(fields.glossary), limits.glossary_terms),
+        ("constraints", len(fields.constraints), limits.constraints),
+    ):
+        if value > most:
+            raise Refusal(f"Invalid request: {name}: at most {most}")
+
+
+def _settings(fields: TranslateV1Fields) -> dict[str, Any]:
+    given = {
+        "beam": fields.beam,
+        "length_penalty": fields.length_penalty,
+        "glossary": fields.glossary or None,
+        "constraints": fields.constraints,
+        "keep": list(KINDS) if "all" in fields.keep else fields.keep,
+        "guard": fields.guard,
+    }
+    return {name: value for name, value in given.items() if value not in (None, [], False)}
+
+
+async def _lines(service: Service, asked: Asked, whole: Any) -> AsyncIterator[str]:
+    """Sentences in whatever order they are found: the text's place, the sentence's place there, its translation."""
+    found: asyncio.Queue[tuple[int, int, str] | None] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    def tell(text: int, sentence: int, translation: str) -> None:
+        loop.call_soon_threadsafe(found.put_nowait, (text, sentence, translation))
+
+    work = asyncio.ensure_future(service.translate(asked, tell))
+    work.add_done_callback(lambda _: found.put_nowait(None))
+    try:
+        while (each := await found.get()) is not None:
+            text, sentence, translation = each
+            yield _line({"text": text, "sentence": sentence, "translation": translation})
+        try:
+            yield whole(work.result()).model_dump_json() + "\n"
+        except Refusal as error:
+            yield _line({"error": error.message})
+    finally:
+        work.cancel()
+
+
+def _line(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False) + "\n"
+
+
+def _told(text: TranslatedText) -> Translation:
+    return Translation(
+        text=text.text, alternatives=list(text.alternatives), sentences=[_sentence(each) for each in text.sentences]
+    )
+
+
+def _sentence(sentence: TranslatedSentence) -> Sentence:
+    return Sentence(
+        source=sentence.source,
+        hypotheses=[Hypothesis(text=a, score=b, log_probability=c) for a, b, c in sentence.hypotheses],
+        finished=sentence.finished,
+        alignment=None if sentence.alignment is None else list(sentence.alignment),
+    )
