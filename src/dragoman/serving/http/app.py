@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 import dragoman
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.errors import Refusal
-from dragoman.serving.http import libretranslate, operations, v1
+from dragoman.serving.http import libretranslate, operations, page, v1
 from dragoman.serving.http.observed import Observed, log_line
 from dragoman.serving.observation.metrics import Metrics
 from dragoman.serving.service import Service
@@ -28,6 +28,7 @@ def application(service: Service, config: ServeConfig, metrics: Metrics) -> Fast
     app.include_router(libretranslate.routes(service, config))
     app.include_router(v1.routes(service, config))
     app.include_router(operations.routes(service, metrics))
+    app.include_router(page.routes())
     app.add_middleware(Observed, metrics=metrics, log=log_line if config.log else None)
 
     @app.exception_handler(Refusal)
