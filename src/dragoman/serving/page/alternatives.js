@@ -9,9 +9,8 @@ export class Alternatives {
   /**
    * ask: promises the server's answer for a sentence and a number of hypotheses.
    * taken: is called with the number of the sentence and the translation that somebody chose.
-   * closed: with the number of the sentence, when the box is closed by a key.
    */
-  constructor(ask, taken, closed) {
+  constructor(ask, taken) {
     this.ask = ask;
     this.taken = taken;
     this.wanted = WANTED;
@@ -19,12 +18,7 @@ export class Alternatives {
     this.list = document.getElementById("alternatives-list");
     this.state = document.getElementById("alternatives-state");
     this.box.addEventListener("keydown", (event) => this.pressed(event));
-    this.box.addEventListener("toggle", ({ newState }) => {
-      if (newState === "open") return;
-      this.asking?.abort();
-      this.element?.removeAttribute("aria-expanded");
-      if (this.box.contains(document.activeElement) || document.activeElement === document.body) closed(this.number);
-    });
+    this.box.addEventListener("toggle", ({ newState }) => newState === "closed" && this.close());
     window.addEventListener("resize", () => this.close());
   }
 
@@ -55,6 +49,7 @@ export class Alternatives {
 
   close() {
     this.asking?.abort();
+    this.element?.removeAttribute("aria-expanded");
     if (this.box.matches(":popover-open")) this.box.hidePopover();
   }
 

@@ -44,7 +44,6 @@ const alternatives = new Alternatives(
     target.focus(number);
     state.announce(`Taken: ${text}`, 100);
   },
-  (number) => target.focus(number),
 );
 const languages = new Languages(turned);
 const glossary = new GlossaryBox(changed);
