@@ -89,7 +89,7 @@ export class Alignment {
       return;
     }
     some.forEach((each, place) => {
-      const [found, more] = answer.translations[place].sentences;
+      const [found, more] = answer.translations[place]?.sentences ?? [];
       const isSame = found && !more && found.source === each.source && found.hypotheses[0].text === each.target;
       if (isSame && found.alignment) each.links = found.alignment;
     });

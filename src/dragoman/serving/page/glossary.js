@@ -39,7 +39,7 @@ export class GlossaryBox {
     this.kept = true;
     this.text.value = recall(this.name) ?? "";
     this.text.lang = code;
-    document.getElementById("glossary-title").textContent = `Glossary for translations into ${name}`;
+    document.getElementById("glossary-title").textContent = `Glossary for ${name}`;
     this.read();
   }
 

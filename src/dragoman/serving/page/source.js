@@ -26,8 +26,9 @@ export class SourcePane {
     this.changed();
   }
 
+  /** Without halves of characters, which the server would read as others. */
   get value() {
-    return this.field.value;
+    return this.field.value.toWellFormed?.() ?? this.field.value;
   }
 
   set value(text) {
