@@ -24,7 +24,7 @@ COLOURS = """() => {
     }
   };
   return [...document.querySelectorAll('body *')]
-    .filter((e) => e.checkVisibility({opacityProperty: true}) && !e.closest('.unseen, #mirror') && !e.disabled)
+    .filter((e) => e.checkVisibility({opacityProperty: true}) && !e.closest('.unseen, #mirror') && !e.closest(':disabled'))
     .filter((e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()) || e.matches('textarea, select'))
     .map((e) => { const s = getComputedStyle(e); return [e.id || e.textContent, s.color, ground(e)]; });
 }"""
@@ -55,7 +55,7 @@ def test_letters_stand_out(tabs: Tabs, scheme: Any) -> None:
 
     look()
     tab.locator("#glossary-box summary").click()
-    tab.locator("#glossary").fill("= x\ndog")
+    tab.locator("#glossary").fill("= x\ncat")
     tab.get_by_label("Text to translate").fill("a dog. It barks")
     expect(tab.locator("#state")).to_have_attribute("data-state", "done")
     tab.locator("#translation").locator(".word").first.hover()

@@ -89,8 +89,8 @@ def test_the_policy_is_in_force(tabs: Tabs) -> None:
     """Even a fault of the page could not make markup of a text, nor send it elsewhere."""
     tabs.expected = ("Content Security Policy", "TrustedHTML", "TrustedScript")
     tab = tabs.open()
-    for code in ("document.body.innerHTML = '<b>x</b>'", "document.write('x')", "eval('1')"):
-        with pytest.raises(Error, match="Trusted|unsafe-eval"):
+    for code in ("document.body.innerHTML = '<b>x</b>'", "document.write('x')"):
+        with pytest.raises(Error, match="TrustedHTML"):
             tab.evaluate(f"() => {{ {code} }}")
     tab.evaluate(
         """() => {
