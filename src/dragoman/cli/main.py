@@ -13,6 +13,7 @@ from dragoman.base.machine.allocator import restart_on_tcmalloc
 from dragoman.cli import (
     average,
     backtranslate,
+    client,
     data,
     demo,
     describe,
@@ -66,6 +67,7 @@ app.command("export")(export.export)
 app.command("backtranslate")(backtranslate.backtranslate)
 app.command("distill")(distill.distill)
 app.command("serve")(serve.serve)
+app.command("client")(client.client)
 app.add_typer(data.app, name="data")
 app.command("settings")(settings.settings)
 app.command("describe")(describe.describe)
