@@ -1,8 +1,10 @@
 """`serve`: a server from its start to its end."""
 
 import asyncio
+import signal
 import socket
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,9 +49,10 @@ async def _serve(config: ServeConfig) -> None:
     metrics, service = Metrics(), Service(config.limits.seconds)
 
     class Server(uvicorn.Server):
-        def handle_exit(self, sig: int, frame: Any) -> None:
-            service.is_ending = True
-            super().handle_exit(sig, frame)
+        """Signals are this module's: the library would end the process before what waits is done."""
+
+        def capture_signals(self) -> nullcontext[None]:
+            return nullcontext()
 
     with _listening(config) as listening:
         server = Server(
@@ -64,6 +67,13 @@ async def _serve(config: ServeConfig) -> None:
                 timeout_graceful_shutdown=ceil(config.limits.seconds) + 1,
             )
         )
+
+        def end() -> None:
+            server.force_exit = service.is_ending  # told twice, it waits for nobody
+            service.is_ending = server.should_exit = True
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, end)
         serving = asyncio.create_task(server.serve([listening]))
         models: list[ServedModel] = []
         try:
