@@ -260,9 +260,7 @@ def test_places_that_are_none(tmp_path: Path) -> None:
         Keys(tmp_path / "nowhere" / "keys.db")
 
 
-def test_one_that_writes_too_long_is_waited_for_and_then_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_writes_too_long_is_waited_for_and_then_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "_PATIENCE", 0.2)
     path = tmp_path / "keys.db"
     with Keys(path) as keys:

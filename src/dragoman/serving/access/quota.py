@@ -27,11 +27,11 @@ class Account:
     tokens_per_minute: int | None
 
     def __post_init__(self) -> None:
-        if not all(limit is None or limit >= 1 for limit in self._limits):
+        if not all(limit is None or limit >= 1 for limit in self.limits):
             raise ValueError("a limit is at least 1, or None")
 
     @property
-    def _limits(self) -> tuple[int | None, int | None]:
+    def limits(self) -> tuple[int | None, int | None]:
         return self.requests_per_minute, self.tokens_per_minute
 
 
@@ -111,6 +111,8 @@ class Quotas:
         amount = Amount(requests, tokens)
         if min(amount) < 0:
             raise ValueError("an amount is not negative")
+        if len({(account.kind, account.name) for account in accounts}) < len(accounts):
+            raise ValueError("each account is named once")
         with self._lock:
             now = self._clock()
             buckets = [self._bucket(account, now) for account in accounts]
@@ -121,9 +123,8 @@ class Quotas:
             ]
             if refused:
                 return max(refused, key=lambda each: float("inf") if each.seconds is None else each.seconds)
-            for bucket in buckets:
-                for which, cost in enumerate(amount):
-                    bucket.debts[which] += cost * _MINUTE
+            for account, bucket in zip(accounts, buckets, strict=True):
+                _add(bucket, account, amount)
         return Reservation(self, accounts, amount)
 
     def take_back(self, reservation: Reservation, amount: Amount) -> None:
@@ -136,7 +137,7 @@ class Quotas:
                 bucket = self._kinds.get(account.kind, {}).get(account.name)
                 if bucket is not None:  # else it was forgotten, and is full
                     # what time makes good until now can be taken off later: the order changes nothing
-                    bucket.debts = [max(0, debt - each * _MINUTE) for debt, each in zip(bucket.debts, given, strict=True)]
+                    _add(bucket, account, Amount(-given.requests, -given.tokens))
 
     def _bucket(self, account: Account, now: int) -> _Bucket:
         """The account's, with what it owes now."""
@@ -149,15 +150,21 @@ class Quotas:
         known.move_to_end(account.name)
         passed = max(0, now - bucket.moment)
         bucket.moment += passed
-        for which, limit in enumerate(account._limits):
-            # nothing is owed where there is no limit: one that is set later begins with a full bucket
+        for which, limit in enumerate(account.limits):
             bucket.debts[which] = 0 if limit is None else max(0, bucket.debts[which] - passed * limit)
         return bucket
 
 
+def _add(bucket: _Bucket, account: Account, amount: Amount) -> None:
+    """Nothing is owed where there is no limit: one that is set later begins with a full bucket."""
+    for which, (limit, cost) in enumerate(zip(account.limits, amount, strict=True)):
+        if limit is not None:
+            bucket.debts[which] = max(0, bucket.debts[which] + cost * _MINUTE)
+
+
 def _refused(account: Account, bucket: _Bucket, amount: Amount) -> Refused | None:
     worst: Refused | None = None
-    for what, limit, debt, cost in zip(("requests", "tokens"), account._limits, bucket.debts, amount, strict=True):
+    for what, limit, debt, cost in zip(("requests", "tokens"), account.limits, bucket.debts, amount, strict=True):
         if limit is None or cost == 0 or (missing := debt + cost * _MINUTE - limit * _MINUTE) <= 0:
             continue
         if cost > limit:

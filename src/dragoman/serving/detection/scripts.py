@@ -8,7 +8,12 @@ import regex
 
 from dragoman.serving.detection.languages import has_script, language_of, script_of
 
-_LETTERS = {"Hans": ("Hani", "Bopo"), "Hant": ("Hani", "Bopo"), "Jpan": ("Hira", "Kana", "Hani"), "Kore": ("Hang", "Hani")}
+_LETTERS = {
+    "Hans": ("Hani", "Bopo"),
+    "Hant": ("Hani", "Bopo"),
+    "Jpan": ("Hira", "Kana", "Hani"),
+    "Kore": ("Hang", "Hani"),
+}
 """The scripts of letters in texts that are said to be written in one (ISO 15924); of others, that one."""
 
 _SEVERAL = frozenset("az bs crh ha kab kk ks ku ky mn ms pa sd sdh sr tg tk tt ug uz uzs".split())
