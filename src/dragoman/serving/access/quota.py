@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 _MINUTE = 60_000_000_000
-"""Nanoseconds. Debts are counted in units of 1/60,000,000,000, so that a bucket is exact: no fraction is ever rounded."""
+"""Nanoseconds. Debts are counted in units of 1/60,000,000,000, so that buckets are exact: nothing is ever rounded."""
 
 _SECOND = 1_000_000_000
 
@@ -86,9 +86,9 @@ class Quotas:
     """Buckets of many accounts. Each is full at first, and fills at its rate up to one minute's amount.
 
     From an account, over any time t, no more is granted than its limit · (1 + t / 1 min), after what was given back.
-    Only the accounts seen last are remembered, `most` of each kind: one that is forgotten begins anew with full buckets,
-    which gives nobody more than he who has so many addresses had anyway. The clock is monotonic: setting the system's
-    time changes nothing. Safe for threads; a process has its own.
+    Only the accounts seen last are remembered, `most` of each kind: one that is forgotten begins anew with full
+    buckets, which gives nobody more than he who has so many addresses had anyway. The clock is monotonic: setting the
+    system's time changes nothing. Safe for threads; a process has its own.
     """
 
     def __init__(self, most: int = 65_536, clock: Callable[[], int] = time.monotonic_ns) -> None:

@@ -12,7 +12,7 @@ from dragoman.serving.detection.languages import closest_code, language_of
 from dragoman.serving.detection.scripts import letters_of, shares
 
 _SHARPNESS = 0.6
-"""Scores are divided by this · √bytes before they become probabilities (docs/serving-access.md says how it was found)."""
+"""Scores are divided by this · √bytes before they become probabilities; docs/serving-access.md says whence."""
 
 _KNOWN_BEFORE = 0.95
 """How often a text is expected to be in one of the languages that are asked for, before it is looked at."""
@@ -22,7 +22,7 @@ _SEEN, _READ = 4_000, 2_000
 
 _LEAST = 1.0
 _NO_TEXT = regex.compile(r"<[/!\p{L}][^<>]*>|&#?\w{1,32};|\{[^{}]{0,100}\}|%\(\w{1,100}\)[sd]")
-"""Markup and placeholders. Unlike those of `Keep`, these need no more time for hostile text: who sends it need not wait."""
+"""Markup and placeholders. Unlike those of `Keep`, these need no more time for text that was made to be slow."""
 
 
 class Detection(NamedTuple):
@@ -63,7 +63,7 @@ class Detector:
         self._asked = math.log(_KNOWN_BEFORE / max(1, len(self._codes)))
 
     def detect(self, text: str) -> list[Detection]:
-        """The languages that are at least 1% probable, with all variants; none where it cannot be told. Likeliest first.
+        """The languages that are at least 1% probable, the likeliest first; none where it cannot be told.
 
         That is so for a text without letters of a script that one of them has, and for one that is in none of them by
         all that is known. Addresses, markup and placeholders are left out; of a long text the beginning is read.

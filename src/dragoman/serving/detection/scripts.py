@@ -36,7 +36,7 @@ def letters_of(codes: Iterable[str]) -> "regex.Pattern[str]":
 
 
 def shares(text: str, codes: Sequence[str]) -> list[float]:
-    """How probable each variant of a language is, together 1: by the letters that it has and no other; else the same."""
+    """How probable each variant of a language is, together 1: by the letters that only it has; else the same."""
     names = [script_of(code) for code in codes]
     if len(set(names)) == 1:
         return [1 / len(codes)] * len(codes)
