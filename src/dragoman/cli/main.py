@@ -23,6 +23,7 @@ from dragoman.cli import (
     generate,
     import_,
     inspect,
+    keys,
     positions,
     score,
     serve,
@@ -74,6 +75,7 @@ app.command("describe")(describe.describe)
 app.command("inspect")(inspect.inspect)
 app.command("demo")(demo.demo)
 app.command("positions")(positions.positions)
+app.add_typer(keys.app, name="keys")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
