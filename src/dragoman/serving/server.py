@@ -4,7 +4,7 @@ import asyncio
 import signal
 import socket
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from dragoman.base.errors import ConfigError, DragomanError
 from dragoman.base.log import info, warn
 from dragoman.base.packages import optional
 from dragoman.base.settings.load import Overrides, load_settings
+from dragoman.serving.access.access import Access
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.directions.directions import Directions
 from dragoman.serving.directions.served_model import ServedModel
@@ -46,7 +47,7 @@ async def _serve(config: ServeConfig) -> None:
     from dragoman.serving.http.connection import Connection
     from dragoman.serving.observation.metrics import Metrics
 
-    metrics, service = Metrics(), Service(config.limits.seconds)
+    metrics, service, access = Metrics(), Service(config.limits.seconds), Access(config.access)
 
     class Server(uvicorn.Server):
         """Signals are this module's: the library would end the process before what waits is done."""
@@ -54,10 +55,10 @@ async def _serve(config: ServeConfig) -> None:
         def capture_signals(self) -> nullcontext[None]:
             return nullcontext()
 
-    with _listening(config) as listening:
+    with closing(access), _listening(config) as listening:
         server = Server(
             uvicorn.Config(
-                application(service, config, metrics),
+                application(service, access, config, metrics),
                 http=Connection,
                 ws="none",
                 log_config=None,

@@ -48,9 +48,9 @@ class Access:
         requests, tokens = (ours if its is None else its for its, ours in zip(own, usual, strict=True))
         return Client(network, found.id, Account("key", found.id, requests, tokens))
 
-    def reserve(self, client: Client, tokens: int) -> Reservation | Refused:
-        """One request and so many tokens, or nothing. To be asked before work is queued; what is not used goes back."""
-        return self._quotas.reserve([client.account], tokens)
+    def reserve(self, client: Client, tokens: int, requests: int = 1) -> Reservation | Refused:
+        """Requests and tokens, or nothing. To be asked before work is queued; what is not used goes back."""
+        return self._quotas.reserve([client.account], tokens, requests)
 
     def close(self) -> None:
         """The database of keys is closed."""
