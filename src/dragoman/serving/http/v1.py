@@ -90,7 +90,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
     """POST /v1/translate."""
     router, limits = APIRouter(prefix="/v1", tags=["dragoman"]), config.limits
 
-    @router.post("/translate", response_model=TranslatedV1, **described(TranslateV1Fields, form=False))
+    @router.post("/translate", response_model=TranslatedV1, **described(TranslateV1Fields, form=False, streams=True))
     async def translate(request: Request) -> Any:
         """Translate texts, with n-best lists, scores, alignments, glossary, constraints and what is kept."""
         fields, caller = await gate.enter(request, TranslateV1Fields)
