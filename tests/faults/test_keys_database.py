@@ -94,6 +94,20 @@ def test_a_forked_process_uses_what_its_parent_opened(tmp_path: Path) -> None:
         assert [key.name for key in keys.all()] == ["Ada", "Grace"]
 
 
+def test_a_file_that_is_replaced_counts_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "keys.db"
+    with Keys(path) as server, Keys(tmp_path / "new.db") as others:
+        old, new = server.add("old"), others.add("new")
+        others.close()
+        (tmp_path / "new.db").rename(path)
+        assert server.check(new.text).name == "new"
+        with pytest.raises(KeyRefused):
+            server.check(old.text)
+        path.unlink()
+        with pytest.raises(ResourceError, match="No such file"):
+            server.check(new.text)
+
+
 def test_threads_share_it(tmp_path: Path) -> None:
     with Keys(tmp_path / "keys.db") as keys:
         made = [keys.add(f"user {number}") for number in range(4)]
@@ -148,7 +162,7 @@ def test_a_full_disk_leaves_the_keys_that_there_are(tmp_path: Path) -> None:
     def fill() -> str:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         with Keys(path) as keys:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, resource.RLIM_INFINITY))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 15, resource.RLIM_INFINITY))
             try:
                 for number in range(1000):
                     keys.add("x" * 50 + f"{number}")
@@ -209,6 +223,7 @@ def test_a_read_only_file_is_said_to_be_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        (b"", "is empty"),
         (b"a list of keys\n" * 100, "is no database of keys"),
         (b"SQLite format 3\0" + b"\xff" * 5000, "is no database of keys"),
     ],
@@ -227,7 +242,7 @@ def test_a_database_of_something_else_is_not_touched(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE keys (id)")
     before = path.read_bytes()
-    with pytest.raises(DataError, match="database of another program"):
+    with pytest.raises(DataError, match="another program's"):
         Keys(path)
     assert path.read_bytes() == before
 

@@ -3,15 +3,16 @@
 import os
 import sqlite3
 import stat
+import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 from weakref import WeakSet
 
 from dragoman.base.errors import ConfigError, DataError, ResourceError
-from dragoman.base.files import unwritable
+from dragoman.base.files import sync, unwritable
 from dragoman.base.log import warn
 
 _APPLICATION = 0x64676D6B
@@ -20,7 +21,7 @@ _VERSION = 1
 _PATIENCE = 10.0
 """Seconds that a process waits for another one that writes; a write takes milliseconds."""
 
-_SCHEMA = """
+_SCHEMA = f"""
 CREATE TABLE keys (
     id TEXT PRIMARY KEY,
     salt BLOB NOT NULL,
@@ -33,6 +34,8 @@ CREATE TABLE keys (
     tokens_per_minute INTEGER
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX names ON keys (name) WHERE revoked IS NULL;
+PRAGMA application_id = {_APPLICATION};
+PRAGMA user_version = {_VERSION};
 """
 
 
@@ -47,6 +50,7 @@ class Database:
         self.path = Path(path).absolute()
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        self._file = (0, 0)
         self._inherited: sqlite3.Connection | None = None
         _ALL.add(self)
         if not self.path.exists():
@@ -65,9 +69,7 @@ class Database:
         """
         with self._lock:
             try:
-                if self._connection is None:
-                    self._connection = self._connect()
-                yield self._connection
+                yield self._connected()
             except sqlite3.Error as error:
                 raise self._named(error) from error
 
@@ -83,6 +85,10 @@ class Database:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+            # the journal is emptied at once: then the file alone is all there is, to copy it or to put another in its
+            # place. Where somebody reads, or the disk is full, a later one does it: what is written is durable
+            with suppress(sqlite3.Error):
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
         """The file is closed; it is opened again when something is asked."""
@@ -92,29 +98,53 @@ class Database:
             self._connection = None
 
     def _make_file(self) -> None:
+        """Whole at once, so that no other process meets half of it; where another one was faster, that one's stays."""
         try:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:  # another process was faster
-            return
+            descriptor, name = tempfile.mkstemp(".partial", f".{self.path.name}.", self.path.parent)
         except OSError as error:
             raise unwritable(self.path, error) from error
-        os.close(descriptor)
+        os.close(descriptor)  # its rights are its owner's alone, and SQLite gives the same ones to files beside it
+        try:
+            with closing(sqlite3.connect(name, isolation_level=None)) as connection:
+                connection.execute("PRAGMA journal_mode = WAL")  # whoever reads does not wait for one who writes
+                connection.executescript(_SCHEMA)
+            sync(Path(name))
+            with suppress(FileExistsError):
+                os.link(name, self.path)
+            sync(self.path.parent)
+        except sqlite3.Error as error:
+            raise self._named(error) from error
+        except OSError as error:
+            raise unwritable(self.path, error) from error
+        finally:
+            os.unlink(name)
 
     def _look(self) -> None:
         """What SQLite would not say of the file."""
-        try:
-            status = self.path.stat()
-        except OSError as error:
-            raise ResourceError(f"cannot read {self.path}: {error.strerror}") from error
-        if not stat.S_ISREG(status.st_mode):
+        mode = self.path.stat().st_mode
+        if not stat.S_ISREG(mode):
             raise ConfigError(f"{self.path} is no regular file: name the database of keys")
-        if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        if mode & (stat.S_IRWXG | stat.S_IRWXO):
             warn(f"others than its owner may read or write {self.path}, which holds keys: chmod 600 {self.path}")
 
     def leave_to_parent(self) -> None:
         """In a child process: what was opened before is its parent's. SQLite wants it neither used nor closed there."""
         self._lock = threading.Lock()  # another thread, which is not here, may have held it
         self._inherited, self._connection = self._connection or self._inherited, None
+
+    def _connected(self) -> sqlite3.Connection:
+        """To the file that has the name now: keys of one that was replaced open nothing."""
+        try:
+            status = self.path.stat()
+        except OSError as error:
+            raise ResourceError(f"cannot read {self.path}: {error.strerror}") from error
+        if (status.st_dev, status.st_ino) != self._file and self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        if self._connection is None:
+            self._connection = self._connect()
+            self._file = (status.st_dev, status.st_ino)
+        return self._connection
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -126,15 +156,12 @@ class Database:
         )
         connection.row_factory = sqlite3.Row
         try:
-            application, version, tables = (
-                connection.execute(what).fetchone()[0]
-                for what in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
+            application, version = (
+                connection.execute(f"PRAGMA {what}").fetchone()[0] for what in ("application_id", "user_version")
             )
-            if tables == 0:
-                _lay_out(connection)
-            elif application != _APPLICATION:
-                raise DataError(f"{self.path} is the database of another program: name another file for the keys")
-            elif version != _VERSION:
+            if application != _APPLICATION:
+                raise DataError(f"{self.path} is empty, or another program's: name another file for the keys")
+            if version != _VERSION:
                 raise DataError(f"{self.path} was made by a newer dragoman (version {version}): install that one")
             connection.execute("PRAGMA synchronous = FULL")  # a revocation that was told is one, after a crash too
         except BaseException:
@@ -169,20 +196,3 @@ def _leave_all_to_parent() -> None:
 
 
 os.register_at_fork(after_in_child=_leave_all_to_parent)
-
-
-def _lay_out(connection: sqlite3.Connection) -> None:
-    """The empty tables; where another process has just made them, nothing."""
-    connection.execute("PRAGMA journal_mode = WAL")  # whoever reads does not wait for one who writes
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
-            for statement in _SCHEMA.split(";")[:-1]:
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {_VERSION}")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise

@@ -12,7 +12,7 @@ from dragoman.serving.detection.languages import closest_code, language_of
 from dragoman.serving.detection.scripts import letters_of, shares
 
 _SHARPNESS = 0.6
-"""Scores are divided by this · √bytes before they become probabilities; docs/serving-access.md says whence."""
+"""Scores are divided by this · √bytes before they become probabilities; docs/language-detection.md says whence."""
 
 _KNOWN_BEFORE = 0.95
 """How often a text is expected to be in one of the languages that are asked for, before it is looked at."""
