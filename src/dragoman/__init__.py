@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dragoman.inference.tuning import tune
     from dragoman.inspect.pictures.positions import draw_positions
     from dragoman.language_model import LanguageModel
+    from dragoman.serving.access.keys import Keys
     from dragoman.tasks.description import describe
     from dragoman.tasks.settings import settings
     from dragoman.tasks.train import train
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "DragomanError",
+    "Keys",
     "LanguageModel",
     "Sampling",
     "Translator",
@@ -57,6 +59,7 @@ __all__ = [
 
 _HOMES = {
     "DragomanError": "base.errors",
+    "Keys": "serving.access.keys",
     "LanguageModel": "language_model",
     "Sampling": "translation.request",
     "Translator": "translator",

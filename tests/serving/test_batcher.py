@@ -92,7 +92,10 @@ def test_the_same_line_is_translated_once() -> None:
 
 
 def test_a_cache_may_be_off_and_never_holds_what_is_drawn() -> None:
-    for config, request in ((QueueConfig(cache_entries=0), REQUEST), (QueueConfig(), Request(Sampling(SamplingConfig())))):
+    for config, request in (
+        (QueueConfig(cache_entries=0), REQUEST),
+        (QueueConfig(), Request(Sampling(SamplingConfig()))),
+    ):
         model = Model()
         batcher = Batcher(model, config)
         for _ in range(2):

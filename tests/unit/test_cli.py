@@ -55,6 +55,9 @@ FROZEN = {
     "inspect": "model text --out -o --target --to --tags --device --threads --quiet -q",
     "positions": "overrides --out -o --width --heads --length --layers --threads --quiet -q",
     "settings": "path --task --markdown",
+    "keys add": "name --database --requests-per-minute --tokens-per-minute --expires --quiet -q",
+    "keys list": "--database",
+    "keys revoke": "name --database --quiet -q",
     "data check": "--source --target --tsv --jsonl --tmx --text --documents --heading --field --script --source-field "
     "--target-field --source-code --target-code --lines --all-lines --json --empty --no-empty --max-words "
     "--max-characters --max-ratio --duplicates --no-duplicates --control-characters "

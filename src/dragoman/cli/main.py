@@ -13,6 +13,7 @@ from dragoman.base.machine.allocator import restart_on_tcmalloc
 from dragoman.cli import (
     average,
     backtranslate,
+    client,
     data,
     demo,
     describe,
@@ -22,6 +23,7 @@ from dragoman.cli import (
     generate,
     import_,
     inspect,
+    keys,
     positions,
     score,
     serve,
@@ -66,12 +68,14 @@ app.command("export")(export.export)
 app.command("backtranslate")(backtranslate.backtranslate)
 app.command("distill")(distill.distill)
 app.command("serve")(serve.serve)
+app.command("client")(client.client)
 app.add_typer(data.app, name="data")
 app.command("settings")(settings.settings)
 app.command("describe")(describe.describe)
 app.command("inspect")(inspect.inspect)
 app.command("demo")(demo.demo)
 app.command("positions")(positions.positions)
+app.add_typer(keys.app, name="keys")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

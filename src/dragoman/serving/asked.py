@@ -1,6 +1,6 @@
 """What a client asks of the service, and what it gets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ class Asked:
     """texts: of one language and one format. alternatives: how many further translations of each text.
 
     settings: as `Translator.request` takes them. aligned: whether words are to be aligned, sentence by sentence.
+    reserve: is asked for the source tokens of all texts before they wait for a model, and raises where there are none.
     """
 
     texts: Sequence[str]
@@ -22,6 +23,7 @@ class Asked:
     alternatives: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
     aligned: bool = False
+    reserve: Callable[[int], None] | None = None
 
 
 @dataclass(frozen=True)

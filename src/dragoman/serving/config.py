@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from dragoman.base.settings.config import Config
+from dragoman.serving.access.config import AccessConfig
 
 
 class ModelConfig(Config):
@@ -70,4 +71,5 @@ class ServeConfig(Config):
     reload_seconds: float = Field(10, ge=0, description="how often model folders are looked at for changes; 0: never")
     engine: EngineConfig = Field(EngineConfig(), description="What computes.")
     queue: QueueConfig = Field(QueueConfig(), description="How batches are formed.")
+    access: AccessConfig = Field(AccessConfig(), description="Who may ask, and how much.")
     limits: LimitsConfig = Field(LimitsConfig(), description="What one client may ask for.")

@@ -1,8 +1,10 @@
 """`serve`: a server from its start to its end."""
 
 import asyncio
+import signal
 import socket
 from collections.abc import Mapping, Sequence
+from contextlib import closing, nullcontext
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +13,7 @@ from dragoman.base.errors import ConfigError, DragomanError
 from dragoman.base.log import info, warn
 from dragoman.base.packages import optional
 from dragoman.base.settings.load import Overrides, load_settings
+from dragoman.serving.access.access import Access
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.directions.directions import Directions
 from dragoman.serving.directions.served_model import ServedModel
@@ -44,17 +47,18 @@ async def _serve(config: ServeConfig) -> None:
     from dragoman.serving.http.connection import Connection
     from dragoman.serving.observation.metrics import Metrics
 
-    metrics, service = Metrics(), Service(config.limits.seconds)
+    metrics, service, access = Metrics(), Service(config.limits.seconds), Access(config.access)
 
     class Server(uvicorn.Server):
-        def handle_exit(self, sig: int, frame: Any) -> None:
-            service.is_ending = True
-            super().handle_exit(sig, frame)
+        """Signals are this module's: the library would end the process before what waits is done."""
 
-    with _listening(config) as listening:
+        def capture_signals(self) -> nullcontext[None]:
+            return nullcontext()
+
+    with closing(access), _listening(config) as listening:
         server = Server(
             uvicorn.Config(
-                application(service, config, metrics),
+                application(service, access, config, metrics),
                 http=Connection,
                 ws="none",
                 log_config=None,
@@ -64,6 +68,13 @@ async def _serve(config: ServeConfig) -> None:
                 timeout_graceful_shutdown=ceil(config.limits.seconds) + 1,
             )
         )
+
+        def end() -> None:
+            server.force_exit = service.is_ending  # told twice, it waits for nobody
+            service.is_ending = server.should_exit = True
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, end)
         serving = asyncio.create_task(server.serve([listening]))
         models: list[ServedModel] = []
         try:

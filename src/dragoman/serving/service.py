@@ -89,6 +89,7 @@ class Service:
                 texts = list(asked.texts)
                 for step in route[:-1]:
                     plain = replace(asked, texts=texts, alternatives=0, aligned=False)
+                    asked = replace(asked, reserve=None)  # a text counts once
                     texts = [each.text for each in await self._step(step, plain)]
                 last = replace(asked, texts=texts, aligned=asked.aligned and len(route) == 1)
                 return await self._step(route[-1], last, tell)
@@ -101,14 +102,16 @@ class Service:
         size = sum(map(len, asked.texts))
         divide = [_divided, translator, request, asked]
         texts = _divided(*divide[1:]) if size <= _AT_ONCE else await asyncio.to_thread(*divide)
-        found = await self._found(step, texts, request, tell)
+        found = await self._found(step, texts, request, asked, tell)
         done = []
         for text in texts:
             own = [next(found) for _ in text.document.sentences]
             done.append(await self._joined(step, text, own, asked))
         return done
 
-    async def _found(self, step: Step, texts: Sequence[_Text], request: Request, tell: Tell | None) -> Iterator[Found]:
+    async def _found(
+        self, step: Step, texts: Sequence[_Text], request: Request, asked: Asked, tell: Tell | None
+    ) -> Iterator[Found]:
         places = [(number, place) for number, text in enumerate(texts) for place in range(len(text.requests))]
 
         def told(line: int, found: Found) -> None:
@@ -117,30 +120,31 @@ class Service:
 
         sentences = [sentence.text for text in texts for sentence in text.document.sentences]
         requests = [each for text in texts for each in text.requests]
+        source = step.model.translator.tokenizers.source
+        costs = [len(ids) + 1 for ids in source.encode_batch(sentences)] if sentences else []
+        if asked.reserve is not None:
+            asked.reserve(sum(costs))
+
+        async def queued(requests: Sequence[Request]) -> Iterator[Found]:
+            ticket = Ticket(list(zip(sentences, requests, strict=True)), costs, told)
+            step.model.batcher.submit(ticket)
+            try:
+                return iter(await asyncio.wrap_future(ticket.done))
+            except DataError as error:
+                raise Refusal(str(error)) from None
+            finally:
+                ticket.done.cancel()
+
         try:
-            return iter(await self._queued(step, sentences, requests, told))
+            return await queued(requests)
         except ConfigError as error:
             if all(each is request for each in requests):
                 raise Refusal(str(error)) from None
         # the model cannot be held to write code as it is: it goes beside the words that it stood beside
         try:
-            return iter(await self._queued(step, sentences, [request] * len(sentences), told))
+            return await queued([request] * len(sentences))
         except ConfigError as error:
             raise Refusal(str(error)) from None
-
-    async def _queued(
-        self, step: Step, texts: Sequence[str], requests: Sequence[Request], tell: Callable[[int, Found], None]
-    ) -> list[Found]:
-        source = step.model.translator.tokenizers.source
-        costs = [len(ids) + 1 for ids in source.encode_batch(list(texts))] if texts else []
-        ticket = Ticket(list(zip(texts, requests, strict=True)), costs, tell)
-        step.model.batcher.submit(ticket)
-        try:
-            return await asyncio.wrap_future(ticket.done)
-        except DataError as error:
-            raise Refusal(str(error)) from None
-        finally:
-            ticket.done.cancel()
 
     async def _joined(self, step: Step, text: _Text, found: Sequence[Found], asked: Asked) -> TranslatedText:
         document, translator = text.document, step.model.translator

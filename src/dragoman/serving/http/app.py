@@ -8,15 +8,17 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 import dragoman
+from dragoman.serving.access.access import Access
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.errors import Refusal
 from dragoman.serving.http import libretranslate, operations, page, v1
+from dragoman.serving.http.gate import Gate
 from dragoman.serving.http.observed import Observed, log_line
 from dragoman.serving.observation.metrics import Metrics
 from dragoman.serving.service import Service
 
 
-def application(service: Service, config: ServeConfig, metrics: Metrics) -> FastAPI:
+def application(service: Service, access: Access, config: ServeConfig, metrics: Metrics) -> FastAPI:
     """All routes. Whatever goes wrong is told as `{"error": …}`."""
     app = FastAPI(
         title="dragoman",
@@ -25,9 +27,10 @@ def application(service: Service, config: ServeConfig, metrics: Metrics) -> Fast
         docs_url=None,
         redoc_url=None,
     )
-    app.include_router(libretranslate.routes(service, config))
-    app.include_router(v1.routes(service, config))
-    app.include_router(operations.routes(service, metrics))
+    gate = Gate(access, config.limits)
+    app.include_router(libretranslate.routes(service, gate, config))
+    app.include_router(v1.routes(service, gate, config))
+    app.include_router(operations.routes(service, gate, metrics))
     app.include_router(page.routes())
     app.add_middleware(Observed, metrics=metrics, log=log_line if config.log else None)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-JSON, FORM = "application/json", "application/x-www-form-urlencoded"
+JSON, FORM, LINES = "application/json", "application/x-www-form-urlencoded", "application/x-ndjson"
 
 
 class Error(BaseModel):
@@ -25,7 +25,10 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def described(model: type[BaseModel], form: bool = True) -> dict[str, Any]:
-    """Arguments of a route: its fields, as JSON and perhaps as a form, and its errors."""
+def described(model: type[BaseModel], form: bool = True, streams: bool = False) -> dict[str, Any]:
+    """Arguments of a route: its fields, as JSON and perhaps as a form, and its answers, perhaps lines of JSON."""
     content = {kind: {"schema": model.model_json_schema()} for kind in ((JSON, FORM) if form else (JSON,))}
-    return {"openapi_extra": {"requestBody": {"required": True, "content": content}}, "responses": ERRORS}
+    lines: dict[int | str, dict[str, Any]] = (
+        {200: {"content": {LINES: {"schema": {"type": "string"}}}}} if streams else {}
+    )
+    return {"openapi_extra": {"requestBody": {"required": True, "content": content}}, "responses": ERRORS | lines}

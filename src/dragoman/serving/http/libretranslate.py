@@ -1,5 +1,6 @@
 """The routes that clients of LibreTranslate know, written from its public interface."""
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
@@ -11,7 +12,7 @@ from dragoman.serving.config import ServeConfig
 from dragoman.serving.detection.languages import known_code, name_of
 from dragoman.serving.errors import Refusal
 from dragoman.serving.http.described import described
-from dragoman.serving.http.fields import read_fields
+from dragoman.serving.http.gate import Gate, Keyed
 from dragoman.serving.http.texts import Detected, best_of, check_texts
 from dragoman.serving.http.while_connected import while_connected
 from dragoman.serving.service import Service
@@ -19,7 +20,7 @@ from dragoman.serving.service import Service
 _AUTO = "auto"
 
 
-class TranslateFields(BaseModel):
+class TranslateFields(Keyed):
     """What is to be translated."""
 
     q: str | list[str] = Field(description="a text, or several")
@@ -31,14 +32,12 @@ class TranslateFields(BaseModel):
     alternatives: Annotated[int, BeforeValidator(lambda value: 0 if value == "" else value)] = Field(
         0, ge=0, description="how many further translations of each text"
     )
-    api_key: str = Field("", description="where keys are on")
 
 
-class DetectFields(BaseModel):
+class DetectFields(Keyed):
     """A text of an unknown language."""
 
     q: str
-    api_key: str = Field("", description="where keys are on")
 
 
 class Translated(BaseModel):
@@ -70,14 +69,14 @@ class Settings(BaseModel):
     language: dict[str, dict[str, str]]
 
 
-def routes(service: Service, config: ServeConfig) -> APIRouter:
+def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
     """POST /translate and /detect, GET /languages and /frontend/settings."""
     router, limits = APIRouter(tags=["LibreTranslate"]), config.limits
 
     @router.post("/translate", response_model_exclude_none=True, **described(TranslateFields))
     async def translate(request: Request) -> Translated:
         """Translate a text, or several of one language."""
-        fields = await read_fields(request, limits, TranslateFields)
+        fields, caller = await gate.enter(request, TranslateFields)
         directions, detector = service.directions, service.detector
         texts = [fields.q] if isinstance(fields.q, str) else fields.q
         check_texts(texts, limits)
@@ -98,6 +97,7 @@ def routes(service: Service, config: ServeConfig) -> APIRouter:
             asked = Asked(
                 [texts[place] for place in places], source, target, format_of(fields.format), fields.alternatives
             )
+            asked = replace(asked, reserve=caller.reserve)
             found = await while_connected(request, service.translate(asked))
             for place, each in zip(places, found, strict=True):
                 done[place] = each
@@ -112,13 +112,14 @@ def routes(service: Service, config: ServeConfig) -> APIRouter:
     @router.post("/detect", **described(DetectFields))
     async def detect(request: Request) -> list[Detected]:
         """Which language a text is written in, the likeliest first."""
-        fields = await read_fields(request, limits, DetectFields)
+        fields, _ = await gate.enter(request, DetectFields)
         check_texts([fields.q], limits)
         return [Detected(confidence=each, language=code) for code, each in service.detector.detect(fields.q)]
 
     @router.get("/languages")
-    async def languages() -> list[Language]:
+    async def languages(request: Request) -> list[Language]:
         """What can be translated, and into what."""
+        await gate.enter(request, Keyed)
         directions = service.directions
         return [
             Language(code=source, name=name_of(source), targets=list(directions.targets(source)))
@@ -126,14 +127,15 @@ def routes(service: Service, config: ServeConfig) -> APIRouter:
         ]
 
     @router.get("/frontend/settings")
-    async def settings() -> Settings:
+    async def settings(request: Request) -> Settings:
         """What a page in a browser needs to know."""
+        await gate.enter(request, Keyed)
         directions = service.directions
         source = directions.sources[0]
         first = directions.targets(source)[0]
         return Settings(
-            apiKeys=False,
-            keyRequired=False,
+            apiKeys=config.access.keys is not None,
+            keyRequired=config.access.keys is not None,
             charLimit=limits.characters,
             frontendTimeout=500,
             filesTranslation=False,

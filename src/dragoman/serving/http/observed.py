@@ -28,7 +28,8 @@ def log_line(entry: dict[str, Any]) -> None:
 
 
 class Observed:
-    """Around an application. What is logged of a request: time, method, route, status, seconds; never a text or key."""
+    """Around an application. What is logged of a request: time, method, route, status, seconds, the id
+    of its key or why that was refused; never a text or a key."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, log: Log | None) -> None:
         self._app, self._metrics, self._log = app, metrics, log
@@ -55,6 +56,7 @@ class Observed:
             seconds = perf_counter() - began
             route = getattr(scope.get("route"), "path", "none")
             self._metrics.answered(route, status, seconds)
+            state = scope.get("state", {})
             if self._log is not None:
                 self._log(
                     {
@@ -63,5 +65,6 @@ class Observed:
                         "route": route,
                         "status": status,
                         "seconds": round(seconds, 4),
+                        **{name: state[name] for name in ("key", "refused") if state.get(name) is not None},
                     }
                 )

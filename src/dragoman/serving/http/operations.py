@@ -2,12 +2,13 @@
 
 from typing import Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 
 from dragoman.serving.http.described import ERRORS
+from dragoman.serving.http.gate import Gate, Keyed
 from dragoman.serving.observation.metrics import Metrics
 from dragoman.serving.service import Service
 
@@ -18,7 +19,7 @@ class Health(BaseModel):
     status: Literal["ok"]
 
 
-def routes(service: Service, metrics: Metrics) -> APIRouter:
+def routes(service: Service, gate: Gate, metrics: Metrics) -> APIRouter:
     """GET /health, /health/ready and /metrics."""
     router = APIRouter(tags=["operations"])
 
@@ -34,8 +35,9 @@ def routes(service: Service, metrics: Metrics) -> APIRouter:
         return Health(status="ok")
 
     @router.get("/metrics", response_class=PlainTextResponse)
-    async def counted() -> PlainTextResponse:
+    async def counted(request: Request) -> PlainTextResponse:
         """For Prometheus."""
+        await gate.enter(request, Keyed)
         return PlainTextResponse(metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
     return router

@@ -16,7 +16,7 @@ from dragoman.serving.config import LimitsConfig, ServeConfig
 from dragoman.serving.detection.languages import known_code
 from dragoman.serving.errors import Refusal
 from dragoman.serving.http.described import described
-from dragoman.serving.http.fields import read_fields
+from dragoman.serving.http.gate import Gate, Keyed
 from dragoman.serving.http.texts import Detected, best_of, check_texts
 from dragoman.serving.http.while_connected import while_connected
 from dragoman.serving.service import Service
@@ -24,7 +24,7 @@ from dragoman.serving.service import Service
 AUTO = "auto"
 
 
-class TranslateV1Fields(BaseModel):
+class TranslateV1Fields(Keyed):
     """What is to be translated, and how. Fields that it does not have are refused."""
 
     model_config = ConfigDict(extra="forbid")
@@ -50,7 +50,6 @@ class TranslateV1Fields(BaseModel):
     guard: bool = Field(False, description="search again where a translation repeats itself, is empty, and so on")
     alignment: bool = Field(False, description="which words of a sentence its translation's words come from")
     stream: bool = Field(False, description="a line of JSON for each sentence as it is done, and at last for the whole")
-    api_key: str = Field("", description="where keys are on")
 
 
 class Hypothesis(BaseModel):
@@ -87,14 +86,14 @@ class TranslatedV1(BaseModel):
     translations: list[Translation]
 
 
-def routes(service: Service, config: ServeConfig) -> APIRouter:
+def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
     """POST /v1/translate."""
     router, limits = APIRouter(prefix="/v1", tags=["dragoman"]), config.limits
 
-    @router.post("/translate", response_model=TranslatedV1, **described(TranslateV1Fields, form=False))
+    @router.post("/translate", response_model=TranslatedV1, **described(TranslateV1Fields, form=False, streams=True))
     async def translate(request: Request) -> Any:
         """Translate texts, with n-best lists, scores, alignments, glossary, constraints and what is kept."""
-        fields = await read_fields(request, limits, TranslateV1Fields)
+        fields, caller = await gate.enter(request, TranslateV1Fields)
         texts = [fields.text] if isinstance(fields.text, str) else fields.text
         _check(fields, texts, limits)
         detected = None
@@ -104,7 +103,14 @@ def routes(service: Service, config: ServeConfig) -> APIRouter:
         source = detected.language if detected else known_code(fields.source, service.directions.sources)
         target = known_code(fields.target, service.directions.all_targets)
         asked = Asked(
-            texts, source, target, format_of(fields.format), fields.nbest - 1, _settings(fields), fields.alignment
+            texts,
+            source,
+            target,
+            format_of(fields.format),
+            fields.nbest - 1,
+            _settings(fields),
+            fields.alignment,
+            caller.reserve,
         )
 
         def whole(found: list[TranslatedText]) -> TranslatedV1:

@@ -1,0 +1,52 @@
+"""`dragoman client`: lines through a translation server."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.options import Beam, Quiet, split_tags
+
+KEY = "DRAGOMAN_KEY"
+
+
+def client(
+    url: Annotated[str, typer.Argument(help="The server's address, such as http://127.0.0.1:5000.")],
+    target: Annotated[str, typer.Option("--target", "-t", help="Code of the language that is wanted.")],
+    source: Annotated[str, typer.Option("--source", "-s", help="Code of the language of the lines.")] = "auto",
+    input: Annotated[
+        Path | None, typer.Option("--input", "-i", help="Text, one sentence a line (default: standard input).")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where translations go (default: standard output).")
+    ] = None,
+    beam: Beam = None,
+    keep: Annotated[
+        str | None, typer.Option("--keep", metavar="KIND,…", help="What stays as it is: all, or kinds of it.")
+    ] = None,
+    guard: Annotated[bool, typer.Option("--guard", help="Search again where a translation is wrong.")] = False,
+    parallel: Annotated[int, typer.Option("--parallel", min=1, max=64, help="Requests under way at a time.")] = 4,
+    quiet: Quiet = False,
+) -> None:
+    """Translate lines by a server. A key is read from the variable DRAGOMAN_KEY."""
+    from contextlib import nullcontext
+
+    from dragoman.base.files import atomic_file
+    from dragoman.base.log import quietly
+    from dragoman.base.progress.work import Work
+    from dragoman.client.client import Client
+    from dragoman.client.translate_lines import translate_lines
+    from dragoman.inference.lines import read_lines
+
+    settings = {"beam": beam, "keep": split_tags(keep) or None, "guard": guard or None}
+    where = nullcontext(None) if output is None else atomic_file(output)
+    with quietly(quiet), Client(url, os.environ.get(KEY)) as asked, where as path:
+        found = translate_lines(read_lines(input), asked, target, source, parallel=parallel, **settings)
+        opened = nullcontext(sys.stdout.buffer) if path is None else path.open("wb")
+        with opened as file, Work("Translating", "lines") as work:
+            for text in found:
+                file.write(text.encode() + b"\n")
+                file.flush()
+                work.tell(work.done + 1, work.said)

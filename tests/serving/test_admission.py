@@ -1,0 +1,75 @@
+"""Keys and quotas at the routes."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+from scripted_server import asked, posted, served, shouting
+
+from dragoman.serving.access.access import Access
+from dragoman.serving.access.keys import Keys
+from dragoman.serving.http.app import application
+from dragoman.serving.observation.metrics import Metrics
+
+OPEN = {"/health", "/health/ready"}
+"""What tells nothing but that the server lives."""
+BODY = {"q": "a dog", "source": "en", "target": "de"}
+FIELDS = {"/translate": BODY, "/detect": {"q": "a dog"}, "/v1/translate": {"text": "a dog", "target": "de"}}
+
+
+def test_every_route_wants_a_key(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with Keys(tmp_path / "keys.db") as keys:
+        good, revoked = keys.add("good"), keys.add("revoked")
+        keys.revoke("revoked")
+    access = {"keys": tmp_path / "keys.db"}
+    with served({"en-de": shouting}, access=access, log=True) as service:
+        config = service.config  # type: ignore[attr-defined]
+        app = application(service, Access(config.access), config, Metrics())
+        routes = [(path, method.upper()) for path, methods in app.openapi()["paths"].items() for method in methods]
+        assert len(routes) >= 8
+
+        async def work(client: httpx.AsyncClient) -> dict[str, list[int]]:
+            found = {}
+            for path, method in routes:
+                body = {"json": FIELDS[path]} if method == "POST" else {}
+                statuses = []
+                for key in (None, "dgm_wrong", revoked.text, good.text):
+                    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+                    statuses.append((await client.request(method, path, headers=headers, **body)).status_code)
+                found[path] = statuses
+            return found
+
+        found = asked(service, work)
+        for path, statuses in found.items():
+            wanted = [200] * 4 if path in OPEN else [401, 403, 403, 200]
+            assert statuses == wanted, (path, statuses)
+        assert posted(service, "/translate", **BODY, api_key=good.text).status_code == 200
+        assert posted(service, "/translate", **BODY, api_key=revoked.text).json() == {
+            "error": "a valid API key is needed"
+        }
+        in_form = asked(service, lambda client: client.request("GET", "/languages", data={"api_key": good.text}))
+        assert in_form.status_code == 200
+    log = capfd.readouterr().err
+    assert good.key.id in log and '"refused": "revoked"' in log and '"refused": "missing"' in log
+    assert good.text not in log and revoked.text not in log and "a dog" not in log
+
+
+def test_quotas_of_requests_and_of_tokens() -> None:
+    with served({"en-de": shouting}, access={"requests_per_minute": 3, "tokens_per_minute": 50}) as service:
+
+        async def work(client: httpx.AsyncClient) -> list[httpx.Response]:
+            texts = ["a dog", "a dog " * 30, "a", "a"]
+            return [await client.post("/translate", json={**BODY, "q": text}) for text in texts]
+
+        small, large, fine, fourth = asked(service, work)
+        assert small.status_code == fine.status_code == 200
+        assert large.status_code == fourth.status_code == 429
+        assert "more than a client may have" in large.json()["error"] and "retry-after" not in large.headers
+        assert "requests" in fourth.json()["error"] and 1 <= int(fourth.headers["retry-after"]) <= 60
+        assert not any(model.batcher.waiting.tokens for model in service.directions.models)
+
+
+def test_a_pivot_counts_a_text_once() -> None:
+    limits = {"requests_per_minute": None, "tokens_per_minute": 20}
+    with served({"de-en": shouting, "en-fr": shouting}, access=limits) as service:
+        assert posted(service, "/translate", q="a dog runs", source="de", target="fr").status_code == 200

@@ -1,0 +1,153 @@
+"""Clients that misbehave on the wire: they are cut off, and everybody else goes on."""
+
+import contextlib
+import http.client
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from scripted_server import listening, served, shouting
+
+BODY = b'{"q": "a dog", "source": "en", "target": "de"}'
+HEAD = b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+
+
+@contextlib.contextmanager
+def connected(url: str) -> Iterator[socket.socket]:
+    host, port = url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as found:
+        yield found
+
+
+def asked(url: str) -> bytes:
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=10)
+    connection.request("POST", "/translate", BODY, {"content-type": "application/json"})
+    return connection.getresponse().read()
+
+
+def received(connection: socket.socket) -> bytes:
+    found = b""
+    with contextlib.suppress(ConnectionResetError):
+        while part := connection.recv(4096):
+            found += part
+    return found
+
+
+GOOD = b'{"translatedText":"A DOG"}'
+
+
+def test_headers_that_do_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.serving.http.connection._HEADER_SECONDS", 0.3)
+    with served({"en-de": shouting}) as service, listening(service) as url:
+        with connected(url) as silent, connected(url) as slow:
+            slow.sendall(b"POST /translate HTTP/1.1\r\n")
+            assert asked(url) == GOOD
+            began = time.monotonic()
+            for _ in range(100):  # a header every now and then does not help
+                try:
+                    slow.sendall(b"X-A: b\r\n")
+                except OSError:
+                    break
+                time.sleep(0.05)
+            assert received(slow) == received(silent) == b""
+            assert time.monotonic() - began < 3
+        with connected(url) as kept:
+            for _ in range(2):  # the second request of a connection has its own time
+                kept.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY)
+                assert GOOD in kept.recv(4096)
+                time.sleep(0.4)
+
+
+def test_headers_that_are_too_long() -> None:
+    with served({"en-de": shouting}) as service, listening(service) as url:
+        with connected(url) as abuser:
+            with contextlib.suppress(OSError):
+                abuser.sendall(HEAD)
+                for _ in range(100):
+                    abuser.sendall(b"X-Long: " + b"x" * 4000 + b"\r\n")
+                    time.sleep(0.001)
+            assert received(abuser)[:12] in (b"HTTP/1.1 431", b"")
+        assert asked(url) == GOOD
+
+
+def test_a_body_that_does_not_come() -> None:
+    with served({"en-de": shouting}, limits={"body_seconds": 0.3}) as service, listening(service) as url:
+        with connected(url) as slow:
+            slow.sendall(HEAD + b"Content-Length: 1000\r\n\r\n{")
+            assert asked(url) == GOOD
+            assert b" 408 " in slow.recv(4096)
+        with connected(url) as gone:
+            gone.sendall(HEAD + b"Content-Length: 1000\r\n\r\n{")
+        with connected(url) as half:
+            half.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY)
+            half.shutdown(socket.SHUT_WR)
+            received(half)
+        assert asked(url) == GOOD
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_body_that_is_too_large_is_not_read_to_its_end(announced: bool) -> None:
+    with served({"en-de": shouting}, limits={"body_bytes": 10_000}) as service, listening(service) as url:
+        with connected(url) as big:
+            if announced:
+                big.sendall(HEAD + b"Content-Length: 10000001\r\n\r\n")
+            else:
+                big.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+                with contextlib.suppress(OSError):
+                    for _ in range(20):
+                        big.sendall(b"1000\r\n" + b"x" * 4096 + b"\r\n")
+            assert b" 413 " in big.recv(4096)
+        assert asked(url) == GOOD
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\0\0\0\0\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        HEAD + b"Content-Length: -1\r\n\r\n",
+        HEAD + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n",
+        HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    ],
+)
+def test_what_is_no_http(sent: bytes) -> None:
+    with served({"en-de": shouting}, limits={"body_seconds": 0.3}) as service, listening(service) as url:
+        with connected(url) as abuser:
+            abuser.sendall(sent)
+            abuser.shutdown(socket.SHUT_WR)
+            answer = received(abuser)
+            assert answer == b"" or b" 400 " in answer or b" 408 " in answer
+        assert asked(url) == GOOD
+
+
+def test_a_client_that_hangs_up_leaves_nothing_behind() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    texts: list[str] = []
+
+    def script(row: object) -> list[str]:
+        texts.append(row.text)  # type: ignore[attr-defined]
+        begun.set()
+        assert go_on.wait(10)
+        return shouting(row)  # type: ignore[arg-type]
+
+    with served({"en-de": script}, queue={"cache_entries": 0}) as service, listening(service) as url:  # type: ignore[dict-item]
+        first = threading.Thread(target=asked, args=(url,))
+        first.start()
+        assert begun.wait(10)
+        body = BODY.replace(b"a dog", b"gone")
+        with connected(url) as gone:
+            gone.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            time.sleep(0.2)
+        (model,) = service.directions.models
+        until = time.monotonic() + 5
+        while model.batcher.waiting.lines and time.monotonic() < until:
+            time.sleep(0.01)
+        assert not model.batcher.waiting.lines
+        go_on.set()
+        first.join(10)
+        assert asked(url) == GOOD
+        assert texts == ["a dog", "a dog"]

@@ -1,0 +1,39 @@
+"""The OpenAPI document is true: requests made from it by schemathesis get answers that it describes, and no fault."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+from scripted_server import served, shouting
+
+from dragoman.serving.access.access import Access
+from dragoman.serving.http.app import application
+from dragoman.serving.observation.metrics import Metrics
+
+
+@pytest.fixture(scope="module")
+def described() -> Iterator[Any]:
+    with served({"en-de": shouting}) as service:
+        config = service.config  # type: ignore[attr-defined]
+        app = application(service, Access(config.access), config, Metrics())
+        yield schemathesis.openapi.from_asgi("/openapi.json", app)
+
+
+def test_answers_are_as_described(described: Any) -> None:
+    operations = [found.ok() for found in described.get_all_operations()]
+    assert {each.path for each in operations} >= {"/translate", "/detect", "/languages", "/v1/translate", "/metrics"}
+    for operation in operations:
+
+        @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+        @given(case=operation.as_strategy(), known=st.booleans())
+        def answered(case: schemathesis.Case, known: bool) -> None:
+            if known and isinstance(case.body, dict) and "target" in case.body:
+                case.body = {**case.body, "source": "en", "target": "de"}
+            # what the document allows may still be a language that is not served
+            case.call_and_validate(excluded_checks=[positive_data_acceptance])
+
+        answered()

@@ -1,0 +1,144 @@
+"""The process: from its start to its end, with real model folders."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import HTTPError, URLError
+
+import pytest
+from tiny_model import write_tiny_model
+
+from dragoman.cli.main import main
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str, list[str]]]:
+    """The verb's process, its address once it is ready, and the lines of its log."""
+    environment = {**os.environ, "COLUMNS": "200"}
+    command = [sys.executable, "-m", "dragoman", "serve", *arguments, "--port", "0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+    lines: list[str] = []
+    address, found = threading.Event(), []
+
+    def read() -> None:
+        assert process.stderr is not None
+        for line in process.stderr:
+            lines.append(line)
+            if match := re.search(r"listening at (\S+)", line):
+                found.append(match[1])
+                address.set()
+        address.set()
+
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    try:
+        assert address.wait(120) and found, "".join(lines)
+        yield process, found[0], lines
+    finally:
+        process.kill()
+        process.wait()
+        thread.join(10)
+
+
+def translated(url: str, text: str = "a dog") -> str:
+    body = json.dumps({"q": text, "source": "en", "target": "de"}).encode()
+    request = urllib.request.Request(f"{url}/translate", body, {"content-type": "application/json"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)["translatedText"]
+
+
+def test_a_server_from_its_start_to_its_end(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    write_tiny_model(model)
+    config = tmp_path / "serve.yaml"
+    config.write_text(
+        f"models: [{{path: {model}, source: en, target: de}}]\nreload_seconds: 0.2\nqueue: {{cache_entries: 0}}\n",
+        encoding="utf-8",
+    )
+    with running("--config", str(config), "--engine", "torch") as (process, url, lines):
+        before = translated(url)
+        assert translated(url) == before
+        # another model in the folder's place: it is served soon, and no request fails meanwhile
+        write_tiny_model(tmp_path / "new", seed=2)
+        shutil.move(model, tmp_path / "old")
+        shutil.move(tmp_path / "new", model)
+        until = time.monotonic() + 60
+        while not any("served anew" in line for line in lines) and time.monotonic() < until:
+            translated(url)
+            time.sleep(0.05)
+        after = translated(url)
+        assert after != before
+        # a folder that is none: the model before goes on
+        (model / "model.safetensors").write_bytes(b"nothing")
+        until = time.monotonic() + 60
+        while not any("is not served" in line for line in lines) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert any("is not served" in line for line in lines), lines
+        assert translated(url) == after
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+        with pytest.raises(URLError):
+            translated(url)
+    log = "".join(lines)
+    assert '"route": "/translate"' in log and "a dog" not in log and "Traceback" not in log
+
+
+def test_what_is_asked_for_is_answered_before_the_end(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    write_tiny_model(model)
+    text = "A dog runs. " * 300
+    with running(str(model), "--languages", "en-de", "--engine", "torch") as (process, url, _):
+        answers: list[object] = []
+
+        def ask() -> None:
+            try:
+                answers.append(translated(url, text))
+            except (HTTPError, URLError, OSError) as error:
+                answers.append(error if not isinstance(error, HTTPError) else (error.code, error.read()))
+
+        threads = [threading.Thread(target=ask) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.2)
+        process.send_signal(signal.SIGTERM)
+        for thread in threads:
+            thread.join(60)
+        assert process.wait(30) == 0
+        assert len(answers) == 3
+        assert all(isinstance(answer, str) or answer[0] == 503 for answer in answers), answers  # type: ignore[index]
+        assert any(isinstance(answer, str) for answer in answers), answers
+
+
+def test_what_cannot_be_served_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_tiny_model(tmp_path / "model")
+    nameless = tmp_path / "model" / "meta.json"
+    meta = json.loads(nameless.read_text(encoding="utf-8"))
+    nameless.write_text(json.dumps({**meta, "source_language": None, "target_language": None}), encoding="utf-8")
+    config = tmp_path / "serve.yaml"
+    config.write_text("limits: {charcters: 7}\n", encoding="utf-8")
+    model = str(tmp_path / "model")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for arguments, told in (
+            ([], "no model to serve"),
+            ([model, "--port", "0"], "does not say which languages"),
+            ([model, "--languages", "ende", "--port", "0"], "source-target, such as en-de"),
+            ([model, "--languages", "en-de", "--languages", "de-en"], "2 --languages and 1 models"),
+            ([model, "--languages", "en-de", "--port", port], "choose another --host or --port"),
+            ([str(tmp_path / "none"), "--languages", "en-de", "--port", "0"], "none"),
+            (["--config", str(config)], "charcters"),
+        ):
+            assert main(["serve", *arguments]) in (1, 2)
+            error = capfd.readouterr().err
+            assert told in error and "Traceback" not in error, (arguments, error)

@@ -1,0 +1,62 @@
+"""Keys, addresses and quotas together."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.base.errors import ConfigError
+from dragoman.base.settings.load import load_settings
+from dragoman.serving.access.access import Access
+from dragoman.serving.access.config import AccessConfig
+from dragoman.serving.access.keys import KeyRefused, Keys
+from dragoman.serving.access.quota import Refused, Reservation
+
+
+def granted(access: Access, key: str | None, peer: str, *forwarded: str, tokens: int = 1) -> bool:
+    return isinstance(access.reserve(access.client(key, peer, forwarded), tokens), Reservation)
+
+
+def test_without_keys_addresses_are_counted() -> None:
+    access = Access(AccessConfig(requests_per_minute=2, tokens_per_minute=None))
+    assert [granted(access, None, "198.51.100.1") for _ in range(3)] == [True, True, False]
+    assert granted(access, "whatever", "198.51.100.2")
+    neighbours = ["2001:db8::1", "2001:db8::2", "2001:db8::3"]
+    assert [granted(access, None, peer) for peer in neighbours] == [True, True, False]
+
+
+def test_what_a_stranger_says_of_its_address_changes_nothing() -> None:
+    access = Access(AccessConfig(requests_per_minute=2, trusted_proxies=("127.0.0.1",)))
+    spoofed = [granted(access, None, "198.51.100.1", f"203.0.113.{number}") for number in range(3)]
+    assert spoofed == [True, True, False]
+    through_proxy = [granted(access, None, "127.0.0.1", f"203.0.113.{number}, 198.51.100.9") for number in range(3)]
+    assert through_proxy == [True, True, False]
+    assert granted(access, None, "127.0.0.1", "198.51.100.10")
+
+
+def test_with_keys_keys_are_counted_from_wherever(tmp_path: Path) -> None:
+    with Keys(tmp_path / "keys.db") as keys:
+        few = keys.add("few", requests_per_minute=1)
+        usual = keys.add("usual", tokens_per_minute=10)
+        access = Access(AccessConfig(keys=tmp_path / "keys.db", requests_per_minute=2, tokens_per_minute=5))
+        assert granted(access, few.text, "198.51.100.1")
+        assert not granted(access, few.text, "198.51.100.2")
+        assert granted(access, usual.text, "198.51.100.1", tokens=10)
+        assert access.client(usual.text, "198.51.100.1").key == usual.key.id
+        refused = access.reserve(access.client(usual.text, "198.51.100.1"), 11)
+        assert isinstance(refused, Refused) and refused.seconds is None
+        keys.revoke("few")
+        for key, reason in ((few.text, "revoked"), (None, "missing"), ("x", "malformed")):
+            with pytest.raises(KeyRefused) as caught:
+                access.client(key, "127.0.0.1")
+            assert caught.value.reason == reason
+        access.close()
+
+
+def test_a_server_with_keys_on_and_no_database_does_not_start(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no database of keys"):
+        Access(AccessConfig(keys=tmp_path / "keys.db"))
+
+
+def test_a_wrong_proxy_is_said_with_its_setting() -> None:
+    with pytest.raises(ConfigError, match=r"(?s)trusted_proxies.*'localhost' is no network"):
+        load_settings(None, ["trusted_proxies=[localhost]"], AccessConfig)
