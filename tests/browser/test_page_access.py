@@ -2,10 +2,14 @@
 
 import re
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 from browser_tabs import Tabs, expect
+from page_server import page_served
+
+from dragoman.serving.access.keys import Keys
 
 NAMED = """() => [...document.querySelectorAll('button, select, textarea, input:not([hidden]), a, [role=button]')]
   .filter((e) => e.checkVisibility() && !e.getAttribute('aria-label') && !e.textContent.trim() && !(e.labels?.length))
@@ -24,7 +28,7 @@ COLOURS = """() => {
     }
   };
   return [...document.querySelectorAll('body *')]
-    .filter((e) => e.checkVisibility({opacityProperty: true}) && !e.closest('.unseen, #mirror') && !e.closest(':disabled'))
+    .filter((e) => e.checkVisibility({opacityProperty: true}) && !e.closest('.unseen, #mirror, :disabled'))
     .filter((e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()) || e.matches('textarea, select'))
     .map((e) => { const s = getComputedStyle(e); return [e.id || e.textContent, s.color, ground(e)]; });
 }"""
@@ -141,26 +145,27 @@ def test_help_by_key(tab: Any) -> None:
     expect(tab.get_by_label("Text to translate")).to_be_focused()
 
 
-def test_a_key_is_asked_for_where_there_must_be_one(tabs: Tabs) -> None:
-    tabs.expected = ("status of 403",)
-    tab = tabs.open()
-
-    def answer(route: Any) -> None:
-        if route.request.headers.get("authorization") == "Bearer k1" and '"api_key":"k1"' in route.request.post_data:
-            route.continue_()
-        else:
-            route.fulfill(status=403, json={"error": "a key is needed"})
-
-    tab.route("**/v1/translate", answer)
-    tab.get_by_label("Text to translate").fill("a dog")
-    field = tab.get_by_label("This server asks for a key")
-    expect(field).to_have_attribute("type", "password")
-    expect(tab.locator("#key-message")).to_have_text("a key is needed")
-    field.fill("k1")
-    field.press("Enter")
-    expect(tab.locator("#translation")).to_have_text("DOG A")
-    expect(field).to_be_hidden()
-    assert "k1" not in tab.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])")
+def test_a_key_is_asked_for_where_there_must_be_one(browser: Any, tmp_path: Path) -> None:
+    with Keys(tmp_path / "keys.db") as keys:
+        good = keys.add("good")
+    with page_served("en-de", access={"keys": tmp_path / "keys.db"}) as server:
+        tabs = Tabs(browser, server.address)
+        tabs.expected = ("status of 401", "status of 403")
+        tab = tabs.open(wait=False)
+        field = tab.get_by_label("This server asks for a key")
+        expect(field).to_have_attribute("type", "password")
+        expect(tab.locator("#key-message")).to_contain_text("key")
+        for key in ("dragoman-wrong", good):
+            field.fill(key)
+            field.press("Enter")
+            if key != good:
+                expect(tab.locator("#state")).to_have_attribute("data-state", "failed")
+        tab.get_by_label("Translate from").select_option("en")
+        tab.get_by_label("Text to translate").fill("a dog")
+        expect(tab.locator("#translation")).to_have_text("DOG A")
+        expect(field).to_be_hidden()
+        assert good not in tab.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])")
+        tabs.close()
 
 
 def test_calm_where_calm_is_asked_for(tabs: Tabs) -> None:

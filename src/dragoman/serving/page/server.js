@@ -10,7 +10,7 @@ export class Refused extends Error {
 
   /** Whether the same request may succeed later, without anybody doing anything. */
   get passes() {
-    return this.status === 429 || (this.status >= 502 && this.status <= 504);
+    return (this.status === 429 && this.retryAfter !== null) || (this.status >= 502 && this.status <= 504);
   }
 }
 

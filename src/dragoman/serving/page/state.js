@@ -38,7 +38,7 @@ export function announceTranslation(translation) {
 export function told(error) {
   if (error instanceof Unreachable) return navigator.onLine ? "The server cannot be reached" : "You are offline";
   if (!(error instanceof Refused)) return "This page has a fault";
-  if (error.status === 429) return "Too much was asked for";
+  if (error.status === 429 && error.retryAfter !== null) return "Too much was asked for";
   if (error.status === 503) return `The server is busy (${error.message})`;
   return error.message.charAt(0).toUpperCase() + error.message.slice(1);
 }
