@@ -147,7 +147,7 @@ def test_help_by_key(tab: Any) -> None:
 
 def test_a_key_is_asked_for_where_there_must_be_one(browser: Any, tmp_path: Path) -> None:
     with Keys(tmp_path / "keys.db") as keys:
-        good = keys.add("good")
+        good = keys.add("good").text
     with page_served("en-de", access={"keys": tmp_path / "keys.db"}) as server:
         tabs = Tabs(browser, server.address)
         tabs.expected = ("status of 401", "status of 403")

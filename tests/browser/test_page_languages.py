@@ -43,6 +43,8 @@ def test_what_is_detected_is_told_with_how_sure_it_is(tabs: Tabs) -> None:
     expect(tab.locator("#detected")).to_have_text("English, 87% sure")
     expect(tab.get_by_label("Text to translate")).to_have_attribute("lang", "en")
     expect(swap).to_be_enabled()
+    write(tab, "hello")
+    expect(tab.locator("#detected")).to_have_text("English, over 99% sure")
     write(tab, "12 + 3")
     expect(tab.locator("#detected")).to_have_text("can’t tell, taken as English")
     expect(swap).to_be_disabled()

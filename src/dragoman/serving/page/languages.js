@@ -92,9 +92,9 @@ export class Languages {
     this.shown.hidden = found === null || this.source !== AUTO;
     if (found === null) return;
     const name = this.name(found.language);
-    this.shown.textContent = sure
-      ? `${name}, ${Math.round(found.confidence)}% sure`
-      : `can’t tell, taken as ${name}`;
+    const percent = Math.round(found.confidence);
+    const howSure = percent < 100 ? `${percent}% sure` : "over 99% sure"; // nobody can be quite sure
+    this.shown.textContent = sure ? `${name}, ${howSure}` : `can’t tell, taken as ${name}`;
   }
 
   chosen() {
