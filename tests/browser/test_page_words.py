@@ -44,6 +44,8 @@ def test_words_that_belong_together_are_lit_on_both_sides(tab: Any) -> None:
     shown(tab, [], [])
     tab.get_by_label("Text to translate").press("End")
     shown(tab, ["barks"], ["BARKS"])
+    tab.get_by_label("Text to translate").press("Home")
+    shown(tab, ["It"], ["IT"])
     tab.get_by_label("Text to translate").press_sequentially("!")
     shown(tab, [], [])
 
