@@ -3,18 +3,18 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Unpack
+from typing import Generic, Unpack
 
 import regex
 
-from dragoman.base.errors import ConfigError, DataError
+from dragoman.base.errors import ConfigError
 from dragoman.base.log import info, warn
 from dragoman.base.machine.threads import use_threads
 from dragoman.base.progress.work import Work
 from dragoman.control.control import Control
 from dragoman.control.keep import Keep
-from dragoman.data.corpora.lines import has_broken_utf8
-from dragoman.documents.formats.union import Parts, format_of
+from dragoman.documents.formats.format import Content, Opened
+from dragoman.documents.formats.union import format_of
 from dragoman.documents.passage import Passage, Raw, passages_in
 from dragoman.documents.rewriting import rewritten
 from dragoman.documents.sentence import Sentence, sentences_of
@@ -27,20 +27,19 @@ from dragoman.translation.request import Request, RequestSettings
 from dragoman.translation.result import Translation
 from dragoman.translator import Translator
 
-_MARK = "\ufeff"
 _LANGUAGE = "en"
 
 
 @dataclass(frozen=True)
-class TranslatedDocument:
-    """text: the document; sentences: that were translated.
+class TranslatedDocument(Generic[Content]):
+    """content: the document, text or bytes as it was given; sentences: that were translated.
 
     divided: how many were too long and were translated in parts; unfinished: how many reached the length limit;
     patched: how many were put together from parts to hold what they must. mended, wrong: in how many the guard found
     something that another search mended, and that none did.
     """
 
-    text: str
+    content: Content
     sentences: int
     divided: int
     unfinished: int
@@ -48,10 +47,15 @@ class TranslatedDocument:
     mended: int
     wrong: int
 
+    @property
+    def text(self: "TranslatedDocument[str]") -> str:
+        """The content of a document that is text."""
+        return self.content
+
 
 def translate_document(
     model: str | Path | Sequence[str | Path] | Translator,
-    text: str,
+    document: Content,
     *,
     format: str = "text",
     batch_size: int = 64,
@@ -61,23 +65,20 @@ def translate_document(
     threads: int | None = None,
     attention: AttentionChoice | None = None,
     **settings: Unpack[RequestSettings],
-) -> TranslatedDocument:
-    """Translate the sentences of a document, as `dragoman translate --document` does; all else stays byte for byte.
+) -> TranslatedDocument[Content]:
+    """Translate the sentences of a document, as `dragoman translate --document` does; all else stays as it is.
 
-    model: a translator, a folder, or several that translate together. format: text, markdown or html. attention: whose
-    tells which words a translation's words come from, which says where markup stands in it. settings: beam,
-    length_penalty, coverage_penalty, unknown, search, to, tags, glossary, keep, keep_patterns and guard,
-    as `Translator.request` takes them. The others are as in `Translator.load`.
+    model: a translator, a folder, or several that translate together. document: text, or for docx the bytes of its
+    file. format: text, markdown, html, srt, vtt or docx. attention: whose tells which words a translation's words come
+    from, which says where markup stands in it. settings: beam, length_penalty, coverage_penalty, unknown, search, to,
+    tags, glossary, keep, keep_patterns and guard, as `Translator.request` takes them. The others are as in
+    `Translator.load`.
 
     Raises ConfigError for a format that there is not, for a package that is missing and for settings that make no
-    sense, DataError for text that is no Unicode, ModelError and ResourceError as `Translator`.
+    sense, DataError for text that is no Unicode and for bytes that are no document, ModelError and ResourceError as
+    `Translator`.
     """
-    parts_of = format_of(format)
-    for number, line in enumerate(text.split("\n"), 1):
-        if has_broken_utf8(line):
-            raise DataError(
-                f"the document, line {number}: broken UTF-8. Convert it first, or mend it by --on-error replace"
-            )
+    opened: Opened[Content] = format_of(format).opened(document)
     if isinstance(model, str | Path | Sequence):
         use_threads(threads)
         model = Translator.load(model, device, engine, precision, threads)
@@ -86,7 +87,7 @@ def translate_document(
     request = model.request(**settings)
     return DocumentTranslation(
         model, request, batch_size, attention, settings.get("to"), tuple(settings.get("tags") or ())
-    ).of(text, parts_of)
+    ).of(opened)
 
 
 @dataclass(frozen=True)
@@ -100,10 +101,9 @@ class DocumentTranslation:
     to: str | None = None
     tags: Sequence[str] = ()
 
-    def of(self, text: str, parts_of: Parts) -> TranslatedDocument:
+    def of(self, opened: Opened[Content]) -> TranslatedDocument[Content]:
         """The document's translation."""
-        mark = text[: text.startswith(_MARK)]
-        parts = list(parts_of(text[len(mark) :]))
+        parts = opened.parts
         splitter = Splitter(self._language(), lambda part: self.translator.fits(part, self.request))
         sentences = {id(each): list(sentences_of(each, splitter)) for each in passages_in(parts)}
         flat = [sentence for found in sentences.values() for sentence in found]
@@ -116,7 +116,7 @@ class DocumentTranslation:
         }
         guarded = [each.guarded for each in translations if each.guarded is not None]
         return TranslatedDocument(
-            mark + _joined(parts, sentences, done),
+            opened.written(_written(parts, sentences, done)),
             len(flat),
             splitter.divided,
             sum(not each.finished for each in translations),
@@ -182,7 +182,9 @@ def _keeping(request: Request, sentence: Sentence) -> Request:
     return replace(request, control=replace(control, keep=keep))
 
 
-def _joined(parts: Iterable[str | Passage], sentences: dict[int, list[Sentence]], done: dict[int, Raw]) -> str:
+def _written(parts: Sequence[str | Passage], sentences: dict[int, list[Sentence]], done: dict[int, Raw]) -> list[str]:
+    """What the document has for each part."""
+
     def texts(parts: Iterable[str | Passage]) -> Iterator[str]:
         for part in parts:
             if isinstance(part, str):
@@ -195,4 +197,4 @@ def _joined(parts: Iterable[str | Passage], sentences: dict[int, list[Sentence]]
                 unit, mark = each.end, each.last
             yield from texts(part.as_it_is(unit, len(part.raws), mark, len(part.marks)))
 
-    return "".join(texts(parts))
+    return ["".join(texts([part])) for part in parts]
