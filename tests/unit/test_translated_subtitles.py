@@ -84,15 +84,29 @@ def test_webvtt() -> None:
 
 def test_a_cue_has_no_more_lines_than_it_had() -> None:
     hidden = re.compile("<[^<>]*>")
+
+    def lines(text: str, before: str) -> list[str]:
+        return wrapped(text, before, hidden).split("\r\n" if "\r" in before else "\n")
+
     words = "one two three four five six seven eight nine ten eleven twelve"
-    assert wrapped(words, 1, "\n", hidden) == words
-    assert wrapped(words, 2, "\r\n", hidden) == "one two three four five six seven\r\neight nine ten eleven twelve"
-    assert wrapped(f"{words} {words}", 2, "\n", hidden).count("\n") == 1
-    assert wrapped("one two", 3, "\n", hidden) == "one two"
-    assert wrapped("a" * 50 + " b", 2, "\n", hidden) == "a" * 50 + "\nb"
-    assert wrapped("犬" * 60, 2, "\n", hidden) == "犬" * 60
+    two = ["one two three four five six seven", "eight nine ten eleven twelve"]
+    assert lines(words, "a") == [words]
+    assert lines(words, "a\r\nb") == two
+    assert lines(words, "a\nb\nc") == two
+    assert len(lines(f"{words} {words}", "a\nb")) == 2
+    assert lines("one two", "a\nb\nc") == ["one two"]
+    assert lines("a" * 50 + " b", "a\nb") == ["a" * 50, "b"]
+    assert lines("犬" * 60, "a\nb") == ["犬" * 60]
     tagged = "<v Bob the big>" + words.replace("six", "<i>six</i>")
-    assert hidden.sub("", wrapped(tagged, 2, "\n", hidden)) == wrapped(words, 2, "\n", hidden)
+    assert [hidden.sub("", line) for line in lines(tagged, "a\nb")] == two
+
+
+def test_lines_that_were_sentences_stay_sentences() -> None:
+    hidden = re.compile("<[^<>]*>")
+    assert wrapped("Hi. You <i>two!</i>", "a.\n<i>b?</i>", hidden) == "Hi.\nYou <i>two!</i>"
+    assert wrapped("Hi. You two!", "a\nb.", hidden) == "Hi. You two!"
+    assert wrapped("Hi. You two. A.", "a.\nb.", hidden) == "Hi. You two. A."
+    assert wrapped("a " * 30 + ". B.", "a.\nb.", hidden) == "a " * 15 + "a\n" + "a " * 14 + ". B."
 
 
 def test_what_no_player_would_read_is_told_and_stays(capsys: pytest.CaptureFixture[str]) -> None:

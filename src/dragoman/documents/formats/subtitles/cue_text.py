@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dragoman.documents.passage import Escape, Passage
@@ -29,27 +29,27 @@ class Markup:
         return self.hidden.sub("", text)
 
 
-def parts_of_cue(lines: Sequence[tuple[str, str]], markup: Markup) -> Iterator[tuple[str | Passage, int]]:
-    """What stays and what is translated of a cue's lines, the last line's end left out; each with its number of lines.
+def parts_of_cue(lines: Sequence[tuple[str, str]], markup: Markup) -> list[str | Passage]:
+    """What stays and what is translated of a cue's lines, the last line's end left out.
 
     lines: a text and its end. What begins with a dash, a note or a voice's tag, and a line that is all in brackets, has
     a passage of its own; other lines go on with the one before.
     """
     builder = PassageBuilder(markup.escape)
-    found: list[str | Passage] = []
-    count = 0
+    parts: list[str | Passage] = []
+    first = True
     for place, (line, _) in enumerate(lines):
-        if place and (_begins(line, markup) or _sounds(lines[place - 1][0], markup)):
-            builder.finish(found.append)
-            yield from ((part, count) for part in found)
-            yield lines[place - 1][1], 1
-            found, count = [], 0
+        before, end = lines[place - 1]
+        if place and (_begins(line, markup) or _sounds(before, markup)):
+            builder.finish(parts.append)
+            parts.append(end)
+            first = True
         elif place:
-            builder.blank(lines[place - 1][1])
-        _add(builder, line, markup, first=not count)
-        count += 1
-    builder.finish(found.append)
-    yield from ((part, count) for part in found)
+            builder.blank(end)
+        _add(builder, line, markup, first)
+        first = False
+    builder.finish(parts.append)
+    return parts
 
 
 def _begins(line: str, markup: Markup) -> bool:

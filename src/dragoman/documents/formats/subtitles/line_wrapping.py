@@ -6,30 +6,46 @@ from collections.abc import Iterator, Sequence
 USUAL = 42
 """Characters of a line that most guides for subtitles in European languages allow."""
 
+_LINE_END = re.compile(r"\r\n?|\n")
+_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)\]]*\Z")
 
-def wrapped(text: str, lines: int, end: str, hidden: re.Pattern[str]) -> str:
-    """The text in the fewest lines that hold it, or in as many as allowed; the longest of them as short as can be.
 
-    lines: how many it may have; end: what divides them; hidden: what of the text is not shown. Words stay whole.
+def wrapped(text: str, before: str, hidden: re.Pattern[str]) -> str:
+    """A text in the fewest lines that hold it, or in as many as `before` has; the longest as short as can be.
+
+    Where each line of `before` ends a sentence, so does each of the text if they fit. before: what stood there; hidden:
+    what of both is not shown. Words stay whole.
     """
+    old = _LINE_END.split(before)
     words = list(_words(text, hidden))
-    if lines == 1 or not words:
+    if len(old) == 1 or not words:
         return text
-    lengths = [len(hidden.sub("", word)) for word in words]
-    count = next((number for number in range(1, lines) if _fits(lengths, USUAL, number)), lines)
-    low, high = max(lengths), sum(lengths) + len(words) - 1
+    shown = [hidden.sub("", word) for word in words]
+    lengths = [len(word) for word in shown]
+    ends = [place for place, word in enumerate(shown, 1) if _SENTENCE_END.search(word) or place == len(words)]
+    lines = list(zip([0, *ends], ends, strict=False))
+    sentences = len(lines) == len(old) and all(_SENTENCE_END.search(hidden.sub("", line).rstrip()) for line in old)
+    if not sentences or any(not _fits(lengths[begin:stop], USUAL, 1) for begin, stop in lines):
+        lines = list(_lines(lengths, _narrowest(lengths, len(old))))
+    end = _LINE_END.search(before)
+    assert end is not None
+    head, tail = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
+    return _blanks(head) + end[0].join(" ".join(words[begin:stop]) for begin, stop in lines) + _blanks(tail)
+
+
+def _narrowest(lengths: Sequence[int], most: int) -> int:
+    """The least width of the fewest lines that are no longer than usual, or of the most that there may be."""
+    count = next((number for number in range(1, most) if _fits(lengths, USUAL, number)), most)
+    low, high = max(lengths), sum(lengths) + len(lengths) - 1
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if _fits(lengths, middle, count) else (middle + 1, high)
-    head = text[: len(text) - len(text.lstrip())]
-    tail = text[len(text.rstrip()) :]
-    inked = end.join(" ".join(words[begin:stop]) for begin, stop in _lines(lengths, low))
-    return _blanks(head) + inked + _blanks(tail)
+    return low
 
 
 def _blanks(text: str) -> str:
     """Without ends of lines."""
-    return re.sub(r"[\r\n]+", "", text)
+    return _LINE_END.sub("", text)
 
 
 def _words(text: str, hidden: re.Pattern[str]) -> Iterator[str]:

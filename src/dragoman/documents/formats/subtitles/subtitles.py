@@ -33,16 +33,6 @@ class Line(NamedTuple):
         return _ARROW in self.text
 
 
-class Cue(NamedTuple):
-    """Lines of text that stand together, without the last one's end.
-
-    parts: which of the file's parts they are; lines: of each part, how many lines it has.
-    """
-
-    parts: range
-    lines: Sequence[int]
-
-
 class SubtitleFormat(TextFormat):
     """Files of lines in which a line with an arrow begins a cue."""
 
@@ -55,46 +45,38 @@ class SubtitleFormat(TextFormat):
         """Which lines are text that is shown; and which have letters that no player shows, though nothing says why."""
 
     def opened_text(self, text: str) -> Opened[str]:
-        lines = [Line(*found) for found in _LINE.findall(text)]
+        lines = _lines(text)
         shown, stray = self.shown(lines)
         self._warn(lines, stray)
         parts: list[str | Passage] = []
-        cues: list[Cue] = []
+        cues: list[range] = []  # which of the parts they are
         for is_text, group in groupby(range(len(lines)), shown.__getitem__):
             run = [lines[place] for place in group]
             if not is_text:
                 parts.append("".join(line.text + line.end for line in run))
                 continue
-            found = list(parts_of_cue([tuple(line) for line in run], self.markup))
-            cues.append(Cue(range(len(parts), len(parts) + len(found)), [count for _, count in found]))
-            parts += [part for part, _ in found]
-            parts.append(run[-1].end)
-        return Opened(parts, lambda texts: "".join(self._written(parts, cues, texts)))
-
-    def _written(self, parts: Sequence[str | Passage], cues: Sequence[Cue], texts: Sequence[str]) -> Iterator[str]:
-        at = 0
+            found = parts_of_cue(run, self.markup)
+            cues.append(range(len(parts), len(parts) + len(found)))
+            parts += [*found, run[-1].end]
         before = [part if isinstance(part, str) else as_text(part) for part in parts]
+        return Opened(parts, lambda texts: "".join(self._written(cues, before, texts)))
+
+    def _written(self, cues: Sequence[range], before: Sequence[str], texts: Sequence[str]) -> Iterator[str]:
+        at = 0
         for cue in cues:
-            yield from texts[at : cue.parts.start]
-            at = cue.parts.stop
-            if texts[cue.parts.start : at] == before[cue.parts.start : at]:
-                yield from texts[cue.parts.start : at]
-                continue
-            yield self._cue(
-                [
-                    text if text == old else wrapped(text, count, _end_within(old), self.markup.hidden)
-                    for text, old, count in zip(
-                        texts[cue.parts.start : at], before[cue.parts.start : at], cue.lines, strict=True
-                    )
-                ]
-            )
+            yield from texts[at : cue.start]
+            at = cue.stop
+            yield self._cue(before[cue.start : at], texts[cue.start : at])
         yield from texts[at:]
 
-    def _cue(self, texts: Sequence[str]) -> str:
-        """The parts of a cue as one text; a line that became blank, which would end the cue, is left out."""
-        lines = [Line(*found) for found in _LINE.findall("".join(texts))]
-        inked = [line for line in lines if not line.blank]
-        return "".join(line.text + (line.end if place + 1 < len(inked) else "") for place, line in enumerate(inked))
+    def _cue(self, before: Sequence[str], texts: Sequence[str]) -> str:
+        """A line that became blank, which would end the cue, is left out."""
+        pairs = zip(before, texts, strict=True)
+        new = "".join(text if text == old else wrapped(text, old, self.markup.hidden) for old, text in pairs)
+        if new == "".join(before):
+            return new
+        lines = [line for line in _lines(new) if not line.blank]
+        return "".join([*(line.text + line.end for line in lines[:-1]), *(line.text for line in lines[-1:])])
 
     def _warn(self, lines: Sequence[Line], stray: Sequence[int]) -> None:
         broken = [
@@ -111,7 +93,5 @@ class SubtitleFormat(TextFormat):
                 warn(f"{len(places):,} line(s) {what}; the first is line {places[0] + 1}")
 
 
-def _end_within(text: str) -> str:
-    r"""What ends the lines of a text of several: \r\n, \r or \n."""
-    found = re.search(r"\r\n?|\n", text)
-    return "\n" if found is None else found[0]
+def _lines(text: str) -> list[Line]:
+    return [Line(*found) for found in _LINE.findall(text)]
