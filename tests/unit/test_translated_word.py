@@ -147,6 +147,32 @@ def test_footnotes() -> None:
     assert b"TWO ONE" in parts(translated(packed(whole), backwards))["word/footnotes.xml"]
 
 
+def test_strict_documents_and_those_whose_types_are_told_by_endings() -> None:
+    whole = parts(document(paragraph(run("A big dog"))))
+    body, types = whole["word/document.xml"], whole["[Content_Types].xml"]
+    strict = body.replace(
+        b"http://schemas.openxmlformats.org/wordprocessingml/2006", b"http://purl.oclc.org/ooxml/wordprocessingml"
+    )
+    found = parts(translated(packed({**whole, "word/document.xml": strict}), backwards))["word/document.xml"]
+    assert b">DOG BIG A</w:t>" in found and b"ns0" not in found
+    ending = types.replace(b'Override PartName="/word/document.xml"', b'Default Extension="XML"')
+    found = parts(translated(packed({**whole, "[Content_Types].xml": ending}), backwards))["word/document.xml"]
+    assert b"DOG BIG A" in found
+
+
+def test_no_depth_is_too_deep() -> None:
+    link = ("HYPERLINK x", "<w:hyperlink r:id='r'>{}</w:hyperlink>")
+    text = run("dog")
+    for _ in range(50):
+        text = field(link[0], link[1].format(text))
+    found = translated(document(paragraph(run("A "), text)))
+    assert parts(found)["word/document.xml"].count(b"<w:hyperlink") == 50
+    fields = run("dog")
+    for _ in range(2000):
+        fields = field("HYPERLINK x", fields)
+    assert parts(translated(document(paragraph(fields))))["word/document.xml"].count(b"fldChar ") == 6000
+
+
 def test_what_xml_cannot_hold_is_written_as_unknown() -> None:
     found = shown(run("dog"), write=lambda _: [("a\x00\x01b\ttwo", 0)])
     assert found == [("a\ufffd\ufffdb two", "", ())]

@@ -35,7 +35,7 @@ def wrapped(text: str, before: str, hidden: re.Pattern[str]) -> str:
 
 def _narrowest(lengths: Sequence[int], most: int) -> int:
     """The least width of the fewest lines that are no longer than usual, or of the most that there may be."""
-    count = next((number for number in range(1, most) if _fits(lengths, USUAL, number)), most)
+    count = min(most, sum(1 for _ in _lines(lengths, max(USUAL, max(lengths)))))
     low, high = max(lengths), sum(lengths) + len(lengths) - 1
     while low < high:
         middle = (low + high) // 2

@@ -10,8 +10,8 @@ from dragoman.documents.formats.word.xml import Element, attribute, child, kind
 _CONTAINERS = frozenset(("hyperlink", "ins", "moveTo", "smartTag", "customXml", "dir", "bdo", "sdt"))
 _CHOSEN = frozenset(("dropDownList", "comboBox", "date", "picture", "dataBinding", "equation", "checkbox"))
 _OF_SPELLING = frozenset(("lang", "noProof"))
-_DEEPEST = 20
-"""Containers within one another; what lies deeper stays as it is."""
+_DEEPEST = 10
+"""Containers within one another, and fields; what lies deeper is a thing like any other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,8 @@ def _with_fields(pieces: Sequence[Piece]) -> list[Piece]:
             begun.append(len(found) - 1)
         elif role == "end" and begun:
             begin = begun.pop()
-            found[begin:] = [_field(found[begin:])]
+            if len(begun) < _DEEPEST:
+                found[begin:] = [_field(found[begin:])]
     return found
 
 
