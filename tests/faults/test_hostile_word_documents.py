@@ -146,4 +146,4 @@ def test_any_damage_is_told_or_does_no_harm() -> None:
 
 
 def test_limits_are_those_of_the_page() -> None:
-    assert (package.LARGEST, package.DENSEST, word.LARGEST_TEXT) == (64 << 20, 10, 32 << 20)
+    assert (package.LARGEST, package.DENSEST, word.LARGEST_TEXT) == (64 << 20, 10, 16 << 20)

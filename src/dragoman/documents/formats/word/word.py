@@ -10,8 +10,8 @@ from dragoman.documents.formats.word.paragraph import Paragraph, written_text
 from dragoman.documents.formats.word.xml import Element, kind, parsed, serialised
 from dragoman.documents.passage import Passage, as_text
 
-LARGEST_TEXT = 1 << 25
-"""Bytes of XML that are read of one document, many times what a long book has."""
+LARGEST_TEXT = 1 << 24
+"""Bytes of XML that are read of one document, more than a book of a thousand pages has."""
 
 _TYPES = "[Content_Types].xml"
 _MAIN = (
