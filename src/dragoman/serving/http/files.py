@@ -82,7 +82,8 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         sent, name, data = await _read(request, await read_body(request, limits, limits.file_bytes))
         fields = checked(sent, FileFields)
         caller = gate.admit(request, fields.api_key)
-        ending = PurePosixPath(name).suffix.lower()
+        stem, _, ending = name.rpartition(".")
+        ending = f".{ending.lower()}"
         if ending not in SUPPORTED:
             raise Refusal(f"Invalid request: file: its name ends in none of {', '.join(SUPPORTED)}")
         format = format_of(SUPPORTED[ending])
@@ -97,7 +98,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         target = known_code(fields.target, service.directions.all_targets)
         asked = Asked([content], source, target, format, reserve=caller.reserve, seconds=limits.file_seconds)
         (found,) = await while_connected(request, service.translate(asked))
-        new = f"{PurePosixPath(name).stem[:_LONGEST_NAME]}.{target}{ending}"
+        new = f"{stem[:_LONGEST_NAME] or 'file'}.{target}{ending}"
         id = kept.keep(new, format.encoded(found.text))
         return TranslatedFile(translatedFileUrl=f"{request.base_url}download_file/{id}/{quote(new)}")
 

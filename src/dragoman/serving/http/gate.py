@@ -9,7 +9,7 @@ from dragoman.serving.access.access import Access, Client
 from dragoman.serving.access.keys import KeyRefused
 from dragoman.serving.access.quota import Refused
 from dragoman.serving.config import LimitsConfig
-from dragoman.serving.errors import Forbidden, NoKey, TooMany
+from dragoman.serving.errors import Forbidden, NoKey, TooLarge, TooMany
 from dragoman.serving.http.fields import read_fields
 
 
@@ -29,11 +29,11 @@ class Caller:
         self._access, self._client = access, client
 
     def reserve(self, tokens: int, requests: int = 0) -> None:
-        """Raises TooMany where the client has had its share; nothing is taken then."""
+        """Raises TooMany where the client has had its share, TooLarge where it never has so much. Nothing is taken then."""
         found = self._access.reserve(self._client, tokens, requests)
         if isinstance(found, Refused):
             if found.seconds is None:
-                raise TooMany(f"a request of {tokens:,} tokens is more than a client may have in a minute")
+                raise TooLarge(f"{tokens:,} tokens are more than a client may have in a minute: send less at once")
             raise TooMany(f"too many {found.what} in a minute: try again in {found.seconds} s", found.seconds)
 
 

@@ -113,7 +113,9 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         """Which language a text is written in, the likeliest first."""
         fields, _ = await gate.enter(request, DetectFields)
         check_texts([fields.q], limits)
-        return [Detected(confidence=each, language=code) for code, each in service.detector.detect(fields.q)]
+        found = [Detected(confidence=each, language=code) for code, each in service.detector.detect(fields.q)]
+        # clients look at the first without asking whether there is one
+        return found or [best_of(service.detector, fields.q, service.directions.sources)]
 
     @router.get("/languages")
     async def languages(request: Request) -> list[Language]:
