@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dragoman.base.errors import DragomanError
     from dragoman.base.log import quietly
     from dragoman.checkpoint.average import average
+    from dragoman.client.client import AsyncClient, Client
     from dragoman.data.preparation.check import check_data
     from dragoman.distillation.distill import distill
     from dragoman.documents.document import translate_document
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from dragoman.inspect.pictures.positions import draw_positions
     from dragoman.language_model import LanguageModel
     from dragoman.serving.access.keys import Keys
+    from dragoman.serving.server import serve
     from dragoman.tasks.description import describe
     from dragoman.tasks.settings import settings
     from dragoman.tasks.train import train
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "AsyncClient",
+    "Client",
     "DragomanError",
     "Keys",
     "LanguageModel",
@@ -50,6 +54,7 @@ __all__ = [
     "import_model",
     "quietly",
     "score",
+    "serve",
     "settings",
     "train",
     "translate_document",
@@ -58,6 +63,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AsyncClient": "client.client",
+    "Client": "client.client",
     "DragomanError": "base.errors",
     "Keys": "serving.access.keys",
     "LanguageModel": "language_model",
@@ -74,6 +81,7 @@ _HOMES = {
     "import_model": "exchange.importing",
     "quietly": "base.log",
     "score": "inference.scoring",
+    "serve": "serving.server",
     "settings": "tasks.settings",
     "train": "tasks.train",
     "translate_document": "documents.document",

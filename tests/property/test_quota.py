@@ -3,6 +3,7 @@
 import sys
 import threading
 import time
+from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
@@ -229,39 +230,68 @@ def test_no_limit_below_one(limits: tuple) -> None:
         Quotas().reserve([Account("key", "a", 1, 1)] * 2, 1)
 
 
-def test_threads_together_get_no_more_than_one_would() -> None:
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)  # so that they take turns in the middle of things
+class SlowAccount(Account):
+    """One that lets other threads go on whenever its limits are read: in the middle of everything."""
+
+    @property
+    def limits(self) -> tuple[int | None, int | None]:
+        time.sleep(0)
+        return super().limits
+
+
+def in_threads(work: Callable[[int], None]) -> None:
+    """Eight of them, which take turns as often as can be."""
+    usual, start = sys.getswitchinterval(), threading.Barrier(8)
+
+    def begin(number: int) -> None:
+        start.wait()
+        work(number)
+
+    threads = [threading.Thread(target=begin, args=(number,)) for number in range(8)]
+    sys.setswitchinterval(1e-6)
     try:
-        hammer_with_threads()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     finally:
         sys.setswitchinterval(usual)
 
 
-def hammer_with_threads() -> None:
-    clock = Clock()
-    quotas = Quotas(clock=clock)
-    account, start = Account("key", "a", 2000, 5000), threading.Barrier(8)
+@pytest.mark.parametrize("turn", range(6))
+def test_threads_together_get_no_more_than_one_would(turn: int) -> None:
+    quotas = Quotas(clock=Clock())
+    account = SlowAccount("key", "a", 400, 500)
     got: list[tuple[int, int]] = []
 
     def hammer(number: int) -> None:
-        start.wait()
         requests = tokens = 0
-        for turn in range(500):
+        for turn in range(60):
             answer = quotas.reserve([account], 3 + number % 2)
             if isinstance(answer, Reservation):
                 answer.give_back(tokens=turn % 2)
                 requests, tokens = requests + 1, tokens + answer.amount.tokens
         got.append((requests, tokens))
 
-    threads = [threading.Thread(target=hammer, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(hammer)
     requests, tokens = (sum(each) for each in zip(*got, strict=True))
-    assert requests <= 2000
-    assert 5000 - 4 < tokens <= 5000  # and no less than there was
-    left = 5000 - tokens
-    assert isinstance(quotas.reserve([account], left), Reservation)
+    assert requests <= 400
+    assert 500 - 4 < tokens <= 500  # and no less than there was
+    assert isinstance(quotas.reserve([account], 500 - tokens), Reservation)
     assert isinstance(quotas.reserve([account], 1), Refused)
+
+
+def test_threads_together_give_back_what_there_was_once() -> None:
+    quotas = Quotas(clock=Clock())
+    account = SlowAccount("key", "a", None, 5000)
+    first, second = quotas.reserve([account], 1000), quotas.reserve([account], 4000)
+    assert isinstance(first, Reservation) and isinstance(second, Reservation)
+
+    def give_back(number: int) -> None:
+        for _ in range(200):
+            first.give_back(tokens=1)
+
+    in_threads(give_back)  # 1,600 times one of 1,000
+    assert first.amount.tokens == 0
+    assert isinstance(quotas.reserve([account], 1001), Refused)
+    assert isinstance(quotas.reserve([account], 1000), Reservation)

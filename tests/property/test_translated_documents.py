@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from stand_in_translators import StandIn, Write, anyhow, backwards, same, upper
 
 from dragoman.documents.document import translate_document
+from dragoman.documents.formats.format import TextFormat
 from dragoman.documents.formats.union import FORMATS
 
 pytest.importorskip("sentencex")
@@ -35,9 +36,19 @@ _SIGNS = [
         "\ufeff",
     ),
     *("<b>", "</b>", "<i x='1'>", "</i>", "<br>", "<p>", "</p>", "<code>", "</code>", "<script>", "</script>"),
+    *(
+        "WEBVTT\n",
+        "NOTE ",
+        "1\n",
+        "00:01:02,500 --> 00:01:04,000\n",
+        "01:02.500 --> 01:04.000 align:end\n",
+        "-->",
+        "{\\an8}",
+    ),
     *("&amp;", "&lt", "<!--", "-->", "<!", "<![", "http://a.b", '<img alt="a dog">', "[a](b)", "![a b](c)"),
 ]
 SIGNS = st.lists(st.sampled_from(_SIGNS), max_size=25).map("".join)
+TEXTS = [name for name, format in FORMATS.items() if isinstance(format, TextFormat)]
 FEW = settings(max_examples=60, deadline=None)
 
 
@@ -47,7 +58,7 @@ def translated(text: str, format: str, write: Write, **of_translator: object) ->
 
 
 @FEW
-@given(text=UNICODE | SIGNS, format=st.sampled_from(list(FORMATS)))
+@given(text=UNICODE | SIGNS, format=st.sampled_from(TEXTS))
 @example("", "html")
 @example("a\\ dog", "markdown")
 @example("dog &Adogs: x", "html")
@@ -55,13 +66,15 @@ def translated(text: str, format: str, write: Write, **of_translator: object) ->
 @example("---\na: dog\n---\n# dog\n", "markdown")
 @example("\ufeff a dog", "markdown")
 @example("a\r\n\r\n\tb  \r\n- c\rd\n", "markdown")
+@example("\ufeff1\r\n0:0:0 --> 0:0:1\r\na <i>dog\r\n runs</i>\r\n\r\nb\r2\r0:0:2 --> \rc", "srt")
+@example("WEBVTT a\n\nNOTE\nb\n\nc\n00:01.000 --> x\n<v D>a &lt;\n \nb --> c", "vtt")
 def test_a_translation_that_changes_nothing_gives_the_document_back(text: str, format: str) -> None:
     assert translated(text, format, same) == text
     assert translated(text, format, same, longest=3) == text
 
 
 @FEW
-@given(text=UNICODE | SIGNS, format=st.sampled_from(list(FORMATS)), write=st.sampled_from([upper, backwards, anyhow]))
+@given(text=UNICODE | SIGNS, format=st.sampled_from(TEXTS), write=st.sampled_from([upper, backwards, anyhow]))
 def test_no_document_is_refused(text: str, format: str, write: Write) -> None:
     translated(text, format, write, longest=20)
 

@@ -11,9 +11,10 @@ from dragoman.serving.access.keys import Keys
 from dragoman.serving.http.app import application
 from dragoman.serving.observation.metrics import Metrics
 
-OPEN = {"/health", "/health/ready"}
-"""What tells nothing but that the server lives."""
+OPEN = {"/health": 200, "/health/ready": 200, "/download_file/{id}/{name}": 404}
+"""What tells nothing but that the server lives; and files, whose ids nobody can guess."""
 BODY = {"q": "a dog", "source": "en", "target": "de"}
+FILE = {"files": {"file": ("a.txt", b"a dog")}, "data": {"source": "en", "target": "de"}}
 FIELDS = {"/translate": BODY, "/detect": {"q": "a dog"}, "/v1/translate": {"text": "a dog", "target": "de"}}
 
 
@@ -31,7 +32,7 @@ def test_every_route_wants_a_key(tmp_path: Path, capfd: pytest.CaptureFixture[st
         async def work(client: httpx.AsyncClient) -> dict[str, list[int]]:
             found = {}
             for path, method in routes:
-                body = {"json": FIELDS[path]} if method == "POST" else {}
+                body = FILE if path == "/translate_file" else {"json": FIELDS[path]} if method == "POST" else {}
                 statuses = []
                 for key in (None, "dgm_wrong", revoked.text, good.text):
                     headers = {} if key is None else {"Authorization": f"Bearer {key}"}
@@ -41,7 +42,7 @@ def test_every_route_wants_a_key(tmp_path: Path, capfd: pytest.CaptureFixture[st
 
         found = asked(service, work)
         for path, statuses in found.items():
-            wanted = [200] * 4 if path in OPEN else [401, 403, 403, 200]
+            wanted = [OPEN[path]] * 4 if path in OPEN else [401, 403, 403, 200]
             assert statuses == wanted, (path, statuses)
         assert posted(service, "/translate", **BODY, api_key=good.text).status_code == 200
         assert posted(service, "/translate", **BODY, api_key=revoked.text).json() == {
@@ -63,7 +64,7 @@ def test_quotas_of_requests_and_of_tokens() -> None:
 
         small, large, fine, fourth = asked(service, work)
         assert small.status_code == fine.status_code == 200
-        assert large.status_code == fourth.status_code == 429
+        assert large.status_code == 413 and fourth.status_code == 429
         assert "more than a client may have" in large.json()["error"] and "retry-after" not in large.headers
         assert "requests" in fourth.json()["error"] and 1 <= int(fourth.headers["retry-after"]) <= 60
         assert not any(model.batcher.waiting.tokens for model in service.directions.models)

@@ -1,5 +1,6 @@
 """Phrases in files, glossaries, and what is found in texts."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,37 @@ def test_kinds_of_what_is_kept() -> None:
     for wrong in ({"kinds": ["numbers"]}, {"patterns": ["(("]}):
         with pytest.raises(ConfigError):
             Keep.of(**wrong)
+
+
+HOSTILE = [
+    "1",
+    "a",
+    "a@",
+    "a@b",
+    "<!--",
+    "<a",
+    "&a",
+    "{a:",
+    "{{ ",
+    "%(a",
+    "www.",
+    "1,",
+    "1.1,",
+    "🐶\u200d",
+    "%-",
+    "%0",
+    "{{a",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kinds_take_time_that_grows_with_the_text_alone(kind: str) -> None:
+    """Where a pattern tries each beginning against all of the rest, the longest of these takes over a minute."""
+    for sign in HOSTILE:
+        for text in (sign * 20_000, sign + sign[-1] * 40_000, sign[0] * 40_000):
+            began = time.process_time()
+            kept(text, kind)
+            assert time.process_time() - began < 5, (kind, sign)
 
 
 def test_a_pattern_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 DocumentOption = Annotated[
     bool,
-    typer.Option("--document", help="Translate the sentences of the whole text; layout and markup stay as they are."),
+    typer.Option("--document", help="Translate the sentences of the whole file; layout and markup stay as they are."),
 ]
 FormatOption = Annotated[
     str | None,
     typer.Option(
         "--format",
-        metavar="text|markdown|html",
+        metavar="text|markdown|html|srt|vtt|docx",
         help="What the document is (default: as the name of --input ends, else text).",
     ),
 ]
@@ -39,13 +39,13 @@ def translate_document(
 
     check_places(source, target)
     format = format or format_of_file(source)
-    format_of(format)
-    done = translate_document(models, read_document(source, on_error), format=format, **how)
-    write_document(done.text, target)
+    of = format_of(format)
+    done = translate_document(models, read_document(source, of, on_error), format=format, **how)
+    write_document(done.content, target, of)
     info(_summary(done))
 
 
-def _summary(done: "TranslatedDocument") -> str:
+def _summary(done: "TranslatedDocument[Any]") -> str:
     counts = {
         "too long, translated in parts": done.divided,
         "unfinished at the length limit": done.unfinished,

@@ -17,11 +17,11 @@ _INTERPOLATED = r"[\p{L}_][\p{L}\p{N}_.$\[\]-]*"
 KINDS = {
     "number": rf"(?<!{WORD_CHARACTER})(?>\p{{Nd}}+(?:[.,:/'’\u00A0\u202F]\p{{Nd}}+)*)(?!{WORD_CHARACTER})",
     "url": r"(?i:(?:https?|ftps?)://|www\.)[^\s<>\"”»]*[^\s<>\"”»'’.,;:!?)\]}…]",
-    "email": r"[\p{L}\p{N}._%+-]+@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+",
+    "email": r"(?<![\p{L}\p{N}._%+-])(?>[\p{L}\p{N}._%+-]+)@(?>[\p{L}\p{N}-]+)(?:\.(?>[\p{L}\p{N}-]+))+",
     "emoji": rf"[\U0001F1E6-\U0001F1FF]{{2}}|{_ONE_EMOJI}(?:\u200D{_ONE_EMOJI})*",
     "markup": r"</?\p{L}[^<>]*>|<!--.*?-->|&(?:[A-Za-z][A-Za-z0-9]*|#[0-9]+|#x[0-9A-Fa-f]+);",
     "placeholder": rf"\{{\{{\s*{_INTERPOLATED}\s*\}}\}}|\$?\{{(?:{_INTERPOLATED}|[0-9]*)(?:[:!][^{{}}\s]*)?\}}"
-    r"|%\(\w+\)[-+0#]*[0-9]*(?:\.[0-9]+)?[sdifgxr]|%(?:[0-9]+\$)?[-+0#]*[0-9]*(?:\.[0-9]+)?[sdifgx@](?![\p{L}\p{N}])",
+    r"|%\(\w+\)[-+0#]*+[0-9]*+(?:\.[0-9]+)?[sdifgxr]|%(?:[0-9]+\$)?[-+0#]*+[0-9]*+(?:\.[0-9]+)?[sdifgx@](?![\p{L}\p{N}])",
 }
 """What can be asked for by name, each a pattern for `regex.V1`."""
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Generic
 
 import regex
 
 from dragoman.control.control import Control
 from dragoman.control.keep import Keep
-from dragoman.documents.formats.union import Parts
+from dragoman.documents.formats.format import Content, Opened
 from dragoman.documents.passage import Passage, Raw, passages_in
 from dragoman.documents.rewriting import rewritten
 from dragoman.documents.sentence import Sentence, sentences_of
@@ -15,28 +16,23 @@ from dragoman.documents.splitter import Splitter
 from dragoman.translation.alignment import Alignment
 from dragoman.translation.request import Request
 
-_BYTE_ORDER_MARK = "\ufeff"
-
 
 @dataclass(frozen=True)
-class DividedDocument:
+class DividedDocument(Generic[Content]):
     """sentences: in order; divided: how many of the text's own were too long, and are several of these."""
 
     sentences: Sequence[Sentence]
     divided: int
-    _mark: str
-    _parts: Sequence[str | Passage]
+    _opened: Opened[Content]
     _of_passages: dict[int, list[Sentence]]
 
     @staticmethod
-    def of(text: str, parts_of: Parts, splitter: Splitter) -> "DividedDocument":
-        """parts_of: of the document's format."""
-        mark = text[: text.startswith(_BYTE_ORDER_MARK)]
-        parts = list(parts_of(text[len(mark) :]))
+    def of(opened: Opened[Content], splitter: Splitter) -> "DividedDocument[Content]":
+        """opened: by its format."""
         before = splitter.divided
-        found = {id(each): list(sentences_of(each, splitter)) for each in passages_in(parts)}
+        found = {id(each): list(sentences_of(each, splitter)) for each in passages_in(opened.parts)}
         flat = [sentence for sentences in found.values() for sentence in sentences]
-        return DividedDocument(flat, splitter.divided - before, mark, parts, found)
+        return DividedDocument(flat, splitter.divided - before, opened, found)
 
     def marked(self, texts: Sequence[str]) -> list[int]:
         """The places of sentences whose markup must find its words in their translations, `texts`."""
@@ -46,13 +42,13 @@ class DividedDocument:
             if (sentence.marks or sentence.kept) and text != sentence.text and text.strip()
         ]
 
-    def written(self, texts: Sequence[str], links: Sequence[Alignment]) -> str:
+    def written(self, texts: Sequence[str], links: Sequence[Alignment]) -> Content:
         """The document with these translations. links: of each, which words come from which; of use where marked."""
         done = {
             id(sentence): rewritten(sentence, text, link)
             for sentence, text, link in zip(self.sentences, texts, links, strict=True)
         }
-        return self._mark + "".join(self._texts(self._parts, done))
+        return self._opened.written(["".join(self._texts([part], done)) for part in self._opened.parts])
 
     def _texts(self, parts: Iterable[str | Passage], done: dict[int, Raw]) -> Iterator[str]:
         for part in parts:

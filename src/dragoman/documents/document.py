@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Unpack
+from typing import Generic, Unpack
 
-from dragoman.base.errors import ConfigError, DataError
+from dragoman.base.errors import ConfigError
 from dragoman.base.log import info, warn
 from dragoman.base.machine.threads import use_threads
 from dragoman.base.progress.work import Work
-from dragoman.data.corpora.lines import has_broken_utf8
 from dragoman.documents.divided import DividedDocument, keeping
-from dragoman.documents.formats.union import Parts, format_of
+from dragoman.documents.formats.format import Content, Opened
+from dragoman.documents.formats.union import format_of
 from dragoman.documents.sentence import Sentence
 from dragoman.documents.splitter import Splitter
 from dragoman.inference.faulty_lines import FaultyLines
@@ -26,15 +26,15 @@ _LANGUAGE = "en"
 
 
 @dataclass(frozen=True)
-class TranslatedDocument:
-    """text: the document; sentences: that were translated.
+class TranslatedDocument(Generic[Content]):
+    """content: the document, text or bytes as it was given; sentences: that were translated.
 
     divided: how many were too long and were translated in parts; unfinished: how many reached the length limit;
     patched: how many were put together from parts to hold what they must. mended, wrong: in how many the guard found
     something that another search mended, and that none did.
     """
 
-    text: str
+    content: Content
     sentences: int
     divided: int
     unfinished: int
@@ -42,10 +42,15 @@ class TranslatedDocument:
     mended: int
     wrong: int
 
+    @property
+    def text(self: "TranslatedDocument[str]") -> str:
+        """The content of a document that is text."""
+        return self.content
+
 
 def translate_document(
     model: str | Path | Sequence[str | Path] | Translator,
-    text: str,
+    document: Content,
     *,
     format: str = "text",
     batch_size: int = 64,
@@ -55,23 +60,20 @@ def translate_document(
     threads: int | None = None,
     attention: AttentionChoice | None = None,
     **settings: Unpack[RequestSettings],
-) -> TranslatedDocument:
-    """Translate the sentences of a document, as `dragoman translate --document` does; all else stays byte for byte.
+) -> TranslatedDocument[Content]:
+    """Translate the sentences of a document, as `dragoman translate --document` does; all else stays as it is.
 
-    model: a translator, a folder, or several that translate together. format: text, markdown or html. attention: whose
-    tells which words a translation's words come from, which says where markup stands in it. settings: beam,
-    length_penalty, coverage_penalty, unknown, search, to, tags, glossary, keep, keep_patterns and guard,
-    as `Translator.request` takes them. The others are as in `Translator.load`.
+    model: a translator, a folder, or several that translate together. document: text, or for docx the bytes of its
+    file. format: text, markdown, html, srt, vtt or docx. attention: whose tells which words a translation's words come
+    from, which says where markup stands in it. settings: beam, length_penalty, coverage_penalty, unknown, search, to,
+    tags, glossary, keep, keep_patterns and guard, as `Translator.request` takes them. The others are as in
+    `Translator.load`.
 
     Raises ConfigError for a format that there is not, for a package that is missing and for settings that make no
-    sense, DataError for text that is no Unicode, ModelError and ResourceError as `Translator`.
+    sense, DataError for text that is no Unicode and for bytes that are no document, ModelError and ResourceError as
+    `Translator`.
     """
-    parts_of = format_of(format)
-    for number, line in enumerate(text.split("\n"), 1):
-        if has_broken_utf8(line):
-            raise DataError(
-                f"the document, line {number}: broken UTF-8. Convert it first, or mend it by --on-error replace"
-            )
+    opened: Opened[Content] = format_of(format).opened(document)
     if isinstance(model, str | Path | Sequence):
         use_threads(threads)
         model = Translator.load(model, device, engine, precision, threads)
@@ -80,7 +82,7 @@ def translate_document(
     request = model.request(**settings)
     return DocumentTranslation(
         model, request, batch_size, attention, settings.get("to"), tuple(settings.get("tags") or ())
-    ).of(text, parts_of)
+    ).of(opened)
 
 
 @dataclass(frozen=True)
@@ -94,9 +96,9 @@ class DocumentTranslation:
     to: str | None = None
     tags: Sequence[str] = ()
 
-    def of(self, text: str, parts_of: Parts) -> TranslatedDocument:
+    def of(self, opened: Opened[Content]) -> TranslatedDocument[Content]:
         """The document's translation."""
-        document = DividedDocument.of(text, parts_of, self._splitter())
+        document = DividedDocument.of(opened, self._splitter())
         translations = self._translated(document.sentences)
         texts = [one_line(each.text) for each in translations]
         links = self._links(document, texts)
@@ -138,7 +140,7 @@ class DocumentTranslation:
             warn("this model cannot be held to write code as it is: it is put beside the words that it stood beside")
             return result
 
-    def _links(self, document: DividedDocument, texts: Sequence[str]) -> list[Alignment]:
+    def _links(self, document: DividedDocument[Content], texts: Sequence[str]) -> list[Alignment]:
         """Of the sentences that have marks and are changed; of the others none."""
         sentences, places = document.sentences, document.marked(texts)
         choice = self.attention or AttentionChoice()

@@ -7,11 +7,12 @@ from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.files import atomic_write
 from dragoman.base.output.members import member_writer
 from dragoman.data.corpora.lines import read_chunks
+from dragoman.documents.formats.format import Content, Format
 from dragoman.inference.faulty_lines import on_error_of
 
 
-def read_document(path: Path | None, on_error: str = "stop") -> str:
-    """The whole text of a file, .gz, .xz and .zst too, or of the standard input; ends of lines stay as they are.
+def read_document(path: Path | None, format: Format[Content], on_error: str = "stop") -> Content:
+    """All of a file, .gz, .xz and .zst too, or of the standard input; ends of lines stay as they are.
 
     on_error: what to do about broken UTF-8, `stop`, or `replace` it by U+FFFD. Raises DataError for a file that is
     missing or unreadable, and for broken UTF-8 with its line.
@@ -19,14 +20,7 @@ def read_document(path: Path | None, on_error: str = "stop") -> str:
     if on_error_of(on_error) == "blank":
         raise ConfigError("--on-error blank is for lines, and a document has sentences: use stop or replace")
     data = sys.stdin.buffer.read() if path is None else b"".join(read_chunks(path))
-    try:
-        return data.decode("utf-8", "strict" if on_error == "stop" else "replace")
-    except UnicodeDecodeError as error:
-        number = data.count(b"\n", 0, error.start) + 1
-        raise DataError(
-            f"{path or 'standard input'}, line {number}: broken UTF-8. Convert the text first, or read what is broken "
-            "as U+FFFD: --on-error replace"
-        ) from None
+    return format.decoded(data, str(path or "standard input"), on_error)
 
 
 def check_places(source: Path | None, target: Path | None) -> None:
@@ -37,13 +31,14 @@ def check_places(source: Path | None, target: Path | None) -> None:
         raise DataError(f"--output {target} is the file to translate, and would be lost: choose another name")
 
 
-def write_document(text: str, path: Path | None) -> None:
+def write_document(content: Content, path: Path | None, format: Format[Content]) -> None:
     """To a file, compressed as its name ends, complete or not at all; or to the standard output.
 
     Raises ResourceError where it cannot be written.
     """
+    data = format.encoded(content)
     if path is None:
-        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     else:
-        atomic_write(path, member_writer(path)(text.encode()))
+        atomic_write(path, member_writer(path)(data))

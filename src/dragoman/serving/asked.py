@@ -4,26 +4,29 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dragoman.documents.formats.union import Parts
+from dragoman.documents.formats.format import Format
 from dragoman.translation.alignment import Alignment
 
 
 @dataclass(frozen=True)
 class Asked:
-    """texts: of one language and one format. alternatives: how many further translations of each text.
+    """texts: of one language and one format; of Word documents the bytes.
 
+    alternatives: how many further translations of each text.
     settings: as `Translator.request` takes them. aligned: whether words are to be aligned, sentence by sentence.
     reserve: is asked for the source tokens of all texts before they wait for a model, and raises where there are none.
+    seconds: after which it is given up, where these are others than the service's.
     """
 
-    texts: Sequence[str]
+    texts: Sequence[Any]
     source: str
     target: str
-    parts_of: Parts
+    format: Format[Any]
     alternatives: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
     aligned: bool = False
     reserve: Callable[[int], None] | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,6 @@ class TranslatedSentence:
 class TranslatedText:
     """text: the whole; alternatives: others of it; sentences: those of the last model, in order."""
 
-    text: str
-    alternatives: Sequence[str]
+    text: Any
+    alternatives: Sequence[Any]
     sentences: Sequence[TranslatedSentence]

@@ -54,6 +54,12 @@ class LimitsConfig(Config):
     seconds: float = Field(
         4.5, gt=0, description="until a request is given up with status 503; clients usually wait for 5 to 10"
     )
+    file_bytes: int = Field(10_000_000, ge=1, description="a file that is to be translated")
+    file_seconds: float = Field(120, gt=0, description="until a file is given up")
+    kept_bytes: int = Field(
+        200_000_000, ge=1, description="translated files that are kept in memory together; the oldest goes first"
+    )
+    kept_seconds: float = Field(600, gt=0, description="how long a translated file can be fetched")
     body_seconds: float = Field(10, gt=0, description="until a client has to have sent its request's body")
     connections: int = Field(1000, ge=1, description="open connections; more are refused with status 503")
 

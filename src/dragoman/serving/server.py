@@ -64,6 +64,7 @@ async def _serve(config: ServeConfig) -> None:
                 log_config=None,
                 access_log=False,
                 server_header=False,
+                proxy_headers=False,  # `access.trusted_proxies` says who is believed
                 limit_concurrency=config.limits.connections,
                 timeout_graceful_shutdown=ceil(config.limits.seconds) + 1,
             )

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.documents.divided import DividedDocument, keeping
@@ -22,16 +24,17 @@ from dragoman.translator import Translator
 Tell = Callable[[int, int, str], None]
 """Is told, in any thread, the place of a text, that of a sentence in it, and its translation."""
 
-_AT_ONCE = 2000
-"""Characters that are divided into sentences on the spot; longer texts have a thread for it."""
+_AT_ONCE, _FEW = 2000, 50
+"""Characters that are divided into sentences on the spot, and sentences that are joined so; more have a thread."""
 
 
 @dataclass(frozen=True)
 class _Text:
     """A text on its way through a model."""
 
-    document: DividedDocument
+    document: DividedDocument[Any]
     requests: Sequence[Request]
+    costs: Sequence[int]
 
 
 class Service:
@@ -85,7 +88,7 @@ class Service:
         """
         route = self.directions.route(asked.source, asked.target)
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(seconds := asked.seconds or self._seconds):
                 texts = list(asked.texts)
                 for step in route[:-1]:
                     plain = replace(asked, texts=texts, alternatives=0, aligned=False)
@@ -94,14 +97,14 @@ class Service:
                 last = replace(asked, texts=texts, aligned=asked.aligned and len(route) == 1)
                 return await self._step(route[-1], last, tell)
         except TimeoutError:
-            raise Overloaded(f"not done within {self._seconds:g} seconds", retry_after=1) from None
+            raise Overloaded(f"not done within {seconds:g} seconds", retry_after=1) from None
 
     async def _step(self, step: Step, asked: Asked, tell: Tell | None = None) -> list[TranslatedText]:
         translator = step.model.translator
         request = _request(translator, step, asked)
-        size = sum(map(len, asked.texts))
-        divide = [_divided, translator, request, asked]
-        texts = _divided(*divide[1:]) if size <= _AT_ONCE else await asyncio.to_thread(*divide)
+        is_small = sum(map(len, asked.texts)) <= _AT_ONCE
+        divide = partial(_divided, translator, request, asked)
+        texts = divide() if is_small else await asyncio.to_thread(divide)
         found = await self._found(step, texts, request, asked, tell)
         done = []
         for text in texts:
@@ -120,8 +123,7 @@ class Service:
 
         sentences = [sentence.text for text in texts for sentence in text.document.sentences]
         requests = [each for text in texts for each in text.requests]
-        source = step.model.translator.tokenizers.source
-        costs = [len(ids) + 1 for ids in source.encode_batch(sentences)] if sentences else []
+        costs = [each for text in texts for each in text.costs]
         if asked.reserve is not None:
             asked.reserve(sum(costs))
 
@@ -154,7 +156,11 @@ class Service:
             await self._links(translator, step, document, texts, asked.aligned and rank == 0)
             for rank, texts in zip(ranks, hypotheses, strict=True)
         ]
-        written = [document.written(texts, link) for texts, link in zip(hypotheses, links, strict=True)]
+
+        def write() -> list[Any]:
+            return [document.written(texts, link) for texts, link in zip(hypotheses, links, strict=True)]
+
+        written = write() if len(found) < _FEW else await asyncio.to_thread(write)
         sentences = [
             TranslatedSentence(
                 sentence.text,
@@ -167,7 +173,7 @@ class Service:
         return TranslatedText(written[0], list(dict.fromkeys(written[1:])), sentences)
 
     async def _links(
-        self, translator: Translator, step: Step, document: DividedDocument, texts: Sequence[str], aligned: bool
+        self, translator: Translator, step: Step, document: DividedDocument[Any], texts: Sequence[str], aligned: bool
     ) -> list[Alignment]:
         """aligned: of all sentences, not only of those whose markup needs it."""
         links: list[Alignment] = [()] * len(texts)
@@ -195,10 +201,15 @@ def _request(translator: Translator, step: Step, asked: Asked) -> Request:
 def _divided(translator: Translator, request: Request, asked: Asked) -> list[_Text]:
     language = asked.source.replace("_", "-").partition("-")[0]
     splitter = Splitter(language, lambda part: translator.fits(part, request))
-    found = []
+    source, found = translator.tokenizers.source, []
     for text in asked.texts:
-        document = DividedDocument.of(text, asked.parts_of, splitter)
-        found.append(_Text(document, [keeping(request, sentence) for sentence in document.sentences]))
+        try:
+            document = DividedDocument.of(asked.format.opened(text), splitter)
+        except (ConfigError, DataError) as error:
+            raise Refusal(str(error)) from None
+        sentences = [sentence.text for sentence in document.sentences]
+        costs = [len(ids) + 1 for ids in source.encode_batch(sentences)] if sentences else []
+        found.append(_Text(document, [keeping(request, sentence) for sentence in document.sentences], costs))
     return found
 
 

@@ -1,23 +1,40 @@
 """The formats of documents by name, and by how files' names end."""
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from dragoman.base.errors import ConfigError
+from dragoman.documents.formats.format import Format, PartsFormat
 from dragoman.documents.formats.html import parts_of_html
 from dragoman.documents.formats.markdown import parts_of_markdown
+from dragoman.documents.formats.subtitles.subrip import SubRip
+from dragoman.documents.formats.subtitles.webvtt import WebVtt
 from dragoman.documents.formats.text import parts_of_text
-from dragoman.documents.passage import Passage
+from dragoman.documents.formats.word.word import Word
 
-Parts = Callable[[str], Iterator[str | Passage]]
-"""A document as what stays and what is translated, in order; joined, they are the document."""
+FORMATS: dict[str, Format[Any]] = {
+    "text": PartsFormat(parts_of_text),
+    "markdown": PartsFormat(parts_of_markdown),
+    "html": PartsFormat(parts_of_html),
+    "srt": SubRip(),
+    "vtt": WebVtt(),
+    "docx": Word(),
+}
 
-FORMATS: dict[str, Parts] = {"text": parts_of_text, "markdown": parts_of_markdown, "html": parts_of_html}
+ENDINGS = {
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".srt": "srt",
+    ".vtt": "vtt",
+    ".docx": "docx",
+    ".docm": "docx",
+}
 
-_ENDINGS = {".md": "markdown", ".markdown": "markdown", ".html": "html", ".htm": "html", ".xhtml": "html"}
 
-
-def format_of(name: str) -> Parts:
+def format_of(name: str) -> Format[Any]:
     """Raises ConfigError for a format that there is not."""
     if name not in FORMATS:
         raise ConfigError(f"there is no format '{name}' of documents: use {', '.join(FORMATS)} (--format)")
@@ -29,4 +46,4 @@ def format_of_file(path: Path | None) -> str:
     if path is None:
         return "text"
     endings = [ending.lower() for ending in path.suffixes if ending not in (".gz", ".xz", ".zst")]
-    return _ENDINGS.get(endings[-1], "text") if endings else "text"
+    return ENDINGS.get(endings[-1], "text") if endings else "text"

@@ -7,6 +7,7 @@ import secrets
 import unicodedata
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from typing import Literal
 
 from dragoman.base.errors import ConfigError
 
@@ -34,8 +35,8 @@ class Key:
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
 
-    def state(self, now: datetime) -> str:
-        """`revoked`, `expired` or `valid`."""
+    def state(self, now: datetime) -> Literal["valid", "revoked", "expired"]:
+        """What is to be said of it at that moment."""
         if self.revoked is not None:
             return "revoked"
         return "expired" if self.expires is not None and now >= self.expires else "valid"

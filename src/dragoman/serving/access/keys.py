@@ -140,7 +140,7 @@ class Keys:
             raise KeyRefused("unknown", id)
         key = _key(row)
         state = key.state(_now())
-        if state == "revoked" or state == "expired":
+        if state != "valid":
             raise KeyRefused(state, id)
         return key
 

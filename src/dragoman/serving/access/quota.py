@@ -134,7 +134,8 @@ class Quotas:
             given = Amount(*(min(each) for each in zip(amount, left, strict=True)))
             reservation.amount = Amount(left.requests - given.requests, left.tokens - given.tokens)
             for account in reservation._accounts:
-                bucket = self._kinds.get(account.kind, {}).get(account.name)
+                known = self._kinds.get(account.kind)
+                bucket = None if known is None else known.get(account.name)
                 if bucket is not None:  # else it was forgotten, and is full
                     # what time makes good until now can be taken off later: the order changes nothing
                     _add(bucket, account, Amount(-given.requests, -given.tokens))

@@ -11,7 +11,7 @@ import dragoman
 from dragoman.serving.access.access import Access
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.errors import Refusal
-from dragoman.serving.http import libretranslate, operations, page, v1
+from dragoman.serving.http import files, libretranslate, operations, page, v1
 from dragoman.serving.http.gate import Gate
 from dragoman.serving.http.observed import Observed, log_line
 from dragoman.serving.observation.metrics import Metrics
@@ -29,6 +29,7 @@ def application(service: Service, access: Access, config: ServeConfig, metrics: 
     )
     gate = Gate(access, config.limits)
     app.include_router(libretranslate.routes(service, gate, config))
+    app.include_router(files.routes(service, gate, config))
     app.include_router(v1.routes(service, gate, config))
     app.include_router(operations.routes(service, gate, metrics))
     app.include_router(page.routes())

@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+MULTIPART = "multipart/form-data"
 JSON, FORM, LINES = "application/json", "application/x-www-form-urlencoded", "application/x-ndjson"
 
 

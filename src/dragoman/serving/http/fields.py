@@ -20,9 +20,8 @@ class TooSlow(Refusal):
     status = 408
 
 
-async def read_body(request: Request, limits: LimitsConfig) -> bytes:
-    """Raises TooLarge as soon as there is too much of it, TooSlow where it takes too long."""
-    most = limits.body_bytes
+async def read_body(request: Request, limits: LimitsConfig, most: int) -> bytes:
+    """most: bytes. Raises TooLarge as soon as there are more, TooSlow where it takes too long."""
     too_large = TooLarge(f"a request has at most {most:,} bytes")
     announced = request.headers.get("content-length", "")
     if announced.isdigit() and int(announced) > most:
@@ -43,7 +42,7 @@ async def read_body(request: Request, limits: LimitsConfig) -> bytes:
 
 async def read_fields(request: Request, limits: LimitsConfig, model: type[M]) -> M:
     """The body's fields, checked; those of the address where there is no body. Raises Refusal for what is wrong."""
-    body = await read_body(request, limits)
+    body = await read_body(request, limits, limits.body_bytes)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json" or (not kind and body.lstrip().startswith(b"{")):
         given = _of_json(body)
@@ -51,6 +50,11 @@ async def read_fields(request: Request, limits: LimitsConfig, model: type[M]) ->
         given = _of_form(body, request, model)
     else:
         raise Refusal("send JSON or a form (application/json, application/x-www-form-urlencoded)")
+    return checked(given, model)
+
+
+def checked(given: Any, model: type[M]) -> M:
+    """Raises Refusal for fields that are missing or make no sense."""
     try:
         return model.model_validate(given)
     except ValidationError as error:

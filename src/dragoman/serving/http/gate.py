@@ -9,7 +9,7 @@ from dragoman.serving.access.access import Access, Client
 from dragoman.serving.access.keys import KeyRefused
 from dragoman.serving.access.quota import Refused
 from dragoman.serving.config import LimitsConfig
-from dragoman.serving.errors import Forbidden, NoKey, TooMany
+from dragoman.serving.errors import Forbidden, NoKey, TooLarge, TooMany
 from dragoman.serving.http.fields import read_fields
 
 
@@ -29,11 +29,11 @@ class Caller:
         self._access, self._client = access, client
 
     def reserve(self, tokens: int, requests: int = 0) -> None:
-        """Raises TooMany where the client has had its share; nothing is taken then."""
+        """Raises TooMany where the client has had its share, TooLarge where it never has so much. Nothing is taken then."""
         found = self._access.reserve(self._client, tokens, requests)
         if isinstance(found, Refused):
             if found.seconds is None:
-                raise TooMany(f"a request of {tokens:,} tokens is more than a client may have in a minute")
+                raise TooLarge(f"{tokens:,} tokens are more than a client may have in a minute: send less at once")
             raise TooMany(f"too many {found.what} in a minute: try again in {found.seconds} s", found.seconds)
 
 
@@ -48,22 +48,33 @@ class Gate:
 
         Raises NoKey, Forbidden, TooMany, and what `read_fields` raises.
         """
-        header = request.headers.get("authorization", "")
-        kind, _, sent = header.partition(" ")
-        if kind.lower() == "bearer":
-            caller = self._caller(request, sent.strip())
-            return await read_fields(request, self._limits, model), caller
+        self.check_header(request)
         fields = await read_fields(request, self._limits, model)
-        return fields, self._caller(request, fields.api_key)
+        return fields, self.admit(request, fields.api_key)
 
-    def _caller(self, request: Request, key: str) -> Caller:
-        peer = None if request.client is None else request.client.host
-        try:
-            client = self._access.client(key or None, peer, request.headers.getlist("x-forwarded-for"))
-        except KeyRefused as refused:
-            request.state.refused = refused.reason
-            raise (NoKey if refused.reason == "missing" else Forbidden)(str(refused)) from None
+    def check_header(self, request: Request) -> None:
+        """Whose key in the header is none is refused before anything is read. Raises Forbidden."""
+        if (key := _key_of(request)) is not None:
+            self._client(request, key)
+
+    def admit(self, request: Request, key: str) -> Caller:
+        """Who asks. key: of the fields; one in the header goes before it. Raises NoKey, Forbidden and TooMany."""
+        client = self._client(request, _key_of(request) or key)
         request.state.key = client.key
         caller = Caller(self._access, client)
         caller.reserve(0, requests=1)
         return caller
+
+    def _client(self, request: Request, key: str) -> Client:
+        peer = None if request.client is None else request.client.host
+        try:
+            return self._access.client(key or None, peer, request.headers.getlist("x-forwarded-for"))
+        except KeyRefused as refused:
+            request.state.refused = refused.reason
+            raise (NoKey if refused.reason == "missing" else Forbidden)(str(refused)) from None
+
+
+def _key_of(request: Request) -> str | None:
+    """Of the header `Authorization: Bearer …`."""
+    kind, _, sent = request.headers.get("authorization", "").partition(" ")
+    return sent.strip() if kind.lower() == "bearer" else None

@@ -12,12 +12,11 @@ from dragoman.serving.config import ServeConfig
 from dragoman.serving.detection.languages import known_code, name_of
 from dragoman.serving.errors import Refusal
 from dragoman.serving.http.described import described
+from dragoman.serving.http.files import SUPPORTED
 from dragoman.serving.http.gate import Gate, Keyed
-from dragoman.serving.http.texts import Detected, best_of, check_texts
+from dragoman.serving.http.texts import AUTO, Detected, best_of, check_texts
 from dragoman.serving.http.while_connected import while_connected
 from dragoman.serving.service import Service
-
-_AUTO = "auto"
 
 
 class TranslateFields(Keyed):
@@ -87,7 +86,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         detected = []
         for place, text in enumerate(texts):
             source = known_code(fields.source, directions.sources)
-            if fields.source == _AUTO:
+            if fields.source == AUTO:
                 found = best_of(detector, text, directions.sources)
                 detected.append(found)
                 source = found.language
@@ -114,7 +113,9 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         """Which language a text is written in, the likeliest first."""
         fields, _ = await gate.enter(request, DetectFields)
         check_texts([fields.q], limits)
-        return [Detected(confidence=each, language=code) for code, each in service.detector.detect(fields.q)]
+        found = [Detected(confidence=each, language=code) for code, each in service.detector.detect(fields.q)]
+        # clients look at the first without asking whether there is one
+        return found or [best_of(service.detector, fields.q, service.directions.sources)]
 
     @router.get("/languages")
     async def languages(request: Request) -> list[Language]:
@@ -138,11 +139,11 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
             keyRequired=config.access.keys is not None,
             charLimit=limits.characters,
             frontendTimeout=500,
-            filesTranslation=False,
-            supportedFilesFormat=[],
+            filesTranslation=True,
+            supportedFilesFormat=list(SUPPORTED),
             suggestions=False,
             language={
-                "source": {"code": _AUTO, "name": "Auto"},
+                "source": {"code": AUTO, "name": "Auto"},
                 "target": {"code": first, "name": name_of(first)},
             },
         )

@@ -8,6 +8,9 @@ from dragoman.serving.config import LimitsConfig
 from dragoman.serving.detection.detector import Detector
 from dragoman.serving.errors import Refusal
 
+AUTO = "auto"
+"""In the place of a source language that is to be detected."""
+
 
 class Detected(BaseModel):
     """confidence: from 0 to 100; 0 where it can't be told."""

@@ -17,11 +17,9 @@ from dragoman.serving.detection.languages import known_code
 from dragoman.serving.errors import Refusal
 from dragoman.serving.http.described import described
 from dragoman.serving.http.gate import Gate, Keyed
-from dragoman.serving.http.texts import Detected, best_of, check_texts
+from dragoman.serving.http.texts import AUTO, Detected, best_of, check_texts
 from dragoman.serving.http.while_connected import while_connected
 from dragoman.serving.service import Service
-
-AUTO = "auto"
 
 
 class TranslateV1Fields(Keyed):

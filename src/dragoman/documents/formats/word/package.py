@@ -1,0 +1,80 @@
+"""`Package`: the zip archive that a Word document is; what it holds is looked at before any of it is unpacked."""
+
+import io
+import lzma
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
+
+from dragoman.base.errors import DataError
+
+LARGEST = 1 << 26
+"""Bytes unpacked that any archive may have."""
+
+DENSEST = 10
+"""Bytes unpacked that an archive may have beside for each of its own: pictures and fonts are hardly compressible."""
+
+_COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_BROKEN = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
+    *(EOFError, NotImplementedError, RuntimeError, ValueError, OSError),
+)
+
+
+class Package:
+    """Its parts by name. Nothing is ever written to a disk, and parts are unpacked one at a time."""
+
+    def __init__(self, content: bytes) -> None:
+        """Raises DataError for what is no archive, a damaged one, and one that only an attacker would make."""
+        if content.startswith(_COMPOUND):
+            raise DataError(
+                "this is a document of Word 97 to 2003 (.doc), or one with a password: save it as .docx without one"
+            )
+        try:
+            self._archive = zipfile.ZipFile(io.BytesIO(content))
+        except _BROKEN as error:
+            raise DataError(f"this is no Word document (.docx), or a damaged one: {error}") from None
+        self._members = {member.filename: member for member in self._archive.infolist()}
+        if len({name.lower() for name in self._members}) < len(self._archive.infolist()):
+            raise DataError("two parts of this document have the same name: it was not written by a word processor")
+        allowed = LARGEST + DENSEST * len(content)
+        unpacked = sum(member.file_size for member in self._members.values())
+        if unpacked > allowed:
+            raise DataError(
+                f"this document would have {unpacked:,} bytes unpacked, more than the {allowed:,} that one of its size "
+                "may have: save it once more by a word processor, or divide it"
+            )
+        for name, member in self._members.items():
+            if name.startswith("/") or "\\" in name or name[1:2] == ":" or ".." in name.split("/"):
+                raise DataError(f"a part of this document has the name {name!r}, which leads elsewhere")
+            if member.flag_bits & 1:
+                raise DataError("this document is encrypted: save it without a password")
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Bytes unpacked of each part."""
+        return {name: member.file_size for name, member in self._members.items()}
+
+    def read(self, name: str) -> bytes:
+        """A part. Raises DataError where it is damaged."""
+        member = self._members[name]
+        try:
+            with self._archive.open(member) as file:
+                return file.read(member.file_size + 1)  # bounded: without a number it unpacks what there really is
+        except _BROKEN as error:
+            raise DataError(f"the part {name} of this document is damaged: {error}") from None
+
+    def with_parts(self, changed: Mapping[str, bytes]) -> bytes:
+        """The archive with other bytes for some of its parts; order, names and times stay."""
+        target = io.BytesIO()
+        with zipfile.ZipFile(target, "w") as archive:
+            archive.comment = self._archive.comment
+            for name, member in self._members.items():
+                entry = zipfile.ZipInfo(name, member.date_time)
+                stored = member.compress_type == zipfile.ZIP_STORED
+                entry.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
+                entry.external_attr, entry.create_system = member.external_attr, member.create_system
+                data = changed.get(name)
+                archive.writestr(entry, self.read(name) if data is None else data)
+        return target.getvalue()

@@ -1,0 +1,245 @@
+"""`Paragraph`: a paragraph of a Word document as a passage, and its translation written back as runs."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+
+from dragoman.base.packages import optional
+from dragoman.documents.formats.word.pieces import (
+    Holder,
+    Leaf,
+    Piece,
+    Whole,
+    format_of_run,
+    is_property,
+    pieces_of,
+    texts_of,
+)
+from dragoman.documents.formats.word.xml import Element, kind
+from dragoman.documents.passage import Passage
+from dragoman.documents.passage_builder import PassageBuilder
+
+# No XML can hold these two, so no text does: between them stands the number of what is not text
+_BEGIN, _END = "\x01", "\x02"
+_MARK = re.compile(f"{_BEGIN}([0-9]+){_END}")
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_UNIT = re.compile(r"( {3,})|([ \t\r\n]+)|.", re.DOTALL)
+_WITHIN_TEXT = frozenset(("tab", "ptab", "br", "cr", "noBreakHyphen", "softHyphen"))
+_PRESERVE = "{http://www.w3.org/XML/1998/namespace}space"
+
+
+def written_text(text: str, _: bool = False) -> str:
+    """What XML can hold of a translation."""
+    return _FORBIDDEN.sub("\ufffd", re.sub(r"[\t\r\n]", " ", text))
+
+
+@dataclass(frozen=True)
+class _Span:
+    """What begins: a holder, or text of another format than that around it. run: whose format its text has."""
+
+    holder: Holder | None
+    run: Element | None
+
+
+class Paragraph:
+    """element: w:p. passage: its text; formats, links and all that is no text are marks with numbers."""
+
+    def __init__(self, element: Element) -> None:
+        self._element = element
+        self._marks: list[Piece | _Span | None] = []
+        pieces = pieces_of(element)
+        self._base = _usual(pieces)
+        builder = PassageBuilder(written_text)
+        self._add(builder, pieces, self._base)
+        found: list[str | Passage] = []
+        builder.finish(found.append)
+        self.passage = next((each for each in found if isinstance(each, Passage)), None)
+
+    def write(self, text: str) -> None:
+        """The paragraph becomes that: a passage's text as it was rewritten, with the marks of this one's."""
+        stack: list[tuple[Element, Element | None, Holder | None]] = [(_emptied(self._element), self._base, None)]
+        writer = _Writer()
+        for place, part in enumerate(_MARK.split(text)):
+            where, run, holder = stack[-1]
+            mark = self._marks[int(part)] if place % 2 else None
+            if place % 2 == 0:
+                writer.text(where, run, part)
+            elif isinstance(mark, _Span):
+                if mark.holder is not None:
+                    where = writer.begin(where, mark.holder)
+                stack.append((where, run if mark.run is None else mark.run, mark.holder))
+            elif mark is not None:
+                writer.piece(where, mark)
+            elif len(stack) > 1:
+                stack.pop()
+                for leaf in () if holder is None else holder.last:
+                    writer.piece(where, leaf)
+
+    def _add(self, builder: PassageBuilder, pieces: Sequence[Piece], base: Element | None) -> None:
+        """base: the run whose format needs no marks."""
+        usual, place = format_of_run(base), 0
+        while place < len(pieces):
+            piece = pieces[place]
+            if isinstance(piece, Holder):
+                own = _usual(piece.pieces)
+                name = self._open(builder, _Span(piece, own))
+                self._add(builder, piece.pieces, own if own is not None else base)
+                self._close(builder, name)
+            elif isinstance(piece, Leaf) and _inked(piece) and format_of_run(piece.run) != usual:
+                end = _end_of_format(pieces, place)
+                name = self._open(builder, _Span(None, piece.run))
+                for leaf in pieces[place:end]:
+                    self._add_leaf(builder, leaf)
+                self._close(builder, name)
+                place = end
+                continue
+            else:
+                self._add_leaf(builder, piece)
+            place += 1
+
+    def _open(self, builder: PassageBuilder, span: _Span) -> str:
+        raw = self._number(span)
+        builder.mark("open", (raw,), raw)
+        return raw
+
+    def _close(self, builder: PassageBuilder, name: str) -> None:
+        builder.mark("close", (self._number(None),), name)
+
+    def _number(self, mark: Piece | _Span | None) -> str:
+        """None: what began last ends."""
+        self._marks.append(mark)
+        return f"{_BEGIN}{len(self._marks) - 1}{_END}"
+
+    def _add_leaf(self, builder: PassageBuilder, piece: Piece) -> None:
+        if isinstance(piece, Leaf) and piece.text is not None:
+            _add_text(builder, piece.text)
+            return
+        raw = self._number(piece)
+        if not isinstance(piece, Leaf):
+            builder.keep("".join(leaf.text or "" for leaf in texts_of(piece.pieces)), raw)
+            return
+        match kind(piece.element):
+            case "tab" | "ptab":
+                builder.text("\t", raw)
+            case "br" | "cr":
+                builder.line_break(raw)
+            case "noBreakHyphen":
+                builder.text("-", raw)
+            case "fldSimple":
+                builder.keep("".join(leaf.text or "" for leaf in texts_of(pieces_of(piece.element))), raw)
+            case _:
+                builder.mark("empty", (raw,))
+
+
+class _Writer:
+    """Puts text and things into runs; text side by side that looks the same is in one run."""
+
+    def __init__(self) -> None:
+        self._last: Element | None = None
+        self._of: Element | str = ""
+
+    def text(self, where: Element, like: Element | None, text: str) -> None:
+        """like: a run whose format it gets."""
+        if not text:
+            return
+        run = self._run(where, like, format_of_run(like))
+        last = run[-1] if len(run) else None
+        if last is None or kind(last) != "t":
+            last = _sub(run, "t", where)
+        last.text = (last.text or "") + text
+        if last.text != " ".join(last.text.split()):
+            last.set(_PRESERVE, "preserve")
+
+    def begin(self, where: Element, holder: Holder) -> Element:
+        """Gives where that stands which it holds."""
+        for leaf in holder.first:
+            self.piece(where, leaf)
+        if holder.element is None:
+            return where
+        where.append(holder.element)
+        return _emptied(holder.place)
+
+    def piece(self, where: Element, piece: Piece) -> None:
+        """As it is."""
+        if isinstance(piece, Leaf):
+            if piece.run is None:
+                where.append(piece.element)
+            else:
+                within_text = kind(piece.element) in _WITHIN_TEXT
+                self._run(where, piece.run, format_of_run(piece.run) if within_text else piece.run).append(
+                    piece.element
+                )
+        elif isinstance(piece, Whole):
+            for each in piece.pieces:
+                self.piece(where, each)
+        elif piece.element is not None:
+            where.append(piece.element)
+        else:
+            for each in (*piece.first, *piece.pieces, *piece.last):
+                self.piece(where, each)
+
+    def _run(self, where: Element, like: Element | None, of: Element | str) -> Element:
+        """The last that was written, if that is of the same, or a new one. of: a format, or the run that things had."""
+        same = of is self._of or (isinstance(of, str) and of == self._of)
+        if self._last is None or len(where) == 0 or where[-1] is not self._last or not same:
+            self._last, self._of = _sub(where, "r", where), of
+            if like is not None:
+                self._last.attrib.update(like.attrib)
+                self._last.extend(deepcopy(each) for each in like if kind(each) == "rPr")
+        return self._last
+
+
+def _sub(holder: Element, name: str, beside: Element) -> Element:
+    """A new element in a holder; beside: whose name space it has."""
+    etree = optional("lxml.etree", "documents", "lxml")
+    return etree.SubElement(holder, beside.tag[: beside.tag.index("}") + 1] + name)
+
+
+def _emptied(place: Element) -> Element:
+    """Without what it holds but its properties."""
+    for each in list(place):
+        if not is_property(each):
+            place.remove(each)
+    return place
+
+
+def _add_text(builder: PassageBuilder, text: str) -> None:
+    for unit in _UNIT.finditer(text):
+        aligned, blank = unit.groups()
+        if blank is not None:
+            builder.blank(blank)
+            continue
+        for character in aligned or unit[0]:
+            builder.text(character, character)
+
+
+def _inked(leaf: Leaf) -> bool:
+    return bool((leaf.text or "").strip())
+
+
+def _usual(pieces: Sequence[Piece]) -> Element | None:
+    """The run whose format most of the text has that stands directly here; the first of these."""
+    counts = Counter[str]()
+    runs: dict[str, Element] = {}
+    for piece in pieces:
+        if isinstance(piece, Leaf) and _inked(piece):
+            format = format_of_run(piece.run)
+            counts[format] += len(piece.text or "")
+            runs.setdefault(format, piece.run)
+    return runs[counts.most_common(1)[0][0]] if counts else None
+
+
+def _end_of_format(pieces: Sequence[Piece], begin: int) -> int:
+    """Where text of the format that begins there ends; blanks and things between do not end it."""
+    format, end = None, begin
+    for place in range(begin, len(pieces)):
+        piece = pieces[place]
+        if isinstance(piece, Holder):
+            break
+        if isinstance(piece, Leaf) and _inked(piece):
+            if format not in (None, format_of_run(piece.run)):
+                break
+            format, end = format_of_run(piece.run), place + 1
+    return end

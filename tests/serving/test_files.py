@@ -1,0 +1,153 @@
+"""Files through the server: every format, hostile ones, how long they are kept."""
+
+import io
+import random
+import threading
+import zipfile
+from typing import Any
+from urllib.parse import unquote
+
+import docx
+import httpx
+import pytest
+from scripted_server import asked, served, shouting
+
+from dragoman.serving.files.kept_files import KeptFiles
+
+
+def sent(client: httpx.AsyncClient, name: str, content: bytes, **fields: str) -> Any:
+    data = {"source": "en", "target": "de", **fields}
+    return client.post("/translate_file", files={"file": (name, content)}, data=data)
+
+
+def fetched(service: Any, name: str, content: bytes, **fields: str) -> tuple[str, bytes]:
+    """The name and the content of its translation."""
+
+    async def work(client: httpx.AsyncClient) -> httpx.Response:
+        answer = await sent(client, name, content, **fields)
+        assert answer.status_code == 200, answer.text
+        assert list(answer.json()) == ["translatedFileUrl"]
+        return await client.get(answer.json()["translatedFileUrl"])
+
+    answer = asked(service, work)
+    assert answer.status_code == 200 and answer.headers["content-type"] == "application/octet-stream"
+    return unquote(answer.headers["content-disposition"].partition("''")[2]), answer.content
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "translated"),
+    [
+        ("a.txt", b"A dog.\n\n  Two\tmen\r\n", b"A DOG.\n\n  TWO\tMEN\r\n"),
+        ("b c.md", b"# A dog\n\n- *two* `men`\n", b"# A DOG\n\n- *TWO* `men`\n"),
+        ("d.HTML", b'<p class="x">a &amp; b</p>', b'<p class="x">A &amp; B</p>'),
+        ("e.srt", b"1\n00:00:01,000 --> 00:00:02,000\na dog\n", b"1\n00:00:01,000 --> 00:00:02,000\nA DOG\n"),
+        ("f.vtt", b"WEBVTT\n\n00:01.000 --> 00:02.000\na dog\n", b"WEBVTT\n\n00:01.000 --> 00:02.000\nA DOG\n"),
+    ],
+)
+def test_formats_are_told_by_names(name: str, content: bytes, translated: bytes) -> None:
+    with served({"en-de": shouting}) as service:
+        stem, _, ending = name.rpartition(".")
+        assert fetched(service, name, content) == (f"{stem}.de.{ending.lower()}", translated)
+        assert fetched(service, name, content, source="auto")[1] == translated
+
+
+def test_word_documents() -> None:
+    document, file = docx.Document(), io.BytesIO()
+    document.add_paragraph("a dog")
+    document.save(file)
+    with served({"en-de": shouting}) as service:
+        name, content = fetched(service, "x.docx", file.getvalue())
+    assert name == "x.de.docx" and [each.text for each in docx.Document(io.BytesIO(content)).paragraphs] == ["A DOG"]
+
+
+def bomb() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", b"<a>" + b" " * 100_000_000)
+    return file.getvalue()
+
+
+def entities() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("[Content_Types].xml", '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>')
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "fields", "status", "told"),
+    [
+        ("a.pdf", b"x", {}, 400, "its name ends in none of"),
+        ("a", b"x", {}, 400, "its name ends in none of"),
+        ("a.txt", b"\xff", {}, 400, "broken UTF-8"),
+        ("a.txt", b"x", {"target": "fr"}, 400, "fr is not supported"),
+        ("a.docx", b"no archive", {}, 400, ""),
+        ("a.docx", bomb(), {}, 400, ""),
+        ("a.docx", entities(), {}, 400, ""),
+        ("a.txt", b"x" * 200_001, {}, 413, "200,000 bytes"),
+    ],
+)
+def test_what_is_no_file(name: str, content: bytes, fields: dict[str, str], status: int, told: str) -> None:
+    with served({"en-de": shouting}, limits={"file_bytes": 200_000}) as service:
+        answer = asked(service, lambda client: sent(client, name, content, **fields))
+        assert answer.status_code == status, answer.text
+        assert told in answer.json()["error"] and "root:" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b"", "multipart/form-data"),
+        (b"--x", "multipart/form-data; boundary=x"),
+        (b"x" * 1000, "multipart/form-data; boundary=" + "y" * 100),
+        (b"--x\r\nContent-Disposition: form-data\r\n\r\na\r\n--x--", "multipart/form-data; boundary=x"),
+        (b'{"file": "a"}', "application/json"),
+    ],
+)
+def test_what_is_no_form(body: bytes, kind: str) -> None:
+    with served({"en-de": shouting}) as service:
+        headers = {"content-type": kind}
+        answer = asked(service, lambda client: client.post("/translate_file", content=body, headers=headers))
+    assert answer.status_code == 400 and "error" in answer.json(), answer.text
+
+
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd.txt", "..\\..\\a.txt", "/a.txt", "a\nSet-Cookie: b.txt", "\u202e.txt", "'\".txt"]
+)
+def test_names_are_names(name: str) -> None:
+    with served({"en-de": shouting}) as service:
+        found, content = fetched(service, name, b"a")
+    assert content == b"A" and found.endswith(".de.txt")
+    assert not set("/\\\n\u202e") & set(found)
+
+
+def test_files_that_are_not_there() -> None:
+    with served({"en-de": shouting}) as service:
+        for path in ("/download_file/x/y", "/download_file/..%2f..%2fetc/passwd", "/download_file/x/../../a"):
+            assert asked(service, lambda client, path=path: client.get(path)).status_code == 404
+
+
+def test_files_are_kept_for_a_while_and_within_bounds() -> None:
+    now = 0.0
+    kept = KeptFiles(most=100, seconds=10, clock=lambda: now)
+    first, second = kept.keep("a", b"x" * 60), kept.keep("b", b"y" * 40)
+    assert len({first, second}) == 2 and len(first) >= 32
+    assert kept.find(first) is not None and kept.find(second) is not None
+    third = kept.keep("c", b"z")
+    assert kept.find(first) is None and kept.find(second) is not None, "the oldest goes"
+    now = 10.0
+    assert kept.find(second) is None and kept.find(third) is None
+    assert kept.find(kept.keep("d", b"x" * 101)) is None
+
+    def work(seed: int) -> None:
+        draw = random.Random(seed)
+        for _ in range(300):
+            id = kept.keep("e", b"x" * draw.randint(0, 60))
+            kept.find(id)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(len(each.content) for each in kept._files.values()) <= 100

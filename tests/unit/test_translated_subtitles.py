@@ -1,0 +1,142 @@
+"""Subtitles as documents: what is translated of known files, how lines are wrapped, what is told of broken ones."""
+
+import re
+
+import pytest
+from stand_in_translators import StandIn, Write, backwards, same, upper
+
+from dragoman.base.errors import ConfigError
+from dragoman.documents.document import translate_document
+from dragoman.documents.formats.subtitles.line_wrapping import wrapped
+
+pytest.importorskip("sentencex")
+
+SRT = """\ufeff7
+00:00:01,000 --> 00:00:02,000 X1:1 X2:2
+{\\an8}<i>Hi</i> there, my
+dear <font color="red">friend</font> <3.
+
+8
+00:00:03,000  -->  00:00:04,500
+- Who is it?
+- Me.
+9
+00:00:05,000 --> 00:00:06,000
+♪ la la la ♪
+[door opens]
+Come in
+now!
+
+2012
+
+10
+00:00:05,500 --> 00:00:06,500
+
+""".replace("\n", "\r\n")
+
+VTT = """WEBVTT - a title
+
+NOTE a remark
+
+STYLE
+::cue { color: red }
+
+REGION
+id:fred
+
+intro
+00:01.000 --> 00:02.000 align:start position:10%
+<v Bob>Hello <c.loud>there</c> &amp; you
+all<00:01.500> &lt;my&gt; friends.
+<v Ann>Hi.
+
+01:00:03.000 --> 01:00:04.000
+one two
+"""
+
+
+def translated(text: str, format: str, write: Write = upper) -> str:
+    return translate_document(StandIn(write), text, format=format).text  # type: ignore[arg-type]
+
+
+def test_subrip() -> None:
+    assert translated(SRT, "srt") == (
+        SRT.replace("Hi</i> there, my\r\ndear ", "HI</i> THERE, MY DEAR ")
+        .replace("friend<", "FRIEND<")
+        .replace("Who is it", "WHO IS IT")
+        .replace("Me.", "ME.")
+        .replace("la la la", "LA LA LA")
+        .replace("door opens", "DOOR OPENS")
+        .replace("Come in\r\nnow", "COME IN NOW")
+    )
+
+
+def test_webvtt() -> None:
+    assert translated(VTT, "vtt") == (
+        VTT.replace("Hello <c.loud>there</c> &amp; you\nall", "HELLO <c.loud>THERE</c> &amp; YOU\nALL")
+        .replace("&lt;my&gt; friends", "&lt;MY&gt; FRIENDS")
+        .replace("Hi.", "HI.")
+        .replace("one two", "ONE TWO")
+    )
+    moved = "<v Bob>FRIENDS. &lt;MY&gt; ALL<00:01.500>\nYOU &amp; <c.loud>THERE</c> HELLO\n<v Ann>HI.\n"
+    assert moved in translated(VTT, "vtt", backwards)
+
+
+def test_a_cue_has_no_more_lines_than_it_had() -> None:
+    hidden = re.compile("<[^<>]*>")
+
+    def lines(text: str, before: str) -> list[str]:
+        return wrapped(text, before, hidden).split("\r\n" if "\r" in before else "\n")
+
+    words = "one two three four five six seven eight nine ten eleven twelve"
+    two = ["one two three four five six seven", "eight nine ten eleven twelve"]
+    assert lines(words, "a") == [words]
+    assert lines(words, "a\r\nb") == two
+    assert lines(words, "a\nb\nc") == two
+    assert len(lines(f"{words} {words}", "a\nb")) == 2
+    assert lines("one two", "a\nb\nc") == ["one two"]
+    assert lines("a" * 50 + " b", "a\nb") == ["a" * 50, "b"]
+    assert lines("犬" * 60, "a\nb") == ["犬" * 60]
+    tagged = "<v Bob the big>" + words.replace("six", "<i>six</i>")
+    assert [hidden.sub("", line) for line in lines(tagged, "a\nb")] == two
+
+
+def test_lines_that_were_sentences_stay_sentences() -> None:
+    hidden = re.compile("<[^<>]*>")
+    assert wrapped("Hi. You <i>two!</i>", "a.\n<i>b?</i>", hidden) == "Hi.\nYou <i>two!</i>"
+    assert wrapped("Hi. You two!", "a\nb.", hidden) == "Hi. You two!"
+    assert wrapped("Hi. You two. A.", "a.\nb.", hidden) == "Hi. You two. A."
+    assert wrapped("a " * 30 + ". B.", "a.\nb.", hidden) == "a " * 15 + "a\n" + "a " * 14 + ". B."
+
+
+def test_what_no_player_would_read_is_told_and_stays(capsys: pytest.CaptureFixture[str]) -> None:
+    broken = "a head\n1\n00:00:0x,0 --> 00:00:02,000\nA dog\n\n5 --> 7 dogs\nruns.\n"
+    assert translated(broken, "srt") == broken.replace("A dog", "A DOG").replace("runs", "RUNS")
+    told = capsys.readouterr().err
+    assert "2 line(s) with --> have no times" in told and "the first is line 3" in told
+    assert "1 line(s) of text belong to no cue" in told and "the first is line 1" in told
+    lost = "WEBVTT\n\n00:01.000 --> 00:02.000\nA dog\n\nruns.\n"
+    assert translated(lost, "vtt") == lost.replace("A dog", "A DOG")
+    assert "1 line(s) of text belong to no cue" in capsys.readouterr().err
+    assert translated("no subtitles", "srt") == "no subtitles"
+    assert "there are no subtitles in this file" in capsys.readouterr().err
+    assert translated("", "vtt") == "" and translated(VTT, "vtt", same) == VTT
+    assert not capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("format", "expected"), [("srt", "x -> <b> y"), ("vtt", "x --&gt; &lt;b&gt; y")])
+def test_a_translation_cannot_become_another_cue(format: str, expected: str) -> None:
+    text = "WEBVTT\n\n00:00:01.000 --> 00:00:02.000\ndog\n"
+    found = translated(text, format, lambda _: [("x --> <b> y", 0)])
+    assert found == text.replace("dog", expected)
+
+
+def test_a_line_that_becomes_blank_does_not_end_its_cue() -> None:
+    text = "WEBVTT\n\n00:00:01.000 --> 00:00:02.000\ndog\n- cat\n\nNOTE end\n"
+    write: Write = lambda words: [] if words == ["dog"] else upper(words)  # noqa: E731
+    assert translated(text, "vtt", write) == text.replace("dog\n- cat", "- CAT")
+
+
+def test_subtitles_are_text() -> None:
+    with pytest.raises(ConfigError, match="give the document as str"):
+        translate_document(StandIn(upper), b"1\n", format="srt")  # type: ignore[arg-type]
