@@ -129,7 +129,7 @@ def test_files(tab: Any) -> None:
     expect(problem).to_have_text("latin.txt cannot be read: it is no text in UTF-8.")
     expect(field).to_have_value("a dog\nruns ä")
     drop("<b>letter</b>.docx", [80, 75])
-    expect(problem).to_contain_text("<b>letter</b>.docx is not served here yet: text, Markdown and HTML are.")
+    expect(problem).to_contain_text("<b>letter</b>.docx is not taken by this page yet: text, Markdown and HTML are.")
     drop("book.txt", [97] * 50_000, "text/plain")
     expect(problem).to_contain_text("book.txt is too long: 50 kB, but this server takes 10,000 characters at once.")
     tab.locator("#file").set_input_files({"name": "page.html", "mimeType": "text/html", "buffer": b"<p>a <b>b</b></p>"})

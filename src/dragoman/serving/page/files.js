@@ -11,7 +11,7 @@ export async function read(file, limit) {
   const format = FORMATS[ending] ?? "text";
   const isText = ending in FORMATS || TEXTS.has(ending) || file.type.startsWith("text/");
   if (!isText) {
-    return { problem: `${file.name} is not served here yet: text, Markdown and HTML are. Copy its text instead.` };
+    return { problem: `${file.name} is not taken by this page yet: text, Markdown and HTML are. Copy its text instead.` };
   }
   if (file.size > 4 * limit) {
     return { problem: `${file.name} is too long: ${Math.ceil(file.size / 1000).toLocaleString("en")} kB, but this server takes ${limit.toLocaleString("en")} characters at once.` };
