@@ -25,6 +25,8 @@ def test_the_wheel_builds_and_what_it_holds_imports(tmp_path: Path) -> None:
         names = archive.namelist()
         entry_points = next(name for name in names if name.endswith("entry_points.txt"))
         assert "dragoman = dragoman.cli.main:main" in archive.read(entry_points).decode()
+    page = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src/dragoman/serving/page").iterdir()}
+    assert page and page <= set(names)
     modules = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src" / "dragoman").rglob("*.py")}
     assert modules == {name for name in names if name.endswith(".py")}
     assert "dragoman/py.typed" in names

@@ -11,7 +11,7 @@ import dragoman
 from dragoman.serving.access.access import Access
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.errors import Refusal
-from dragoman.serving.http import files, libretranslate, operations, v1
+from dragoman.serving.http import files, libretranslate, operations, page, v1
 from dragoman.serving.http.gate import Gate
 from dragoman.serving.http.observed import Observed, log_line
 from dragoman.serving.observation.metrics import Metrics
@@ -32,6 +32,7 @@ def application(service: Service, access: Access, config: ServeConfig, metrics: 
     app.include_router(files.routes(service, gate, config))
     app.include_router(v1.routes(service, gate, config))
     app.include_router(operations.routes(service, gate, metrics))
+    app.include_router(page.routes())
     app.add_middleware(Observed, metrics=metrics, log=log_line if config.log else None)
 
     @app.exception_handler(Refusal)

@@ -1,0 +1,132 @@
+// Other translations of a sentence, in a box below it.
+
+import { Refused } from "./server.js";
+
+const WANTED = 5;
+const GAP = 6;
+
+export class Alternatives {
+  /**
+   * ask: promises the server's answer for a sentence and a number of hypotheses.
+   * taken: is called with the number of the sentence and the translation that somebody chose.
+   */
+  constructor(ask, taken) {
+    this.ask = ask;
+    this.taken = taken;
+    this.wanted = WANTED;
+    this.box = document.getElementById("alternatives");
+    this.list = document.getElementById("alternatives-list");
+    this.state = document.getElementById("alternatives-state");
+    this.box.addEventListener("keydown", (event) => this.pressed(event));
+    this.box.addEventListener("toggle", ({ newState }) => newState === "closed" && this.close());
+    window.addEventListener("resize", () => this.close());
+  }
+
+  /** Below the element of the sentence. now: its translation as it is shown. lang, dir: of the translations. */
+  async open({ number, element, source, now, lang, dir }) {
+    this.close();
+    this.number = number;
+    this.element = element;
+    this.list.lang = lang;
+    this.list.dir = dir;
+    this.list.replaceChildren();
+    this.state.textContent = "Looking for others …";
+    element.setAttribute("aria-expanded", "true");
+    this.box.showPopover();
+    this.place();
+    const asking = new AbortController();
+    this.asking = asking;
+    try {
+      const found = await this.find(source, asking.signal);
+      if (!asking.signal.aborted) this.show(found, now);
+    } catch (error) {
+      if (asking.signal.aborted) return;
+      const later = error.retryAfter ? ` Try again in ${error.retryAfter} s.` : "";
+      this.state.textContent = error instanceof Refused ? `${error.message}.${later}` : "The server cannot be reached.";
+    }
+    this.place();
+  }
+
+  close() {
+    this.asking?.abort();
+    this.element?.removeAttribute("aria-expanded");
+    if (this.box.matches(":popover-open")) this.box.hidePopover();
+  }
+
+  /** As many as the server gives: how many that may be, it says when it is asked for more. */
+  async find(source, signal) {
+    while (this.wanted > 1) {
+      try {
+        const { translations } = await this.ask(source, this.wanted, signal);
+        return this.joined(translations[0].sentences);
+      } catch (error) {
+        const most = error instanceof Refused && error.status === 400 && error.message.match(/at most (\d+)$/);
+        if (!most || Number(most[1]) >= this.wanted) throw error;
+        this.wanted = Number(most[1]);
+      }
+    }
+    return [];
+  }
+
+  /** A sentence that the server divides once more has the alternatives of its parts, rank by rank. */
+  joined(sentences) {
+    const most = Math.max(0, ...sentences.map(({ hypotheses }) => hypotheses.length));
+    return Array.from({ length: most }, (_, rank) =>
+      sentences.map(({ hypotheses }) => hypotheses[Math.min(rank, hypotheses.length - 1)].text).join(" "),
+    );
+  }
+
+  show(found, now) {
+    const others = [...new Set(found)].filter((text) => text && text !== now);
+    this.state.textContent = others.length ? "" : "There is no other translation of this sentence.";
+    const known = new Set(now.split(/\s+/));
+    this.list.replaceChildren(...others.map((text) => this.item(text, known)));
+    this.list.querySelector("button")?.focus();
+  }
+
+  /** Words that the translation now has not are set off. */
+  item(text, known) {
+    const item = document.createElement("li");
+    const button = document.createElement("button");
+    button.type = "button";
+    for (const part of text.split(/(\s+)/)) {
+      if (!part.trim() || known.has(part)) {
+        button.append(part);
+        continue;
+      }
+      const other = document.createElement("b");
+      other.textContent = part;
+      button.append(other);
+    }
+    button.addEventListener("click", () => {
+      this.close();
+      this.taken(this.number, text);
+    });
+    item.append(button);
+    return item;
+  }
+
+  pressed(event) {
+    const buttons = [...this.list.querySelectorAll("button")];
+    const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    if (!step || !buttons.length) return;
+    const next = buttons.indexOf(document.activeElement) + step;
+    buttons[(next + buttons.length) % buttons.length].focus();
+    event.preventDefault();
+  }
+
+  /** Below the sentence's last line, or above its first one where there is more room. */
+  place() {
+    const lines = [...this.element.getClientRects()];
+    const first = lines[0];
+    const last = lines.at(-1);
+    if (!last) return;
+    const { width, height } = this.box.getBoundingClientRect();
+    const edge = document.documentElement.clientWidth;
+    const left = Math.max(GAP, Math.min(last.left, edge - width - GAP));
+    const isBelow = last.bottom + GAP + height <= innerHeight || first.top < innerHeight - last.bottom;
+    const top = isBelow ? last.bottom + GAP : first.top - GAP - height;
+    this.box.style.left = `${left + scrollX}px`;
+    this.box.style.top = `${Math.max(0, top + scrollY)}px`;
+  }
+}

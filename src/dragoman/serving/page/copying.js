@@ -1,0 +1,41 @@
+// The button that copies.
+
+/** Milliseconds for which it says that it did. */
+const SHOWN = 2000;
+
+/** text: gives what is copied. announce: is called with what became of it. */
+export function watch(text, announce) {
+  const button = document.getElementById("copy");
+  const label = document.getElementById("copy-text");
+  let showing;
+  button.addEventListener("click", async () => {
+    const done = await copied(text());
+    button.classList.toggle("is-done", done);
+    label.textContent = done ? "Copied" : "Not copied: mark it and press Ctrl C";
+    announce(label.textContent);
+    clearTimeout(showing);
+    showing = setTimeout(() => {
+      button.classList.remove("is-done");
+      label.textContent = "Copy";
+    }, SHOWN);
+  });
+}
+
+/** Whether it is. Browsers have a clipboard for pages from this machine or by https alone; others have the old command. */
+async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const field = document.createElement("textarea");
+    field.value = text;
+    field.className = "unseen";
+    const before = document.activeElement;
+    document.body.append(field);
+    field.select();
+    const done = document.execCommand("copy");
+    field.remove();
+    before?.focus();
+    return done;
+  }
+}

@@ -1,0 +1,53 @@
+// A text file that is dropped or opened: what it holds is put into the text.
+
+const FORMATS = { md: "markdown", markdown: "markdown", html: "html", htm: "html" };
+const TEXTS = new Set(["txt", "text", "tsv", "csv", "log", "rst", "tex", "srt", "vtt"]);
+
+/**
+ * {text, format}; {problem} where it is no text. limit: characters of a text at most.
+ */
+export async function read(file, limit) {
+  const ending = file.name.includes(".") ? file.name.split(".").at(-1).toLowerCase() : "";
+  const format = FORMATS[ending] ?? "text";
+  const isText = ending in FORMATS || TEXTS.has(ending) || file.type.startsWith("text/");
+  if (!isText) {
+    return { problem: `${file.name} is not served here yet: text, Markdown and HTML are. Copy its text instead.` };
+  }
+  if (file.size > 4 * limit) {
+    return { problem: `${file.name} is too long: ${Math.ceil(file.size / 1000).toLocaleString("en")} kB, but this server takes ${limit.toLocaleString("en")} characters at once.` };
+  }
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+    return { text: text.replaceAll("\r\n", "\n"), format };
+  } catch {
+    return { problem: `${file.name} cannot be read: it is no text in UTF-8.` };
+  }
+}
+
+/** Where files can be dropped and opened. opened: is called with a file. */
+export function watch(opened) {
+  const pane = document.getElementById("source-pane");
+  const chooser = document.getElementById("file");
+  const hasFile = (event) => event.dataTransfer?.types.includes("Files");
+  let within = 0;
+  const over = (change) => {
+    within = Math.max(0, within + change);
+    pane.classList.toggle("is-over", within > 0);
+  };
+  pane.addEventListener("dragenter", (event) => hasFile(event) && over(1));
+  pane.addEventListener("dragleave", (event) => hasFile(event) && over(-1));
+  pane.addEventListener("drop", (event) => {
+    over(-within);
+    const [file] = event.dataTransfer?.files ?? [];
+    if (file) opened(file);
+  });
+  for (const kind of ["dragover", "drop"]) {
+    window.addEventListener(kind, (event) => hasFile(event) && event.preventDefault());
+  }
+  document.getElementById("open").addEventListener("click", () => chooser.click());
+  chooser.addEventListener("change", () => {
+    const [file] = chooser.files;
+    chooser.value = "";
+    if (file) opened(file);
+  });
+}

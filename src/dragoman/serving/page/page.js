@@ -1,0 +1,236 @@
+// The page: which part tells which other what.
+
+import { Alignment } from "./alignment.js";
+import { Alternatives } from "./alternatives.js";
+import * as copying from "./copying.js";
+import { EXAMPLES } from "./examples.js";
+import * as files from "./files.js";
+import { GlossaryBox } from "./glossary.js";
+import { AUTO, Languages } from "./languages.js";
+import { located } from "./sentences.js";
+import * as server from "./server.js";
+import { SourcePane } from "./source.js";
+import * as state from "./state.js";
+import { TranslationPane } from "./translation.js";
+import { Translating } from "./translating.js";
+
+const element = (id) => document.getElementById(id);
+const format = element("format");
+
+const source = new SourcePane(changed, (place) => alignment.point(place, "source"));
+const target = new TranslationPane(
+  (place, byKey) => alignment.point(place, "target", byKey),
+  (number, sentence) =>
+    alternatives.open({
+      number,
+      element: sentence,
+      source: target.sentences[number].source,
+      now: target.sentences[number].target,
+      lang: target.element.lang,
+      dir: target.element.dir,
+    }),
+);
+const alignment = new Alignment(
+  source,
+  target,
+  (text, signal) => server.translate({ ...fields(), text, format: "text", alignment: true }, signal),
+  (message) => state.announce(message, 100),
+);
+const alternatives = new Alternatives(
+  (text, nbest, signal) => server.translate({ ...fields(), text, format: "text", nbest, beam: nbest }, signal),
+  (number, text) => {
+    target.replace(number, text);
+    alignment.forget(number);
+    target.focus(number);
+    state.announce(`Taken: ${text}`, 100);
+  },
+);
+const languages = new Languages(turned);
+const glossary = new GlossaryBox(changed);
+const translating = new Translating(asked, went);
+
+/** What a request says beside its text; the source's language as it was found where it was. */
+function fields() {
+  return { source: languages.known ?? AUTO, target: languages.target, glossary: glossary.given };
+}
+
+/** The text, its format or the glossary is another. */
+function changed() {
+  alternatives.close();
+  alignment.close();
+  target.isStale = true;
+  if (source.value.trim() && !source.isTooLong && languages.target) {
+    translating.later();
+    return;
+  }
+  translating.stop();
+  if (!source.value.trim()) {
+    show("", []);
+    languages.showDetected(null);
+    turnedSource();
+  } else if (source.isTooLong) {
+    state.show("failed", "The text is too long");
+    state.announce(source.problem.textContent);
+  }
+}
+
+/** Another language was chosen. */
+function turned() {
+  target.setLanguage(languages.target);
+  glossary.turnTo(languages.target, languages.name(languages.target));
+  turnedSource();
+  changed();
+}
+
+function turnedSource() {
+  source.setLanguage(languages.known);
+  const swap = element("swap");
+  swap.disabled = !languages.canSwap;
+  const hint = languages.canSwap
+    ? `Swap: translate from ${languages.name(languages.target)} into ${languages.name(languages.known)}`
+    : languages.known === null
+      ? "Swap: the text’s language is not known yet"
+      : `This server does not translate from ${languages.name(languages.target)} into ${languages.name(languages.known)}`;
+  swap.title = hint;
+  element("swap-hint").textContent = hint;
+  const sample = exampleLanguage();
+  element("example-line").hidden = sample === null || Boolean(source.value);
+  element("clear").hidden = !source.value;
+}
+
+function asked(signal) {
+  if (!source.value.trim() || source.isTooLong || !languages.target) return null;
+  return ask({ text: source.value, format: format.value, source: languages.source }, signal);
+}
+
+/** Where a language was found that is not translated into the one that was chosen, another is. */
+async function ask(given, signal) {
+  const request = () => server.translate({ ...given, target: languages.target, glossary: glossary.given }, signal);
+  try {
+    return await request();
+  } catch (error) {
+    if (given.source !== AUTO || error.status !== 400) throw error;
+    const [found] = await server.detect(given.text, signal);
+    const targets = found ? languages.targets(found.language) : [];
+    if (!targets.length || targets.includes(languages.target)) throw error;
+    languages.select(AUTO, languages.usual(targets));
+    target.setLanguage(languages.target);
+    glossary.turnTo(languages.target, languages.name(languages.target));
+    return request();
+  }
+}
+
+/** What `Translating` tells. */
+function went(kind, { answer, error, seconds }) {
+  element("target-pane").setAttribute("aria-busy", String(kind === "translating"));
+  element("clear").hidden = !source.value;
+  element("example-line").hidden = Boolean(source.value) || exampleLanguage() === null;
+  if (kind === "done") {
+    done(answer, seconds);
+  } else if (kind === "waiting") {
+    const message = `${state.told(error)}. Trying again in ${state.inTime(seconds)}`;
+    if (element("state").dataset.state !== "waiting") state.announce(message);
+    state.show(kind, message, "Try now");
+  } else if (kind === "failed") {
+    const needsKey = error.status === 401 || error.status === 403;
+    if (needsKey) askForKey(error);
+    if (!(error instanceof server.Refused)) console.error(error);
+    state.show(kind, state.told(error), needsKey || error.status === 400 ? "" : "Try again");
+    state.announce(state.told(error));
+  } else {
+    state.show(kind, kind === "translating" ? "Translating …" : "");
+  }
+}
+
+function done(answer, seconds) {
+  const [found] = answer.translations;
+  languages.showDetected(languages.source === AUTO ? answer.detected : null);
+  turnedSource();
+  show(found.text, located(source.value, found.text, found.sentences));
+  const unfinished = found.sentences.some(({ finished }) => !finished);
+  const time = `Translated in ${seconds < 0.1 ? "0.1" : seconds.toFixed(1)} s`;
+  state.show("done", unfinished ? "A sentence was not finished: it may be too long" : time);
+  state.announceTranslation(found.text);
+}
+
+function show(text, sentences) {
+  source.show(sentences);
+  target.show(text, sentences);
+  alignment.open(sentences);
+  element("copy").disabled = !text;
+  element("translation-hint").classList.toggle("is-idle", !sentences.length);
+}
+
+function swap() {
+  if (!languages.canSwap) return;
+  const text = target.stale ? source.value : target.text || source.value;
+  languages.swap();
+  source.value = text;
+  turned();
+}
+
+function exampleLanguage() {
+  const own = [languages.source, navigator.language.split("-")[0], ...languages.sources.keys()];
+  return own.find((code) => languages.sources.has(code) && code in EXAMPLES) ?? null;
+}
+
+async function opened(file) {
+  const found = await files.read(file, source.limit);
+  if (found.problem) {
+    source.tell(found.problem);
+    state.announce(found.problem, 100);
+    return;
+  }
+  format.value = found.format;
+  put(found.text);
+}
+
+function put(text) {
+  source.value = text;
+  changed();
+  source.field.focus();
+}
+
+function askForKey(error) {
+  element("key-box").hidden = false;
+  element("key-message").textContent = error.message;
+}
+
+/** The languages and limits of the server; asked for until there is an answer. */
+const opening = new Translating(
+  (signal) => Promise.all([server.languages(signal), server.settings(signal)]),
+  (kind, { answer, error, seconds }) => {
+    if (kind === "translating" || kind === "done") state.show("idle");
+    if (kind === "waiting" || kind === "failed") went(kind, { error, seconds });
+    if (kind !== "done") return;
+    const [served, { charLimit }] = answer;
+    source.limit = charLimit > 0 ? charLimit : Infinity;
+    source.changed();
+    languages.open(served);
+    turned();
+  },
+);
+
+format.addEventListener("change", changed);
+element("swap").addEventListener("click", swap);
+element("clear").addEventListener("click", () => put(""));
+element("example").addEventListener("click", () => put(EXAMPLES[exampleLanguage()]));
+element("again").addEventListener("click", () => (languages.target ? translating : opening).now());
+element("key-box").addEventListener("submit", (event) => {
+  event.preventDefault();
+  server.useKey(element("key").value);
+  element("key-box").hidden = true;
+  (languages.target ? translating : opening).now();
+});
+element("help-button").addEventListener("click", () => element("help").showModal());
+element("help-close").addEventListener("click", () => element("help").close());
+document.addEventListener("keydown", (event) => {
+  if (!(event.ctrlKey || event.metaKey) || event.altKey || element("help").open) return;
+  const act = { Enter: () => translating.now(), ".": swap, "/": () => element("help").showModal() }[event.key];
+  if (!act) return;
+  event.preventDefault();
+  act();
+});
+files.watch(opened);
+copying.watch(() => target.text, (message) => state.announce(message, 100));
+opening.now();

@@ -1,0 +1,39 @@
+// Where the sentences of an answer stand in the text and in its translation, and where their words do.
+
+/** What separates words for the server: Python's blanks, of which some are none of JavaScript's. */
+const WORD = /[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/g;
+
+/** Where words begin and end, in order, as [begin, end]. */
+export function words(text) {
+  return Array.from(text.matchAll(WORD), (found) => [found.index, found.index + found[0].length]);
+}
+
+/**
+ * The sentences that can be found again, in order: {source, target, from: [begin, end], to: [begin, end]}, the places
+ * being those in `text` and in `translation`. What stands between sentences is the same in both where the text has no
+ * markup; where it has, the next place that reads alike is taken. A sentence that markup divides is left out.
+ */
+export function located(text, translation, sentences) {
+  const found = [];
+  let read = 0;
+  let written = 0;
+  for (const { source, hypotheses } of sentences) {
+    const target = hypotheses[0].text;
+    const begin = text.indexOf(source, read);
+    if (begin < 0 || !target) continue;
+    const beside = written + begin - read;
+    const place = translation.startsWith(target, beside) ? beside : translation.indexOf(target, written);
+    if (place < 0) continue;
+    read = begin + source.length;
+    written = place + target.length;
+    found.push({ source, target, from: [begin, read], to: [place, written] });
+  }
+  return found;
+}
+
+/** How many characters a string has, counted as the server does: not in halves. */
+export function characters(text) {
+  let halves = 0;
+  for (const _ of text.matchAll(/[\ud800-\udbff][\udc00-\udfff]/g)) halves += 1;
+  return text.length - halves;
+}

@@ -1,0 +1,80 @@
+// What the page asks the server for, and what can go wrong with it.
+
+/** The server answered that it will not or cannot do it. retryAfter: seconds, or null where another try makes no sense. */
+export class Refused extends Error {
+  constructor(status, message, retryAfter) {
+    super(message);
+    this.status = status;
+    this.retryAfter = retryAfter;
+  }
+
+  /** Whether the same request may succeed later, without anybody doing anything. */
+  get passes() {
+    return (this.status === 429 && this.retryAfter !== null) || (this.status >= 502 && this.status <= 504);
+  }
+}
+
+/** There was no answer. */
+export class Unreachable extends Error {}
+
+let key = "";
+
+/** Of the person who uses the page. It is kept in this module alone, until the page is left. */
+export function useKey(given) {
+  key = given;
+}
+
+export function languages() {
+  return ask("languages");
+}
+
+export function settings() {
+  return ask("frontend/settings");
+}
+
+/** fields: those of the route /v1/translate. */
+export function translate(fields, signal) {
+  return ask("v1/translate", fields, signal);
+}
+
+/** The likeliest languages of a text, as {language, confidence}. */
+export function detect(text, signal) {
+  return ask("detect", { q: text }, signal);
+}
+
+async function ask(route, fields, signal) {
+  const headers = key ? { Authorization: `Bearer ${key}` } : {};
+  const options = { headers, signal, credentials: "same-origin", cache: "no-store" };
+  if (fields !== undefined) {
+    options.method = "POST";
+    headers["Content-Type"] = "application/json";
+    options.body = JSON.stringify(key ? { ...fields, api_key: key } : fields);
+  }
+  let answer, content;
+  try {
+    answer = await fetch(route, options);
+    content = await answer.text();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Unreachable(error.message);
+  }
+  const found = parsed(content);
+  if (answer.ok && found !== undefined) return found;
+  const told = typeof found?.error === "string" ? found.error : `the server answered with status ${answer.status}`;
+  throw new Refused(answer.ok ? 502 : answer.status, told, seconds(answer.headers.get("Retry-After")));
+}
+
+function parsed(content) {
+  try {
+    return JSON.parse(content);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Of a Retry-After header, which is a number of seconds or a date. */
+function seconds(header) {
+  if (header === null) return null;
+  const number = /^\s*\d+\s*$/.test(header) ? Number(header) : (Date.parse(header) - Date.now()) / 1000;
+  return Number.isFinite(number) ? Math.max(1, Math.ceil(number)) : null;
+}

@@ -1,0 +1,112 @@
+"""Languages: menus, what is detected, swapping, how they are written, and what the browser remembers."""
+
+import re
+from typing import Any
+
+from browser_tabs import Tabs, expect
+
+
+def write(tab: Any, text: str) -> None:
+    tab.get_by_label("Text to translate").fill(text)
+
+
+def options(tab: Any, label: str) -> list[str]:
+    return tab.get_by_label(label).locator("option").all_text_contents()  # type: ignore[no-any-return]
+
+
+def test_targets_are_those_of_the_source(tabs: Tabs) -> None:
+    tab = tabs.open(source=None, target=None)
+    assert options(tab, "Translate from") == ["Detect language", "English", "German"]
+    assert options(tab, "Translate into") == ["German", "Arabic", "English"]
+    tab.get_by_label("Translate from").select_option("de")
+    assert options(tab, "Translate into") == ["English", "Arabic"]
+    tab.get_by_label("Translate from").select_option("en")
+    assert options(tab, "Translate into") == ["German", "Arabic"]
+    write(tab, "a b")
+    expect(tab.locator("#translation")).to_have_text("B A")
+    for pane in (tab.get_by_label("Text to translate"), tab.locator("#mirror")):
+        expect(pane).to_have_attribute("lang", "en")
+        expect(pane).to_have_attribute("dir", "ltr")
+    tab.get_by_label("Translate into").select_option("ar")
+    expect(tab.locator("#translation")).to_have_attribute("lang", "ar")
+    expect(tab.locator("#translation")).to_have_attribute("dir", "rtl")
+    expect(tab.locator("#state")).to_have_attribute("data-state", "done")
+    pane, word = (tab.locator(each).bounding_box() for each in ("#translation", "#translation .word >> nth=0"))
+    assert word["x"] > pane["x"] + pane["width"] / 2
+
+
+def test_what_is_detected_is_told_with_how_sure_it_is(tabs: Tabs) -> None:
+    tab = tabs.open("auto", "de")
+    swap = tab.get_by_role("button", name="Swap")
+    expect(swap).to_be_disabled()
+    write(tab, "a dog")
+    expect(tab.locator("#detected")).to_have_text("English, 87% sure")
+    expect(tab.get_by_label("Text to translate")).to_have_attribute("lang", "en")
+    expect(swap).to_be_enabled()
+    write(tab, "hello")
+    expect(tab.locator("#detected")).to_have_text("English, over 99% sure")
+    write(tab, "12 + 3")
+    expect(tab.locator("#detected")).to_have_text("can’t tell, taken as English")
+    expect(swap).to_be_disabled()
+    write(tab, "")
+    expect(tab.locator("#detected")).to_be_hidden()
+
+
+def test_a_text_in_the_target_language_is_translated_the_other_way(tabs: Tabs) -> None:
+    tabs.expected = ("status of 400",)
+    tab = tabs.open("auto", "de")
+    write(tab, "Ein Hund")
+    expect(tab.locator("#translation")).to_have_text("HUND EIN")
+    expect(tab.locator("#detected")).to_have_text("German, 93% sure")
+    expect(tab.get_by_label("Translate into")).to_have_value("en")
+    expect(tab.locator("#translation")).to_have_attribute("lang", "en")
+
+
+def test_swapping_exchanges_texts_and_languages(tabs: Tabs) -> None:
+    tab = tabs.open("auto", "de")
+    write(tab, "a dog runs")
+    expect(tab.locator("#translation")).to_have_text("RUNS DOG A")
+    tab.get_by_role("button", name="Swap").click()
+    expect(tab.get_by_label("Translate from")).to_have_value("de")
+    expect(tab.get_by_label("Translate into")).to_have_value("en")
+    expect(tab.get_by_label("Text to translate")).to_have_value("RUNS DOG A")
+    expect(tab.locator("#translation")).to_have_text("A DOG RUNS")
+    tab.keyboard.press("Control+.")
+    expect(tab.get_by_label("Text to translate")).to_have_value("A DOG RUNS")
+    tab.get_by_label("Translate into").select_option("ar")
+    swap = tab.get_by_role("button", name="Swap")
+    expect(swap).to_be_disabled()
+    expect(swap).to_have_attribute("title", "This server does not translate from Arabic into English")
+    tab.keyboard.press("Control+.")
+    expect(tab.get_by_label("Translate from")).to_have_value("en")
+
+
+def test_languages_and_glossaries_are_remembered_and_texts_are_not(tab: Any) -> None:
+    tab.get_by_label("Translate into").select_option("ar")
+    tab.locator("#glossary-box summary").click()
+    tab.locator("#glossary").fill("dog = كلب")
+    write(tab, "a secret")
+    expect(tab.locator("#state")).to_have_attribute("data-state", "done")
+    assert "secret" not in tab.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])")
+    tab.reload()
+    expect(tab.get_by_label("Translate from")).to_have_value("en")
+    expect(tab.get_by_label("Translate into")).to_have_value("ar")
+    expect(tab.locator("#glossary-count")).to_have_text("1 term")
+    expect(tab.get_by_label("Text to translate")).to_have_value("")
+    tab.get_by_label("Translate into").select_option("de")
+    expect(tab.locator("#glossary-count")).to_have_text("")
+
+
+def test_a_browser_that_keeps_nothing(tabs: Tabs) -> None:
+    tab = tabs.open()
+    tab.add_init_script(
+        "Object.defineProperty(window, 'localStorage', {get() { throw new DOMException('no', 'SecurityError'); }})"
+    )
+    tab.reload()
+    tab.get_by_label("Translate from").select_option("en")
+    tab.locator("#glossary-box summary").click()
+    tab.locator("#glossary").fill("dog = Hund")
+    expect(tab.locator("#glossary-kept")).to_have_text(re.compile("keeps nothing"))
+    expect(tab.locator("#glossary-count")).to_have_text("1 term")
+    write(tab, "a b")
+    expect(tab.locator("#translation")).to_have_text("B A")

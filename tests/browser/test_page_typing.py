@@ -1,0 +1,167 @@
+"""The page translates while somebody types, and says what becomes of it."""
+
+import re
+import time
+from typing import Any
+
+from browser_tabs import Tabs, expect
+from page_server import SLOW, PageServer, page_served
+
+
+def write(tab: Any, text: str) -> None:
+    tab.get_by_label("Text to translate").fill(text)
+
+
+def test_what_is_typed_is_translated_once_the_keys_rest(tab: Any) -> None:
+    asked: list[str] = []
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.get_by_label("Text to translate").press_sequentially("a dog runs. It barks", delay=15)
+    expect(tab.locator("#translation")).to_have_text("RUNS. DOG A BARKS IT")
+    expect(tab.locator("#state")).to_have_attribute("data-state", "done")
+    assert len([each for each in asked if each.endswith("/v1/translate")]) == 1
+    expect(tab.locator("#announced")).to_have_text("RUNS. DOG A BARKS IT")
+    write(tab, "")
+    expect(tab.locator("#translation")).to_have_text("")
+    expect(tab.locator("#state-text")).to_have_text("")
+
+
+def test_layout_stays(tab: Any) -> None:
+    write(tab, "  a b\n\n\t- c d\n")
+    expect(tab.locator("#state")).to_have_attribute("data-state", "done")
+    assert tab.locator("#translation").text_content() == "  B A\n\n\t- D C\n"
+
+
+def test_an_answer_that_is_late_is_not_shown_and_its_request_is_given_up(tab: Any) -> None:
+    given_up: list[str] = []
+    tab.on("requestfailed", lambda request: given_up.append(request.post_data))
+    with tab.expect_request("**/v1/translate"):
+        write(tab, "a slow text")
+    expect(tab.locator("#state-text")).to_have_text("Translating …")
+    write(tab, "another one")
+    expect(tab.locator("#translation")).to_have_text("ONE ANOTHER")
+    tab.wait_for_timeout(int(SLOW * 1000))
+    expect(tab.locator("#translation")).to_have_text("ONE ANOTHER")
+    assert len(given_up) == 1 and "a slow text" in given_up[0]
+
+
+def test_a_server_that_goes_away_and_comes_back(tabs: Tabs, site: PageServer) -> None:
+    tabs.expected = ("Failed to load resource",)
+    tab = tabs.open()
+    write(tab, "a dog")
+    expect(tab.locator("#translation")).to_have_text("DOG A")
+    site.stop()
+    try:
+        write(tab, "a cat")
+        expect(tab.locator("#state-text")).to_have_text(re.compile("cannot be reached. Trying again in 1 s"))
+        expect(tab.locator("#translation")).to_have_class(re.compile("is-stale"))
+        tab.get_by_label("Text to translate").press_sequentially(" sits")
+    finally:
+        site.start()
+    expect(tab.locator("#translation")).to_have_text("SITS CAT A")
+    expect(tab.locator("#state")).to_have_attribute("data-state", "done")
+
+
+def test_a_page_that_is_opened_before_its_server(tabs: Tabs, site: PageServer) -> None:
+    tabs.expected = ("Failed to load resource",)
+    tab = tabs.open()
+    failing = [True]
+    tab.route("**/languages", lambda route: route.abort() if failing.pop() else route.continue_())
+    failing.insert(0, False)
+    tab.reload()
+    expect(tab.locator("#state-text")).to_have_text(re.compile("cannot be reached"))
+    tab.get_by_role("button", name="Try now").click()
+    expect(tab.get_by_label("Translate into")).to_have_value("de")
+
+
+def test_a_server_that_is_asked_too_often_is_left_alone_until_it_says(tabs: Tabs) -> None:
+    tabs.expected = ("status of 429", "status of 503")
+    tab = tabs.open()
+    times: list[float] = []
+    waits = iter([(429, "2"), (503, None)])
+
+    def answer(route: Any) -> None:
+        times.append(time.monotonic())
+        status, seconds = next(waits, (200, None))
+        if status == 200:
+            route.continue_()
+        else:
+            headers = {} if seconds is None else {"Retry-After": seconds}
+            route.fulfill(status=status, headers=headers, json={"error": "too much"})
+
+    tab.route("**/v1/translate", answer)
+    write(tab, "a dog")
+    expect(tab.locator("#state-text")).to_have_text(re.compile(r"Too much was asked for\. Trying again in \d s"))
+    write(tab, "a dog runs")
+    expect(tab.locator("#state-text")).to_have_text(re.compile(r"busy \(too much\)\. Trying again in \d s"))
+    expect(tab.locator("#translation")).to_have_text("RUNS DOG A")
+    assert len(times) == 3 and times[1] - times[0] >= 1.9
+
+
+def test_a_fault_of_the_server_is_told_and_tried_again_by_hand(tabs: Tabs) -> None:
+    tabs.expected = ("status of 500",)
+    tab = tabs.open()
+    write(tab, "a faulty text")
+    expect(tab.locator("#state-text")).to_have_text("A fault of the server; its log says more")
+    expect(tab.locator("#announced")).to_have_text("A fault of the server; its log says more")
+    with tab.expect_request("**/v1/translate"):
+        tab.get_by_role("button", name="Try again").click()
+    write(tab, "a text")
+    expect(tab.locator("#translation")).to_have_text("TEXT A")
+
+
+def test_what_is_no_json_is_told(tabs: Tabs) -> None:
+    tabs.expected = ("status of 502", "status of 413")
+    tab = tabs.open()
+    answers = iter([(413, "<h1>proxy</h1>"), (200, "<h1>hotel</h1>")])
+
+    def answer(route: Any) -> None:
+        status, body = next(answers)
+        route.fulfill(status=status, body=body)
+
+    tab.route("**/v1/translate", answer)
+    write(tab, "a")
+    expect(tab.locator("#state-text")).to_have_text("The server answered with status 413")
+    write(tab, "a b")
+    expect(tab.locator("#state-text")).to_have_text(re.compile("status 200. Trying again"))
+
+
+def test_a_text_beyond_the_limit_is_not_sent(browser: Any) -> None:
+    with page_served("en-de", limits={"characters": 12}) as server:
+        tabs = Tabs(browser, server.address)
+        tab = tabs.open()
+        asked: list[str] = []
+        tab.on("request", lambda request: asked.append(request.url))
+        write(tab, "🐶" * 12)
+        expect(tab.locator("#counter")).to_have_text("12 / 12")
+        expect(tab.locator("#state")).to_have_attribute("data-state", "done")
+        before = len(asked)
+        write(tab, "🐶" * 14)
+        expect(tab.locator("#text-problem")).to_have_text(re.compile("^2 characters too many"))
+        expect(tab.get_by_label("Text to translate")).to_have_attribute("aria-invalid", "true")
+        tab.wait_for_timeout(500)
+        assert len(asked) == before
+        tabs.close()
+
+
+def test_copy_clear_and_example(tabs: Tabs) -> None:
+    tab = tabs.open(permissions=["clipboard-read", "clipboard-write"])
+    expect(tab.get_by_role("button", name="Copy")).to_be_disabled()
+    tab.get_by_role("button", name="Try an example").click()
+    expect(tab.locator("#translation")).to_have_text("DOG. THEIR WITH PARK THE IN PLAYING ARE CHILDREN TWO")
+    tab.get_by_role("button", name="Copy").click()
+    expect(tab.locator("#copy-text")).to_have_text("Copied")
+    assert tab.evaluate("navigator.clipboard.readText()") == tab.locator("#translation").text_content()
+    tab.get_by_role("button", name="Clear the text").click()
+    expect(tab.get_by_label("Text to translate")).to_be_focused()
+    expect(tab.get_by_label("Text to translate")).to_have_value("")
+    expect(tab.get_by_role("button", name="Try an example")).to_be_visible()
+
+
+def test_copying_without_a_clipboard(tab: Any) -> None:
+    """As of pages that come by http from another machine."""
+    tab.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    write(tab, "a dog")
+    expect(tab.locator("#translation")).to_have_text("DOG A")
+    tab.get_by_role("button", name="Copy").click()
+    expect(tab.locator("#copy-text")).to_have_text("Copied")
+    expect(tab.get_by_role("button", name="Copied")).to_be_focused()
