@@ -34,6 +34,8 @@ FROZEN = {
     "export": "--to --out -o --quantization",
     "data check": "--source --target",
     "settings": "--markdown",
+    "serve": "--languages --host --port --config",
+    "client": "--target --source --input --output --keep --guard --parallel",
     "keys add": "--database --requests-per-minute --tokens-per-minute --expires",
     "keys list": "--database",
     "keys revoke": "--database",

@@ -3,7 +3,7 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -40,7 +40,7 @@ def client(
     from dragoman.client.translate_lines import translate_lines
     from dragoman.inference.lines import read_lines
 
-    settings = {"beam": beam, "keep": split_tags(keep) or None, "guard": guard or None}
+    settings: dict[str, Any] = {"beam": beam, "keep": split_tags(keep) or None, "guard": guard or None}
     where = nullcontext(None) if output is None else atomic_file(output)
     with quietly(quiet), Client(url, os.environ.get(KEY)) as asked, where as path:
         found = translate_lines(read_lines(input), asked, target, source, parallel=parallel, **settings)

@@ -1,7 +1,7 @@
 """`dragoman serve`: a translation server."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -26,7 +26,7 @@ def serve(
         Path | None, typer.Option("--config", metavar="FILE.yaml", help="All settings; options have precedence.")
     ] = None,
     device: Device = None,
-    engine: Engine = None,
+    engine: Engine = "auto",
     precision: Precision = None,
     threads: Threads = None,
 ) -> None:
@@ -37,17 +37,17 @@ def serve(
     given = {
         "host": host,
         "port": port,
-        "engine.name": engine,
+        "engine.name": None if engine == "auto" else engine,
         "engine.precision": precision,
         "engine.device": device,
         "engine.threads": threads,
     }
-    settings = {key: value for key, value in given.items() if value is not None}
+    settings: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     if languages and len(languages) != len(models or []):
         raise ConfigError(f"{len(languages)} --languages and {len(models or [])} models: give each model its own")
     if models:
         settings["models"] = [
-            _model(path, pair) for path, pair in zip(models, languages or [None] * len(models), strict=True)
+            _model(path, languages[place] if languages else None) for place, path in enumerate(models)
         ]
     serve(config, settings)
 

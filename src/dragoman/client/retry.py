@@ -33,7 +33,7 @@ class Retry:
         asked = _retry_after(headers.get("retry-after"))
         if asked is not None and asked > self.longest:
             return None
-        backed_off = min(self.longest, self.first * 2 ** (attempt - 1))
+        backed_off = min(self.longest, self.first * 2.0 ** (attempt - 1))
         return max(asked or 0.0, backed_off * (0.5 + self.draw.random() / 2))
 
 

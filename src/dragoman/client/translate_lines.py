@@ -23,13 +23,17 @@ def translate_lines(
     at_once: lines of a request; parallel: requests that are under way; settings: as `Client.translate` takes them.
     Raises ServerError once all lines before were given.
     """
+
+    def translated(some: list[str]) -> list[str]:
+        return client.translate(some, target, source, **settings)
+
     lines = iter(lines)
     waiting: deque[Future[list[str]]] = deque()
     with ThreadPoolExecutor(parallel) as pool:
         try:
             while True:
                 while len(waiting) < parallel and (some := list(islice(lines, at_once))):
-                    waiting.append(pool.submit(client.translate, some, target, source, **settings))
+                    waiting.append(pool.submit(translated, some))
                 if not waiting:
                     return
                 for text in waiting.popleft().result():

@@ -3,8 +3,8 @@
 import asyncio
 import signal
 import socket
-from collections.abc import Mapping, Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,8 +52,9 @@ async def _serve(config: ServeConfig) -> None:
     class Server(uvicorn.Server):
         """Signals are this module's: the library would end the process before what waits is done."""
 
-        def capture_signals(self) -> nullcontext[None]:
-            return nullcontext()
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
 
     with closing(access), _listening(config) as listening:
         server = Server(

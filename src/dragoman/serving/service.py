@@ -131,7 +131,8 @@ class Service:
             ticket = Ticket(list(zip(sentences, requests, strict=True)), costs, told)
             step.model.batcher.submit(ticket)
             try:
-                return iter(await asyncio.wrap_future(ticket.done))
+                found = await asyncio.wrap_future(ticket.done)
+                return iter(found)
             except DataError as error:
                 raise Refusal(str(error)) from None
             finally:

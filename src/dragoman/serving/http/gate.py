@@ -29,7 +29,7 @@ class Caller:
         self._access, self._client = access, client
 
     def reserve(self, tokens: int, requests: int = 0) -> None:
-        """Raises TooMany where the client has had its share, TooLarge where it never has so much. Nothing is taken then."""
+        """Takes tokens and requests, or raises TooMany where there are none left now, TooLarge where never so many."""
         found = self._access.reserve(self._client, tokens, requests)
         if isinstance(found, Refused):
             if found.seconds is None:

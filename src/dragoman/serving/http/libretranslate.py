@@ -97,8 +97,8 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
                 [texts[place] for place in places], source, target, format_of(fields.format), fields.alternatives
             )
             asked = replace(asked, reserve=caller.reserve)
-            found = await while_connected(request, service.translate(asked))
-            for place, each in zip(places, found, strict=True):
+            translated = await while_connected(request, service.translate(asked))
+            for place, each in zip(places, translated, strict=True):
                 done[place] = each
         alone = isinstance(fields.q, str)
         alternatives = [list(each.alternatives) for each in done] if fields.alternatives else None
