@@ -7,7 +7,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-import dragoman
+from dragoman.checkpoint.meta import library_versions
 from dragoman.serving.access.access import Access
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.errors import Refusal
@@ -22,7 +22,7 @@ def application(service: Service, access: Access, config: ServeConfig, metrics: 
     """All routes. Whatever goes wrong is told as `{"error": …}`."""
     app = FastAPI(
         title="dragoman",
-        version=dragoman.__version__,
+        version=library_versions()["dragoman"],
         description="Machine translation.",
         docs_url=None,
         redoc_url=None,
