@@ -12,7 +12,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 
 def names(requirements: list[str]) -> set[str]:
-    return {re.split(r"[^\w.-]", requirement)[0].lower() for requirement in requirements} - {"dragoman"}
+    return {re.split(r"[^\w.-]", requirement)[0].lower().replace("_", "-") for requirement in requirements} - {"dragoman"}
 
 
 def imported_distributions() -> dict[str, set[str]]:
@@ -27,7 +27,7 @@ def imported_distributions() -> dict[str, set[str]]:
             for module in modules:
                 top = module.split(".")[0]
                 if top != "dragoman" and top not in sys.stdlib_module_names:
-                    name = providers.get(top, [top])[0].lower()
+                    name = providers.get(top, [top])[0].lower().replace("_", "-")
                     found.setdefault(name, set()).add(str(path.relative_to(ROOT)))
     return found
 

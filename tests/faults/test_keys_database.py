@@ -209,7 +209,7 @@ def test_a_read_only_file_is_said_to_be_one(tmp_path: Path) -> None:
     path = tmp_path / "keys.db"
     with Keys(path) as keys:
         keys.add("Ada")
-    for parent in (tmp_path, *tmp_path.parents[:2]):
+    for parent in (tmp_path, *tmp_path.parents[:3]):
         parent.chmod(0o755)
     path.chmod(0o444)
     tmp_path.chmod(0o555)
