@@ -12,7 +12,9 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 
 def names(requirements: list[str]) -> set[str]:
-    return {re.split(r"[^\w.-]", requirement)[0].lower().replace("_", "-") for requirement in requirements} - {"dragoman"}
+    return {re.split(r"[^\w.-]", requirement)[0].lower().replace("_", "-") for requirement in requirements} - {
+        "dragoman"
+    }
 
 
 def imported_distributions() -> dict[str, set[str]]:

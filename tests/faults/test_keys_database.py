@@ -217,6 +217,8 @@ def test_a_read_only_file_is_said_to_be_one(tmp_path: Path) -> None:
     assert said.startswith("ResourceError: cannot open") and "rights" in said
     path.chmod(0o400)
     assert as_nobody(lambda: Keys(tmp_path / "other.db")).startswith("ResourceError: cannot write")
+    tmp_path.chmod(0o700)
+    assert as_nobody(lambda: Keys(path).add("Grace")).startswith("ResourceError: cannot open")
     tmp_path.chmod(0o755)
 
 

@@ -53,7 +53,11 @@ class Database:
         self._file = (0, 0)
         self._inherited: sqlite3.Connection | None = None
         _ALL.add(self)
-        if not self.path.exists():
+        try:
+            is_there = self.path.exists()
+        except OSError as error:
+            raise ResourceError(f"cannot open {self.path}: {error.strerror}. Mind the rights of its folders") from None
+        if not is_there:
             if not create:
                 raise ConfigError(f"there is no database of keys at {self.path}: `dragoman keys add NAME` makes one")
             self._make_file()
