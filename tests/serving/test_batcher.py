@@ -131,6 +131,22 @@ def test_what_nobody_waits_for_is_not_computed() -> None:
     assert batcher.waiting.tokens == 0
 
 
+def test_a_fault_costs_a_batch_and_not_the_queue() -> None:
+    class Broken(str):
+        def __hash__(self) -> int:
+            raise RuntimeError("a fault")
+
+    batcher = Batcher(Model(), QueueConfig(cache_entries=0))
+    broken, fine = ticket(Broken("x")), ticket("y")
+    batcher.submit(broken)
+    with pytest.raises(RuntimeError, match="a fault"):
+        broken.done.result(10)
+    batcher.submit(fine)
+    assert texts(fine) == ["Y"]
+    batcher.close()
+    assert batcher.waiting.tokens == 0
+
+
 def test_a_model_is_exchanged_between_batches() -> None:
     batcher = Batcher(Model(), QueueConfig())
     before = ticket("x")

@@ -132,5 +132,5 @@ async def _watched(models: Sequence[ServedModel], seconds: float) -> None:
             try:
                 if await asyncio.to_thread(model.reload):
                     info(f"{model.name} has changed, and is served anew")
-            except DragomanError as error:
+            except (DragomanError, OSError) as error:
                 warn(f"{model.name} has changed, but is not served: {error}. The model before goes on")

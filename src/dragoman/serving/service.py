@@ -52,10 +52,9 @@ class Service:
 
     def check_ready(self) -> None:
         """Raises Overloaded where it does not translate."""
-        if self._open is None or self.is_ending:
-            raise Overloaded(
-                "the server is about to end" if self.is_ending else "the models are being loaded", retry_after=5
-            )
+        if self.is_ending:
+            raise Overloaded("the server is about to end", retry_after=5)
+        _ = self._opened
 
     @property
     def directions(self) -> Directions:

@@ -1,6 +1,5 @@
 """The routes that clients of LibreTranslate know, written from its public interface."""
 
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
@@ -93,10 +92,8 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
             by_source.setdefault(source, []).append(place)
         done: list[Any] = [None] * len(texts)
         for source, places in by_source.items():
-            asked = Asked(
-                [texts[place] for place in places], source, target, format_of(fields.format), fields.alternatives
-            )
-            asked = replace(asked, reserve=caller.reserve)
+            some, format = [texts[place] for place in places], format_of(fields.format)
+            asked = Asked(some, source, target, format, fields.alternatives, reserve=caller.reserve)
             translated = await while_connected(request, service.translate(asked))
             for place, each in zip(places, translated, strict=True):
                 done[place] = each

@@ -69,6 +69,9 @@ class Batcher:
         while taken := self.waiting.take(config.batch_tokens, config.batch_lines, config.gather_milliseconds / 1000):
             try:
                 self._compute([each for each in taken if not each.ticket.is_over])
+            except Exception as error:  # a fault of ours costs this batch, not the thread that all wait for
+                for each in taken:
+                    each.ticket.fail(error)
             finally:
                 for each in taken:
                     self.waiting.free(each)
