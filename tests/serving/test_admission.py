@@ -1,5 +1,7 @@
 """Keys and quotas at the routes."""
 
+import asyncio
+import threading
 from pathlib import Path
 
 import httpx
@@ -10,6 +12,7 @@ from dragoman.serving.access.access import Access
 from dragoman.serving.access.keys import Keys
 from dragoman.serving.http.app import application
 from dragoman.serving.observation.metrics import Metrics
+from dragoman.translation.engine import Row
 
 OPEN = {"/health": 200, "/health/ready": 200, "/download_file/{id}/{name}": 404}
 """What tells nothing but that the server lives; and files, whose ids nobody can guess."""
@@ -68,6 +71,28 @@ def test_quotas_of_requests_and_of_tokens() -> None:
         assert "more than a client may have" in large.json()["error"] and "retry-after" not in large.headers
         assert "requests" in fourth.json()["error"] and 1 <= int(fourth.headers["retry-after"]) <= 60
         assert not any(model.batcher.waiting.tokens for model in service.directions.models)
+
+
+def test_what_found_the_queue_full_is_not_counted() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(row: Row) -> list[str]:
+        begun.set()
+        assert go_on.wait(10)
+        return shouting(row)
+
+    async def work(client: httpx.AsyncClient) -> list[int]:
+        first = asyncio.create_task(client.post("/translate", json={**BODY, "q": "a dog"}))
+        await asyncio.to_thread(begun.wait, 10)
+        full = [await client.post("/translate", json={**BODY, "q": "b " * 10}) for _ in range(5)]
+        go_on.set()
+        await first
+        last = await client.post("/translate", json={**BODY, "q": "c " * 10})
+        return [each.status_code for each in (*full, last)]
+
+    limits = {"requests_per_minute": None, "tokens_per_minute": 60}
+    with served({"en-de": slow}, access=limits, queue={"most_tokens": 15}) as service:
+        assert asked(service, work) == [503] * 5 + [200]
 
 
 def test_a_pivot_counts_a_text_once() -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dragoman.documents.formats.format import Format
+from dragoman.serving.access.quota import Reservation
 from dragoman.translation.alignment import Alignment
 
 
@@ -14,7 +15,8 @@ class Asked:
 
     alternatives: how many further translations of each text.
     settings: as `Translator.request` takes them. aligned: whether words are to be aligned, sentence by sentence.
-    reserve: is asked for the source tokens of all texts before they wait for a model, and raises where there are none.
+    reserve: is asked for the source tokens of all texts before they wait for a model, and raises where there are none;
+    what it gives is given back where the queue is full.
     seconds: after which it is given up, where these are others than the service's.
     """
 
@@ -25,7 +27,7 @@ class Asked:
     alternatives: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
     aligned: bool = False
-    reserve: Callable[[int], None] | None = None
+    reserve: Callable[[int], Reservation] | None = None
     seconds: float | None = None
 
 

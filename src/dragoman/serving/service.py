@@ -123,12 +123,16 @@ class Service:
         sentences = [sentence.text for text in texts for sentence in text.document.sentences]
         requests = [each for text in texts for each in text.requests]
         costs = [each for text in texts for each in text.costs]
-        if asked.reserve is not None:
-            asked.reserve(sum(costs))
+        reserved = None if asked.reserve is None else asked.reserve(sum(costs))
 
         async def queued(requests: Sequence[Request]) -> Iterator[Found]:
             ticket = Ticket(list(zip(sentences, requests, strict=True)), costs, told)
-            step.model.batcher.submit(ticket)
+            try:
+                step.model.batcher.submit(ticket)
+            except Overloaded:
+                if reserved is not None:
+                    reserved.give_all_back()
+                raise
             try:
                 found = await asyncio.wrap_future(ticket.done)
                 return iter(found)
