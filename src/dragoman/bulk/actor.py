@@ -89,6 +89,7 @@ class WindowTranslator:
     def _load(self) -> Translator:
         """Raises ModelError where this machine would translate otherwise than the one where the command runs."""
         translator = self._job.load()
+        translator.report_cut = False  # those are noted
         here = {**self._job.found(translator), "dragoman": __version__}
         if different := differences(self._job.settings, here):
             raise ModelError(

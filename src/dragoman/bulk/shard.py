@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
-from dragoman.base.errors import DataError
+from dragoman.base.errors import DataError, refuse
 from dragoman.bulk.formats.format import ShardFormat
-from dragoman.bulk.formats.union import format_of
+from dragoman.bulk.formats.text import TextLines
+from dragoman.bulk.formats.union import WITH_FIELDS, format_of
 from dragoman.bulk.manifest import MANIFEST
 
 _CHUNK = 1 << 20
@@ -35,7 +36,8 @@ def shards_of(inputs: Inputs, output: Path, source_field: str | None, target_fie
     """The shards, in the order in which they are given; those of a folder or a pattern by their names.
 
     output: the folder of the output. Raises DataError for a file that is missing or would be overwritten, and for two
-    of one name; ConfigError as `format_of` does.
+    of one name; ConfigError as `format_of` does, and
+    for fields where no file has any.
     """
     found: dict[str, Shard] = {}
     output = output.absolute()
@@ -51,6 +53,9 @@ def shards_of(inputs: Inputs, output: Path, source_field: str | None, target_fie
         other = found.setdefault(path.name, shard)
         if other.source != path:
             raise DataError(f"{other.source} and {path} have one name, and would be one file of --output: rename one")
+    if all(isinstance(shard.format, TextLines) for shard in found.values()):
+        fields = {"--source-field": source_field, "--target-field": target_field}
+        refuse(fields, f"with files of fields ({', '.join(WITH_FIELDS)})")
     return list(found.values())
 
 

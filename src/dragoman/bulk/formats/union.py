@@ -9,7 +9,7 @@ from dragoman.bulk.formats.parquet import Parquet
 from dragoman.bulk.formats.text import TextLines
 
 _COMPRESSED = (".gz", ".xz", ".zst")
-_WITH_FIELDS: dict[str, type[JsonLines] | type[Parquet]] = {
+WITH_FIELDS: dict[str, type[JsonLines] | type[Parquet]] = {
     ".jsonl": JsonLines,
     ".ndjson": JsonLines,
     ".parquet": Parquet,
@@ -20,17 +20,11 @@ TARGET_FIELD = "translation"
 def format_of(path: Path, source_field: str | None, target_field: str | None) -> ShardFormat:
     """The names of fields are those of JSON Lines and of Parquet's columns; what else a file may be is lines of text.
 
-    target_field: None is `translation`. Raises ConfigError for a missing name, or one of a file that has no fields.
+    target_field: None is `translation`. Raises ConfigError where the source's is missing, or both are one.
     """
     ending = path.with_suffix("").suffix if path.suffix in _COMPRESSED else path.suffix
-    kind = _WITH_FIELDS.get(ending)
+    kind = WITH_FIELDS.get(ending)
     if kind is None:
-        for option, name in (("--source-field", source_field), ("--target-field", target_field)):
-            if name is not None:
-                raise ConfigError(
-                    f"{path} is read as lines of text, which have no fields ({option}); fields have "
-                    f"{', '.join(_WITH_FIELDS)}"
-                )
         return TextLines()
     if source_field is None:
         raise ConfigError(f"{path}: say which field is to be translated, with --source-field")
