@@ -139,9 +139,24 @@ def _join(ray: Any, address: str) -> None:
                     "ray start --head, or see --cluster"
                 ) from None
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    with _hushed():
+    with _hushed(), _unreachable():
         ray.init(address="local", include_dashboard=False, _node_ip_address="127.0.0.1", **how)
     info(f"No Ray cluster runs here: this machine's {processors(ray)[0]} processor(s) translate alone.")
+
+
+@contextmanager
+def _unreachable() -> Iterator[None]:
+    """A cluster that is started meanwhile listens to this machine only, as Ray has it where it knows one machine alone.
+
+    Otherwise its ports are open to all of the network, without a password.
+    """
+    constants, name = optional("ray._private.ray_constants", "ray", "ray[data]"), "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+    before, constants.ENABLE_RAY_CLUSTER, os.environ[name] = constants.ENABLE_RAY_CLUSTER, False, "0"
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
+        del os.environ[name]
 
 
 @contextmanager
