@@ -5,7 +5,6 @@ import socket
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from dragoman import __version__
 from dragoman.base.errors import DragomanError, ModelError, in_files
 from dragoman.base.log import quietly
 from dragoman.base.machine.threads import use_threads
@@ -90,8 +89,7 @@ class WindowTranslator:
         """Raises ModelError where this machine would translate otherwise than the one where the command runs."""
         translator = self._job.load()
         translator.report_cut = False  # those are noted
-        here = {**self._job.found(translator), "dragoman": __version__}
-        if different := differences(self._job.settings, here):
+        if different := differences(self._job.settings, self._job.found(translator)):
             raise ModelError(
                 f"{socket.gethostname()} would translate otherwise than the machine where the command runs: "
                 f"{', '.join(different)}. All machines need the same models under the same paths, and the same packages"

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from dragoman import __version__
 from dragoman.base.errors import ConfigError, Interrupted
 from dragoman.base.files import atomic_file
 from dragoman.base.log import info, quietly
@@ -86,8 +85,7 @@ def translate_shards(
         with Manifest(output, kept) as manifest:
             left = tuple(_left(shards, manifest))
             if left:
-                job = replace(job, shards=left, settings={**job.settings, "dragoman": __version__})
-                _run(job, manifest, len(shards), cluster, actors, threads)
+                _run(replace(job, shards=left), manifest, len(shards), cluster, actors, threads)
             elif shards:
                 info(f"All {len(shards):,} shard(s) are done already.")
             return TranslatedShards(output, len(shards), sum(manifest.done[shard.name].records for shard in shards))
