@@ -150,7 +150,7 @@ def test_a_killed_command_goes_on(cluster: Any, model: Path, tmp_path: Path) -> 
     out = tmp_path / "out"
     command = [sys.executable, "-m", "dragoman", "translate", str(model), "--cluster"]
     command += [cluster.get_runtime_context().gcs_address, "-i", str(tmp_path / "in"), "-o", str(out), "--beam", "1"]
-    command += ["search.maximum_length=40", "--batch-size", "1", "--engine", "torch", "--threads", "1", "--actors", "2"]
+    command += ["search.maximum_length=40", "--batch-size", "1", "--engine", "torch", "--threads", "1", "--actors", "1"]
     with (tmp_path / "said").open("wb") as said:
         process = subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True)
     manifest = out / "manifest.jsonl"
@@ -162,7 +162,7 @@ def test_a_killed_command_goes_on(cluster: Any, model: Path, tmp_path: Path) -> 
     kept = (out / "a.txt").stat().st_mtime_ns
     while processes(ACTOR):  # the cluster takes its processors back
         time.sleep(0.05)
-    assert translate_shards(model, tmp_path / "in", out, actors=2, **HOW).records == 192
+    assert translate_shards(model, tmp_path / "in", out, actors=1, **HOW).records == 192
     assert sorted(os.listdir(out)) == ["a.txt", "b.txt", "c.txt", "d.txt", "manifest.jsonl"]
     for name in "abcd":
         translate_file(model, tmp_path / "in" / f"{name}.txt", tmp_path / name, **HOW)

@@ -87,7 +87,9 @@ def run(job: Job, actors: Actors) -> Iterator[tuple[int, Any]]:
     Raises ResourceError where the processes of actors end again and again.
     """
     data, exceptions = optional("ray.data", "ray", "ray[data]"), optional("ray.exceptions", "ray", "ray[data]")
-    context = data.DataContext.get_current().copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of old names of settings, all of which a copy reads
+        context = data.DataContext.get_current().copy()
     context.execution_options.preserve_order = True
     context.enable_progress_bars = context.print_on_execution_start = False
     context.target_max_block_size = 1  # a window is a block, and so a task
@@ -101,7 +103,7 @@ def run(job: Job, actors: Actors) -> Iterator[tuple[int, Any]]:
                 batch_size=1,
                 batch_format="pyarrow",
                 num_cpus=0,  # the actors have them all
-                compute=data.TaskPoolStrategy(size=_READERS),
+                compute=data.TaskPoolStrategy(size=min(_READERS, len(job.shards))),
             )
             .map_batches(
                 WindowTranslator,
