@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,6 +23,7 @@ from dragoman.base.errors import ConfigError, DataError, ModelError, ResourceErr
 from dragoman.bulk.cluster import Actors, joined_cluster
 from dragoman.bulk.formats.format import Window
 from dragoman.bulk.formats.json_lines import JsonLines
+from dragoman.bulk.job import with_absolute_paths
 from dragoman.bulk.translate_shards import translate_shards
 from dragoman.cli.main import app
 from dragoman.inference.translate_file import translate_file
@@ -260,6 +262,22 @@ def test_a_folder_of_somebody_elses_is_left_alone(model: Path, tmp_path: Path) -
     with pytest.raises(ConfigError, match="is no manifest of dragoman's"):
         translate_shards(model, tmp_path / "a.txt", out, **HOW)
     assert (out / "manifest.jsonl").read_text() == "my manifest\n"
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_shard_is_drawn_as_the_file_alone(model: Path, tmp_path: Path) -> None:
+    file, how = write_shards(tmp_path / "in")[0], {"batch_size": 1, "engine": "torch", "quiet": True}
+    drawn = dragoman.Sampling.of(top_k=5, seed=3, settings={"maximum_length": 6})
+    translate_shards(model, file, tmp_path / "out", sampling=drawn, **how)
+    translate_file(model, file, tmp_path / "whole", sampling=drawn, **how)
+    assert (tmp_path / "out" / "a.txt").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def test_files_of_the_search_are_named_for_any_machine(model: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("words.tsv").write_text("dog\tHund\n")
+    request = with_absolute_paths(Translator.load(model, engine="torch").request(unknown="words.tsv"))
+    assert request.settings()["decoding"]["unknown"]["path"] == str(tmp_path / "words.tsv")
 
 
 def test_actors_share_the_processors() -> None:

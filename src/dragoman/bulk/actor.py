@@ -1,15 +1,16 @@
 """What runs on the machines of a cluster: who reads shards, and who translates them."""
 
-import pickle
 import socket
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from dragoman.base.errors import DragomanError, ModelError, in_files
 from dragoman.base.log import quietly
 from dragoman.base.machine.threads import use_threads
 from dragoman.base.output.journal import differences
-from dragoman.base.packages import optional
 from dragoman.bulk.formats.format import Part, Window
 from dragoman.bulk.job import Job
 from dragoman.bulk.shard import digest
@@ -18,8 +19,12 @@ from dragoman.inference.guarded_lines import guarded_lines
 from dragoman.inference.noted_lines import NotedLines
 from dragoman.translator import Translator
 
+Batch = dict[str, Any]
+"""Columns by their names, as arrays of NumPy's."""
 
-class Translated(NamedTuple):
+
+@dataclass(frozen=True)
+class Translated:
     """A window that is done. noted: what had to be done about its records, and the number of each."""
 
     first: int
@@ -28,25 +33,27 @@ class Translated(NamedTuple):
     noted: list[tuple[str, int]]
 
 
-class End(NamedTuple):
+@dataclass(frozen=True)
+class End:
     """There are no more windows of a shard. digest: of the file."""
 
     records: int
     digest: str
 
 
-class Failure(NamedTuple):
+@dataclass(frozen=True)
+class Failure:
     """An error that the user can mend. It is sent as a value, so that it comes at its place in the order."""
 
     kind: type[DragomanError]
     message: str
 
 
-def read_windows(shards: Any, job: Job) -> Iterator[Any]:
-    """shards: an Arrow table of their places in the job. Gives a table of one row for each of their windows, in order:
-    the place, and a `Window`; after the last of a shard its `End`, and a `Failure` where it cannot be read further.
+def read_windows(shards: Batch, job: Job) -> Iterator[Batch]:
+    """shards: their places in the job. Gives a batch of one row for each of their windows, in order: the place, and a
+    `Window`; after the last of a shard its `End`, and a `Failure` where it cannot be read further.
     """
-    for place in shards.column("shard").to_pylist():
+    for place in shards["shard"].tolist():
         shard, records = job.shards[place], 0
         try:
             for window in shard.format.windows(shard.source, job.window, job.on_error):
@@ -72,10 +79,9 @@ class WindowTranslator:
         except DragomanError as error:
             self._failure = Failure(type(error), str(error))
 
-    def __call__(self, windows: Any) -> Any:
-        """windows: a table of one row, as `read_windows` gives it. Gives that row with what became of the window."""
-        (place,), (data,) = windows.column("shard").to_pylist(), windows.column("item").to_pylist()
-        item = pickle.loads(data)
+    def __call__(self, windows: Batch) -> Batch:
+        """windows: a batch of one row, as `read_windows` gives it. Gives that row with what became of the window."""
+        (place,), (item,) = windows["shard"].tolist(), windows["item"]
         if not isinstance(item, Window):
             return row(place, item)
         if self._failure is not None:
@@ -127,6 +133,8 @@ class _Notes(NotedLines):
         self.found.append((what, int(line)))
 
 
-def row(place: int, item: Any) -> Any:
-    """An Arrow table of one row: the place of a shard in the job, and something of it."""
-    return optional("pyarrow", "ray").table({"shard": [place], "item": [pickle.dumps(item)]})
+def row(place: int, item: Any) -> Batch:
+    """A batch of one row: the place of a shard in the job, and something of it, which Ray Data sends as it is."""
+    items = np.empty(1, dtype=object)
+    items[0] = item
+    return {"shard": np.array([place]), "item": items}

@@ -82,7 +82,7 @@ def processors(ray: Any) -> list[int]:
 
 
 def run(job: Job, actors: Actors) -> Iterator[tuple[int, Any]]:
-    """What became of the windows of all shards of a job, in order: the place of the shard, and its bytes.
+    """What became of the windows of all shards of a job, in order: the place of the shard, and the item.
 
     Raises ResourceError where the processes of actors end again and again.
     """
@@ -101,7 +101,6 @@ def run(job: Job, actors: Actors) -> Iterator[tuple[int, Any]]:
                 read_windows,
                 fn_kwargs={"job": job},
                 batch_size=1,
-                batch_format="pyarrow",
                 num_cpus=0,  # the actors have them all
                 compute=data.TaskPoolStrategy(size=min(_READERS, len(job.shards))),
             )
@@ -109,7 +108,6 @@ def run(job: Job, actors: Actors) -> Iterator[tuple[int, Any]]:
                 WindowTranslator,
                 fn_constructor_args=[job],
                 batch_size=1,
-                batch_format="pyarrow",
                 num_cpus=actors.threads,
                 compute=data.ActorPoolStrategy(size=actors.count, max_tasks_in_flight_per_actor=_WAITING),
                 max_restarts=-1,

@@ -1,6 +1,5 @@
 """`translate_shards`: many files through a model, on the machines of a Ray cluster, to be gone on with after a kill."""
 
-import pickle
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -143,26 +142,28 @@ def _write(
     with atomic_file(shard.target) as file, shard.format.writer(shard.source, file) as write:
         for item in items:
             if isinstance(item, End):
-                assert item.records == records, f"{shard.name}: {records} of {item.records} records came"
                 end = item
                 continue
-            assert item.first == records + 1, f"{shard.name}: record {item.first} came after {records}"
+            if item.first != records + 1:
+                raise RuntimeError(f"{shard.name}: record {item.first} came after {records}")
             write(item.part)
             records += item.records
             for what, number in item.noted:
                 noted.note(what, f"{shard.name}:{number}")
             work.tell(work.done + item.records, f"{work.done + item.records:,} lines, {done} shards done")
+        if end.records != records:
+            raise RuntimeError(f"{shard.name}: {records} of {end.records} records came")
     manifest.add(shard.name, Done(end.digest, records, shard.target.stat().st_size, dict(counts)))
 
 
-def _items(rows: Iterator[tuple[int, bytes]], place: int) -> Iterator[Translated | End]:
+def _items(rows: Iterator[tuple[int, Any]], place: int) -> Iterator[Translated | End]:
     """What comes of the shard at a place, up to its end. Raises the error that came instead."""
-    for where, data in rows:
-        assert where == place, f"a part of shard {where} came while that of {place} was due"
-        item: Any = pickle.loads(data)
+    for where, item in rows:
+        if where != place:
+            break
         if isinstance(item, Failure):
             raise item.kind(item.message)
         yield item
         if isinstance(item, End):
             return
-    raise AssertionError(f"shard {place} has no end")
+    raise RuntimeError(f"shard {place} of those that were left has no end")

@@ -3,15 +3,17 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from dragoman.base.output.members import member_writer
 from dragoman.inference.faulty_lines import OnError
 
 
-class Window(NamedTuple):
+@dataclass(frozen=True)
+class Window:
     """A run of records. first: the number of its first, from 1; texts: one a record; rest: what else is written."""
 
     first: int
