@@ -151,8 +151,9 @@ def test_a_killed_command_goes_on(cluster: Any, model: Path, tmp_path: Path) -> 
     command = [sys.executable, "-m", "dragoman", "translate", str(model), "--cluster"]
     command += [cluster.get_runtime_context().gcs_address, "-i", str(tmp_path / "in"), "-o", str(out), "--beam", "1"]
     command += ["search.maximum_length=40", "--batch-size", "1", "--engine", "torch", "--threads", "1", "--actors", "1"]
+    here = {**os.environ, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # else Ray takes 127.0.0.1 for another address
     with (tmp_path / "said").open("wb") as said:
-        process = subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True)
+        process = subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True, env=here)
     manifest = out / "manifest.jsonl"
     while not (manifest.exists() and b"a.txt" in manifest.read_bytes()) and process.poll() is None:
         time.sleep(0.01)
