@@ -143,6 +143,7 @@ def test_a_killed_actor_costs_nothing(cluster: Any, model: Path, tmp_path: Path)
     assert table.column("translation").to_pylist() == translator.translate(texts(60, 200), **SEARCH)
 
 
+@pytest.mark.slow
 def test_a_killed_command_goes_on(cluster: Any, model: Path, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for name in "abcd":
