@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dragoman.backtranslation.backtranslate import backtranslate
     from dragoman.base.errors import DragomanError
     from dragoman.base.log import quietly
+    from dragoman.bulk.translate_shards import translate_shards
     from dragoman.checkpoint.average import average
     from dragoman.client.client import AsyncClient, Client
     from dragoman.data.preparation.check import check_data
@@ -59,6 +60,7 @@ __all__ = [
     "train",
     "translate_document",
     "translate_file",
+    "translate_shards",
     "tune",
 ]
 
@@ -86,6 +88,7 @@ _HOMES = {
     "train": "tasks.train",
     "translate_document": "documents.document",
     "translate_file": "inference.translate_file",
+    "translate_shards": "bulk.translate_shards",
     "tune": "inference.tuning",
 }
 

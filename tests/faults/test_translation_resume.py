@@ -150,7 +150,7 @@ def test_a_changed_text_is_told_and_a_longer_one_is_not(failure: Callable[..., s
 @pytest.mark.usefixtures("half")
 def test_the_same_text_elsewhere_and_other_batches_go_on() -> None:
     Path("packed.gz").write_bytes(gzip.compress(Path("in").read_bytes()))
-    command = [*GREEDY, "-i", "packed.gz", "--resume"]
+    command = ["packed.gz" if word == "in" else word for word in GREEDY] + ["--resume"]
     command[command.index("--batch-size") + 1] = "3"
     assert main(command) == 0
     assert main([*GREEDY[:-1], "whole"]) == 0
@@ -197,7 +197,8 @@ def test_what_cannot_be_gone_on_with_is_refused(failure: Callable[..., str], mon
     assert "name it with --output" in failure(*GREEDY[:-2], "--resume")
     os.mkfifo("pipe")
     again = "can be read only once: store the text in a file"
-    assert f"pipe {again}" in failure(*GREEDY, "-i", "pipe", "--resume", code=1)
+    piped = ["pipe" if word == "in" else word for word in GREEDY]
+    assert f"pipe {again}" in failure(*piped, "--resume", code=1)
     assert f"pipe {again}" in failure(*GREEDY, "--prefix", "pipe", "--resume", code=1)
     without = [word for word in GREEDY if word not in ("-i", "in")]
     assert f"the standard input {again}" in failure(*without, "--resume", code=1)

@@ -5,6 +5,14 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.cluster import (
+    ActorsOption,
+    ClusterOption,
+    SourceField,
+    TargetField,
+    check_patterns,
+    translate_on_cluster,
+)
 from dragoman.cli.document import DocumentOption, FormatOption, translate_document
 from dragoman.cli.options import (
     BatchSize,
@@ -42,8 +50,13 @@ from dragoman.cli.standard_output import StandardOutput
 def translate(
     model: Model,
     search: SearchSettings = None,
-    source: Annotated[
-        Path | None, typer.Option("--input", "-i", help="Text to translate, .gz .xz .zst too (default: stdin).")
+    inputs: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--input",
+            "-i",
+            help="Text to translate, .gz .xz .zst too (default: stdin); with --cluster several, folders and patterns.",
+        ),
     ] = None,
     target: Annotated[
         Path | None,
@@ -123,6 +136,10 @@ def translate(
             "is in another script or has other numbers.",
         ),
     ] = False,
+    cluster: ClusterOption = None,
+    actors: ActorsOption = None,
+    source_field: SourceField = None,
+    target_field: TargetField = None,
     document: DocumentOption = False,
     format: FormatOption = None,
     sample: Annotated[
@@ -176,6 +193,8 @@ def translate(
         "--keep-pattern": keep_pattern,
         "--guard": guard or None,
     }
+    if cluster is not None:
+        check_patterns(search or [])
     check_settings(search or [], example="search.minimum_length=3")
     refuse(of_search if sample else of_sampling, "without --sample" if sample else "with --sample")
     chosen = (alignment_layer, alignment_head)
@@ -194,21 +213,48 @@ def translate(
         "keep_patterns": keep_pattern or (),
         "guard": guard,
     }
-    if document:
-        of_lines = {
-            "--resume": resume or None,
-            "--nbest": None if nbest == 1 else nbest,
-            "--prefix": prefix,
-            "--constraints": constraints,
-            "--scores": scores or None,
-            "--token-scores": token_scores or None,
-            "--tree": tree,
-            "--alignments": alignments,
-            "--sample": sample or None,
-            "--rerank": rerank,
-            "--mbr": mbr,
+    of_lines = {
+        "--resume": resume or None,
+        "--nbest": None if nbest == 1 else nbest,
+        "--prefix": prefix,
+        "--constraints": constraints,
+        "--scores": scores or None,
+        "--token-scores": token_scores or None,
+        "--tree": tree,
+        "--alignments": alignments,
+        "--rerank": rerank,
+        "--mbr": mbr,
+    }
+    if cluster is not None:
+        others = {
+            "--document": document or None,
+            "--format": format,
+            "--alignment-layer, --alignment-head": attention,
+            f"--device {device}": None if device == "cpu" else device,
         }
-        refuse(of_lines, "without --document")
+        refuse({**of_lines, **others}, "without --cluster")
+        translate_on_cluster(
+            models,
+            inputs or [],
+            target,
+            cluster,
+            actors=actors,
+            threads=threads,
+            source_field=source_field,
+            target_field=target_field,
+            sampling=Sampling.of(temperature, top_k, top_p, seed, 1, search or ()) if sample else None,
+            batch_size=batch_size,
+            engine=engine,
+            precision=precision,
+            on_error=on_error,
+            **settings,
+        )
+        return
+    of_cluster = {"--actors": actors, "--source-field": source_field, "--target-field": target_field}
+    refuse({**of_cluster, "more than one --input": (inputs or [])[1:]}, "with --cluster")
+    source = inputs[0] if inputs else None
+    if document:
+        refuse({**of_lines, "--sample": sample or None}, "without --document")
         translate_document(
             models,
             source,

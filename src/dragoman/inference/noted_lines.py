@@ -14,15 +14,15 @@ class NotedLines:
     def __init__(self, earlier: Mapping[str, int] | None = None) -> None:
         self.counts = Counter(earlier or {})
         self._window = Counter[str]()
-        self._first: dict[str, list[int]] = {}
+        self._first: dict[str, list[int | str]] = {}
 
     def window(self) -> Counter[str]:
         """Counts of what is noted from now on, until this is asked for again."""
         self._window = Counter()
         return self._window
 
-    def note(self, what: str, line: int) -> None:
-        """what: to be read after a number of lines; line: from 1."""
+    def note(self, what: str, line: int | str) -> None:
+        """what: to be read after a number of lines; line: from 1, or its file and number."""
         self.counts[what] += 1
         self._window[what] += 1
         shown = self._first.setdefault(what, [])

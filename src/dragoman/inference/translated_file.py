@@ -135,7 +135,7 @@ def translated_file(
     along = journal.folder / COMPANION
     with ExitStack() as stack:
         stack.enter_context(journal)
-        stack.enter_context(_signals_raise())
+        stack.enter_context(signals_raise())
         beside = None
         if companion is not None and not journal.finished:
             beside = stack.enter_context(companion_kept(companion, along, journal.counts[_SIZE]))
@@ -145,7 +145,7 @@ def translated_file(
                 info(f"Going on after line {journal.kept:,}.")
             yield file
             file.finish()
-        except _Signal as stop:
+        except Signal as stop:
             raise file.interrupted(stop.number) from None
         except Exception:
             file.failed()
@@ -155,7 +155,7 @@ def translated_file(
     journal.publish(replace=True)
 
 
-class _Signal(KeyboardInterrupt):
+class Signal(KeyboardInterrupt):
     """Ctrl-C or SIGTERM."""
 
     def __init__(self, number: int) -> None:
@@ -164,14 +164,14 @@ class _Signal(KeyboardInterrupt):
 
 
 @contextmanager
-def _signals_raise() -> Iterator[None]:
-    """SIGINT and SIGTERM raise `_Signal` while open; those that the process was started to ignore stay ignored."""
+def signals_raise() -> Iterator[None]:
+    """SIGINT and SIGTERM raise `Signal` while open; those that the process was started to ignore stay ignored."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def stop(number: int, frame: FrameType | None) -> NoReturn:
-        raise _Signal(number)
+        raise Signal(number)
 
     heard = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, stop) for number in heard}

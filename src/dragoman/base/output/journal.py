@@ -220,7 +220,7 @@ class OutputJournal:
         now = json.dumps(settings, sort_keys=True)
         row = self._database.execute("SELECT settings, lines, bytes, counts, finished FROM state").fetchone()
         before, lines, size, counts, finished = row or (now, 0, 0, "{}", 0)
-        different = _differences(json.loads(before), json.loads(now))
+        different = differences(json.loads(before), json.loads(now))
         published = finished and not self._text.exists()
         if not lines or (published and (different or not resume)):
             for table in ("state", "inputs", "seen"):
@@ -271,7 +271,7 @@ class OutputJournal:
         )
 
 
-def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """What two nested settings do not have in common, each with both values."""
     one, other = _flat(before), _flat(now)
     return [

@@ -29,16 +29,23 @@ def read_fields(path: Path, fields: Sequence[str], settings: str) -> Iterator[tu
         if not line.strip():
             yield number, [""] * len(fields)
             continue
-        try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{path}, line {number}: no JSON ({error}). Mend the line or take it out.") from None
-        if not isinstance(entry, dict):
-            raise DataError(f"{path}, line {number}: not a JSON object ({{…}}), but {type(entry).__name__}.")
-        yield number, [_text(entry, field, f"{path}, line {number}", settings) for field in fields]
+        entry = read_object(line, f"{path}, line {number}")
+        yield number, [field_text(entry, field, f"{path}, line {number}", settings) for field in fields]
 
 
-def _text(entry: dict[str, Any], field: str, place: str, settings: str) -> str:
+def read_object(line: str, place: str) -> dict[str, Any]:
+    """Of a line that is not blank. place: the file and the line, for messages. Raises DataError for another thing."""
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{place}: no JSON ({error}). Mend the line or take it out.") from None
+    if not isinstance(entry, dict):
+        raise DataError(f"{place}: not a JSON object ({{…}}), but {type(entry).__name__}.")
+    return entry
+
+
+def field_text(entry: dict[str, Any], field: str, place: str, settings: str) -> str:
+    """The text of a field, of which `read_fields` says what it may be. Raises DataError where it is none."""
     value = entry.get(field, entry)
     if value is entry:
         for key in field.split("."):
