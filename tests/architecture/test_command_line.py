@@ -34,7 +34,7 @@ FROZEN = {
     "export": "--to --out -o --quantization",
     "data check": "--source --target",
     "settings": "--markdown",
-    "serve": "--languages --host --port --config",
+    "serve": "--languages --host --port --config --workers",
     "client": "--target --source --input --output --keep --guard --parallel",
     "keys add": "--database --requests-per-minute --tokens-per-minute --expires",
     "keys list": "--database",

@@ -58,7 +58,8 @@ def test_headers_that_do_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
                 kept.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY)
                 found = b""
                 while GOOD not in found:  # head and body may come apart
-                    assert (part := kept.recv(4096))
+                    part = kept.recv(4096)
+                    assert part
                     found += part
                 time.sleep(0.4)
 

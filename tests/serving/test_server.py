@@ -12,7 +12,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 
@@ -118,6 +118,69 @@ def test_what_is_asked_for_is_answered_before_the_end(tmp_path: Path) -> None:
         assert len(answers) == 3
         assert all(isinstance(answer, str) or answer[0] == 503 for answer in answers), answers  # type: ignore[index]
         assert any(isinstance(answer, str) for answer in answers), answers
+
+
+def processes_of(parent: int) -> list[int]:
+    """Its children and theirs."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            identity, _, rest = status.read_text().partition(" (")
+            if int(rest.rpartition(")")[2].split()[1]) == parent:
+                found += [int(identity), *processes_of(int(identity))]
+    return found
+
+
+def wait_for_end(processes: list[int]) -> None:
+    until = time.monotonic() + 20
+    while any(Path(f"/proc/{each}").exists() for each in processes):
+        assert time.monotonic() < until, processes
+        time.sleep(0.05)
+
+
+def test_workers_killed_under_load(tmp_path: Path) -> None:
+    write_tiny_model(tmp_path / "model")
+    uncached = tmp_path / "serve.yaml"
+    uncached.write_text("queue: {cache_entries: 0}\naccess: {requests_per_minute: null}\n", encoding="utf-8")
+    arguments = (str(tmp_path / "model"), "--languages", "en-de", "--config", str(uncached), "--workers", "2")
+    with running(*arguments, "--engine", "torch") as (process, url, lines):
+        wanted, over = translated(url), threading.Event()
+        answers: list[object] = []
+
+        def ask() -> None:
+            while not over.is_set():
+                try:
+                    answers.append(translated(url))
+                except HTTPError as error:  # both processes that a batch was given to were killed
+                    answers.append(error.code)
+                except OSError as error:
+                    answers.append(error)
+
+        threads = [threading.Thread(target=ask) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        (nursery,) = [each for each in processes_of(process.pid) if len(processes_of(each)) == 2]
+        for _ in range(6):
+            os.kill(processes_of(nursery)[-1], signal.SIGKILL)
+            time.sleep(0.2)
+        over.set()
+        for thread in threads:
+            thread.join(30)
+            assert not thread.is_alive()
+        assert set(answers) <= {wanted, 500}, set(answers)
+        assert answers.count(500) < answers.count(wanted) / 2
+        assert translated(url) == translated(url) == wanted
+        assert len(processes_of(nursery)) == 2
+        assert any("has ended: another one begins" in line for line in lines)
+        left = processes_of(process.pid)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+        wait_for_end(left)
+    with running(*arguments, "--engine", "torch") as (process, url, _):
+        left = processes_of(process.pid)
+        assert len(left) == 3
+        process.kill()
+        wait_for_end(left)
 
 
 def test_what_cannot_be_served_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

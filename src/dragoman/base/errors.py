@@ -39,6 +39,10 @@ class LineError(DataError):
         super().__init__(f"line {place + 1}: {reason}")
         self.place, self.reason, self.side = place, reason, side
 
+    def __reduce__(self) -> tuple[type["LineError"], tuple[object, ...]]:
+        """So that it can go from one process to another."""
+        return type(self), (self.place, self.reason, self.side)
+
     def at(self, origin: Path | str | None, line: int | None = None) -> DataError:
         """The same error with the file's name, and the line's number where it is another."""
         return DataError(f"{origin or 'standard input'}, line {line or self.place + 1}: {self.reason}")

@@ -1,12 +1,21 @@
 """Messages to the user: always on stderr, so that stdout carries results only."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from rich.console import Console
 from rich.text import Text
 
-console = Console(stderr=True, highlight=False, soft_wrap=True, force_jupyter=False)
+
+class _Console(Console):
+    """Where nobody reads any more, the library would end the process, or the thread."""
+
+    def on_broken_pipe(self) -> None:
+        """Nothing more is told."""
+        self.quiet = True
+
+
+console = _Console(stderr=True, highlight=False, soft_wrap=True, force_jupyter=False)
 """The one terminal that messages and the line of work in progress share. Results never go here."""
 
 _quiet = False
@@ -15,12 +24,18 @@ _quiet = False
 def info(message: str) -> None:
     """Say what is going on. Square brackets in `message` are printed as they are."""
     if not _quiet:
-        console.print(Text(message))
+        _tell(Text(message))
 
 
 def warn(message: str) -> None:
     """Say that something is not as it should be, though work goes on."""
-    console.print(Text.assemble(("warning: ", "yellow"), message))
+    _tell(Text.assemble(("warning: ", "yellow"), message))
+
+
+def _tell(message: Text) -> None:
+    """One that cannot be written, as on a full disk, is lost: work does not end for it."""
+    with suppress(OSError):
+        console.print(message)
 
 
 def silent() -> bool:

@@ -29,6 +29,14 @@ def serve(
     engine: Engine = "auto",
     precision: Precision = None,
     threads: Threads = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            min=0,
+            help="Processes that translate by each model, with one copy of its weights (default: 0, the server's own).",
+        ),
+    ] = None,
 ) -> None:
     """Serve translations: a page for people, and an interface that LibreTranslate's clients know."""
     from dragoman.base.errors import ConfigError
@@ -41,6 +49,7 @@ def serve(
         "engine.precision": precision,
         "engine.device": device,
         "engine.threads": threads,
+        "engine.workers": workers,
     }
     settings: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     if languages and len(languages) != len(models or []):

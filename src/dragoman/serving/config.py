@@ -23,7 +23,15 @@ class EngineConfig(Config):
     name: str = Field("auto", description="auto, or an engine's name")
     precision: Literal["float32", "int8"] | None = Field(None, description="int8 is faster and rounds")
     device: str | None = Field(None, description="cpu, cuda or cuda:N; null: a GPU if there is one")
-    threads: int | None = Field(None, ge=1, description="of each model; null: one a processor")
+    threads: int | None = Field(
+        None, ge=1, description="of each model, or of each of its workers; null: one a processor, which workers share"
+    )
+    workers: int = Field(
+        0,
+        ge=0,
+        description="processes that translate by a model, a batch each, and share its weights; one that ends is "
+        "replaced. 0: the server's own process translates",
+    )
 
 
 class QueueConfig(Config):
@@ -37,7 +45,6 @@ class QueueConfig(Config):
     most_tokens: int = Field(
         100_000, ge=1, description="source tokens that wait, at most; more is refused at once, with status 503"
     )
-    workers: int = Field(1, ge=1, description="batches that are translated side by side")
     cache_entries: int = Field(10_000, ge=0, description="sentences whose translations are remembered; 0: none")
 
 

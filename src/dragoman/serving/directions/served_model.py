@@ -1,28 +1,36 @@
 """`ServedModel`: a model with its queue, which can be exchanged while it serves."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from dragoman.base.errors import ConfigError
+from dragoman.base.log import info
+from dragoman.data.workers import cores
+from dragoman.exchange.ctranslate2.folder import is_exported
 from dragoman.serving.config import EngineConfig, ModelConfig, QueueConfig
 from dragoman.serving.queue.batcher import Batcher, Translate, Watch
 from dragoman.serving.queue.ticket import Found
+from dragoman.serving.workers.loading import load_translator
+from dragoman.serving.workers.messages import Nursed
+from dragoman.serving.workers.pool import WorkerPool
 from dragoman.translation.lines import Line
 from dragoman.translator import Translator
 
-_WARM_UP = ("A", "A short sentence, so that all is ready.")
-
 
 class ServedModel:
-    """Loaded and warm from the beginning. source: the language that it reads; targets: those that it writes."""
+    """Loaded and warm from the beginning. source: the language that it reads; targets: those that it writes.
+
+    translator: for all but the translating itself, which may be other processes' work.
+    """
 
     def __init__(self, config: ModelConfig, engine: EngineConfig, queue: QueueConfig, watch: Watch) -> None:
-        """Raises ModelError and ConfigError as `Translator.load`, and ConfigError where its languages are not known."""
+        """Raises ModelError and ConfigError as `load_translator`, and ConfigError where its languages are not known."""
         self._config, self._engine, self._queue = config, engine, queue
         self._state = _state(config.path)
-        self.translator = self._loaded()
+        self.translator, self._pool, translate = self._loaded()
         self.source, self.targets = _languages(config, self.translator)
-        self.batcher = Batcher(_translating(self.translator, queue), queue, watch)
+        self.batcher = Batcher(translate, queue, watch, max(1, engine.workers))
 
     @property
     def name(self) -> str:
@@ -42,35 +50,37 @@ class ServedModel:
         if state == self._state:
             return False
         self._state = state
-        translator = self._loaded()
+        translator, pool, translate = self._loaded()
         languages = _languages(self._config, translator)
         if languages != (self.source, self.targets):
             raise ConfigError(f"{self._config.path} has other languages than before: restart the server to serve it")
-        self.translator = translator
-        self.batcher.replace(_translating(translator, self._queue))
+        self.translator, self._pool = translator, pool  # the pool before ends once its last batch is done
+        self.batcher.replace(translate)
         return True
 
     def close(self) -> None:
         """Once all that waits is done."""
         self.batcher.close()
+        if self._pool is not None:
+            self._pool.close()
 
-    def _loaded(self) -> Translator:
-        engine = self._engine
-        translator = Translator.load(self._config.path, engine.device, engine.name, engine.precision, engine.threads)
-        translator.report_cut = False
-        if translator.tokenizers.reads_vectors:
-            raise ConfigError(f"{self._config.path} reads vectors, and a server is given texts")
-        languages = translator.source_tags.languages
-        translator.translate(_WARM_UP, to=languages[0] if languages else None)
-        return translator
+    def _loaded(self) -> tuple[Translator, WorkerPool | None, Translate]:
+        config, engine, lines = self._config, self._engine, self._queue.batch_lines
+        if not engine.workers:
+            translator = load_translator(config, engine)
+            return translator, None, partial(_translated, translator, lines)
+        threads = engine.threads or max(1, cores() // engine.workers)
+        pool = WorkerPool(Nursed(config, engine.model_copy(update={"threads": threads})), engine.workers)
+        if not pool.is_shared:
+            info(f"each of the {engine.workers} processes has the weights of {self.name} for itself")
+        name = "auto" if is_exported(config.path) else "torch"
+        here = engine.model_copy(update={"name": name, "precision": None})
+        return load_translator(config, here), pool, partial(pool.translate, batch_lines=lines)
 
 
-def _translating(translator: Translator, queue: QueueConfig) -> Translate:
-    def translate(lines: Sequence[Line]) -> Iterator[Found]:
-        texts, requests = zip(*lines, strict=True)
-        return translator.translate_window(texts, requests, queue.batch_lines)
-
-    return translate
+def _translated(translator: Translator, batch_lines: int, lines: Sequence[Line]) -> Iterator[Found]:
+    texts, requests = zip(*lines, strict=True)
+    return translator.translate_window(texts, requests, batch_lines)
 
 
 def _languages(config: ModelConfig, translator: Translator) -> tuple[str, tuple[str, ...]]:

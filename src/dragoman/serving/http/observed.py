@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any
@@ -23,8 +24,9 @@ Log = Callable[[dict[str, Any]], None]
 
 
 def log_line(entry: dict[str, Any]) -> None:
-    """A line of JSON on stderr."""
-    print(json.dumps(entry, ensure_ascii=False), file=sys.stderr, flush=True)
+    """A line of JSON on stderr. One that cannot be written, as on a full disk, is lost."""
+    with suppress(OSError):
+        print(json.dumps(entry, ensure_ascii=False), file=sys.stderr, flush=True)
 
 
 class Observed:

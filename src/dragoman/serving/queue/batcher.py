@@ -36,13 +36,16 @@ class Batcher:
     Lines that are asked for twice are translated once. What is wrong with a line fails its own ticket alone.
     """
 
-    def __init__(self, translate: Translate, config: QueueConfig, watch: Watch = lambda batch: None) -> None:
+    def __init__(
+        self, translate: Translate, config: QueueConfig, watch: Watch = lambda batch: None, threads: int = 1
+    ) -> None:
+        """threads: batches that are translated side by side."""
         self.translate = translate
         """May be replaced at any time; batches that have begun end as they began."""
         self.cache = Cache(config.cache_entries)
         self.waiting = WaitingLines(config.most_tokens)
         self._config, self._watch = config, watch
-        self._threads = [Thread(target=self._work, name="translating", daemon=True) for _ in range(config.workers)]
+        self._threads = [Thread(target=self._work, name="translating", daemon=True) for _ in range(threads)]
         for thread in self._threads:
             thread.start()
 

@@ -1,0 +1,42 @@
+"""What a server and its worker processes say to one another, over sockets that only they have."""
+
+import pickle
+from dataclasses import dataclass
+
+from dragoman.serving.config import EngineConfig, ModelConfig
+
+
+@dataclass(frozen=True)
+class Nursed:
+    """What a nursery is started for: a model, and what computes it in each worker."""
+
+    model: ModelConfig
+    engine: EngineConfig
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The nursery can fork; or a worker can translate. is_shared: whether workers have the nursery's weights."""
+
+    is_shared: bool
+
+
+@dataclass(frozen=True)
+class Done:
+    """All lines of a batch were given."""
+
+
+@dataclass(frozen=True)
+class Failed:
+    """What was wrong with a batch, or with the model."""
+
+    error: Exception
+
+    @classmethod
+    def of(cls, error: Exception) -> "Failed":
+        """An error that cannot be sent is its message."""
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:
+            error = RuntimeError(f"{type(error).__name__}: {error}")
+        return cls(error)

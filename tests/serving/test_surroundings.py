@@ -1,0 +1,115 @@
+"""A server whose surroundings fail: a log that cannot be written, a clock that jumps."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError, URLError
+
+import httpx
+import pytest
+from scripted_server import asked as asked_service
+from scripted_server import served, shouting
+from tiny_model import write_tiny_model
+
+import dragoman.serving
+
+
+@contextmanager
+def server(tmp_path: Path, settings: str, **how: Any) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """Its process, and its address once it is ready."""
+    write_tiny_model(tmp_path / "model")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    config = tmp_path / "serve.yaml"
+    model = f"models: [{{path: {tmp_path / 'model'}, source: en, target: de}}]\nengine: {{name: torch}}\n"
+    config.write_text(f"{model}port: {port}\n{settings}\n", encoding="utf-8")
+    url = f"http://127.0.0.1:{port}"
+    process = subprocess.Popen([sys.executable, "-m", "dragoman", "serve", "--config", str(config)], **how)
+    try:
+        until = time.monotonic() + 120
+        while True:
+            try:
+                urllib.request.urlopen(f"{url}/health/ready", timeout=10).close()
+                break
+            except (URLError, OSError):
+                assert process.poll() is None and time.monotonic() < until
+                time.sleep(0.05)
+        yield process, url
+    finally:
+        process.kill()
+        process.wait()
+
+
+def asked(url: str, text: str) -> str | int:
+    """The translation, or the status of an error."""
+    body = json.dumps({"q": text, "source": "en", "target": "de"}).encode()
+    request = urllib.request.Request(f"{url}/translate", body, {"content-type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)["translatedText"]  # type: ignore[no-any-return]
+    except HTTPError as error:
+        return error.code
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("log", ["full", "closed"])
+def test_a_log_that_cannot_be_written(log: str, tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    target = os.open("/dev/full", os.O_WRONLY) if log == "full" else writer
+    settings = "reload_seconds: 0.1\nqueue: {cache_entries: 0}"
+    with server(tmp_path, settings, stderr=target) as (process, url):
+        os.close(target)
+        os.close(reader)
+        wanted = asked(url, "a dog")
+        assert isinstance(wanted, str)
+        (tmp_path / "model" / "model.safetensors").write_bytes(b"nothing")  # of which it would warn
+        time.sleep(0.5)
+        assert [asked(url, "a dog") for _ in range(3)] == [wanted] * 3
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    if log == "full":
+        os.close(writer)
+
+
+def test_a_clock_that_jumps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Quotas, files that are kept, time limits: nothing of the server's goes by the clock that people set."""
+    real, offset = time.time, [0.0]
+    monkeypatch.setattr(time, "time", lambda: real() + offset[0])
+    document = {"files": {"file": ("a.txt", b"a dog")}, "data": {"source": "en", "target": "de"}}
+    access = {"requests_per_minute": 6, "tokens_per_minute": None}
+
+    async def work(client: httpx.AsyncClient) -> None:
+        async def status(text: str) -> int:
+            answer = await client.post("/translate", json={"q": text, "source": "en", "target": "de"})
+            return answer.status_code
+
+        kept = (await client.post("/translate_file", **document)).json()["translatedFileUrl"]  # type: ignore[arg-type]
+        years = 365 * 86_400.0
+        for place, offset[0] in enumerate((10 * years, -10 * years, 3600, -3600, 0)):
+            assert await status(f"text {place}") == 200, offset
+        for offset[0] in (10 * years, -10 * years):  # the minute is not over before it is over
+            assert await status("one more") == 429, offset
+            assert (await client.get(kept)).status_code == 200
+
+    with served({"en-de": shouting}, access=access) as service:
+        asked_service(service, work)
+
+
+def test_only_logs_and_keys_that_expire_go_by_the_clock() -> None:
+    folder = Path(dragoman.serving.__path__[0])
+    found = {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*.py")
+        if re.search(r"\btime\.time\(|datetime\.now|from time import .*\btime\b", path.read_text("utf-8"))
+    }
+    assert found == {"http/observed.py", "access/keys.py"}

@@ -1,0 +1,155 @@
+"""Processes that translate for a server: what they answer, and what becomes of it when they are killed."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tiny_model import write_tiny_model
+
+from dragoman.base.errors import LineError, ModelError, ResourceError
+from dragoman.serving.config import EngineConfig, ModelConfig
+from dragoman.serving.workers.messages import Failed, Nursed
+from dragoman.serving.workers.pool import WorkerPool
+from dragoman.translation.lines import Line
+from dragoman.translator import Translator
+
+TEXTS = ["a dog runs", "two dogs", "a cat and a dog"]
+
+
+def nursed(folder: Path) -> Nursed:
+    return Nursed(ModelConfig(path=folder), EngineConfig(name="torch", threads=1))
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+    folder = tmp_path_factory.mktemp("workers") / "model"
+    write_tiny_model(folder)
+    found = Translator.load(folder, engine="torch")
+    found.folder = folder  # type: ignore[attr-defined]
+    return found
+
+
+@pytest.fixture(scope="module")
+def pool(translator: Translator) -> Iterator[WorkerPool]:
+    made = WorkerPool(nursed(translator.folder), 2)  # type: ignore[attr-defined]
+    yield made
+    made.close()
+
+
+def lines(translator: Translator, **settings: object) -> list[Line]:
+    request = translator.request(**settings)  # type: ignore[arg-type]
+    return [(text, request) for text in TEXTS]
+
+
+def texts(pool: WorkerPool, asked: list[Line]) -> list[list[str]]:
+    return [[each.text for each in found] for found in pool.translate(asked, 64)]
+
+
+def identities(pool: WorkerPool) -> list[int]:
+    return [worker.identity for worker in pool._processes.workers]
+
+
+def test_they_answer_as_the_translator_does(translator: Translator, pool: WorkerPool) -> None:
+    assert pool.is_shared
+    for settings in ({}, {"beam": 3, "nbest": 2}, {"guard": True}, {"constraints": ["hund"]}, {"keep": ["all"]}):
+        asked = lines(translator, **settings)
+        wanted = translator.translate_nbest(TEXTS, translator.request(**settings))  # type: ignore[arg-type]
+        assert texts(pool, asked) == [[each.text for each in found] for found in wanted], settings
+
+
+def test_none_is_left_when_nobody_has_the_pool(translator: Translator) -> None:
+    pool = WorkerPool(nursed(translator.folder), 1)  # type: ignore[attr-defined]
+    processes = [*identities(pool), pool._processes.nursery._process.pid]
+    del pool
+    until = time.monotonic() + 10
+    while any(Path(f"/proc/{each}").exists() for each in processes):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_killed_again_and_again(translator: Translator, pool: WorkerPool) -> None:
+    asked = lines(translator)
+    wanted = texts(pool, asked)
+    first, over, wrong = set(identities(pool)), threading.Event(), list[object]()
+
+    def ask() -> None:
+        while not over.is_set():
+            try:
+                if (found := texts(pool, asked)) != wanted:
+                    wrong.append(found)
+            except ResourceError:  # both processes that it was given to were killed
+                pass
+            except Exception as error:
+                wrong.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(10):
+        os.kill(identities(pool)[0], signal.SIGKILL)
+        time.sleep(0.1)
+    over.set()
+    for thread in threads:
+        thread.join(30)
+        assert not thread.is_alive()
+    assert not wrong
+    assert texts(pool, asked) == texts(pool, asked) == wanted
+    assert len(identities(pool)) == 2 and not first & set(identities(pool))
+
+
+def test_the_nursery_killed_too(translator: Translator, pool: WorkerPool) -> None:
+    asked = lines(translator)
+    wanted = texts(pool, asked)
+    for identity in (pool._processes.nursery._process.pid, *identities(pool)):
+        os.kill(identity, signal.SIGKILL)
+    assert texts(pool, asked) == texts(pool, asked) == wanted
+
+
+def test_lines_that_end_every_process(translator: Translator, pool: WorkerPool) -> None:
+    asked = lines(translator)
+    wanted = texts(pool, asked)
+    before = pool._processes.new_worker
+
+    def fatal() -> object:
+        worker = before()
+        plain = worker.translate
+
+        def translate(*arguments: object) -> object:
+            os.kill(worker.identity, signal.SIGKILL)
+            time.sleep(0.05)
+            return plain(*arguments)  # type: ignore[arg-type]
+
+        worker.translate = translate  # type: ignore[method-assign, assignment]
+        return worker
+
+    pool._processes.new_worker = fatal  # type: ignore[method-assign, assignment]
+    for identity in identities(pool):
+        os.kill(identity, signal.SIGKILL)
+    time.sleep(0.1)
+    with pytest.raises(ResourceError, match="one process after another ended"):
+        texts(pool, asked)
+    pool._processes.new_worker = before  # type: ignore[method-assign]
+    for identity in identities(pool):
+        os.kill(identity, signal.SIGKILL)
+    time.sleep(0.1)
+    assert texts(pool, asked) == texts(pool, asked) == wanted
+
+
+def test_what_is_wrong_comes_back(translator: Translator, pool: WorkerPool, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="none"):
+        WorkerPool(nursed(tmp_path / "none"), 2)
+
+    with pytest.raises(LineError, match="nothing to translate") as raised:
+        texts(pool, [("", translator.request(constraints=["Hund"]))])
+    assert raised.value.place == 0
+    assert texts(pool, lines(translator))  # it goes on
+
+    class Odd(Exception):
+        pass
+
+    assert "Odd: strange" in str(Failed.of(Odd("strange")).error)
+    assert isinstance(Failed.of(ModelError("damaged")).error, ModelError)
