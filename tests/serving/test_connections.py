@@ -1,5 +1,6 @@
 """Clients that misbehave on the wire: they are cut off, and everybody else goes on."""
 
+import asyncio
 import contextlib
 import http.client
 import socket
@@ -9,6 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 from scripted_server import listening, served, shouting
+
+from dragoman.serving.config import ServeConfig
+from dragoman.serving.server import _listening
 
 BODY = b'{"q": "a dog", "source": "en", "target": "de"}'
 HEAD = b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -155,3 +159,26 @@ def test_a_client_that_hangs_up_leaves_nothing_behind() -> None:
         first.join(10)
         assert asked(url) == GOOD
         assert texts == ["a dog", "a dog"]
+
+
+def test_answers_are_sent_at_once() -> None:
+    """A head whose body follows by itself would wait for the client's acknowledgement, 40 ms late."""
+
+    async def options() -> list[int]:
+        found: list[int] = []
+
+        class Noting(asyncio.Protocol):
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                connection = transport.get_extra_info("socket")
+                found.append(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+        with _listening(ServeConfig(port=0)) as listening:
+            server = await asyncio.get_running_loop().create_server(Noting, sock=listening)
+            _, writer = await asyncio.open_connection(*listening.getsockname())
+            while not found:
+                await asyncio.sleep(0.01)
+            writer.close()
+            server.close()
+        return found
+
+    assert all(asyncio.run(options()))

@@ -1,7 +1,6 @@
 """`Batcher`: threads that translate what waits, in batches of many clients' lines."""
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
 from threading import Thread
 from time import perf_counter
 from typing import NamedTuple, Protocol
@@ -71,38 +70,36 @@ class Batcher:
     def _work(self) -> None:
         config = self._config
         while taken := self.waiting.take(config.batch_tokens, config.batch_lines, config.gather_milliseconds / 1000):
-            unfinished: dict[Line, list[Taken]] = {}
-            for each in taken:
-                if each.ticket.is_over:
-                    self.waiting.free(each)
-                else:
-                    unfinished.setdefault(each.ticket.lines[each.place], []).append(each)
+            held = set(taken)
             try:
-                if unfinished:
-                    self._compute(unfinished)
+                self._compute(taken, held)
             except Exception as error:  # a fault of ours costs this batch, not the thread that all wait for
                 for each in taken:
                     each.ticket.fail(error)
-            for each in chain.from_iterable(unfinished.values()):
+            for each in held:
                 self.waiting.free(each)
 
-    def _compute(self, unfinished: dict[Line, list[Taken]]) -> None:
-        """Takes out what is finished. Its room is free before anybody hears of it, so an answer makes way at once."""
-        lines, translate, cache = list(unfinished), self.translate, self.cache
-        tokens = sum(places[0].ticket.costs[places[0].place] for places in unfinished.values())
+    def _compute(self, taken: Sequence[Taken], held: set[Taken]) -> None:
+        """held: lines whose room is not free yet; it is free before anybody hears of them: an answer makes way at once."""
+        waiting: dict[Line, list[Taken]] = {}
+        for each in taken:
+            if not each.ticket.is_over:
+                waiting.setdefault(each.ticket.lines[each.place], []).append(each)
+        lines, translate, cache = list(waiting), self.translate, self.cache
         began = perf_counter()
         for line, found in self._each(translate, lines):
             if not isinstance(found, BaseException):
                 cache.keep(line, found)
-            places = unfinished[line]
-            while places:
-                each = places.pop()
+            for each in waiting[line]:
+                held.remove(each)
                 self.waiting.free(each)
                 if isinstance(found, BaseException):
                     each.ticket.fail(found)
                 else:
                     each.ticket.give(each.place, found)
-        self._watch(Batch(len(lines), tokens, perf_counter() - began))
+        if lines:
+            tokens = sum(places[0].ticket.costs[places[0].place] for places in waiting.values())
+            self._watch(Batch(len(lines), tokens, perf_counter() - began))
 
     def _each(self, translate: Translate, lines: Sequence[Line]) -> Iterator[tuple[Line, Found | BaseException]]:
         """The hypotheses of each line, or what is wrong with it."""

@@ -1,8 +1,8 @@
 """What a server and its worker processes say to one another, over sockets that only they have."""
 
-import pickle
 from dataclasses import dataclass
 
+from dragoman.base.errors import DragomanError
 from dragoman.serving.config import EngineConfig, ModelConfig
 
 
@@ -34,9 +34,5 @@ class Failed:
 
     @classmethod
     def of(cls, error: Exception) -> "Failed":
-        """An error that cannot be sent is its message."""
-        try:
-            pickle.loads(pickle.dumps(error))
-        except Exception:
-            error = RuntimeError(f"{type(error).__name__}: {error}")
-        return cls(error)
+        """Errors that are raised on purpose can be sent; another one is its message."""
+        return cls(error if isinstance(error, DragomanError) else RuntimeError(f"{type(error).__name__}: {error}"))
