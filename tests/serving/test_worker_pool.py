@@ -35,7 +35,7 @@ def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
 
 @pytest.fixture(scope="module")
 def pool(translator: Translator) -> Iterator[WorkerPool]:
-    made = WorkerPool(nursed(translator.folder), 2)  # type: ignore[attr-defined]
+    made = WorkerPool(nursed(translator.folder), 2, translator.tokenizers.target)  # type: ignore[attr-defined]
     yield made
     made.close()
 
@@ -58,11 +58,13 @@ def test_they_answer_as_the_translator_does(translator: Translator, pool: Worker
     for settings in ({}, {"beam": 3, "nbest": 2}, {"guard": True}, {"constraints": ["hund"]}, {"keep": ["all"]}):
         asked = lines(translator, **settings)
         wanted = translator.translate_nbest(TEXTS, translator.request(**settings))  # type: ignore[arg-type]
-        assert texts(pool, asked) == [[each.text for each in found] for found in wanted], settings
+        found = list(pool.translate(asked, 64))
+        assert found == wanted, settings
+        assert [[each.tokens for each in some] for some in found] == [[each.tokens for each in some] for some in wanted]
 
 
 def test_none_is_left_when_nobody_has_the_pool(translator: Translator) -> None:
-    pool = WorkerPool(nursed(translator.folder), 1)  # type: ignore[attr-defined]
+    pool = WorkerPool(nursed(translator.folder), 1, translator.tokenizers.target)  # type: ignore[attr-defined]
     processes = [*identities(pool), pool._processes.nursery._process.pid]
     del pool
     until = time.monotonic() + 10
@@ -141,7 +143,7 @@ def test_lines_that_end_every_process(translator: Translator, pool: WorkerPool) 
 
 def test_what_is_wrong_comes_back(translator: Translator, pool: WorkerPool, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="none"):
-        WorkerPool(nursed(tmp_path / "none"), 2)
+        WorkerPool(nursed(tmp_path / "none"), 2, translator.tokenizers.target)
 
     with pytest.raises(LineError, match="nothing to translate") as raised:
         texts(pool, [("", translator.request(constraints=["Hund"]))])

@@ -69,13 +69,14 @@ class ServedModel:
         if not engine.workers:
             translator = load_translator(config, engine)
             return translator, None, partial(_translated, translator, lines)
+        here = "auto" if is_exported(config.path) else "torch"
+        translator = load_translator(config, engine.model_copy(update={"name": here, "precision": None}))
         threads = engine.threads or max(1, cores() // engine.workers)
-        pool = WorkerPool(Nursed(config, engine.model_copy(update={"threads": threads})), engine.workers)
+        nursed = Nursed(config, engine.model_copy(update={"threads": threads}))
+        pool = WorkerPool(nursed, engine.workers, translator.tokenizers.target)
         if not pool.is_shared:
             info(f"each of the {engine.workers} processes has the weights of {self.name} for itself")
-        name = "auto" if is_exported(config.path) else "torch"
-        here = engine.model_copy(update={"name": name, "precision": None})
-        return load_translator(config, here), pool, partial(pool.translate, batch_lines=lines)
+        return translator, pool, partial(pool.translate, batch_lines=lines)
 
 
 def _translated(translator: Translator, batch_lines: int, lines: Sequence[Line]) -> Iterator[Found]:

@@ -1,9 +1,11 @@
 """What a server and its worker processes say to one another, over sockets that only they have."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dragoman.base.errors import DragomanError
 from dragoman.serving.config import EngineConfig, ModelConfig
+from dragoman.serving.queue.ticket import Found
+from dragoman.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,16 @@ class Ready:
     """The nursery can fork; or a worker can translate. is_shared: whether workers have the nursery's weights."""
 
     is_shared: bool
+
+
+def without_tokenizer(found: Found) -> Found:
+    """To be sent: a tokenizer is a hundred times as large as what it belongs to, and the other end has it."""
+    return [replace(each, tokenizer=None) for each in found]  # type: ignore[arg-type]
+
+
+def with_tokenizer(found: Found, tokenizer: Tokenizer) -> Found:
+    """As it was before it was sent."""
+    return [replace(each, tokenizer=tokenizer) for each in found]
 
 
 @dataclass(frozen=True)

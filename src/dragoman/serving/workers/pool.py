@@ -15,8 +15,9 @@ from weakref import finalize
 from dragoman.base.errors import DragomanError, ResourceError
 from dragoman.base.log import warn
 from dragoman.serving.queue.ticket import Found
-from dragoman.serving.workers.messages import Done, Failed, Nursed, Ready
+from dragoman.serving.workers.messages import Done, Failed, Nursed, Ready, with_tokenizer
 from dragoman.serving.workers.nursery import ALONE
+from dragoman.text.tokenizer import Tokenizer
 from dragoman.translation.lines import Line
 
 _TRIES = 2
@@ -34,9 +35,9 @@ class WorkerPool:
     one had at hand another one gets. All end when the pool is closed, or nobody has it any more.
     """
 
-    def __init__(self, nursed: Nursed, count: int) -> None:
-        """Raises what loading the model raises."""
-        self._nursed, self._lock = nursed, Lock()
+    def __init__(self, nursed: Nursed, count: int, tokenizer: Tokenizer) -> None:
+        """tokenizer: of the model's target. Raises what loading the model raises."""
+        self._nursed, self._tokenizer, self._lock = nursed, tokenizer, Lock()
         self._free: SimpleQueue[_Worker] = SimpleQueue()
         self._processes = _Processes(_Nursery(nursed))
         self.close = finalize(self, self._processes.close)
@@ -58,7 +59,7 @@ class WorkerPool:
                 worker = self._instead_of(worker)
             try:
                 for found in worker.translate(lines[done:], batch_lines):
-                    yield found
+                    yield with_tokenizer(found, self._tokenizer)
                     done += 1
                 return
             except _Ended:

@@ -6,7 +6,7 @@ from multiprocessing.connection import Connection
 from dragoman.base.machine.threads import use_threads
 from dragoman.serving.queue.ticket import Found
 from dragoman.serving.workers.loading import load_translator
-from dragoman.serving.workers.messages import Done, Failed, Nursed, Ready
+from dragoman.serving.workers.messages import Done, Failed, Nursed, Ready, without_tokenizer
 from dragoman.translation.lines import Line
 from dragoman.translator import Translator
 
@@ -38,7 +38,8 @@ def work(connection: Connection, nursed: Nursed, translator: Translator | None) 
 def _answers(translator: Translator, lines: Sequence[Line], batch_lines: int) -> Iterator[Found | Done | Failed]:
     texts, requests = zip(*lines, strict=True)
     try:
-        yield from translator.translate_window(texts, requests, batch_lines)
+        for found in translator.translate_window(texts, requests, batch_lines):
+            yield without_tokenizer(found)
         yield Done()
     except Exception as error:
         yield Failed.of(error)
