@@ -46,7 +46,13 @@ def test_dropout_rises_where_a_translator_begins_to_learn(given: dict[str, Any],
     assert LoopConfig.model_validate(given).resolved(192).dropout_epochs == given.get("dropout_epochs", 0)
 
 
-@pytest.mark.parametrize(("pairs", "tokens"), [(1, 1024), (99_999, 1024), (100_000, 4096), (10**8, 4096), (None, 4096)])
+@pytest.mark.parametrize(
+    ("pairs", "tokens"),
+    [
+        *((1, 512), (19_999, 512), (20_000, 1024), (99_999, 1024), (100_000, 2048), (299_999, 2048), (300_000, 4096)),
+        *((10**8, 4096), (None, 4096)),
+    ],
+)
 def test_batches_of_few_pairs_are_small(pairs: int | None, tokens: int) -> None:
     assert BatchConfig().sized(pairs).tokens == tokens
     assert BatchConfig(tokens=77, sentences=5).sized(pairs) == BatchConfig(tokens=77, sentences=5)
@@ -67,7 +73,7 @@ def test_what_was_left_open_is_no_other_run_than_what_was_chosen() -> None:
             "train": given.train.resolved(192),
         }
     )
-    assert (chosen.data.batch.tokens, chosen.model.preset, chosen.train.dropout_epochs) == (1024, "tiny", 20)
+    assert (chosen.data.batch.tokens, chosen.model.preset, chosen.train.dropout_epochs) == (512, "tiny", 20)
     check_same_run(given, chosen)
     check_same_run(chosen, chosen)
     for other, name in (

@@ -16,8 +16,9 @@ from dragoman.base.settings.config import Config
 from dragoman.data.batches.epoch import EpochRows, Part
 
 _TOKENS = 4096
-_FEW, _TOKENS_OF_FEW = 100_000, 1024
-"""Of few pairs many small updates learn more than few large ones (docs/EXPERIMENTS.md)."""
+_TOKENS_OF_FEW = {20_000: 512, 100_000: 1024, 300_000: 2048}
+"""Budgets of corpora of fewer pairs: in the same time many small updates learn more than few large ones
+(docs/EXPERIMENTS.md)."""
 
 
 class BatchConfig(Config):
@@ -28,7 +29,8 @@ class BatchConfig(Config):
         ge=1,
         description="Token budget of a batch: its sentences times the longest source or target among them, padding and "
         "end symbol counted. A single longer pair makes a batch of its own. null: 4,096, as in the recipes of "
-        "tensor2tensor and fairseq for one device; for fewer than 100,000 pairs 1,024.",
+        "tensor2tensor and fairseq for one device; for fewer than 300,000 pairs 2,048, than 100,000 1,024, than 20,000 "
+        "512.",
     )
     sentences: int | None = Field(default=None, ge=1, description="Most sentence pairs in a batch; null: no limit.")
 
@@ -36,8 +38,8 @@ class BatchConfig(Config):
         """With a budget where none is set. pairs: of the corpus; None: of a corpus that is not of pairs."""
         if self.tokens is not None:
             return self
-        few = pairs is not None and pairs < _FEW
-        return self.model_copy(update={"tokens": _TOKENS_OF_FEW if few else _TOKENS})
+        sizes = (tokens for most, tokens in _TOKENS_OF_FEW.items() if pairs is not None and pairs < most)
+        return self.model_copy(update={"tokens": next(sizes, _TOKENS)})
 
     def chosen_as(self, stored: "BatchConfig") -> "BatchConfig":
         """With the budget of a stored run where none is set."""

@@ -80,7 +80,7 @@ class Batcher:
                 self.waiting.free(each)
 
     def _compute(self, taken: Sequence[Taken], held: set[Taken]) -> None:
-        """held: lines whose room is not free yet: it is before anybody hears of them, so that an answer makes way at once."""
+        """held: lines whose room is not free yet. It is before anybody hears of them: an answer makes way at once."""
         waiting: dict[Line, list[Taken]] = {}
         for each in taken:
             if not each.ticket.is_over:
