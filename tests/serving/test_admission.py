@@ -18,7 +18,12 @@ OPEN = {"/health": 200, "/health/ready": 200, "/download_file/{id}/{name}": 404}
 """What tells nothing but that the server lives; and files, whose ids nobody can guess."""
 BODY = {"q": "a dog", "source": "en", "target": "de"}
 FILE = {"files": {"file": ("a.txt", b"a dog")}, "data": {"source": "en", "target": "de"}}
-FIELDS = {"/translate": BODY, "/detect": {"q": "a dog"}, "/v1/translate": {"text": "a dog", "target": "de"}}
+FIELDS = {
+    "/translate": BODY,
+    "/suggest": {**BODY, "s": "ein Hund"},
+    "/detect": {"q": "a dog"},
+    "/v1/translate": {"text": "a dog", "target": "de"},
+}
 
 
 def test_every_route_wants_a_key(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -26,7 +31,8 @@ def test_every_route_wants_a_key(tmp_path: Path, capfd: pytest.CaptureFixture[st
         good, revoked = keys.add("good"), keys.add("revoked")
         keys.revoke("revoked")
     access = {"keys": tmp_path / "keys.db"}
-    with served({"en-de": shouting}, access=access, log=True) as service:
+    kept = tmp_path / "suggestions.jsonl"
+    with served({"en-de": shouting}, access=access, log=True, suggestions=kept) as service:
         config = service.config  # type: ignore[attr-defined]
         app = application(service, Access(config.access), config, Metrics())
         routes = [(path, method.upper()) for path, methods in app.openapi()["paths"].items() for method in methods]

@@ -67,6 +67,7 @@ class LimitsConfig(Config):
         200_000_000, ge=1, description="translated files that are kept in memory together; the oldest goes first"
     )
     kept_seconds: float = Field(600, gt=0, description="how long a translated file can be fetched")
+    suggestions_bytes: int = Field(100_000_000, ge=1, description="the file of suggestions; then none are taken")
     body_seconds: float = Field(10, gt=0, description="until a client has to have sent its request's body")
     connections: int = Field(1000, ge=1, description="open connections; more are refused with status 503")
 
@@ -81,6 +82,10 @@ class ServeConfig(Config):
         ("en",), description="languages through which others may be translated where no model does it, best first"
     )
     log: bool = Field(True, description="a line of JSON for each request, on stderr, without texts and keys")
+    suggestions: Path | None = Field(
+        None,
+        description="file of JSON Lines to which translations that clients propose are added; null: none are taken",
+    )
     reload_seconds: float = Field(10, ge=0, description="how often model folders are looked at for changes; 0: never")
     engine: EngineConfig = Field(EngineConfig(), description="What computes.")
     queue: QueueConfig = Field(QueueConfig(), description="How batches are formed.")

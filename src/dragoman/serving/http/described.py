@@ -17,7 +17,7 @@ class Error(BaseModel):
 ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": Error, "description": "what was sent makes no sense"},
     401: {"model": Error, "description": "a key is needed"},
-    403: {"model": Error, "description": "the key is none"},
+    403: {"model": Error, "description": "the key is none; or what is asked for is off here"},
     408: {"model": Error, "description": "the body did not come in time"},
     413: {"model": Error, "description": "the body is too large"},
     429: {"model": Error, "description": "too many requests, or too much text, in a minute: see Retry-After"},

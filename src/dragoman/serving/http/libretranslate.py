@@ -1,5 +1,6 @@
 """The routes that clients of LibreTranslate know, written from its public interface."""
 
+import asyncio
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
@@ -9,13 +10,14 @@ from dragoman.documents.formats.union import format_of
 from dragoman.serving.asked import Asked
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.detection.languages import known_code, name_of
-from dragoman.serving.errors import Refusal
+from dragoman.serving.errors import Forbidden, Refusal
 from dragoman.serving.http.described import described
 from dragoman.serving.http.files import SUPPORTED
 from dragoman.serving.http.gate import Gate, Keyed
 from dragoman.serving.http.texts import AUTO, Detected, best_of, check_texts
 from dragoman.serving.http.while_connected import while_connected
 from dragoman.serving.service import Service
+from dragoman.serving.suggestions import Suggestions
 
 
 class TranslateFields(Keyed):
@@ -36,6 +38,21 @@ class DetectFields(Keyed):
     """A text of an unknown language."""
 
     q: str
+
+
+class SuggestFields(Keyed):
+    """A better translation."""
+
+    q: str = Field(description="a text")
+    s: str = Field(description="how it should be translated")
+    source: str = Field(description="code of its language")
+    target: str = Field(description="code of the language of the translation")
+
+
+class Success(BaseModel):
+    """It is done."""
+
+    success: bool = True
 
 
 class Translated(BaseModel):
@@ -68,8 +85,13 @@ class Settings(BaseModel):
 
 
 def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
-    """POST /translate and /detect, GET /languages and /frontend/settings."""
+    """POST /translate, /detect and /suggest, GET /languages and /frontend/settings.
+
+    Raises ConfigError where suggestions are to be kept and cannot be.
+    """
     router, limits = APIRouter(tags=["LibreTranslate"]), config.limits
+    kept = config.suggestions
+    suggestions = None if kept is None else Suggestions(kept, limits.suggestions_bytes)
 
     @router.post("/translate", response_model_exclude_none=True, **described(TranslateFields))
     async def translate(request: Request) -> Translated:
@@ -114,6 +136,24 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         # clients look at the first without asking whether there is one
         return found or [best_of(service.detector, fields.q, service.directions.sources)]
 
+    @router.post("/suggest", **described(SuggestFields))
+    async def suggest(request: Request) -> Success:
+        """Propose a better translation."""
+        fields, _ = await gate.enter(request, SuggestFields)
+        if suggestions is None:
+            raise Forbidden("this server takes no suggestions")
+        check_texts([fields.q, fields.s], limits)
+        if not fields.q.strip() or not fields.s.strip():
+            raise Refusal("Invalid request: q and s: a text and its translation")
+        directions = service.directions
+        source, target = (
+            known_code(fields.source, directions.sources),
+            known_code(fields.target, directions.all_targets),
+        )
+        directions.route(source, target)
+        await asyncio.to_thread(suggestions.keep, source, target, fields.q, fields.s)
+        return Success()
+
     @router.get("/languages")
     async def languages(request: Request) -> list[Language]:
         """What can be translated, and into what."""
@@ -138,7 +178,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
             frontendTimeout=500,
             filesTranslation=True,
             supportedFilesFormat=list(SUPPORTED),
-            suggestions=False,
+            suggestions=suggestions is not None,
             language={
                 "source": {"code": AUTO, "name": "Auto"},
                 "target": {"code": first, "name": name_of(first)},
