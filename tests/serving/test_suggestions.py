@@ -2,6 +2,7 @@
 
 import json
 import stat
+from io import FileIO
 from pathlib import Path
 
 import pytest
@@ -52,3 +53,17 @@ def test_a_full_disk(capfd: pytest.CaptureFixture[str]) -> None:
         Suggestions(Path("/dev/full"), 1000).keep("en", "de", "a dog", "ein Hund")
     error = capfd.readouterr().err
     assert "No space left" in error and "dog" not in error
+
+
+def test_a_disk_that_takes_half_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Half(FileIO):
+        def write(self, data: bytes) -> int:  # type: ignore[override]
+            return super().write(data[: len(data) // 2])
+
+    kept = Suggestions(tmp_path / "kept", 1000)
+    kept.keep("en", "de", "a", "b")
+    before = (tmp_path / "kept").read_bytes()
+    monkeypatch.setattr("dragoman.serving.suggestions.FileIO", Half)
+    with pytest.raises(Overloaded):
+        kept.keep("en", "de", "c", "d")
+    assert (tmp_path / "kept").read_bytes() == before

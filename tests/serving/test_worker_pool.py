@@ -151,6 +151,25 @@ def test_lines_that_end_every_process(translator: Translator, pool: WorkerPool) 
     assert texts(pool, asked) == texts(pool, asked) == wanted
 
 
+def test_workers_that_cannot_be_replaced_for_a_while(translator: Translator, pool: WorkerPool) -> None:
+    asked = lines(translator)
+    wanted = texts(pool, asked)
+    before = pool._processes.new_worker
+
+    def faulty() -> object:
+        raise RuntimeError("a fault")
+
+    pool._processes.new_worker = faulty  # type: ignore[method-assign, assignment]
+    for identity in identities(pool):
+        kill(identity)
+    time.sleep(0.1)
+    for _ in range(3):
+        with pytest.raises(ResourceError):
+            texts(pool, asked)
+    pool._processes.new_worker = before  # type: ignore[method-assign]
+    assert texts(pool, asked) == texts(pool, asked) == wanted
+
+
 def test_what_is_wrong_comes_back(translator: Translator, pool: WorkerPool, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="none"):
         WorkerPool(nursed(tmp_path / "none"), 2, translator.tokenizers.target)

@@ -4,6 +4,7 @@ import json
 import os
 from contextlib import suppress
 from datetime import UTC, datetime
+from errno import ENOSPC
 from io import FileIO
 from pathlib import Path
 from threading import Lock
@@ -36,7 +37,8 @@ class Suggestions:
                 if size + len(line) > self._most:
                     raise Overloaded("there is no room for suggestions at the moment", retry_after=3600)
                 try:
-                    file.write(line)
+                    if file.write(line) < len(line):
+                        raise OSError(ENOSPC, os.strerror(ENOSPC))
                     os.fsync(file.fileno())
                 except OSError:
                     with suppress(OSError):

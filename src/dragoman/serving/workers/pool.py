@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any
 from weakref import finalize
 
-from dragoman.base.errors import DragomanError, ResourceError
+from dragoman.base.errors import ResourceError
 from dragoman.base.log import warn
 from dragoman.serving.queue.ticket import Found
 from dragoman.serving.workers.messages import Done, Failed, Nursed, Ready, with_tokenizer
@@ -81,7 +81,7 @@ class WorkerPool:
                     self._processes.nursery.close()
                     self._processes.nursery = _Nursery(self._nursed)
                     return self._processes.new_worker()
-            except (DragomanError, OSError, _Ended) as error:
+            except Exception as error:  # whatever it is: a worker that is not given back would be waited for in vain
                 warn(f"no other process translates by {model}: {error}")
                 return worker
 
