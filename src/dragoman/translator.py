@@ -25,6 +25,7 @@ from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.alignment import Alignment, AttentionChoice, aligned, attending
 from dragoman.translation.choice import choose_engine, open_exported
 from dragoman.translation.codec import Codec
+from dragoman.translation.continuous import ContinuousTranslation, continuous_engine
 from dragoman.translation.engine import Engine
 from dragoman.translation.engines.torch import TorchEngine
 from dragoman.translation.ensemble import open_ensemble
@@ -268,6 +269,15 @@ class Translator:
             raise TypeError("texts are lists of strings, not one string")
         window = tuple(with_requests(texts, self._wanted(requests, None, {}), "requests"))
         return self._windows([window], batch_size, first, work)
+
+    def continuous(self, batch_size: int = 64) -> ContinuousTranslation | None:
+        """For lines that come while others are translated; None where the engine takes in none then.
+
+        batch_size: lines that are computed together. It is to be closed; until then nothing else is translated.
+        """
+        check_batch_size(batch_size)
+        engine = continuous_engine(self.engine)
+        return None if engine is None else ContinuousTranslation(engine, self._codec, batch_size)
 
     def fits(self, text: str, request: Request | None = None) -> bool:
         """Whether the model has positions for a text as a source, with the tags of its request before it."""

@@ -6,11 +6,12 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from dragoman.base.errors import DataError
+from dragoman.base.errors import DataError, ResourceError
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig
 from dragoman.serving.config import QueueConfig
 from dragoman.serving.queue.batcher import Batch, Batcher
+from dragoman.serving.queue.model import Model
 from dragoman.serving.queue.ticket import Found, Ticket
 from dragoman.translation.lines import Line
 from dragoman.translation.request import Request, Sampling
@@ -23,7 +24,7 @@ def found(text: str) -> Found:
     return [Translation(text, 0.0, 0.0, (), None)]  # type: ignore[arg-type]
 
 
-class Model:
+class Shouting:
     """Shouts; waits before each batch until it may go on, where it is held."""
 
     def __init__(self, held: bool = False) -> None:
@@ -51,8 +52,8 @@ def texts(done: Ticket) -> list[str]:
 
 
 def test_what_is_wrong_with_a_line_is_its_own_tickets_alone() -> None:
-    model = Model(held=True)
-    batcher = Batcher(model, QueueConfig(gather_milliseconds=0))
+    model = Shouting(held=True)
+    batcher = Batcher(Model(model), QueueConfig(gather_milliseconds=0))
     first = ticket("first")
     batcher.submit(first)
     assert model.begun.acquire(timeout=10)
@@ -69,9 +70,9 @@ def test_what_is_wrong_with_a_line_is_its_own_tickets_alone() -> None:
 
 
 def test_the_same_line_is_translated_once() -> None:
-    model = Model(held=True)
+    model = Shouting(held=True)
     watched: list[Batch] = []
-    batcher = Batcher(model, QueueConfig(), watched.append)
+    batcher = Batcher(Model(model), QueueConfig(), watched.append)
     first = ticket("x")
     batcher.submit(first)
     assert model.begun.acquire(timeout=10)
@@ -96,16 +97,16 @@ def test_a_cache_may_be_off_and_never_holds_what_is_drawn() -> None:
         (QueueConfig(cache_entries=0), REQUEST),
         (QueueConfig(), Request(Sampling(SamplingConfig()))),
     ):
-        model = Model()
-        batcher = Batcher(model, config)
+        model = Shouting()
+        batcher = Batcher(Model(model), config)
         for _ in range(2):
             one = ticket("x", request=request)
             batcher.submit(one)
             assert texts(one) == ["X"]
         assert model.batches == [["x"], ["x"]]
         batcher.close()
-    model = Model()
-    batcher = Batcher(model, QueueConfig(cache_entries=2))
+    model = Shouting()
+    batcher = Batcher(Model(model), QueueConfig(cache_entries=2))
     for text in ("a", "b", "a", "c", "a", "b"):
         one = ticket(text)
         batcher.submit(one)
@@ -115,8 +116,8 @@ def test_a_cache_may_be_off_and_never_holds_what_is_drawn() -> None:
 
 
 def test_what_nobody_waits_for_is_not_computed() -> None:
-    model = Model(held=True)
-    batcher = Batcher(model, QueueConfig())
+    model = Shouting(held=True)
+    batcher = Batcher(Model(model), QueueConfig())
     first, gone, last = ticket("first"), ticket("gone", "too"), ticket("last")
     batcher.submit(first)
     assert model.begun.acquire(timeout=10)
@@ -136,7 +137,7 @@ def test_a_fault_costs_a_batch_and_not_the_queue() -> None:
         def __hash__(self) -> int:
             raise RuntimeError("a fault")
 
-    batcher = Batcher(Model(), QueueConfig(cache_entries=0))
+    batcher = Batcher(Model(Shouting()), QueueConfig(cache_entries=0))
     broken, fine = ticket(Broken("x")), ticket("y")
     batcher.submit(broken)
     with pytest.raises(RuntimeError, match="a fault"):
@@ -148,11 +149,11 @@ def test_a_fault_costs_a_batch_and_not_the_queue() -> None:
 
 
 def test_a_model_is_exchanged_between_batches() -> None:
-    batcher = Batcher(Model(), QueueConfig())
+    batcher = Batcher(Model(Shouting()), QueueConfig())
     before = ticket("x")
     batcher.submit(before)
     assert texts(before) == ["X"]
-    batcher.replace(lambda lines: iter([found("other")] * len(lines)))
+    batcher.replace(Model(lambda lines: iter([found("other")] * len(lines))))
     after = ticket("x")
     batcher.submit(after)
     assert texts(after) == ["other"], "nothing of the model before is remembered"
@@ -160,11 +161,145 @@ def test_a_model_is_exchanged_between_batches() -> None:
 
 
 def test_what_waits_is_done_before_the_end() -> None:
-    model = Model(held=True)
-    batcher = Batcher(model, QueueConfig(batch_lines=1))
+    model = Shouting(held=True)
+    batcher = Batcher(Model(model), QueueConfig(batch_lines=1))
     tickets = [ticket(str(number)) for number in range(5)]
     for each in tickets:
         batcher.submit(each)
     threading.Timer(0.1, model.may_go_on.set).start()
     batcher.close()
     assert [texts(each) for each in tickets] == [[str(number)] for number in range(5)]
+
+
+class Open:
+    """A batch that takes in lines while it is computed, and finds one line, the first, whenever it is asked.
+
+    fails: whether it does when it is asked for the third time.
+    """
+
+    def __init__(self, model: "Going", fails: bool = False) -> None:
+        self._model, self._fails = model, fails
+        self._lines: list[Line] = []
+        self._asked = 0
+        self.closed = False
+
+    @property
+    def waiting(self) -> int:
+        return max(0, len(self._lines) - 1)
+
+    @property
+    def under_way(self) -> int:
+        return len(self._lines)
+
+    def put(self, lines: Sequence[Line]) -> list[Line]:
+        refused = [line for line in lines if "control" in line[0]]
+        self._lines += [line for line in lines if line not in refused]
+        self._model.put.append([text for text, _ in lines])
+        return refused
+
+    def found(self, seconds: float) -> list[tuple[Line, Found]]:
+        self._model.asked.release()
+        assert self._model.may_go_on.acquire(timeout=10)
+        self._asked += 1
+        if self._fails and self._asked == 3:
+            raise ResourceError("no memory")
+        line = self._lines.pop(0)
+        return [(line, found(line[0].lower()))]
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Going:
+    """Whispers while others come, and shouts where it is not asked to; finds a line whenever it may go on."""
+
+    def __init__(self, fails: bool = False) -> None:
+        self.put: list[list[str]] = []
+        self.asked, self.may_go_on = threading.Semaphore(0), threading.Semaphore(0)
+        self.shouting, self.opened = Shouting(), []
+        self._fails = fails
+
+    def model(self) -> Model:
+        def opened() -> Open:
+            self.opened.append(Open(self, self._fails))
+            return self.opened[-1]
+
+        return Model(self.shouting, opened)
+
+    def go_on(self, times: int = 1) -> None:
+        for _ in range(times):
+            assert self.asked.acquire(timeout=10)
+            self.may_go_on.release()
+
+
+def test_a_batch_takes_in_what_comes_while_it_is_computed() -> None:
+    going, watched = Going(), []
+    batcher = Batcher(going.model(), QueueConfig(batch_lines=4, gather_milliseconds=0), watched.append)
+    first, second = ticket("a", "b"), ticket("c", "b", "c")
+    batcher.submit(first)
+    assert going.asked.acquire(timeout=10)
+    batcher.submit(second)  # while a is computed
+    going.may_go_on.release()
+    going.go_on(2)
+    assert texts(first) == ["a", "b"] and texts(second) == ["c", "b", "c"]
+    assert going.put == [["a", "b"], ["c"]], "what is under way is not begun again"
+    batcher.close()
+    assert going.shouting.batches == [] and all(each.closed for each in going.opened)
+    assert batcher.waiting.tokens == 0 and sum(each.lines for each in watched) == 3
+
+
+def test_a_line_alone_has_all_cores() -> None:
+    going = Going()
+    batcher = Batcher(going.model(), QueueConfig())
+    one = ticket("a")
+    batcher.submit(one)
+    assert texts(one) == ["A"] and not going.opened
+    batcher.close()
+
+
+def test_what_a_batch_does_not_take_follows_it_soon() -> None:
+    """Nothing else is taken in before it, however much comes."""
+    going = Going()
+    batcher = Batcher(going.model(), QueueConfig(gather_milliseconds=0))
+    first, later = ticket("a", "control", "b"), ticket("c", "d")
+    batcher.submit(first)
+    assert going.asked.acquire(timeout=10)
+    batcher.submit(later)
+    going.may_go_on.release()
+    going.go_on(1)
+    assert texts(first) == ["a", "CONTROL", "b"]
+    going.go_on(2)
+    assert texts(later) == ["c", "d"] and going.put == [["a", "control", "b"], ["c", "d"]]
+    batcher.close()
+    assert batcher.waiting.tokens == 0
+
+
+def test_a_batch_that_fails_is_tried_line_by_line() -> None:
+    going = Going(fails=True)
+    batcher = Batcher(going.model(), QueueConfig(gather_milliseconds=0))
+    one = ticket("a", "b", "c", "bad")
+    batcher.submit(one)
+    going.go_on(3)
+    with pytest.raises(DataError, match="no: bad"):
+        one.done.result(10)
+    batcher.close()
+    assert going.put == [["a", "b", "c", "bad"]] and going.shouting.batches[0] == ["c", "bad"]
+    assert batcher.waiting.tokens == 0
+
+
+def test_a_batch_without_an_end_ends_when_the_model_is_exchanged() -> None:
+    going = Going()
+    batcher = Batcher(going.model(), QueueConfig(gather_milliseconds=0))
+    first, after = ticket("a", "b"), ticket("c", "d")
+    batcher.submit(first)
+    assert going.asked.acquire(timeout=10)
+    other = Shouting()
+    batcher.replace(Model(other))
+    batcher.submit(after)
+    going.may_go_on.release()
+    going.go_on(1)
+    assert texts(first) == ["a", "b"] and texts(after) == ["C", "D"] and other.batches == [["c", "d"]]
+    again = ticket("a")
+    batcher.submit(again)
+    assert texts(again) == ["A"], "nothing of the model before is remembered"
+    batcher.close()

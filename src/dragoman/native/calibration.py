@@ -15,7 +15,8 @@ from dragoman.base.files import atomic_write
 from dragoman.decode.rules.length_penalty import NoPenalty
 from dragoman.models.build import ModelConfig, build_model
 from dragoman.native.build import cache_folder
-from dragoman.native.model import NativeModel, NativeText
+from dragoman.native.model import NativeModel
+from dragoman.native.texts import NativeText
 from dragoman.text.special import EOS
 
 _SECONDS = 2.0

@@ -5,10 +5,10 @@ from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_void_p
 from functools import cache
 from pathlib import Path
 
-from dragoman.base.errors import ResourceError
+from dragoman.base.errors import ModelError, ResourceError
 
 FLOAT32, INT8 = 0, 1
-FINE, NO_MEMORY, NOT_A_NUMBER = 0, 1, 2
+_NO_MEMORY, _NOT_A_NUMBER = 1, 2
 LAYER_NORM, RMS_NORM = 0, 1
 RELU, GELU, SWISH, SWIGLU = 0, 1, 2, 3
 NO_PENALTY, GNMT_PENALTY, MEAN_PENALTY = 0, 1, 2
@@ -99,7 +99,9 @@ class Model(Structure):
 class Positions(Structure):
     """vectors: (length, width); turns: (length, turns_width), cosines, then sines; or none."""
 
-    _fields_ = (("vectors", c_void_p), ("turns", c_void_p), ("turns_width", c_int32))
+    _fields_ = (("vectors", c_void_p), ("turns", c_void_p), ("turns_width", c_int32), ("length", c_int32))
+    held: object
+    """Keeps alive what it points to."""
 
 
 class Plan(Structure):
@@ -136,6 +138,7 @@ class Text(Structure):
         ("log_probabilities", c_void_p),
         ("scores", c_void_p),
         ("finished", c_void_p),
+        ("next", c_void_p),
         ("found", c_int32),
     )
 
@@ -153,8 +156,21 @@ def load(path: Path) -> ctypes.CDLL:
     library.dragoman_close.argtypes, library.dragoman_close.restype = [c_void_p], None
     library.dragoman_translate.argtypes = [c_void_p, POINTER(Text), c_int32, POINTER(Plan)]
     library.dragoman_translate.restype = c_int32
+    library.dragoman_begin.argtypes, library.dragoman_begin.restype = [c_void_p, POINTER(Plan)], c_void_p
+    library.dragoman_put.argtypes, library.dragoman_put.restype = [c_void_p, POINTER(Text), c_int32], None
+    library.dragoman_found.argtypes = [c_void_p, c_int32, POINTER(c_int32), POINTER(c_int32)]
+    library.dragoman_found.restype = c_void_p
+    library.dragoman_end.argtypes, library.dragoman_end.restype = [c_void_p], None
     sizes = (c_int32 * 4)()
     library.dragoman_layout(sizes)
     if list(sizes) != [ctypes.sizeof(each) for each in (Model, Layer, Text, Plan)]:
         raise ResourceError(f"the native engine {path} does not fit this version of dragoman: delete it")
     return library
+
+
+def check(outcome: int) -> None:
+    """Raises ModelError where log-probabilities are not numbers, ResourceError where the memory is too small."""
+    if outcome == _NO_MEMORY:
+        raise ResourceError("the texts do not fit the memory together: use a smaller batch size or beam")
+    if outcome == _NOT_A_NUMBER:
+        raise ModelError("the model's log-probabilities are not numbers (NaN): damaged or diverged parameters")

@@ -240,13 +240,16 @@ class PositionTables:
         self._turns: Floats | None = None
 
     def table(self, length: int) -> library.Positions:
-        """For `length` tokens; what it points to lives until a longer one is asked for."""
+        """For `length` tokens and some more."""
         if length > self._length:
-            limit = self._embedding.positions.limit
-            self._length = length if limit is not None else max(256, 1 << (length - 1).bit_length())
+            limit, room = self._embedding.positions.limit, max(256, 1 << (length - 1).bit_length())
+            self._length = room if limit is None else min(room, limit)
             self._fill()
-        vectors, turns = (None if each is None else c_void_p(each.ctypes.data) for each in (self._vectors, self._turns))
-        return library.Positions(vectors, turns, self._width if self._turns is not None else 0)
+        held = self._vectors, self._turns
+        vectors, turns = (None if each is None else c_void_p(each.ctypes.data) for each in held)
+        found = library.Positions(vectors, turns, self._width if self._turns is not None else 0, self._length)
+        found.held = held
+        return found
 
     @torch.no_grad()
     def _fill(self) -> None:

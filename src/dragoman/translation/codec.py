@@ -105,7 +105,11 @@ class Codec:
     def fits(self, text: str, request: Request) -> bool:
         """Whether the model has positions for the text, and what its request puts before it or in its place."""
         (row,) = self.rows([(text, request)], first=1)
-        return first_exceeded(self._limits, len(row.source), 0) is None
+        return self.has_positions_for(row.source, ())
+
+    def has_positions_for(self, source: Sequence[int], target: Sequence[int]) -> bool:
+        """Whether the model has positions for so many tokens."""
+        return first_exceeded(self._limits, len(source), len(target)) is None
 
     def translation(self, hypothesis: Hypothesis, constraints: tuple[Constraint, ...] = ()) -> Translation:
         """Its text, with what stands for its unknowns. constraints: of its row."""

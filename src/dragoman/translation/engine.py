@@ -87,6 +87,54 @@ class Engine(Protocol):
         ...
 
 
+class OpenBatch(Protocol):
+    """Rows that are computed together, where others take the places of those that are done. For one thread."""
+
+    @property
+    def waiting(self) -> int:
+        """Rows that were given, and were not begun with when it was last asked what is found."""
+        ...
+
+    @property
+    def under_way(self) -> int:
+        """Rows that were given, and whose hypotheses were not."""
+        ...
+
+    def has_room_for(self, row: Row) -> bool:
+        """Whether it takes in the row, for which the engine has no refusal; one that is too long waits for its end."""
+        ...
+
+    def put(self, rows: Sequence[Row]) -> None:
+        """Rows that there is room for. They are numbered on, from 0."""
+        ...
+
+    def found(self, seconds: float) -> list[tuple[int, list[Hypothesis]]]:
+        """The numbers of rows that are done since the last time, and their hypotheses; waits so long for one.
+
+        Raises ResourceError where what is under way does not fit the memory, ModelError for damaged parameters.
+        """
+        ...
+
+    def close(self) -> None:
+        """What is not done is given up."""
+        ...
+
+
+@runtime_checkable
+class ContinuousEngine(Engine, Protocol):
+    """An engine that takes in rows while it computes others.
+
+    Continuous batching: Yu et al. 2022, "Orca: A Distributed Serving System for Transformer-Based Generative Models".
+    """
+
+    def open_batch(self, rows: Sequence[Row], batch_size: int) -> OpenBatch:
+        """A batch that begins with these rows, of which there is one at least. batch_size: as in `hypotheses`.
+
+        Until it is closed the engine is asked for nothing else but scores. Raises ResourceError.
+        """
+        ...
+
+
 @runtime_checkable
 class AttentionEngine(Protocol):
     """An engine that can also show what its model attends."""

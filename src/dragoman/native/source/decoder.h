@@ -258,8 +258,6 @@ static void choose_tokens(void *context, int thread, int threads) {
     }
 }
 
-enum Outcome { FINE = 0, NO_MEMORY = 1, NOT_A_NUMBER = 2 };
-
 /* Reads a token of every live hypothesis of `count` slots and chooses the next; slots whose search is over have
    `text->found` set. */
 static int step(Worker *worker, Slot **slots, int count, const Positions *positions, int begin, int end, int *slot_of, size_t *offsets) {

@@ -7,7 +7,7 @@
 /* What positions add to token vectors, (length, width), and by what they turn queries and keys; NULL for nothing. */
 typedef struct {
     const float *vectors, *turns;
-    int turns_width; /* numbers of a position's turns */
+    int turns_width, length; /* numbers of a position's turns; positions */
 } Positions;
 
 typedef struct {

@@ -1,5 +1,5 @@
 /* The library's functions: a model is opened, texts are translated, the model is closed. */
-#include "decoder.h"
+#include "desk.h"
 
 typedef struct {
     Model model;
@@ -138,183 +138,73 @@ Engine *dragoman_open(const ModelSource *source) {
     return NULL;
 }
 
+/* Translates all texts, whose results are put where they say; an `Outcome`. One call at a time. */
+int dragoman_translate(Engine *engine, Text *texts, int32_t count, const Plan *plan) {
+    Queue queue;
+    int workers = plan->workers > 1 ? plan->workers : 1, started = 1;
+    queue_begin(&queue, workers);
+    queue_put(&queue, texts, count);
+    queue_close(&queue, FINE);
+    if (workers == 1) {
+        Share share = {&engine->model, plan, &engine->team, &queue};
+        team_wake(&engine->team);
+        work(&share);
+        team_rest(&engine->team);
+    } else {
+        Team alone = {.size = 1};
+        Share share = {&engine->model, plan, &alone, &queue};
+        pthread_t threads[workers];
+        while (started < workers && !pthread_create(threads + started, NULL, work_main, &share)) started++;
+        for (int number = started; number < workers; number++) queue_leave(&queue, FINE);
+        work(&share);
+        for (int number = 1; number < started; number++) pthread_join(threads[number], NULL);
+    }
+    queue_end(&queue);
+    return queue.outcome;
+}
+
+/* Workers that texts are handed to while they work. */
 typedef struct {
-    Positions source, target;
-    int32_t begin, end; /* ids of the beginning and the end of a sentence */
-    int32_t workers, batch; /* batch: sentences that a worker has at work at most */
-} Plan;
+    Plan plan;
+    Team alone;
+    Share share;
+    Queue queue;
+    int started;
+    pthread_t threads[];
+} Session;
 
-typedef struct {
-    Engine *engine;
-    Text *texts;
-    int count;
-    const Plan *plan;
-    int batch; /* sentences at work */
-    Team *team;
-    atomic_int *next, *outcome;
-} Share;
-
-#define ENCODED_TOKENS 2048 /* that are read together at most, where a text has no more by itself */
-
-typedef struct {
-    Slot *all, **working, **idle;
-    Text **texts;
-    int *starts, *slot_of;
-    int32_t *ids;
-    size_t *offsets;
-    size_t ids_room;
-    int rows_room, at_work;
-} Desk;
-
-static void desk_free(Desk *desk, int batch) {
-    for (int number = 0; desk->all && number < batch; number++) {
-        hypotheses_free(&desk->all[number].hypotheses);
-        free(desk->all[number].memory);
-    }
-    free(desk->all), free(desk->working), free(desk->idle), free(desk->texts);
-    free(desk->starts), free(desk->slot_of), free(desk->ids), free(desk->offsets);
-}
-
-static int desk_begin(Desk *desk, int batch) {
-    memset(desk, 0, sizeof *desk);
-    size_t size = (size_t)batch;
-    desk->all = calloc(size, sizeof *desk->all);
-    desk->working = calloc(size, sizeof *desk->working);
-    desk->idle = calloc(size, sizeof *desk->idle);
-    desk->texts = calloc(size, sizeof *desk->texts);
-    desk->starts = calloc(size + 1, sizeof *desk->starts);
-    desk->offsets = calloc(size, sizeof *desk->offsets);
-    if (!desk->all || !desk->working || !desk->idle || !desk->texts || !desk->starts || !desk->offsets) return 0;
-    for (int number = 0; number < batch; number++) desk->idle[number] = desk->all + number;
-    return 1;
-}
-
-/* Gives idle slots the next texts; 0 without memory. */
-static int take_on(Desk *desk, Worker *worker, const Share *share) {
-    const Plan *plan = share->plan;
-    int taken = 0, tokens = 0;
-    while (desk->at_work + taken < share->batch && tokens < ENCODED_TOKENS) {
-        int number = atomic_fetch_add(share->next, 1);
-        if (number >= share->count) break;
-        desk->texts[taken++] = share->texts + number;
-        tokens += share->texts[number].length;
-    }
-    if (!taken) return 1;
-    if ((size_t)tokens > desk->ids_room) {
-        free(desk->ids);
-        desk->ids = malloc((size_t)tokens * sizeof *desk->ids);
-        desk->ids_room = desk->ids ? (size_t)tokens : 0;
-        if (!desk->ids) return 0;
-    }
-    desk->starts[0] = 0;
-    for (int number = 0; number < taken; number++) {
-        const Text *text = desk->texts[number];
-        memcpy(desk->ids + desk->starts[number], text->source, (size_t)text->length * sizeof *desk->ids);
-        desk->starts[number + 1] = desk->starts[number] + text->length;
-    }
-    if (!encode(worker, desk->ids, desk->starts, taken, &plan->source)) return 0;
-    Slot **begun = desk->working + desk->at_work;
-    for (int number = 0; number < taken; number++) {
-        Slot *slot = desk->idle[share->batch - desk->at_work - 1];
-        if (!slot_begin(&worker->model->decoder, slot, desk->texts[number])) return 0;
-        desk->working[desk->at_work++] = slot;
-    }
-    return hold_sources(worker, begun, desk->starts, taken);
-}
-
-static void translate_share(const Share *share) {
-    Worker worker;
-    Desk desk;
-    const Plan *plan = share->plan;
-    int outcome = FINE, there = worker_begin(&worker, &share->engine->model, share->team);
-    there = desk_begin(&desk, share->batch) && there;
-    if (!there) outcome = NO_MEMORY;
-    while (outcome == FINE && atomic_load(share->outcome) == FINE) {
-        /* a few sentences at a time would keep the encoder's products from being large */
-        int idle = share->batch - desk.at_work;
-        if ((4 * idle >= share->batch || !desk.at_work) && !take_on(&desk, &worker, share)) outcome = NO_MEMORY;
-        if (outcome != FINE || !desk.at_work) break;
-        int rows = 0;
-        for (int number = 0; number < desk.at_work; number++) rows += desk.working[number]->hypotheses.live;
-        if (rows > desk.rows_room) {
-            free(desk.slot_of);
-            desk.slot_of = malloc((size_t)rows * 2 * sizeof *desk.slot_of);
-            desk.rows_room = desk.slot_of ? 2 * rows : 0;
-            if (!desk.slot_of) outcome = NO_MEMORY;
-        }
-        if (outcome == FINE)
-            outcome = step(&worker, desk.working, desk.at_work, &plan->target, plan->begin, plan->end, desk.slot_of, desk.offsets);
-        int stays = 0;
-        for (int number = 0; number < desk.at_work; number++) {
-            Slot *slot = desk.working[number];
-            if (slot->hypotheses.text->found < 0) desk.working[stays++] = slot;
-            else desk.idle[share->batch - desk.at_work + (number - stays)] = slot;
-        }
-        desk.at_work = stays;
-    }
-    if (outcome != FINE) {
-        int fine = FINE;
-        atomic_compare_exchange_strong(share->outcome, &fine, outcome);
-    }
-    if (there || worker.team) worker_end(&worker);
-    desk_free(&desk, share->batch);
-}
-
-static void *share_main(void *argument) {
-    translate_share(argument);
+/* NULL without memory or threads. While it is open the engine translates nothing else. */
+Session *dragoman_begin(Engine *engine, const Plan *plan) {
+    Session *session = calloc(1, sizeof *session + (size_t)plan->workers * sizeof(pthread_t));
+    if (!session) return NULL;
+    session->plan = *plan;
+    session->alone.size = 1;
+    session->share = (Share){&engine->model, &session->plan, &session->alone, &session->queue};
+    queue_begin(&session->queue, plan->workers);
+    while (session->started < plan->workers && !pthread_create(session->threads + session->started, NULL, work_main, &session->share))
+        session->started++;
+    for (int number = session->started; number < plan->workers; number++) queue_leave(&session->queue, FINE);
+    if (session->started) return session;
+    queue_end(&session->queue);
+    free(session);
     return NULL;
 }
 
-/* Rows of 8-bit codes that are best at work: weights of a few megabytes come from a cache fast enough for few rows, and
-   what more rows hold would drive them out of it; larger weights must be shared by more rows. */
-#define LEAST_CODED_ROWS 20
-#define WEIGHTS_OF_A_CODED_ROW 300000
+/* The texts, and what they point to, must live until they are found or the session has ended. */
+void dragoman_put(Session *session, Text *texts, int32_t count) { queue_put(&session->queue, texts, count); }
 
-static size_t weights_of(const Matrix *matrix) { return (size_t)matrix->outputs * matrix->inputs; }
-
-/* Weights that a step of the decoder reads. */
-static size_t weights_of_step(const Model *model) {
-    size_t count = weights_of(&model->vocabulary);
-    for (int number = 0; number < model->decoder.layers; number++) {
-        const Layer *layer = model->decoder.layer + number;
-        count += weights_of(&layer->projections) + weights_of(&layer->output) + weights_of(&layer->source_query) +
-                 weights_of(&layer->source_output) + weights_of(&layer->inner) + weights_of(&layer->gate) + weights_of(&layer->outer);
-    }
-    return count;
+/* Those that are done, linked; NULL where none is after so many milliseconds. outcome: an `Outcome`; waiting: texts that
+   no worker has begun with. */
+Text *dragoman_found(Session *session, int32_t milliseconds, int32_t *outcome, int32_t *waiting) {
+    return queue_found(&session->queue, milliseconds, outcome, waiting);
 }
 
-/* Sentences that a worker has at work: as many as it may, or as are best. */
-static int best_batch(const Engine *engine, const Text *texts, int count, const Plan *plan) {
-    if (engine->model.vocabulary.precision == FLOAT32) return plan->batch;
-    int beam = 1, rows = (int)(weights_of_step(&engine->model) / WEIGHTS_OF_A_CODED_ROW);
-    for (int number = 0; number < count; number++)
-        if (texts[number].beam > beam) beam = texts[number].beam;
-    if (rows < LEAST_CODED_ROWS) rows = LEAST_CODED_ROWS;
-    int best = rows / beam > 1 ? rows / beam : 1;
-    return best < plan->batch ? best : plan->batch;
-}
-
-/* Translates all texts, whose results are put where they say; an `Outcome`. One call at a time. */
-int dragoman_translate(Engine *engine, Text *texts, int32_t count, const Plan *plan) {
-    atomic_int next, outcome;
-    atomic_init(&next, 0);
-    atomic_init(&outcome, FINE);
-    int batch = best_batch(engine, texts, count, plan);
-    if (plan->workers <= 1) {
-        Share share = {engine, texts, count, plan, batch, &engine->team, &next, &outcome};
-        team_wake(&engine->team);
-        translate_share(&share);
-        team_rest(&engine->team);
-        return atomic_load(&outcome);
-    }
-    Team alone = {.size = 1};
-    pthread_t threads[plan->workers];
-    Share share = {engine, texts, count, plan, batch, &alone, &next, &outcome};
-    int started = 1;
-    while (started < plan->workers && !pthread_create(threads + started, NULL, share_main, &share)) started++;
-    translate_share(&share);
-    for (int number = 1; number < started; number++) pthread_join(threads[number], NULL);
-    return atomic_load(&outcome);
+/* What is not done is given up. */
+void dragoman_end(Session *session) {
+    queue_close(&session->queue, GIVEN_UP);
+    for (int number = 0; number < session->started; number++) pthread_join(session->threads[number], NULL);
+    queue_end(&session->queue);
+    free(session);
 }
 
 /* What the Python side must find as it describes it: sizes of the structures in bytes, and the bits of codes. */

@@ -5,10 +5,13 @@
 
 #include "model.h"
 
+/* Of a translation of texts. */
+enum Outcome { FINE = 0, NO_MEMORY = 1, NOT_A_NUMBER = 2, GIVEN_UP = 3 };
+
 enum Penalty { NO_PENALTY = 0, GNMT_PENALTY = 1, MEAN_PENALTY = 2 };
 
 /* A text to translate, what is wanted, and room for what is found. The layout is that of library.py. */
-typedef struct {
+typedef struct Text {
     const int32_t *source;    /* ids, the end of sentence among them */
     const int32_t *prefix;    /* ids that outputs begin with */
     const int32_t *forbidden; /* ids that never follow */
@@ -21,7 +24,8 @@ typedef struct {
     float *log_probabilities;
     double *scores;
     uint8_t *finished;
-    int32_t found; /* how many; −1 until the text is done */
+    struct Text *next; /* in whatever list it is */
+    int32_t found;     /* how many; −1 until the text is done */
 } Text;
 
 typedef struct {

@@ -9,7 +9,8 @@ from dragoman.base.log import info
 from dragoman.data.workers import cores
 from dragoman.exchange.ctranslate2.folder import is_exported
 from dragoman.serving.config import EngineConfig, ModelConfig, QueueConfig
-from dragoman.serving.queue.batcher import Batcher, Translate, Watch
+from dragoman.serving.queue.batcher import Batcher, Watch
+from dragoman.serving.queue.model import Model
 from dragoman.serving.queue.ticket import Found
 from dragoman.serving.workers.loading import load_translator
 from dragoman.serving.workers.messages import Nursed
@@ -28,9 +29,9 @@ class ServedModel:
         """Raises ModelError and ConfigError as `load_translator`, and ConfigError where its languages are not known."""
         self._config, self._engine, self._queue = config, engine, queue
         self._state = _state(config.path)
-        self.translator, self._pool, translate = self._loaded()
+        self.translator, self._pool, model = self._loaded()
         self.source, self.targets = _languages(config, self.translator)
-        self.batcher = Batcher(translate, queue, watch, max(1, engine.workers))
+        self.batcher = Batcher(model, queue, watch, max(1, engine.workers))
 
     @property
     def name(self) -> str:
@@ -50,12 +51,12 @@ class ServedModel:
         if state == self._state:
             return False
         self._state = state
-        translator, pool, translate = self._loaded()
+        translator, pool, model = self._loaded()
         languages = _languages(self._config, translator)
         if languages != (self.source, self.targets):
             raise ConfigError(f"{self._config.path} has other languages than before: restart the server to serve it")
         self.translator, self._pool = translator, pool  # the pool before ends once its last batch is done
-        self.batcher.replace(translate)
+        self.batcher.replace(model)
         return True
 
     def close(self) -> None:
@@ -64,11 +65,15 @@ class ServedModel:
         if self._pool is not None:
             self._pool.close()
 
-    def _loaded(self) -> tuple[Translator, WorkerPool | None, Translate]:
+    def _loaded(self) -> tuple[Translator, WorkerPool | None, Model]:
         config, engine, lines = self._config, self._engine, self._queue.batch_lines
         if not engine.workers:
             translator = load_translator(config, engine)
-            return translator, None, partial(_translated, translator, lines)
+            return (
+                translator,
+                None,
+                Model(partial(_translated, translator, lines), partial(translator.continuous, lines)),
+            )
         here = "auto" if is_exported(config.path) else "torch"
         translator = load_translator(config, engine.model_copy(update={"name": here, "precision": None}))
         threads = engine.threads or max(1, cores() // engine.workers)
@@ -76,7 +81,7 @@ class ServedModel:
         pool = WorkerPool(nursed, engine.workers, translator.tokenizers.target)
         if not pool.is_shared:
             info(f"each of the {engine.workers} processes has the weights of {self.name} for itself")
-        return translator, pool, partial(pool.translate, batch_lines=lines)
+        return translator, pool, Model(partial(pool.translate, batch_lines=lines))
 
 
 def _translated(translator: Translator, batch_lines: int, lines: Sequence[Line]) -> Iterator[Found]:

@@ -31,7 +31,7 @@ class Metrics:
         )
         self._fill = Histogram(
             "dragoman_batch_fill",
-            "Source tokens of a batch as a share of the most that it may have.",
+            "Source tokens that were translated together as a share of the most that may be.",
             of_model,
             buckets=_SHARES,
             registry=self.registry,
@@ -49,11 +49,11 @@ class Metrics:
         self._seconds.labels(route).observe(seconds)
 
     def translated(self, model: str, batch: Batch, most_tokens: int) -> None:
-        """most_tokens: that a batch may have."""
+        """most_tokens: that may be translated together."""
         self._lines.labels(model).inc(batch.lines)
         self._tokens.labels(model).inc(batch.tokens)
         self._computing.labels(model).inc(batch.seconds)
-        self._fill.labels(model).observe(min(1.0, batch.tokens / most_tokens))
+        self._fill.labels(model).observe(min(1.0, batch.together / most_tokens))
 
     def watch(self, model: str, batcher: Batcher) -> None:
         """Its queue and cache are read when metrics are."""

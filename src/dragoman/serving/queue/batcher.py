@@ -1,30 +1,35 @@
 """`Batcher`: threads that translate what waits, in batches of many clients' lines."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from threading import Thread
 from time import perf_counter
 from typing import NamedTuple, Protocol
 
+from dragoman.base.errors import DragomanError
 from dragoman.serving.config import QueueConfig
 from dragoman.serving.queue.cache import Cache
+from dragoman.serving.queue.model import Continuous, Model, Translate
 from dragoman.serving.queue.ticket import Found, Ticket
-from dragoman.serving.queue.waiting_lines import Taken, WaitingLines
+from dragoman.serving.queue.under_way import UnderWay
+from dragoman.serving.queue.waiting_lines import WaitingLines
 from dragoman.translation.lines import Line
 
-Translate = Callable[[Sequence[Line]], Iterator[Found]]
-"""The hypotheses of each line, in order. What is wrong with one line may raise, and costs the batch a second try."""
+_LOOK_SECONDS = 0.005
+"""How long a line may wait that comes while no other is done."""
 
 
 class Batch(NamedTuple):
-    """What was translated at once: lines, their source tokens, seconds."""
+    """What was translated: lines, their source tokens, seconds; and tokens that were under way together, at most."""
 
     lines: int
     tokens: int
     seconds: float
+    together: int
 
 
 class Watch(Protocol):
-    """Is told of each batch."""
+    """Is told of each batch, and of one without an end again and again."""
 
     def __call__(self, batch: Batch) -> None: ...
 
@@ -32,34 +37,42 @@ class Watch(Protocol):
 class Batcher:
     """One queue, and threads that take batches from it: as soon as one is done, the next is made of what waits then.
 
-    Lines that are asked for twice are translated once. What is wrong with a line fails its own ticket alone.
+    Where the model can, a batch takes in what comes as long as lines are under way. Lines that are asked for twice are
+    translated once. What is wrong with a line fails its own ticket alone.
     """
 
-    def __init__(
-        self, translate: Translate, config: QueueConfig, watch: Watch = lambda batch: None, threads: int = 1
-    ) -> None:
+    def __init__(self, model: Model, config: QueueConfig, watch: Watch = lambda batch: None, threads: int = 1) -> None:
         """threads: batches that are translated side by side."""
-        self.translate = translate
-        """May be replaced at any time; batches that have begun end as they began."""
-        self.cache = Cache(config.cache_entries)
         self.waiting = WaitingLines(config.most_tokens)
         self._config, self._watch = config, watch
+        self._current = model, Cache(config.cache_entries)
         self._threads = [Thread(target=self._work, name="translating", daemon=True) for _ in range(threads)]
         for thread in self._threads:
             thread.start()
 
+    @property
+    def model(self) -> Model:
+        """Of the next batch."""
+        return self._current[0]
+
+    @property
+    def cache(self) -> Cache:
+        """Of what that model has translated."""
+        return self._current[1]
+
     def submit(self, ticket: Ticket) -> None:
         """Raises Overloaded. What the cache knows is given at once."""
-        found = [self.cache.find(line) for line in ticket.lines]
+        cache = self.cache
+        found = [cache.find(line) for line in ticket.lines]
         if missing := [place for place, each in enumerate(found) if each is None]:
             self.waiting.put(ticket, missing)
         for place, each in enumerate(found):
             if each is not None:
                 ticket.give(place, each)
 
-    def replace(self, translate: Translate) -> None:
-        """Another model from the next batch on."""
-        self.translate, self.cache = translate, Cache(self._config.cache_entries)
+    def replace(self, model: Model) -> None:
+        """Another model from the next batch on; what has begun ends as it began."""
+        self._current = model, Cache(self._config.cache_entries)
 
     def close(self) -> None:
         """Ends once all that waits is done."""
@@ -70,47 +83,82 @@ class Batcher:
     def _work(self) -> None:
         config = self._config
         while taken := self.waiting.take(config.batch_tokens, config.batch_lines, config.gather_milliseconds / 1000):
-            held = set(taken)
+            current = model, cache = self._current
+            under_way = UnderWay(self.waiting, cache)
             try:
-                self._compute(taken, held)
+                lines = under_way.add(taken)
+                # a line alone is done soonest where all cores work on it together
+                batch = model.continuous() if len(lines) > 1 else None
+                if batch is not None:
+                    with closing(batch):
+                        self._go_on(batch, lines, under_way, current)
+                self._compute(model.translate, under_way)
             except Exception as error:  # a fault of ours costs this batch, not the thread that all wait for
-                for each in taken:
-                    each.ticket.fail(error)
-            for each in held:
-                self.waiting.free(each)
+                under_way.fail(error)
 
-    def _compute(self, taken: Sequence[Taken], held: set[Taken]) -> None:
-        """held: lines whose room is not free yet. It is before anybody hears of them: an answer makes way at once."""
-        waiting: dict[Line, list[Taken]] = {}
-        for each in taken:
-            if not each.ticket.is_over:
-                waiting.setdefault(each.ticket.lines[each.place], []).append(each)
-        lines, translate, cache = list(waiting), self.translate, self.cache
-        began = perf_counter()
-        for line, found in self._each(translate, lines):
-            if not isinstance(found, BaseException):
-                cache.keep(line, found)
-            for each in waiting[line]:
-                held.remove(each)
-                self.waiting.free(each)
-                if isinstance(found, BaseException):
-                    each.ticket.fail(found)
-                else:
-                    each.ticket.give(each.place, found)
-        if lines:
-            tokens = sum(places[0].ticket.costs[places[0].place] for places in waiting.values())
-            self._watch(Batch(len(lines), tokens, perf_counter() - began))
-
-    def _each(self, translate: Translate, lines: Sequence[Line]) -> Iterator[tuple[Line, Found | BaseException]]:
-        """The hypotheses of each line, or what is wrong with it."""
-        done = 0
+    def _go_on(
+        self, batch: Continuous, lines: Sequence[Line], under_way: UnderWay, current: tuple[Model, Cache]
+    ) -> None:
+        """As long as there are lines. Those that the batch does not take, or fails at, stay under way."""
+        config, told = self._config, _Told(self._watch)
+        refused = []
         try:
-            for found in translate(lines):
-                yield lines[done], found
-                done += 1
-        except Exception as error:
-            if len(lines) == 1:
-                yield lines[0], error
-                return
-        for line in lines[done:]:
-            yield from self._each(translate, [line])
+            while lines or batch.under_way:
+                refused += batch.put(lines) if lines else []
+                told.most(under_way.tokens)
+                for line, found in batch.found(_LOOK_SECONDS):
+                    told.more(under_way.done(line, found), config.batch_lines)
+                lines = ()
+                room = config.batch_lines // 2 - batch.waiting  # so that it never wants lines while this thread waits
+                if room > 0 and not refused and current is self._current:
+                    taken = self.waiting.take_at_once(config.batch_tokens - under_way.tokens, room)
+                    lines = under_way.add(taken) if taken else ()
+        except DragomanError:  # too little memory, or one line's fault: each is tried anew
+            pass
+        told.end()
+
+    def _compute(self, translate: Translate, under_way: UnderWay) -> None:
+        told, lines = _Told(self._watch), under_way.lines
+        told.most(under_way.tokens)
+        for line, found in _each(translate, lines):
+            told.more(under_way.done(line, found), len(lines))
+        told.end()
+
+
+class _Told:
+    """What a watch is told of, a batch's worth of lines at a time."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch, self._began = watch, perf_counter()
+        self._lines = self._tokens = self._together = 0
+
+    def most(self, tokens: int) -> None:
+        """That are under way."""
+        self._together = max(self._together, tokens)
+
+    def more(self, tokens: int, lines: int) -> None:
+        """Of a line. lines: how many it is told of at once."""
+        self._lines, self._tokens = self._lines + 1, self._tokens + tokens
+        if self._lines >= lines:
+            self.end()
+
+    def end(self) -> None:
+        if self._lines:
+            now = perf_counter()
+            self._watch(Batch(self._lines, self._tokens, now - self._began, self._together))
+            self._began, self._lines, self._tokens, self._together = now, 0, 0, 0
+
+
+def _each(translate: Translate, lines: Sequence[Line]) -> Iterator[tuple[Line, Found | BaseException]]:
+    """The hypotheses of each line, or what is wrong with it."""
+    done = 0
+    try:
+        for found in translate(lines) if lines else ():
+            yield lines[done], found
+            done += 1
+    except Exception as error:
+        if len(lines) == 1:
+            yield lines[0], error
+            return
+    for line in lines[done:]:
+        yield from _each(translate, [line])

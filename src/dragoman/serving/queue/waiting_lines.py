@@ -79,6 +79,11 @@ class WaitingLines:
                 taken += more
             return taken
 
+    def take_at_once(self, tokens: int, lines: int) -> list[Taken]:
+        """As many of those that wait as the budget allows, which may be none."""
+        with self._changed:
+            return self._some(tokens, lines, at_least_one=False)
+
     def free(self, taken: Taken) -> None:
         """A line is done."""
         with self._changed:

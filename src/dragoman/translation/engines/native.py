@@ -1,6 +1,7 @@
 """`NativeEngine`: the engine that holds the whole search of a Transformer in one call of compiled code."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from dragoman.base.errors import ResourceError
 from dragoman.decode.search import Hypothesis, SearchConfig
@@ -8,8 +9,9 @@ from dragoman.models.limits import LengthLimits
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.native.build import built
 from dragoman.native.calibration import calibrated
-from dragoman.native.model import NativeModel, NativeText, Precision
+from dragoman.native.model import NativeModel, Precision
 from dragoman.native.processor import available
+from dragoman.native.texts import NativeText
 from dragoman.text.special import EOS
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.engine import Engine, Pair, Row
@@ -63,8 +65,11 @@ class NativeEngine:
             workers = self._workers if len(texts) > 1 else 1
             found = self._translated(texts, -(-batch_size // workers), workers)
             for place, hypotheses in zip(order, found, strict=True):
-                unknown = rows[place].prefix.unknown
-                yield place, [_with_unknown(each, unknown) for each in hypotheses] if unknown else hypotheses
+                yield place, _with_unknown(hypotheses, rows[place].prefix.unknown)
+
+    def open_batch(self, rows: Sequence[Row], batch_size: int) -> "NativeOpenBatch":
+        """As `ContinuousEngine.open_batch`."""
+        return NativeOpenBatch(self._model, rows, -(-batch_size // self._workers), self._workers, self._text)
 
     def scores(self, pairs: Sequence[Pair], batch_size: int) -> list[float]:
         """The other engine's."""
@@ -83,5 +88,56 @@ class NativeEngine:
         return NativeText.of((*row.source, EOS), row.prefix.ids, row.decoding, self._limits.target.positions)
 
 
-def _with_unknown(hypothesis: Hypothesis, unknown: tuple[str, ...]) -> Hypothesis:
-    return Hypothesis(hypothesis.tokens, hypothesis.log_probability, hypothesis.score, hypothesis.finished, unknown)
+class NativeOpenBatch:
+    """As `OpenBatch`."""
+
+    def __init__(
+        self, model: NativeModel, rows: Sequence[Row], batch_size: int, workers: int, text: Callable[[Row], NativeText]
+    ) -> None:
+        """batch_size: rows of each worker. text: makes one of a row. Raises ResourceError."""
+        self._text = text
+        self._given = 0
+        self._unknown: dict[int, tuple[str, ...]] = {}
+        self._remember(rows)
+        self._session = model.session([text(row) for row in rows], batch_size, workers)
+        self.close = self._session.close
+        """What is not done is given up."""
+
+    @property
+    def waiting(self) -> int:
+        """As `OpenBatch.waiting`."""
+        return self._session.waiting
+
+    @property
+    def under_way(self) -> int:
+        """As `OpenBatch.under_way`."""
+        return self._session.under_way
+
+    def has_room_for(self, row: Row) -> bool:
+        """As `OpenBatch.has_room_for`."""
+        return self._session.has_room_for(self._text(row))
+
+    def put(self, rows: Sequence[Row]) -> None:
+        """As `OpenBatch.put`."""
+        self._unknown |= {
+            self._given + place: row.prefix.unknown for place, row in enumerate(rows) if row.prefix.unknown
+        }
+        self._given += len(rows)
+        self._session.put([self._text(row) for row in rows])
+
+    def found(self, seconds: float) -> list[tuple[int, list[Hypothesis]]]:
+        """As `OpenBatch.found`."""
+        return [
+            (number, _with_unknown(hypotheses, self._unknown.pop(number, ())))
+            for number, hypotheses in self._session.found(seconds)
+        ]
+
+    def _remember(self, rows: Sequence[Row]) -> None:
+        for number, row in enumerate(rows, start=self._given):
+            if row.prefix.unknown:
+                self._unknown[number] = row.prefix.unknown
+        self._given += len(rows)
+
+
+def _with_unknown(hypotheses: list[Hypothesis], unknown: tuple[str, ...]) -> list[Hypothesis]:
+    return [replace(each, unknown=unknown) for each in hypotheses] if unknown else hypotheses

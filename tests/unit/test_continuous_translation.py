@@ -1,0 +1,120 @@
+"""Lines that come while others are translated get what a window of them gets; what is not plain is for the window."""
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_model import SOURCES, tiny_config, write_tiny_model
+
+from dragoman.control.glossary import Glossary
+from dragoman.translation.continuous import ContinuousTranslation
+from dragoman.translation.lines import Line
+from dragoman.translation.request import Sampling
+from dragoman.translation.result import Translation
+from dragoman.translator import Translator
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+    folder = tmp_path_factory.mktemp("model")
+    write_tiny_model(folder, config=tiny_config(positions={"kind": "learned", "limit": 40}))
+    return Translator.load(folder, engine="auto", threads=2)
+
+
+def opened(translator: Translator) -> ContinuousTranslation:
+    found = translator.continuous(8)
+    assert found is not None, "the native engine is there"
+    return found
+
+
+def settled(batch: ContinuousTranslation) -> list[tuple[Line, list[Translation]]]:
+    done: list[tuple[Line, list[Translation]]] = []
+    until = time.monotonic() + 30
+    while batch.under_way:
+        assert time.monotonic() < until
+        done += batch.found(0.2)
+    return done
+
+
+def shown(found: Sequence[Translation]) -> list[tuple[str, float, tuple[int, ...], bool]]:
+    return [(each.text, each.score, tuple(each.ids), each.finished) for each in found]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_finds_what_a_window_finds(translator: Translator, seed: int) -> None:
+    """Of several searches side by side, with prefixes that hold words the vocabulary lacks."""
+    chance = random.Random(seed)
+    requests = [
+        translator.request(),
+        translator.request(beam=1),
+        translator.request(beam=4, nbest=3, length_penalty=0.6),
+        translator.request(prefix="ein Hund"),
+        translator.request(prefix="ein Qxÿ"),
+    ]
+    words = " ".join(SOURCES).split()
+    lines: list[Line] = [
+        (" ".join(chance.choices(words, k=chance.randint(1, 8))), chance.choice(requests)) for _ in range(40)
+    ]
+    lines = list(dict.fromkeys(lines))
+    texts, asked = zip(*lines, strict=True)
+    expected = dict(zip(lines, map(shown, translator.translate_window(texts, asked)), strict=True))
+    batch, found = opened(translator), []
+    try:
+        for begin in range(0, len(lines), 5):
+            assert batch.put(lines[begin : begin + 5]) == []
+            found += batch.found(chance.choice([0, 0.01]))
+        found += settled(batch)
+    finally:
+        batch.close()
+    assert {line: shown(each) for line, each in found} == expected and len(found) == len(lines)
+
+
+def test_takes_plain_lines_alone(translator: Translator) -> None:
+    plain = (SOURCES[0], translator.request())
+    others: list[Line] = [
+        ("  ", translator.request()),
+        (SOURCES[1], translator.request(constraints=["Hund"])),
+        (SOURCES[1], translator.request(glossary=Glossary.of({"dog": "Hund"}))),
+        (SOURCES[1], translator.request(keep=["number"])),
+        (SOURCES[1], translator.request(guard=True)),
+        (SOURCES[1], translator.request(sampling=Sampling())),
+        (SOURCES[1], translator.request(search={"coverage_penalty": 0.2})),
+        (" ".join(SOURCES * 9), translator.request()),
+    ]
+    batch = opened(translator)
+    try:
+        assert batch.put(others) == others, "none of them opens a batch"
+        assert batch.under_way == 0 and batch.found(0) == []
+        assert batch.put([others[0], plain, others[4]]) == [others[0], others[4]]
+        assert [line for line, _ in settled(batch)] == [plain]
+        assert batch.put([plain, others[-1]]) == [others[-1]], "an open one refuses what is too long as well"
+    finally:
+        batch.close()
+
+
+def test_one_wrong_line_leaves_the_others_to_the_window(translator: Translator) -> None:
+    """A tag that the vocabulary lacks: who asked for it is told by the window, which fails."""
+    plain = translator.request()
+    wrong = type(plain)(plain.decoding, tags=("<2xx>",))
+    lines = [(SOURCES[0], plain), (SOURCES[1], wrong)]
+    batch = opened(translator)
+    try:
+        assert batch.put(lines) == lines
+    finally:
+        batch.close()
+
+
+def test_pytorch_takes_in_none(tmp_path: Path) -> None:
+    write_tiny_model(tmp_path)
+    assert Translator.load(tmp_path, engine="torch").continuous() is None
