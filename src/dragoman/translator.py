@@ -281,6 +281,8 @@ class Translator:
 
     def fits(self, text: str, request: Request | None = None) -> bool:
         """Whether the model has positions for a text as a source, with the tags of its request before it."""
+        if self.engine.limits.source.positions is None:
+            return True
         return self._codec.fits(text, request or self.request())
 
     def score(

@@ -70,6 +70,26 @@ def test_text_without_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
         translated(with_part(MAIN, b"<a/>" * 5_000))
 
 
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        "<w:p><w:r><w:t>a</w:t></w:r></w:p>" * 50_000,
+        "<w:p>" + "<w:r><w:t>a</w:t></w:r>" * 100_000 + "</w:p>",
+        "<w:p>" + '<wp:docPr descr="a"/>' * 100_000 + "</w:p>",
+    ],
+    ids=["paragraphs", "runs", "descriptions"],
+)
+def test_pieces_without_end_are_not_looked_at(pieces: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are counted before anything is made of one, so a page of kilobytes is not seconds of work."""
+    monkeypatch.setattr(word, "MOST_PIECES", 90_000)
+    monkeypatch.setattr(word, "Paragraph", None)
+    space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:wp="x"'
+    with pytest.raises(
+        DataError, match=r"10\d,\d\d\d paragraphs, runs of text and pictures, and at most 90,000 are read"
+    ):
+        translated(with_part(MAIN, f"<w:document {space}><w:body>{pieces}</w:body></w:document>".encode()))
+
+
 LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 12))
 
 
@@ -146,4 +166,5 @@ def test_any_damage_is_told_or_does_no_harm() -> None:
 
 
 def test_limits_are_those_of_the_page() -> None:
-    assert (package.LARGEST, package.DENSEST, word.LARGEST_TEXT) == (64 << 20, 10, 16 << 20)
+    assert (package.LARGEST, package.DENSEST) == (64 << 20, 10)
+    assert (word.LARGEST_TEXT, word.MOST_PIECES) == (16 << 20, 200_000)

@@ -189,4 +189,5 @@ def test_a_word_document_is_bytes_and_comes_from_files(tmp_path: Path, capsys: p
     assert len(opened((tmp_path / "out.docx").read_bytes()).paragraphs) == 3
     (tmp_path / "in.docx").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 old")
     assert main([*command, "-i", str(tmp_path / "in.docx")]) == 1
-    assert "Word 97 to 2003 (.doc)" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"{tmp_path / 'in.docx'}: " in said and "Word 97 to 2003 (.doc)" in said

@@ -32,6 +32,10 @@ class DataError(DragomanError):
     """A corpus that cannot be read: missing, empty, unequal sides, broken encoding."""
 
 
+class DocumentError(DataError):
+    """A document that is not what its format says, or more than is read of one."""
+
+
 class LineError(DataError):
     """A line that cannot be read. place: its index, from 0; reason: what is wrong with it; side: whose line it is."""
 

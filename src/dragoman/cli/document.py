@@ -32,6 +32,7 @@ def translate_document(
     **how: Any,
 ) -> None:
     """how: as `dragoman.translate_document` takes it."""
+    from dragoman.base.errors import DataError, DocumentError
     from dragoman.base.log import info
     from dragoman.documents.document import translate_document
     from dragoman.documents.document_file import check_places, read_document, write_document
@@ -40,7 +41,10 @@ def translate_document(
     check_places(source, target)
     format = format or format_of_file(source)
     of = format_of(format)
-    done = translate_document(models, read_document(source, of, on_error), format=format, **how)
+    try:
+        done = translate_document(models, read_document(source, of, on_error), format=format, **how)
+    except DocumentError as error:
+        raise DataError(f"{source or 'standard input'}: {error}") from None
     write_document(done.content, target, of)
     info(_summary(done))
 

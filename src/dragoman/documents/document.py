@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Unpack
 
-from dragoman.base.errors import ConfigError
+from dragoman.base.errors import ConfigError, DataError, DocumentError
 from dragoman.base.log import info, warn
 from dragoman.base.machine.threads import use_threads
 from dragoman.base.progress.work import Work
@@ -70,10 +70,13 @@ def translate_document(
     `Translator.load`.
 
     Raises ConfigError for a format that there is not, for a package that is missing and for settings that make no
-    sense, DataError for text that is no Unicode and for bytes that are no document, ModelError and ResourceError as
+    sense, DocumentError for text that is no Unicode and for bytes that are no document, ModelError and ResourceError as
     `Translator`.
     """
-    opened: Opened[Content] = format_of(format).opened(document)
+    try:
+        opened: Opened[Content] = format_of(format).opened(document)
+    except DataError as error:
+        raise DocumentError(str(error)) from None
     if isinstance(model, str | Path | Sequence):
         use_threads(threads)
         model = Translator.load(model, device, engine, precision, threads)

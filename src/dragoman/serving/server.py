@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from math import ceil
 from pathlib import Path
@@ -36,7 +36,17 @@ def serve(config: str | Path | Mapping[str, Any] | ServeConfig | None = None, se
         raise ConfigError("there is no model to serve: name a model folder, or `models` in serve.yaml")
     optional("fastapi", "serve")
     optional("uvicorn", "serve")
-    asyncio.run(_serve(parsed))
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(parsed))
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's where there is one (not on Windows): a fifth less work a request."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
 
 
 async def _serve(config: ServeConfig) -> None:

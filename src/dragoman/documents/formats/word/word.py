@@ -13,6 +13,11 @@ from dragoman.documents.passage import Passage, as_text
 LARGEST_TEXT = 1 << 24
 """Bytes of XML that are read of one document, more than a book of a thousand pages has."""
 
+MOST_PIECES = 200_000
+"""Paragraphs, runs of text and pictures that are read of one, some six seconds' work, however small the file is."""
+
+_PIECES = ("{*}p", "{*}r", "{*}docPr")
+
 _TYPES = "[Content_Types].xml"
 _MAIN = (
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml",
@@ -44,6 +49,7 @@ class Word(Format[bytes]):
             raise ConfigError("a Word document is no text: give its bytes, as Path(…).read_bytes() does")
         package = Package(content)
         roots = {name: parsed(package.read(name), name) for name in _parts_with_text(package)}
+        _check_pieces(sum(1 for root in roots.values() for _ in root.iter(*_PIECES)))
         places = [place for root in roots.values() for place in _places(root)]
         before = [as_text(place.passage) for place in places]
 
@@ -85,6 +91,14 @@ def _check_size(size: int) -> None:
     if size > LARGEST_TEXT:
         raise DataError(
             f"this document has {size:,} bytes of text and formats unpacked, and at most {LARGEST_TEXT:,} are read: "
+            "divide it"
+        )
+
+
+def _check_pieces(count: int) -> None:
+    if count > MOST_PIECES:
+        raise DataError(
+            f"this document has {count:,} paragraphs, runs of text and pictures, and at most {MOST_PIECES:,} are read: "
             "divide it"
         )
 
