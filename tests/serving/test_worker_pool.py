@@ -2,14 +2,16 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tiny_model import write_tiny_model
+from tiny_model import tiny_config, write_tiny_model
 
 from dragoman.base.errors import LineError, ModelError, ResourceError
 from dragoman.serving.config import EngineConfig, ModelConfig
@@ -21,8 +23,8 @@ from dragoman.translator import Translator
 TEXTS = ["a dog runs", "two dogs", "a cat and a dog"]
 
 
-def nursed(folder: Path) -> Nursed:
-    return Nursed(ModelConfig(path=folder), EngineConfig(name="torch", threads=1))
+def nursed(folder: Path, **settings: Any) -> Nursed:
+    return Nursed(ModelConfig(path=folder), EngineConfig(name="torch", threads=1, workers=2, **settings))
 
 
 @pytest.fixture(scope="module")
@@ -184,3 +186,49 @@ def test_what_is_wrong_comes_back(translator: Translator, pool: WorkerPool, tmp_
 
     assert "Odd: strange" in str(Failed.of(Odd("strange")).error)
     assert isinstance(Failed.of(ModelError("damaged")).error, ModelError)
+
+
+def test_a_worker_that_hangs_is_killed(translator: Translator, capsys: pytest.CaptureFixture[str]) -> None:
+    """Stopped, as one is that waits for a lock for ever; what it had at hand another one gets."""
+    pool = WorkerPool(nursed(translator.folder, worker_seconds=4), 1, translator.tokenizers.target)  # type: ignore[attr-defined]
+    try:
+        asked = lines(translator)
+        wanted = texts(pool, asked)
+        (hanging,) = identities(pool)
+        os.kill(hanging, signal.SIGSTOP)
+        assert texts(pool, asked) == wanted
+        assert "silent over a batch for 4 s" in capsys.readouterr().err and identities(pool) != [hanging]
+        until = time.monotonic() + 10
+        while Path(f"/proc/{hanging}").exists():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    finally:
+        pool.close()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits the memory of a process so")
+def test_memory_of_a_worker_is_limited(tmp_path: Path) -> None:
+    """What does not fit is an error; the worker lives, and translates what does."""
+    write_tiny_model(tmp_path, config=tiny_config(width=64, encoder={"layers": 1, "heads": 2, "feedforward": 8192}))
+    translator = Translator.load(tmp_path, engine="torch")
+    free, narrow = (
+        WorkerPool(nursed(tmp_path, worker_megabytes=most), 1, translator.tokenizers.target) for most in (None, 20)
+    )
+    request = translator.request(beam=1, search={"maximum_length": 2})
+    long = " ".join(TEXTS * 100)
+    assert len(translator.tokenizers.source.encode(long)) * 8192 * 4 > 30_000_000, "one layer's bytes"
+    try:
+        assert len(texts(free, [(long, request)])) == 1, "without a limit there is enough"
+        before = identities(narrow)
+        with pytest.raises(ResourceError):
+            texts(narrow, [(long, request)])
+        assert texts(narrow, [(TEXTS[0], request)]) == texts(free, [(TEXTS[0], request)])
+        assert identities(narrow) == before
+    finally:
+        free.close()
+        narrow.close()
+
+
+def test_a_limit_of_workers_needs_workers() -> None:
+    with pytest.raises(ValueError, match="set workers"):
+        EngineConfig(worker_megabytes=100)

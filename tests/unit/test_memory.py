@@ -5,6 +5,7 @@ import resource
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dragoman.base import log
@@ -25,6 +26,20 @@ def test_available_memory_knows_the_limit_of_the_process() -> None:
         assert free // 4 < memory.available_memory() <= free // 2
     finally:
         resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux counts the data of a process")
+def test_memory_of_a_process_is_limited() -> None:
+    limits = resource.getrlimit(resource.RLIMIT_DATA)
+    try:
+        memory.limit_memory(100_000_000)
+        assert 50_000_000 < memory.available_memory() <= 100_000_000
+        held = np.ones(4_000_000)
+        with pytest.raises(MemoryError):
+            np.ones(40_000_000)
+        assert held.sum() == 4_000_000
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, limits)
 
 
 @pytest.mark.parametrize("version", [1, 2])

@@ -156,6 +156,19 @@ def test_memory_is_estimated_before_the_search(translator: Translator, monkeypat
         translator.score(["Two men"], ["Two men"])
 
 
+def test_what_is_too_large_to_be_measured_does_not_fit_the_memory(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How much a model needs is measured by running it."""
+
+    def full(*_: object) -> int:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 33554432 bytes")
+
+    monkeypatch.setattr(translator.engine, "_decoding_bytes", full)
+    with pytest.raises(ResourceError, match=r"line 1 \(\d+ tokens\) does not fit the memory: [\d,]+ MiB free"):
+        translator.translate(["Two men"])
+
+
 def test_a_far_limit_of_the_length_is_not_taken_for_the_length(
     translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,9 +1,9 @@
 """`ServeConfig`: what `serve.yaml` may say."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dragoman.base.settings.config import Config
 from dragoman.serving.access.config import AccessConfig
@@ -32,6 +32,21 @@ class EngineConfig(Config):
         description="processes that translate by a model, a batch each, and share its weights; one that ends is "
         "replaced. 0: the server's own process translates",
     )
+    worker_seconds: float = Field(
+        60, gt=0, description="how long a worker may be silent over a batch until it is ended and another one begins"
+    )
+    worker_megabytes: int | None = Field(
+        None,
+        ge=1,
+        description="memory that a worker may take beside what it shares: what needs more is tried in smaller batches, "
+        "then answered with an error; null: any amount",
+    )
+
+    @model_validator(mode="after")
+    def _limits_workers(self) -> Self:
+        if self.worker_megabytes is not None and not self.workers:
+            raise ValueError("worker_megabytes is a limit of workers, and there are none: set workers")
+        return self
 
 
 class QueueConfig(Config):

@@ -17,6 +17,7 @@ from dragoman.serving.access.access import Access
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.directions.directions import Directions
 from dragoman.serving.directions.served_model import ServedModel
+from dragoman.serving.observation.names import distinct_names
 from dragoman.serving.queue.batcher import Batch
 from dragoman.serving.service import Service
 
@@ -107,8 +108,8 @@ async def _serve(config: ServeConfig) -> None:
 
 
 async def _loaded(models: list[ServedModel], config: ServeConfig, metrics: "Metrics") -> None:
-    for each in config.models:
-        name = each.path.name
+    names = distinct_names([each.path for each in config.models])
+    for each, name in zip(config.models, names, strict=True):
 
         def watch(batch: Batch, name: str = name) -> None:
             metrics.translated(name, batch, config.queue.batch_tokens)

@@ -53,13 +53,33 @@ def _group_memory(root: Path = Path("/sys/fs/cgroup"), groups: Path = Path("/pro
 
 
 def _process_memory() -> Iterator[int]:
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit != resource.RLIM_INFINITY:
-        try:
-            pages = int(Path("/proc/self/statm").read_text().split()[0])
-        except OSError:
-            pages = 0
-        yield limit - pages * resource.getpagesize()
+    for kind, place in ((resource.RLIMIT_AS, 0), (resource.RLIMIT_DATA, _DATA)):
+        limit, _ = resource.getrlimit(kind)
+        if limit != resource.RLIM_INFINITY:
+            yield limit - _pages(place) * resource.getpagesize()
+
+
+def limit_memory(more: int) -> None:
+    """This process takes at most so many bytes beside what it has already: data that it can write, mapped or not.
+
+    Where the system counts none of that (all but Linux), nothing is limited.
+    """
+    if not (pages := _pages(_DATA)):
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = pages * resource.getpagesize() + more
+    resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+_DATA = 5
+"""The place of data and stack in /proc/self/statm (proc(5)); the first is that of all addresses."""
+
+
+def _pages(place: int) -> int:
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[place])
+    except OSError:
+        return 0
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -1,6 +1,7 @@
 """`WorkerPool`: processes that translate for a server with one copy of a model's weights; one that ends is replaced."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -25,7 +26,7 @@ _TRIES = 2
 
 
 class _Ended(Exception):
-    """The process at the other end is there no more."""
+    """The process at the other end is there no more, or says nothing."""
 
 
 class WorkerPool:
@@ -58,7 +59,7 @@ class WorkerPool:
             if worker.has_ended:  # while it had nothing to do: that says nothing about these lines
                 worker = self._instead_of(worker)
             try:
-                for found in worker.translate(lines[done:], batch_lines):
+                for found in worker.translate(lines[done:], batch_lines, self._nursed.engine.worker_seconds):
                     yield with_tokenizer(found, self._tokenizer)
                     done += 1
                 return
@@ -171,14 +172,14 @@ class _Worker:
         except OSError:
             return True
 
-    def translate(self, lines: Sequence[Line], batch_lines: int) -> Iterator[Found]:
-        """Raises _Ended, and what the translating raises."""
+    def translate(self, lines: Sequence[Line], batch_lines: int, seconds: float) -> Iterator[Found]:
+        """Raises _Ended, also where it is silent for so long, and what the translating raises."""
         self.is_usable = False  # until all it says was heard
         try:
             self.connection.send((list(lines), batch_lines))
         except OSError:
             raise _Ended from None
-        while not isinstance(answer := _heard(self.connection), Done | Failed):
+        while not isinstance(answer := self._answer(seconds), Done | Failed):
             yield answer
         self.is_usable = True
         if isinstance(answer, Failed):
@@ -187,6 +188,17 @@ class _Worker:
     def close(self) -> None:
         with suppress(OSError):
             self.connection.close()
+
+    def _answer(self, seconds: float) -> Any:
+        """Raises _Ended; whoever is silent for so long is killed."""
+        try:
+            if not self.connection.poll(seconds):
+                warn(f"process {self.identity} has been silent over a batch for {seconds:g} s: it is killed")
+                os.kill(self.identity, signal.SIGKILL)  # its socket is open, so it is no other process
+                raise _Ended
+        except OSError:
+            raise _Ended from None
+        return _heard(self.connection)
 
 
 def _ready(connection: Connection) -> Ready:

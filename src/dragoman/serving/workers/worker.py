@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection
 
+from dragoman.base.machine.memory import limit_memory
 from dragoman.base.machine.threads import use_threads
 from dragoman.serving.queue.ticket import Found
 from dragoman.serving.workers.loading import load_translator
@@ -26,6 +27,8 @@ def work(connection: Connection, nursed: Nursed, translator: Translator | None) 
             except Exception as error:
                 connection.send(Failed.of(error))
                 return
+        if (megabytes := nursed.engine.worker_megabytes) is not None:
+            limit_memory(megabytes * 1_000_000)
         connection.send(Ready(is_shared=True))
         while True:
             lines, batch_lines = connection.recv()

@@ -117,15 +117,15 @@ class TorchEngine:
 
         needs: a rough count of the bytes that computing them all takes, told how many are free.
         """
-        free = self._free_bytes()
-        needed = needs(lines, free)
-        if needed <= free:
-            try:
+        free, needed = self._free_bytes(), None
+        try:
+            needed = needs(lines, free)  # what has not been measured yet is, and may need too much for that
+            if needed <= free:
                 with torch.inference_mode():
                     return compute(lines)
-            except (MemoryError, RuntimeError) as error:
-                if not is_out_of_memory(error):
-                    raise
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
         # outside of `except`, whose traceback would keep the failed attempt's tensors alive
         if len(lines) == 1:
             raise _too_big(lines[0], needed, free)
@@ -241,9 +241,11 @@ def _chunks(places: Sequence[int], size: int) -> list[Sequence[int]]:
     return [places[start : start + size] for start in range(0, len(places), size)]
 
 
-def _too_big(line: Row | Pair, needed: int, free: int) -> ResourceError:
+def _too_big(line: Row | Pair, needed: int | None, free: int) -> ResourceError:
+    """needed: None where it could not be found out."""
     tokens = len(line.source) + (len(line.target) if isinstance(line, Pair) else 0)
+    about = "" if needed is None else f"about {needed / 2**20:,.0f} MiB needed, "
     return ResourceError(
-        f"line {line.number} ({tokens} tokens) does not fit the memory: about {needed / 2**20:,.0f} MiB needed, "
-        f"{free / 2**20:,.0f} MiB free. Split the line into sentences, use a smaller beam, or free memory"
+        f"line {line.number} ({tokens} tokens) does not fit the memory: {about}{free / 2**20:,.0f} MiB free. "
+        "Split the line into sentences, use a smaller beam, or free memory"
     )

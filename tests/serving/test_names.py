@@ -1,0 +1,24 @@
+"""Models of one name are told apart in metrics."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.serving.observation.names import distinct_names
+
+
+@pytest.mark.parametrize(
+    ("folders", "names"),
+    [
+        ([], []),
+        (["/m/en-de"], ["en-de"]),
+        (["/m/en-de", "/m/de-en"], ["en-de", "de-en"]),
+        (["/a/best", "/b/best", "/b/other"], ["a/best", "b/best", "other"]),
+        (["/x/a/best", "/y/a/best", "/y/b/best"], ["x/a/best", "y/a/best", "b/best"]),
+        (["/m/many", "/m/many", "/m/many"], ["many", "many (2)", "many (3)"]),
+        (["/best", "/a/best"], ["best", "a/best"]),
+    ],
+)
+def test_names_are_as_short_as_they_can_be(folders: list[str], names: list[str]) -> None:
+    found = distinct_names([Path(each) for each in folders])
+    assert found == names and len(set(found)) == len(found)
