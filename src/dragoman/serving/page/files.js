@@ -1,23 +1,28 @@
-// A text file that is dropped or opened: what it holds is put into the text.
+// A file that is dropped or opened: what it holds is put into the text, or it is translated as a whole.
 
 const FORMATS = { md: "markdown", markdown: "markdown", html: "html", htm: "html" };
-const TEXTS = new Set(["txt", "text", "tsv", "csv", "log", "rst", "tex", "srt", "vtt"]);
+const TEXTS = new Set(["txt", "text", "tsv", "csv", "log", "rst", "tex"]);
 
 /**
- * {text, format}; {problem} where it is no text. limit: characters of a text at most.
+ * {text, format}; {whole: true} where the server should translate the file; {problem} where neither can be.
+ * limit: characters of a text at most. whole: endings of files that the server translates, such as .docx.
  */
-export async function read(file, limit) {
+export async function read(file, limit, whole) {
   const ending = file.name.includes(".") ? file.name.split(".").at(-1).toLowerCase() : "";
   const format = FORMATS[ending] ?? "text";
-  const isText = ending in FORMATS || TEXTS.has(ending) || file.type.startsWith("text/");
+  const goesWhole = whole.includes(`.${ending}`);
+  const isText = ending in FORMATS || TEXTS.has(ending) || (file.type.startsWith("text/") && !goesWhole);
   if (!isText) {
-    return { problem: `${file.name} is not taken by this page yet: text, Markdown and HTML are. Copy its text instead.` };
+    const taken = whole.map((each) => each.slice(1)).join(", ");
+    return goesWhole ? { whole: true } : { problem: `${file.name} is not taken by this server: ${taken} are. Copy its text instead.` };
   }
   if (file.size > 4 * limit) {
-    return { problem: `${file.name} is too long: ${Math.ceil(file.size / 1000).toLocaleString("en")} kB, but this server takes ${limit.toLocaleString("en")} characters at once.` };
+    const size = `${Math.ceil(file.size / 1000).toLocaleString("en")} kB`;
+    return goesWhole ? { whole: true } : { problem: `${file.name} is too long: ${size}, but this server takes ${limit.toLocaleString("en")} characters at once.` };
   }
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+    if (goesWhole && text.length > limit) return { whole: true };
     return { text: text.replaceAll("\r\n", "\n"), format };
   } catch {
     return { problem: `${file.name} cannot be read: it is no text in UTF-8.` };

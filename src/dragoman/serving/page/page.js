@@ -3,6 +3,7 @@
 import { Alignment } from "./alignment.js";
 import { Alternatives } from "./alternatives.js";
 import * as copying from "./copying.js";
+import { DocumentBox } from "./documents.js";
 import { EXAMPLES } from "./examples.js";
 import * as files from "./files.js";
 import { GlossaryBox } from "./glossary.js";
@@ -48,6 +49,12 @@ const alternatives = new Alternatives(
 const languages = new Languages(turned);
 const glossary = new GlossaryBox(changed);
 const translating = new Translating(asked, went);
+const documents = new DocumentBox(
+  (file, signal) => server.translateFile(file, { source: languages.source, target: languages.target }, signal),
+  (message) => state.announce(message, 100),
+);
+/** Endings of files that the server translates as a whole. */
+let whole = [];
 
 /** What a request says beside its text; the source's language as it was found where it was. */
 function fields() {
@@ -175,10 +182,15 @@ function exampleLanguage() {
 }
 
 async function opened(file) {
-  const found = await files.read(file, source.limit);
+  const found = await files.read(file, source.limit, whole);
   if (found.problem) {
     source.tell(found.problem);
     state.announce(found.problem, 100);
+    return;
+  }
+  if (found.whole) {
+    if (!source.isTooLong) source.tell("");
+    documents.translate(file);
     return;
   }
   format.value = found.format;
@@ -203,7 +215,8 @@ const opening = new Translating(
     if (kind === "translating" || kind === "done") state.show("idle");
     if (kind === "waiting" || kind === "failed") went(kind, { error, seconds });
     if (kind !== "done") return;
-    const [served, { charLimit }] = answer;
+    const [served, { charLimit, filesTranslation, supportedFilesFormat }] = answer;
+    whole = filesTranslation ? supportedFilesFormat : [];
     source.limit = charLimit > 0 ? charLimit : Infinity;
     source.changed();
     languages.open(served);

@@ -42,13 +42,29 @@ export function detect(text, signal) {
   return ask("detect", { q: text }, signal);
 }
 
+/** Of a file, whose name tells its format: where its translation can be fetched, and its name. */
+export async function translateFile(file, { source, target }, signal) {
+  const form = new FormData();
+  form.append("file", file);
+  form.append("source", source);
+  form.append("target", target);
+  const { translatedFileUrl } = await ask("translate_file", form, signal);
+  // the server may stand behind another one, under a name that it does not know: what counts is where this page is
+  const address = translatedFileUrl.slice(translatedFileUrl.lastIndexOf("/download_file/") + 1);
+  return { address, name: decodeURIComponent(address.split("/").at(-1)) };
+}
+
 async function ask(route, fields, signal) {
   const headers = key ? { Authorization: `Bearer ${key}` } : {};
   const options = { headers, signal, credentials: "same-origin", cache: "no-store" };
   if (fields !== undefined) {
     options.method = "POST";
-    headers["Content-Type"] = "application/json";
-    options.body = JSON.stringify(key ? { ...fields, api_key: key } : fields);
+    if (fields instanceof FormData) {
+      options.body = fields;
+    } else {
+      headers["Content-Type"] = "application/json";
+      options.body = JSON.stringify(key ? { ...fields, api_key: key } : fields);
+    }
   }
   let answer, content;
   try {
