@@ -235,14 +235,14 @@ class Going:
 def test_a_batch_takes_in_what_comes_while_it_is_computed() -> None:
     going, watched = Going(), []
     batcher = Batcher(going.model(), QueueConfig(batch_lines=4, gather_milliseconds=0), watched.append)
-    first, second = ticket("a", "b"), ticket("c", "b", "c")
+    first, second = ticket("a", "b"), ticket("c", "a", "b", "c")
     batcher.submit(first)
     assert going.asked.acquire(timeout=10)
     batcher.submit(second)  # while a is computed
     going.may_go_on.release()
     going.go_on(2)
-    assert texts(first) == ["a", "b"] and texts(second) == ["c", "b", "c"]
-    assert going.put == [["a", "b"], ["c"]], "what is under way is not begun again"
+    assert texts(first) == ["a", "b"] and texts(second) == ["c", "a", "b", "c"]
+    assert going.put == [["a", "b"], ["c"]], "what is under way, or was found meanwhile, is not begun again"
     batcher.close()
     assert going.shouting.batches == [] and all(each.closed for each in going.opened)
     assert batcher.waiting.tokens == 0 and sum(each.lines for each in watched) == 3

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, BeforeValidator, Field
 
 from dragoman.documents.formats.union import format_of
@@ -93,8 +93,8 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
     kept = config.suggestions
     suggestions = None if kept is None else Suggestions(kept, limits.suggestions_bytes)
 
-    @router.post("/translate", response_model_exclude_none=True, **described(TranslateFields))
-    async def translate(request: Request) -> Translated:
+    @router.post("/translate", response_model=Translated, **described(TranslateFields))
+    async def translate(request: Request) -> Response:
         """Translate a text, or several of one language."""
         fields, caller = await gate.enter(request, TranslateFields)
         directions, detector = service.directions, service.detector
@@ -121,11 +121,13 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
                 done[place] = each
         alone = isinstance(fields.q, str)
         alternatives = [list(each.alternatives) for each in done] if fields.alternatives else None
-        return Translated(
+        answer = Translated(
             translatedText=done[0].text if alone else [each.text for each in done],
             detectedLanguage=None if not detected else detected[0] if alone else detected,
             alternatives=alternatives[0] if alternatives and alone else alternatives,
         )
+        # written here: the library would check it once more, which takes a tenth of the time that a request takes it
+        return Response(answer.model_dump_json(exclude_none=True), media_type="application/json")
 
     @router.post("/detect", **described(DetectFields))
     async def detect(request: Request) -> list[Detected]:

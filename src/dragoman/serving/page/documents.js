@@ -56,7 +56,7 @@ export class DocumentBox {
     link.textContent = `Download ${name}`;
     this.show("done", "Translated:");
     this.announce(`${this.file.name} is translated: ${link.textContent}`);
-    link.focus();
+    if (document.activeElement === stop) link.focus(); // who is elsewhere, such as in the text, stays there
   }
 
   failed(error) {

@@ -16,7 +16,7 @@ class Cache:
         self._entries = entries
         self._lines: OrderedDict[Line, Found] = OrderedDict()
         self._lock = Lock()
-        self.hits = self.misses = 0
+        self.hits = 0
 
     def find(self, line: Line) -> Found | None:
         """Its hypotheses, if they are known."""
@@ -25,7 +25,6 @@ class Cache:
         with self._lock:
             found = self._lines.get(line)
             if found is None:
-                self.misses += 1
                 return None
             self.hits += 1
             self._lines.move_to_end(line)

@@ -28,7 +28,7 @@ class UnderWay:
         return list(self._places)
 
     def add(self, taken: Sequence[Taken]) -> list[Line]:
-        """The lines that are new. What nobody waits for any more leaves."""
+        """The lines that are new. What nobody waits for any more leaves, and what was found meanwhile is answered."""
         self._held.update(taken)
         new = []
         for each in taken:
@@ -37,6 +37,10 @@ class UnderWay:
                 continue
             line = each.ticket.lines[each.place]
             if line not in self._places:
+                if (known := self._cache.find(line)) is not None:
+                    self._free(each)
+                    each.ticket.give(each.place, known)
+                    continue
                 self._places[line] = []
                 self.tokens += each.ticket.costs[each.place]
                 new.append(line)
