@@ -7,6 +7,13 @@
 
 #include "hypotheses.h"
 
+#ifdef __APPLE__ /* its conditions have no other clock */
+#define CLOCK CLOCK_REALTIME
+#define pthread_condattr_setclock(attributes, clock) ((void)0)
+#else
+#define CLOCK CLOCK_MONOTONIC
+#endif
+
 typedef struct {
     pthread_mutex_t mutex;
     pthread_cond_t come, gone; /* a text, or the end; what is done, or the last worker */
@@ -22,11 +29,11 @@ static void queue_begin(Queue *queue, int workers) {
     memset(queue, 0, sizeof *queue);
     pthread_mutex_init(&queue->mutex, NULL);
     pthread_cond_init(&queue->come, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&queue->gone, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_condattr_t clocked;
+    pthread_condattr_init(&clocked);
+    pthread_condattr_setclock(&clocked, CLOCK);
+    pthread_cond_init(&queue->gone, &clocked);
+    pthread_condattr_destroy(&clocked);
     queue->workers = workers;
     queue->open = 1;
 }
@@ -111,7 +118,7 @@ static int queue_is_over(Queue *queue) {
    none can come. */
 static Text *queue_found(Queue *queue, int milliseconds, int32_t *outcome, int32_t *waiting) {
     struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
+    clock_gettime(CLOCK, &until);
     long nanoseconds = until.tv_nsec + milliseconds % 1000 * 1000000L;
     until.tv_sec += milliseconds / 1000 + nanoseconds / 1000000000L;
     until.tv_nsec = nanoseconds % 1000000000L;
