@@ -42,7 +42,7 @@ def serve(config: str | Path | Mapping[str, Any] | ServeConfig | None = None, se
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's where there is one (not on Windows): a fifth less work a request."""
+    """uvloop's, which works less for a request, where there is one (not on Windows)."""
     try:
         import uvloop
     except ImportError:

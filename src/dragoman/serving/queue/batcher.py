@@ -1,5 +1,6 @@
 """`Batcher`: threads that translate what waits, in batches of many clients' lines."""
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from threading import Thread
@@ -16,7 +17,7 @@ from dragoman.serving.queue.waiting_lines import WaitingLines
 from dragoman.translation.lines import Line
 
 _LOOK_SECONDS = 0.005
-"""How long a line may wait that comes while no other is done."""
+"""How often it is looked what is done and what has come, at least."""
 
 
 class Batch(NamedTuple):
@@ -101,6 +102,7 @@ class Batcher:
     ) -> None:
         """As long as there are lines. Those that the batch does not take, or fails at, stay under way."""
         config, told = self._config, _Told(self._watch)
+        stock = config.batch_lines // 2  # waits within the batch, so that it never wants lines while this thread rests
         refused = []
         try:
             while lines or batch.under_way:
@@ -109,9 +111,11 @@ class Batcher:
                 for line, found in batch.found(_LOOK_SECONDS):
                     told.more(under_way.done(line, found), config.batch_lines)
                 lines = ()
-                room = config.batch_lines // 2 - batch.waiting  # so that it never wants lines while this thread waits
-                if room > 0 and not refused and current is self._current:
-                    taken = self.waiting.take_at_once(config.batch_tokens - under_way.tokens, room)
+                if batch.waiting > stock // 2:
+                    time.sleep(_LOOK_SECONDS)  # many at once are less work than one by one
+                elif not refused and current is self._current:
+                    room = config.batch_tokens - under_way.tokens, stock - batch.waiting
+                    taken = self.waiting.take_at_once(*room)
                     lines = under_way.add(taken) if taken else ()
         except DragomanError:  # too little memory, or one line's fault: each is tried anew
             pass
