@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent / "fixtures"))
@@ -39,3 +40,12 @@ def quick_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dragoman.training.progress.report.draw_curves", lambda log, png: None)
     monkeypatch.setattr("dragoman.training.profiling.utilisation._SIZE", {"cpu": 64})
     monkeypatch.setattr("dragoman.training.profiling.utilisation._SECONDS", 0.001)
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """torch uses one thread, where another engine's threads do the work."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

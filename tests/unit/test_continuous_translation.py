@@ -2,11 +2,10 @@
 
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-import torch
 from tiny_model import SOURCES, tiny_config, write_tiny_model
 
 from dragoman.control.glossary import Glossary
@@ -16,13 +15,7 @@ from dragoman.translation.request import Sampling
 from dragoman.translation.result import Translation
 from dragoman.translator import Translator
 
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import random
 import time
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -14,13 +13,7 @@ from dragoman.native.model import NativeModel, Precision
 from dragoman.native.session import NativeSession
 from dragoman.native.texts import NativeText
 
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def settled(session: NativeSession) -> dict[int, list[Hypothesis]]:
