@@ -32,7 +32,11 @@ class Document:
     lines: dict[Key, int]
 
 
-class _Loader(yaml.SafeLoader):
+# libyaml's is many times as fast; PyYAML comes without it on some machines. Its emitter would escape emoji.
+_Parser: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_Parser):  # type: ignore[misc, valid-type]
     pass
 
 
@@ -87,9 +91,9 @@ def _parse(text: str, name: str) -> tuple[Any, dict[Key, int]]:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line = f", line {mark.line + 1}" if mark else ""
+        line = f", line {min(mark.line, text.count(chr(10))) + 1}" if mark else ""
         raise ConfigError(f"{name}{line} is not valid YAML: {error.problem or error.context}") from None
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(f"{name} is not valid YAML: {error}") from None
 
 
