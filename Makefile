@@ -8,6 +8,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 WORKERS ?= 2
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations 10
 
+# Some images set it; then each of the many processes that the tests start would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test test-all lint types format wheel clean
 
 help:
@@ -44,9 +47,12 @@ format: $(VENV)/.dev
 wheel: $(VENV)/.dev
 	$(PIP) wheel . --no-deps --wheel-dir dist
 
+# What the tests need is compiled as it is imported: of torch, Ray and their like that is little, and all take a minute.
 # The stamps are touched last, so that an interrupted installation is taken up again.
+# A venv's own pip is as old as its Python; newer ones install in half the time. It does without where there is none.
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
+	-$(PIP) install --upgrade pip
 
 $(VENV)/.core: pyproject.toml | $(BIN)/python
 	@echo "installing dragoman into $(VENV) (a minute or two the first time)"
@@ -55,7 +61,7 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@echo "installing dragoman and its development tools into $(VENV) (a minute or two the first time)"
-	$(PIP) install --editable '.[dev]'
+	$(PIP) install --no-compile --editable '.[dev]'
 	@touch $@ $(VENV)/.core
 
 clean:

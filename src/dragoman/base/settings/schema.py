@@ -111,11 +111,13 @@ def union_members(annotation: Any) -> list[Any]:
     return [annotation] if value is None else union_members(value)
 
 
+@cache
 def is_group(annotation: Any) -> bool:
     """Whether an annotation is a config class."""
     return inspect.isclass(annotation) and issubclass(annotation, BaseModel)
 
 
+@cache
 def kinds(group: Any) -> tuple[str, ...]:
     """The values of `kind` that choose this member of a union; none for other types."""
     field = group.model_fields.get("kind") if is_group(group) else None
