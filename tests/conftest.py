@@ -34,9 +34,13 @@ def server() -> Iterator[Server]:
     server.close()
 
 
-@pytest.fixture
-def quick_reports(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What of a short run takes most of the time is left out: the picture of its curves, and the machine's speed."""
+@pytest.fixture(autouse=True)
+def quick_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What of a short run takes most of the time is left out, except where a test is marked `real_reports`: the
+    picture of its curves, and the machine's speed.
+    """
+    if "real_reports" in request.keywords:
+        return
     monkeypatch.setattr("dragoman.training.progress.report.draw_curves", lambda log, png: None)
     monkeypatch.setattr("dragoman.training.profiling.utilisation._SIZE", {"cpu": 64})
     monkeypatch.setattr("dragoman.training.profiling.utilisation._SECONDS", 0.001)

@@ -179,7 +179,7 @@ def test_lines_that_end_the_process_of_each_actor_are_given_up(
     cluster: Any, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    monkeypatch.setattr("dragoman.bulk.cluster.WindowTranslator", Dying)
+    monkeypatch.setattr("dragoman.bulk.pipeline.WindowTranslator", Dying)
     (tmp_path / "a.txt").write_text("a dog\n")
     with pytest.raises(ResourceError, match="the process of an actor ended 4 times at the same lines"):
         translate_shards(model, tmp_path / "a.txt", tmp_path / "out", **HOW)

@@ -77,7 +77,6 @@ def test_a_second_signal_ends_the_run_at_once(server: Server, tmp_path: Path, ex
     assert differences(outcome(tmp_path), expected) == []
 
 
-@pytest.mark.usefixtures("quick_reports")
 def test_a_signal_in_the_last_validation_is_heeded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

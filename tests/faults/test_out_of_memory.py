@@ -12,7 +12,6 @@ from dragoman.checkpoint.store import CheckpointStore
 from dragoman.metrics import translation
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.validation import validator
-from dragoman.training.progress import report
 from dragoman.training.run.loop import run
 
 FULL = (
@@ -25,7 +24,6 @@ FULL = (
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TranslationRun:
     write_corpus(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(report, "draw_curves", lambda log, png: None)
     data = [f"data.{part}.{side}={part}.{name}" for part in ("train", "valid") for side, name in SIDES]
     limits = ["train.max_steps=4", "train.validate_every=4", "train.checkpoint_every=2"]
     return load_settings(None, [*data, f"out={RUN}", *SETTINGS, *limits], TranslationRun)

@@ -57,7 +57,6 @@ def write(folder: Path) -> dict[str, str]:
     return {word: CLASSES[classes[word]] for word in never}
 
 
-@pytest.mark.usefixtures("quick_reports")
 def test_words_without_examples_are_translated_as_their_neighbours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,7 +73,6 @@ def outputs(translator: Translator, texts: list[str], request: Request) -> tuple
     return [each.text for each in found], len(forced)
 
 
-@pytest.mark.usefixtures("quick_reports")
 def test_unseen_spans_are_copied(trained: Translator) -> None:
     unseen = pairs(100, 3, lambda draw: f"{{{draw.choice('ghij')}}}@{draw.randint(1000, 9999)}-{draw.choice('ABC')}")
     texts = [source for source, _ in unseen if "@" in source]
@@ -87,7 +86,6 @@ def test_unseen_spans_are_copied(trained: Translator) -> None:
     assert repeated <= 0.1 * len(texts), (repeated, len(texts))
 
 
-@pytest.mark.usefixtures("quick_reports")
 def test_terms_are_translated_as_they_are_told(trained: Translator) -> None:
     texts = [source for source, _ in pairs(100, 4) if "k" in source.split() and ":" not in source]
     (row,) = trained._codec.rows([(texts[0], trained.request(beam=1, glossary={"k": "u"}))], first=1)

@@ -61,7 +61,6 @@ def write_part(folder: Path, part: str, chosen: list[str], task: Callable[[str],
     return {side: str(folder / f"{part}.{side}") for side in sides}
 
 
-@pytest.mark.usefixtures("quick_reports")
 @pytest.mark.parametrize("name", MODELS)
 def test_learns(tmp_path: Path, name: str) -> None:
     task, encoder, decoder, steps = MODELS[name]

@@ -44,7 +44,6 @@ def write(folder: Path, part: str, count: int, seed: int) -> list[str]:
     return words
 
 
-@pytest.mark.usefixtures("quick_reports")
 def test_learns_to_name_what_it_sees(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -298,9 +298,9 @@ def test_a_missing_ray_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> 
         pass
 
 
-def test_rays_client_is_refused_with_what_to_do() -> None:
-    message = "cannot run Ray Data: run the command on a machine of the cluster"
-    with pytest.raises(ConfigError, match=message), joined_cluster("ray://head:10001"):
+def test_rays_client_needs_its_own_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "grpc", None)
+    with pytest.raises(ConfigError, match=r"or pip install 'ray\[client\]'"), joined_cluster("ray://head:10001"):
         pass
 
 

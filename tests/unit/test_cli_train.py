@@ -10,6 +10,7 @@ from dragoman.tasks.translation.config import TranslationRun
 
 FAST = [
     "model.preset=tiny",
+    *("model.width=32", "model.encoder.layers=1", "model.decoder.layers=1"),
     "text.subword.size=280",
     "train.validate_every=2",
     "train.checkpoint_every=2",
@@ -71,6 +72,7 @@ def test_odd_file_names_are_taken_as_they_are(given, tmp_path: Path) -> None:
     assert config.out == Path("null")
 
 
+@pytest.mark.real_reports
 def test_a_run_resumes_with_its_folder_alone(corpus: list[str], tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     out = tmp_path / "run"
     assert main(["train", *corpus, "--out", str(out), *FAST, "train.max_steps=2"]) == 0
@@ -89,6 +91,7 @@ def test_dropout_rises_over_the_first_epochs(corpus: list[str], tmp_path: Path) 
 
     def losses(name: str, *settings: str) -> list[float]:
         command = ["train", *corpus, "--out", str(tmp_path / name), *FAST, "train.max_steps=5", *settings]
+        command += ["train.validate_every=5", "train.checkpoint_every=5"]
         assert main([*command, "train.schedule.kind=constant", "train.schedule.peak=1e-9"]) == 0
         lines = map(json.loads, (tmp_path / name / "log.jsonl").read_text().splitlines())
         return [line["loss"] for line in lines if "loss" in line]

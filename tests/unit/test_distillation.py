@@ -65,7 +65,6 @@ def command(*options: str) -> int:
     return main(["distill", "teacher", "--student", "tiny-fast", "--out", "student", "--batch-size", "1", *options])
 
 
-@pytest.mark.usefixtures("quick_reports")
 def test_one_command_makes_a_student(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """An ordinary run folder with the teacher's vocabulary, whose card says where it comes from."""
     assert command(*SMALL) == 0
@@ -160,7 +159,6 @@ def test_any_text_can_be_translated(folder: Path) -> None:
     assert (counts["lines"], counts["empty"], counts["duplicates"]) == (3, 1, 1)
 
 
-@pytest.mark.usefixtures("quick_reports")
 def test_a_student_may_have_another_shape_and_another_vocabulary(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

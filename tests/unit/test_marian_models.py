@@ -29,7 +29,6 @@ from dragoman.translator import Translator
 
 pytest.importorskip("transformers")
 pytest.importorskip("sentencepiece")
-pytestmark = pytest.mark.usefixtures("quick_reports")
 
 SIDES = (("source", "a"), ("target", "b"))
 CORPUS = [f"data.{part}.{side}={part}.{end}" for part in ("train", "valid") for side, end in SIDES]

@@ -18,8 +18,6 @@ from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.start import copy_parameters
 from dragoman.training.run.loop import run
 
-pytestmark = pytest.mark.usefixtures("quick_reports")
-
 BASE = [*SETTINGS, "train.validate_every=4", "train.checkpoint_every=4", "train.log_every=1", "train.average.count=0"]
 REWARD = ["train.start=start", "train.objective.reward.samples=3", "train.objective.reward.kind=chrf"]
 

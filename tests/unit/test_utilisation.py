@@ -64,6 +64,7 @@ def test_the_share_counts_all_devices() -> None:
     assert "1 GFLOP/s" in Utilisation(2e6, 1e9).describe()
 
 
+@pytest.mark.real_reports
 def test_the_rate_is_that_of_the_fastest_product(monkeypatch: pytest.MonkeyPatch) -> None:
     """(1024 × 1024)², 2 · 1024³ operations, by a clock that runs fast in every other product."""
     now, durations = [0.0], itertools.cycle([0.03, 0.005])

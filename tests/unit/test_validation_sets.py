@@ -14,8 +14,6 @@ from dragoman.tasks.translation.validation.validator import measures
 from dragoman.training.run.loop import run
 from dragoman.training.validation import Validation
 
-pytestmark = pytest.mark.usefixtures("quick_reports")
-
 CORPORA = """
 data:
   train:

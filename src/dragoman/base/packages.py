@@ -15,6 +15,7 @@ def optional(module: str, extra: str, package: str | None = None) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
+        alone = f"'{package}'" if "[" in package else package  # which shells take for a pattern
         raise ConfigError(
-            f"this needs the package {package} ({error}): pip install 'dragoman[{extra}]', or pip install {package}"
+            f"this needs the package {package} ({error}): pip install 'dragoman[{extra}]', or pip install {alone}"
         ) from None

@@ -1,27 +1,20 @@
-"""The cluster: joining it, how many actors it has room for, and the pipeline that runs there."""
+"""The cluster: joining it, and how many actors it has room for."""
 
 import logging
 import os
 import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from dragoman.base.errors import ConfigError, ResourceError
+from dragoman.base.errors import ConfigError
 from dragoman.base.log import info
 from dragoman.base.packages import optional
-from dragoman.bulk.actor import WindowTranslator, read_windows
-from dragoman.bulk.job import Job
 
 AUTO, LOCAL = "auto", "local"
-_READERS = 2
-"""Shards that are read at once: one, and the next one's beginning."""
-_WAITING = 2
-"""Windows that an actor has at once, so that it never waits for one."""
-_RETRIES = 3
-"""Times that a window is given to an actor again whose process ended; then the window itself is to blame."""
+_CLIENT = "ray://"
+_TOKEN = "; where the cluster asks for a token, set RAY_AUTH_MODE=token"
 
 
 @dataclass(frozen=True)
@@ -53,18 +46,16 @@ class Actors:
 
 @contextmanager
 def joined_cluster(address: str) -> Iterator[Any]:
-    """Ray, joined to the cluster at an address: `auto`, `local` or HOST:PORT. A cluster that is joined already stays.
+    """Ray, joined to the cluster at an address: `auto`, `local`, HOST:PORT, or ray://HOST:PORT through Ray's client.
+    A cluster that is joined already stays.
 
     auto: the one that runs on this machine or that RAY_ADDRESS names, else this machine alone, as local. Raises
     ConfigError where Ray is missing or nobody answers.
     """
-    if address.startswith("ray://"):
-        raise ConfigError(
-            f"--cluster {address} goes through Ray's client, which cannot run Ray Data: run the command on a machine "
-            "of the cluster, with --cluster auto, or with HOST:PORT of its head (6379 usually)"
-        )
     ray = optional("ray", "ray", "ray[data]")
     optional("ray.data", "ray", "ray[data]")
+    if address.startswith(_CLIENT):
+        optional("grpc", "ray", "ray[client]")
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     if ray.is_initialized():
         yield ray
@@ -81,49 +72,6 @@ def processors(ray: Any) -> list[int]:
     return [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
 
 
-def run(job: Job, actors: Actors) -> Iterator[tuple[int, Any]]:
-    """What became of the windows of all shards of a job, in order: the place of the shard, and the item.
-
-    Raises ResourceError where the processes of actors end again and again.
-    """
-    data, exceptions = optional("ray.data", "ray", "ray[data]"), optional("ray.exceptions", "ray", "ray[data]")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of old names of settings, all of which a copy reads
-        context = data.DataContext.get_current().copy()
-    context.execution_options.preserve_order = True
-    context.enable_progress_bars = context.print_on_execution_start = False
-    context.target_max_block_size = 1  # a window is a block, and so a task
-    with data.DataContext.current(context), warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of max_task_retries, which has no other name yet
-        found = (
-            data.from_items([{"shard": place} for place in range(len(job.shards))], override_num_blocks=len(job.shards))
-            .map_batches(
-                read_windows,
-                fn_kwargs={"job": job},
-                batch_size=1,
-                num_cpus=0,  # the actors have them all
-                compute=data.TaskPoolStrategy(size=min(_READERS, len(job.shards))),
-            )
-            .map_batches(
-                WindowTranslator,
-                fn_constructor_args=[job],
-                batch_size=1,
-                num_cpus=actors.threads,
-                compute=data.ActorPoolStrategy(size=actors.count, max_tasks_in_flight_per_actor=_WAITING),
-                max_restarts=-1,
-                max_task_retries=_RETRIES,
-            )
-        )
-    try:
-        for each in found.iter_rows():
-            yield each["shard"], each["item"]
-    except exceptions.RayActorError as error:
-        raise ResourceError(
-            f"the process of an actor ended {_RETRIES + 1} times at the same lines, perhaps for want of memory. "
-            f"Give a smaller --batch-size, or fewer --actors. Ray says: {error}"
-        ) from None
-
-
 def _join(ray: Any, address: str) -> None:
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what goes wrong comes as an exception
     how: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
@@ -134,9 +82,10 @@ def _join(ray: Any, address: str) -> None:
             return
         except (ConnectionError, ValueError, RuntimeError) as error:
             if address != AUTO or "RAY_ADDRESS" in os.environ:
+                asked = os.environ.get("RAY_ADDRESS") or address
                 raise ConfigError(
-                    f"no Ray cluster answers at {os.environ.get('RAY_ADDRESS') or address} ({error}): start one with "
-                    "ray start --head, or see --cluster"
+                    f"no Ray cluster answers at {asked} ({error}): start one with ray start --head, or see --cluster"
+                    f"{_TOKEN if asked.startswith(_CLIENT) else ''}"
                 ) from None
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     with _hushed(), _unreachable():

@@ -12,9 +12,11 @@ from dragoman.base.files import atomic_file
 from dragoman.base.log import info, quietly
 from dragoman.base.progress.work import Work
 from dragoman.bulk.actor import End, Failure, Translated
-from dragoman.bulk.cluster import Actors, joined_cluster, processors, run
+from dragoman.bulk.cluster import Actors, joined_cluster, processors
 from dragoman.bulk.job import Job, with_absolute_paths
 from dragoman.bulk.manifest import Done, Manifest
+from dragoman.bulk.pipeline import run
+from dragoman.bulk.relay import is_client, relayed_run
 from dragoman.bulk.shard import Inputs, Shard, digest, shards_of
 from dragoman.inference.faulty_lines import FaultyLines, on_error_of
 from dragoman.inference.noted_lines import NotedLines
@@ -119,8 +121,9 @@ def _run(job: Job, manifest: Manifest, shards: int, cluster: str, actors: int | 
         with joined_cluster(cluster) as ray, signals_raise():
             size = Actors.of(processors(ray), actors, threads)
             info(f"{size.count} actor(s) of {size.threads} thread(s) translate.")
+            sized = replace(job, threads=size.threads)
             with (
-                closing(run(replace(job, threads=size.threads), size)) as rows,  # type: ignore[type-var]
+                closing(relayed_run(ray, sized, size) if is_client(ray) else run(sized, size)) as rows,  # type: ignore[type-var]
                 Work("Translating", "lines", closes=True) as work,
             ):
                 for place, shard in enumerate(job.shards):

@@ -10,7 +10,7 @@ ClusterOption = Annotated[
     str | None,
     typer.Option(
         "--cluster",
-        metavar="auto|local|HOST:PORT",
+        metavar="auto|local|HOST:PORT|ray://HOST:PORT",
         help="Translate all of --input, files, folders or patterns, with Ray: on the cluster that this machine belongs "
         "to, else on this machine alone; --output is a folder. The same command goes on after a kill.",
     ),

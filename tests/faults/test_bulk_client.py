@@ -1,0 +1,99 @@
+"""Bulk translation from outside the cluster, through Ray's client, and what becomes of it when the relay is killed."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bulk_shards import texts, write_shards
+from tiny_model import write_tiny_model
+
+from dragoman.inference.translate_file import translate_file
+
+pytestmark = pytest.mark.slow
+HERE = {**os.environ, "RAY_AUTH_MODE": "disabled"}
+HOW = ["--beam", "1", "search.maximum_length=40", "--batch-size", "1", "--engine", "torch", "--threads", "1"]
+ALONE: dict[str, Any] = {"beam": 1, "search": {"maximum_length": 40}, "batch_size": 1, "engine": "torch", "threads": 1}
+
+
+def free_port() -> str:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return str(free.getsockname()[1])
+
+
+def relays() -> list[int]:
+    """Processes of the cluster that hand over translations."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if path.read_bytes().startswith(b"ray::Relay"):
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Of a head that answers clients."""
+    for package in ("ray", "grpc"):
+        pytest.importorskip(package)
+    said, client = tmp_path_factory.mktemp("head") / "said", free_port()
+    start = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--node-ip-address=127.0.0.1"]
+    start += [f"--port={free_port()}", f"--ray-client-server-port={client}", "--num-cpus=2"]
+    start += ["--include-dashboard=false", "--disable-usage-stats"]
+    with said.open("wb") as into:
+        head = subprocess.Popen(start, stdout=into, stderr=into, env=HERE)
+    try:
+        until = time.monotonic() + 120
+        while b"Ray runtime started" not in said.read_bytes():
+            assert head.poll() is None and time.monotonic() < until, said.read_text()
+            time.sleep(0.1)
+        yield f"ray://127.0.0.1:{client}"
+    finally:
+        head.terminate()
+        head.wait(60)
+
+
+def start(model: Path, address: str, given: Path, out: Path, said: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "dragoman", "translate", str(model), "--cluster", address]
+    command += ["-i", str(given), "-o", str(out), "--source-field", "t.en", "--actors", "1", *HOW]
+    with said.open("wb") as into:
+        return subprocess.Popen(command, stdout=into, stderr=into, env=HERE)
+
+
+def test_a_command_outside_the_cluster_goes_on_after_its_relay_was_killed(address: str, tmp_path: Path) -> None:
+    model, out, said = tmp_path / "model", tmp_path / "out", tmp_path / "said"
+    write_tiny_model(model)
+    files = write_shards(tmp_path / "in", 60)
+    (tmp_path / "in" / "z.txt").write_text("".join(f"{text}\n" for text in texts(400)))
+    process = start(model, address, tmp_path / "in", out, said)
+    while not (out / "a.txt").exists() and process.poll() is None:
+        time.sleep(0.01)
+    for relay in relays():
+        os.kill(relay, signal.SIGKILL)
+    assert process.wait(120) == 1, said.read_text()
+    last = said.read_text().splitlines()[-1]
+    assert "was lost" in last and "go on with the same command" in last
+    assert "Traceback" not in said.read_text()
+    assert not (out / "z.txt").exists()
+
+    kept = (out / "a.txt").stat().st_mtime_ns
+    assert start(model, address, tmp_path / "in", out, said).wait(300) == 0, said.read_text()
+    assert (out / "a.txt").stat().st_mtime_ns == kept, "a shard that was done is done again"
+    for file in (files[0], files[1], files[4], tmp_path / "in" / "z.txt"):
+        alone = tmp_path / file.name
+        translate_file(model, file, alone, **ALONE)
+        assert (out / file.name).read_bytes() == alone.read_bytes()
+    assert {"c.jsonl.zst", "d.parquet"} < set(os.listdir(out))
+    until = time.monotonic() + 60
+    while relays():
+        assert time.monotonic() < until, "the relay outlives its command"
+        time.sleep(0.1)

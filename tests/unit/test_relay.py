@@ -1,0 +1,141 @@
+"""What comes through Ray's client: everything but Ray, whose part a class without processes plays."""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dragoman.base.errors import ConfigError, ModelError, ResourceError
+from dragoman.bulk import relay
+from dragoman.bulk.cluster import Actors, joined_cluster
+from dragoman.bulk.relay import is_client, relayed_run
+
+exceptions = pytest.importorskip("ray.exceptions")
+JOB: Any = "a job"
+ACTORS = Actors(1, 1)
+SAID = "The actor died unexpectedly.\n\tclass_name: Relay\n\tpid: 7\nIts worker process has died."
+
+
+class Cluster:
+    """`ray` as far as `relayed_run` knows it. lost: the error of the n-th answer that is waited for."""
+
+    def __init__(self, lost: dict[int, Exception] | None = None) -> None:
+        self.lost, self.asked, self.waited, self.killed = lost or {}, 0, 0, 0
+
+    def remote(self, **resources: object) -> Any:
+        assert resources == {"num_cpus": 0}
+        return lambda kind: SimpleNamespace(remote=lambda *given: self._actor(kind(*given)))
+
+    def _actor(self, made: Any) -> Any:
+        def following() -> object:
+            self.asked += 1
+            return made.following()
+
+        return SimpleNamespace(following=SimpleNamespace(remote=following))
+
+    def get(self, answer: object) -> object:
+        self.waited += 1
+        if self.waited in self.lost:
+            raise self.lost[self.waited]
+        return answer
+
+    def kill(self, actor: object) -> None:
+        self.killed += 1
+
+
+def gives(monkeypatch: pytest.MonkeyPatch, *rows: object) -> None:
+    """The pipeline within the cluster gives these, and raises those of them that are errors."""
+
+    def run(job: object, actors: object) -> Iterator[object]:
+        assert (job, actors) == (JOB, ACTORS)
+        for row in rows:
+            if isinstance(row, Exception):
+                raise row
+            yield row
+
+    monkeypatch.setattr(relay, "run", run)
+
+
+def test_rows_come_in_order_and_the_relay_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    gives(monkeypatch, (0, "a"), (0, "b"), (1, "c"))
+    cluster = Cluster()
+    assert list(relayed_run(cluster, JOB, ACTORS)) == [(0, "a"), (0, "b"), (1, "c")]
+    assert cluster.killed == 1
+
+
+def test_the_next_row_is_asked_for_before_one_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    gives(monkeypatch, (0, "a"), (0, "b"))
+    cluster = Cluster()
+    rows = relayed_run(cluster, JOB, ACTORS)
+    next(rows)
+    assert (cluster.asked, cluster.waited) == (2, 1)
+
+
+def test_whoever_stops_early_ends_the_relay(monkeypatch: pytest.MonkeyPatch) -> None:
+    gives(monkeypatch, (0, "a"), (0, "b"))
+    cluster = Cluster()
+    rows = relayed_run(cluster, JOB, ACTORS)
+    next(rows)
+    rows.close()  # type: ignore[attr-defined]
+    assert cluster.killed == 1
+
+
+def test_an_error_of_the_pipeline_comes_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    gives(monkeypatch, (0, "a"), ModelError("no model there"))
+    cluster = Cluster()
+    rows = relayed_run(cluster, JOB, ACTORS)
+    assert next(rows) == (0, "a")
+    with pytest.raises(ModelError, match="^no model there$"):
+        next(rows)
+    assert cluster.killed == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (exceptions.RayActorError(error_msg=SAID), r"\(The actor died unexpectedly. … Its worker process has died.\)"),
+        (ConnectionError("the channel is closed"), r"\(the channel is closed\)"),
+        (exceptions.RaySystemError("head gone"), r"head gone"),
+    ],
+    ids=["killed", "connection", "system"],
+)
+def test_a_lost_cluster_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, error: Exception, told: str) -> None:
+    gives(monkeypatch, (0, "a"), (0, "b"))
+    cluster = Cluster({2: error})
+    rows = relayed_run(cluster, JOB, ACTORS)
+    next(rows)
+    with pytest.raises(ResourceError, match=told) as raised:
+        next(rows)
+    assert "go on with the same command" in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert cluster.killed == 1
+
+
+def test_a_relay_that_cannot_be_killed_any_more_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    gives(monkeypatch, (0, "a"))
+
+    class Gone(Cluster):
+        def kill(self, actor: object) -> None:
+            raise ConnectionError
+
+    assert list(relayed_run(Gone(), JOB, ACTORS)) == [(0, "a")]
+
+
+def test_without_a_client_nothing_is_relayed() -> None:
+    assert not is_client(pytest.importorskip("ray"))
+
+
+@pytest.mark.parametrize(("address", "token"), [("ray://127.0.0.1:1", True), ("127.0.0.1:1", False)])
+def test_a_head_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch, address: str, token: bool) -> None:
+    """The client's own message does not say that the head may ask for a token."""
+    pytest.importorskip("grpc")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+
+    def init(**how: object) -> None:
+        raise ConnectionError("ray client connection timeout")
+
+    monkeypatch.setattr(pytest.importorskip("ray"), "init", init)
+    with pytest.raises(ConfigError, match=f"no Ray cluster answers at {address}") as raised, joined_cluster(address):
+        pass
+    assert ("RAY_AUTH_MODE=token" in str(raised.value)) == token
