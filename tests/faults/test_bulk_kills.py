@@ -85,8 +85,10 @@ class Dying:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     before = children(os.getpid())
-    with joined_cluster("local") as ray:
-        yield ray
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("RAY_worker_niceness", "0")  # else its workers wait for those of the tests
+        with joined_cluster("local") as ray:
+            yield ray
     end = time.monotonic() + 30
     while (left := children(os.getpid()) - before) and time.monotonic() < end:
         time.sleep(0.1)

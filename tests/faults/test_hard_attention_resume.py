@@ -23,7 +23,12 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+FEW = ("hard attention, adaptive", "teacher forcing falls as a sigmoid", "recurrent, hard attention")
+
+
+@pytest.mark.parametrize(
+    "variant", [*FEW, *(pytest.param(name, marks=pytest.mark.slow) for name in VARIANTS if name not in FEW)]
+)
 def test_killed_and_resumed_equals_straight(server: Server, tmp_path: Path, variant: str) -> None:
     settings = [each for each in SETTINGS if "recurrent" not in variant or "coder." not in each]
     outcomes = []

@@ -28,17 +28,22 @@ def batch_of(sources: list[list[int]], task: str) -> Batch:
 
 
 CASES = [
-    ("rnn", "bahdanau", "reverse", {}, 6, 180),
-    ("gru", "bahdanau", "reverse", {}, 6, 180),
     ("lstm", "bahdanau", "reverse", {}, 6, 180),
     ("gru", "luong", "reverse", {"attention": {"scorer": {"kind": "general"}}}, 6, 180),
-    ("gru", "feeding", "copy", {"attention": {"scorer": {"kind": "general"}}, "bridge": "none"}, 6, 320),
     ("gru", "tutorial", "copy", {"bridge": "both"}, 6, 220),
     ("gru", "bahdanau", "copy", {"attention": None, "bridge": "both"}, 4, 240),
 ]
+SLOW = [
+    ("rnn", "bahdanau", "reverse", {}, 6, 180),
+    ("gru", "bahdanau", "reverse", {}, 6, 180),
+    ("gru", "feeding", "copy", {"attention": {"scorer": {"kind": "general"}}, "bridge": "none"}, 6, 320),
+]
 
 
-@pytest.mark.parametrize(("cell", "wiring", "task", "settings", "longest", "steps"), CASES)
+@pytest.mark.parametrize(
+    ("cell", "wiring", "task", "settings", "longest", "steps"),
+    [*CASES, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)],
+)
 def test_learns(cell: str, wiring: str, task: str, settings: dict[str, Any], longest: int, steps: int) -> None:
     torch.manual_seed(1)
     side = {"kind": "recurrent", "cell": cell}

@@ -41,6 +41,8 @@ MODELS: dict[str, tuple[str, dict[str, Any], dict[str, Any], int]] = {
     "sum": ("sort", {"kind": "sum"}, TRANSFORMER, 200),
 }
 """Task, encoder, decoder, updates."""
+FEW = ("post-norm", "pre-norm that sorts", "convolutional", "bytenet that attends", "experts", "sum")
+"""One of each block; the others are slow, and are among the variants of test_every_variant_learns."""
 
 
 def words(count: int, seed: int, without: set[str]) -> list[str]:
@@ -61,7 +63,9 @@ def write_part(folder: Path, part: str, chosen: list[str], task: Callable[[str],
     return {side: str(folder / f"{part}.{side}") for side in sides}
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", [*FEW, *(pytest.param(name, marks=pytest.mark.slow) for name in MODELS if name not in FEW)]
+)
 def test_learns(tmp_path: Path, name: str) -> None:
     task, encoder, decoder, steps = MODELS[name]
     train = words(3000, 1, set())

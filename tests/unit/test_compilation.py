@@ -92,7 +92,7 @@ def test_gradients_are_those_of_uncompiled_layers(changes: dict[str, Any], longe
     assert counting.graphs, "nothing was compiled"
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
+@pytest.mark.parametrize("positions", [pytest.param("sinusoidal", marks=pytest.mark.slow), "rotary"])
 def test_one_graph_for_all_encoder_layers_and_one_for_all_decoder_layers(positions: str) -> None:
     compiled, counting = model(dropout=0.1, positions={"kind": positions}), Counting()
     compile_layers(compiled, CPU, counting)
@@ -124,7 +124,8 @@ def test_parameters_keep_their_names() -> None:
     assert list(compiled.state_dict()) == names
 
 
-@pytest.mark.parametrize("backend", ["aot_eager_decomp_partition", pytest.param("inductor", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["aot_eager_decomp_partition", "inductor"])
 def test_by_torchs_own_compiler(backend: str) -> None:
     """Dropout draws other masks than uncompiled, but the same ones from the same seed, which resuming relies on.
 
