@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -90,9 +91,8 @@ SHARES = {
 @pytest.mark.parametrize(
     ("share", "parallel"),
     [
-        *((share, "ddp") for share in SHARES),
-        ("whole and cut", "fsdp"),
-        *(pytest.param(share, "fsdp", marks=pytest.mark.slow) for share in ("cut", "four")),
+        *(("whole and cut", parallel) for parallel in ("ddp", "fsdp")),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in product(("cut", "four"), ("ddp", "fsdp"))),
     ],
 )
 def test_ranks_train_what_one_process_trains(
@@ -134,7 +134,8 @@ SHARDED = ("experts", "muon, wide, validation sets", "convolutional to recurrent
     ("variant", "parallel"),
     [
         *((variant, "fsdp") for variant in SHARDED),
-        *((variant, "ddp") for variant in ("experts", "recurrent", "muon")),
+        ("experts", "ddp"),
+        *(pytest.param(variant, "ddp", marks=pytest.mark.slow) for variant in ("recurrent", "muon")),
         *(pytest.param(variant, "fsdp", marks=pytest.mark.slow) for variant in VARIANTS if variant not in SHARDED),
     ],
 )
@@ -179,7 +180,7 @@ RANDOM = {
 }
 
 
-@pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
+@pytest.mark.parametrize("parallel", [pytest.param("ddp", marks=pytest.mark.slow), "fsdp"])
 def test_what_draws_at_random_trains_too(server: Server, tmp_path: Path, parallel: str) -> None:
     """Draws differ between ranks and one process: that they end, and where each rank has all parameters, with the same.
 
@@ -279,7 +280,8 @@ CHANGES = {
 
 
 @pytest.mark.parametrize(
-    "change", [*list(CHANGES)[:-1], pytest.param("fewer, sharded to whole", marks=pytest.mark.slow)]
+    "change",
+    [*list(CHANGES)[:2], *(pytest.param(change, marks=pytest.mark.slow) for change in list(CHANGES)[2:])],
 )
 def test_other_ranks_go_on_to_the_same_parameters(
     server: Server, alone: Callable[..., Path], tmp_path: Path, change: str

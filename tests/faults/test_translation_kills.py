@@ -10,6 +10,17 @@ MODEL = Path(__file__).parents[1] / "fixtures" / "format-1"
 KILLS = 6
 
 
+def size(text: Path) -> int:
+    return text.stat().st_size if text.exists() else 0
+
+
+def wait_until_longer(text: Path, than: int, seconds: float) -> None:
+    """Or so long: the translation may be over."""
+    end = time.monotonic() + seconds
+    while size(text) <= than and time.monotonic() < end:
+        time.sleep(0.002)
+
+
 def test_a_killed_translation_goes_on(server: Server, tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):
@@ -23,17 +34,18 @@ def test_a_killed_translation_goes_on(server: Server, tmp_path: Path) -> None:
     duration, calls = time.monotonic() - started, int((whole / "calls").read_text())
     expected = (whole / "out.gz").read_bytes()
     draw = random.Random(3)
+    text = killed / "out.gz.partial" / "text"
     places, kills, ended = set(), 0, 0
     while kills < KILLS or not ended:
-        fatal = draw.randrange(1, calls) if kills % 2 and kills < KILLS else None
+        fatal = draw.randrange(1, calls // 3) if kills % 2 and kills < KILLS else None
         process = server.start(killed, *command, "--resume", fatal=fatal)
         if kills % 2 == 0 and kills < KILLS:
-            time.sleep(draw.uniform(0.05, 0.6) * duration)
+            wait_until_longer(text, size(text), 0.7 * duration)
+            time.sleep(draw.uniform(0, 0.1) * duration)
             process.kill()
         if process.wait() == -9:
             kills += 1
-            text = killed / "out.gz.partial" / "text"
-            places.add(text.stat().st_size if text.exists() else 0)
+            places.add(size(text))
             continue
         assert (killed / "out.gz").read_bytes() == expected, process.said
         assert sorted(path.name for path in killed.iterdir()) == ["calls", "in", "out.gz", "stderr", "stdout"]

@@ -68,7 +68,12 @@ def _share(right: Tensor, counted: Tensor) -> float:
 
 
 @pytest.mark.parametrize(
-    ("gradient", "task"), [("straight_through", "reverse"), ("reinforce", "copy"), ("reinforce", "reverse")]
+    ("gradient", "task"),
+    [
+        ("straight_through", "reverse"),
+        pytest.param("reinforce", "copy", marks=pytest.mark.slow),
+        ("reinforce", "reverse"),
+    ],
 )
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_learns_where_to_look(gradient: str, decoder: str, task: str) -> None:

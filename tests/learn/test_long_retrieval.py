@@ -49,12 +49,15 @@ def batch(rng: np.random.Generator, length: int, task: str) -> Batch:
     return collate(*draw(rng, rows, length, task), range(rows))
 
 
+SLOW = pytest.mark.slow
+
+
 @pytest.mark.parametrize(
     ("task", "encoder", "decoder", "positions"),
     [
         ("letter after the mark", {"kind": "window", "window": 2}, {}, {"kind": "relative"}),
         ("marked letter", {"kind": "linear"}, {}, {"kind": "none"}),
-        ("letter after the mark", {"kind": "window", "window": 2}, FLAT, {"kind": "relative"}),
+        pytest.param("letter after the mark", {"kind": "window", "window": 2}, FLAT, {"kind": "relative"}, marks=SLOW),
     ],
     ids=["window", "linear", "whole model"],
 )
@@ -93,7 +96,10 @@ def test_finds_one_token_among_8192(
 
 @pytest.mark.parametrize(
     ("attention", "positions"),
-    [({"kind": "window", "window": 4}, {"kind": "relative"}), ({"kind": "linear"}, {"kind": "none"})],
+    [
+        ({"kind": "window", "window": 4}, {"kind": "relative"}),
+        pytest.param({"kind": "linear"}, {"kind": "none"}, marks=SLOW),
+    ],
     ids=["window", "linear"],
 )
 def test_a_decoder_remembers_a_token_among_8192(attention: dict[str, Any], positions: dict[str, Any]) -> None:

@@ -78,7 +78,11 @@ def gradient(model: Seq2Seq, read: Batch, seed: int = 1) -> torch.Tensor:
     [
         ({}, LONG),
         ({"positions": {"kind": "rotary"}, "stack": {"norm": "pre", "activation": "swiglu"}}, LONG),
-        ({"stack": {"layers": 1, "experts": {"count": 3, "active": 2}}, "decoder": {"kind": "recurrent"}}, 0),
+        pytest.param(
+            {"stack": {"layers": 1, "experts": {"count": 3, "active": 2}}, "decoder": {"kind": "recurrent"}},
+            0,
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["sinusoidal", "rotary", "experts"],
 )
