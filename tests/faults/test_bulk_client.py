@@ -17,7 +17,7 @@ from tiny_model import write_tiny_model
 from dragoman.inference.translate_file import translate_file
 
 pytestmark = pytest.mark.slow
-HERE = {**os.environ, "RAY_AUTH_MODE": "disabled"}
+HERE = {**os.environ, "RAY_AUTH_MODE": "disabled", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_worker_niceness": "0"}
 HOW = ["--beam", "1", "search.maximum_length=40", "--batch-size", "1", "--engine", "torch", "--threads", "1"]
 ALONE: dict[str, Any] = {"beam": 1, "search": {"maximum_length": 40}, "batch_size": 1, "engine": "torch", "threads": 1}
 
