@@ -89,7 +89,7 @@ def test_no_early_end_misses_what_brute_force_finds(penalty: LengthPenalty, rule
             same(found[row], brute_force(decoder, one(memory, row), config, 7)[:nbest])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(decoder=TOYS, sources=SOURCES, config=configs())
 def test_equals_a_plain_search_that_never_stops_early(
     decoder: RecurrentToy, sources: list, config: SearchConfig
@@ -99,7 +99,7 @@ def test_equals_a_plain_search_that_never_stops_early(
         same(found, plain_search(decoder, one(memory, row), config))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**6), levels=st.integers(1, 3), sources=SOURCES, config=configs())
 def test_ties_go_to_the_lower_rank_and_token(seed: int, levels: int, sources: list, config: SearchConfig) -> None:
     decoder, memory = MarkovToy(SIZE, seed, levels), toy_memory(sources)
@@ -107,7 +107,7 @@ def test_ties_go_to_the_lower_rank_and_token(seed: int, levels: int, sources: li
         same(found, plain_search(decoder, one(memory, row), config))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(decoder=TOYS, sources=SOURCES, config=configs(), data=st.data())
 def test_prefixes_are_kept_and_continued_as_the_plain_search_does(
     decoder: RecurrentToy, sources: list, config: SearchConfig, data: st.DataObject
@@ -127,7 +127,7 @@ def rescored(decoder: RecurrentToy, memory: Memory, row: int, found: Hypothesis)
     return float(force(decoder, one(memory, row), inputs, labels, keep).sum())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(decoder=TOYS, sources=SOURCES, config=configs())
 def test_every_hypothesis_rescores_under_forced_decoding(
     decoder: RecurrentToy, sources: list, config: SearchConfig
@@ -144,7 +144,7 @@ def test_every_hypothesis_rescores_under_forced_decoding(
             assert each.score == each.log_probability / config.length_penalty.divisor(length)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(decoder=TOYS, sources=SOURCES, config=configs(), extra=st.integers(0, 3), data=st.data())
 def test_batch_size_order_and_padding_change_nothing(
     decoder: RecurrentToy, sources: list, config: SearchConfig, extra: int, data: st.DataObject
@@ -174,7 +174,7 @@ def test_coverage_a_beam_that_holds_everything_finds_what_brute_force_finds(nbes
     assert changed  # or the penalty would decide nothing here
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     sources=SOURCES,
