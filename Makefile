@@ -47,7 +47,6 @@ format: $(VENV)/.dev
 wheel: $(VENV)/.dev
 	$(PIP) wheel . --no-deps --wheel-dir dist
 
-# What the tests need is compiled as it is imported: of torch, Ray and their like that is little, and all take a minute.
 # The stamps are touched last, so that an interrupted installation is taken up again.
 # A venv's own pip is as old as its Python; newer ones install in half the time. It does without where there is none.
 $(BIN)/python:
@@ -59,6 +58,7 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 	$(PIP) install --editable .
 	@touch $@
 
+# What the tests need is compiled as it is imported: of torch, Ray and their like that is little, and all take a minute.
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@echo "installing dragoman and its development tools into $(VENV) (a minute or two the first time)"
 	$(PIP) install --no-compile --editable '.[dev]'

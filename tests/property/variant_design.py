@@ -125,7 +125,7 @@ class Designer:
 
 @dataclass
 class Design:
-    """runs: models with the levels in them, those with most pairs first; refused: pairs that no model can hold.
+    """runs: models with the levels in them; refused: pairs that no model can hold.
 
     impossible: levels that do not go together, with what the config says: why those pairs are refused.
     """
@@ -153,7 +153,7 @@ def design(most: int | None = None) -> Design:
                 refused.add((one, other))
             else:
                 runs.append(run)
-    return Design(_most_first(_without_idle(runs)), refused, designer.impossible)
+    return Design(_without_idle(runs), refused, designer.impossible)
 
 
 def _without_idle(runs: list[Run]) -> list[Run]:
@@ -167,16 +167,3 @@ def _without_idle(runs: list[Run]) -> list[Run]:
         else:
             times.subtract(mine)
     return kept
-
-
-def _most_first(runs: list[Run]) -> list[Run]:
-    """Each run that holds the most pairs of which none before it holds any, so that a beginning holds most of all."""
-    left = {place: set(combinations(sorted(held), 2)) for place, (_, held) in enumerate(runs)}
-    ordered = []
-    while left:
-        best = max(left, key=lambda place: len(left[place]))
-        new = left.pop(best)
-        ordered.append(runs[best])
-        for others in left.values():
-            others -= new
-    return ordered

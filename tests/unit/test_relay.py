@@ -1,5 +1,6 @@
 """What comes through Ray's client: everything but Ray, whose part a class without processes plays."""
 
+import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -130,7 +131,7 @@ def test_without_a_client_nothing_is_relayed() -> None:
 def test_a_head_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch, address: str, token: bool) -> None:
     """The client's own message does not say that the head may ask for a token."""
     pytest.importorskip("grpc")
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_ADDRESS", "another:1")  # which an address that is given comes before
 
     def init(**how: object) -> None:
         raise ConnectionError("ray client connection timeout")
@@ -139,3 +140,10 @@ def test_a_head_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch, ad
     with pytest.raises(ConfigError, match=f"no Ray cluster answers at {address}") as raised, joined_cluster(address):
         pass
     assert ("RAY_AUTH_MODE=token" in str(raised.value)) == token
+
+
+def test_an_address_of_the_environment_needs_the_client_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "ray://head:10001")
+    monkeypatch.setitem(sys.modules, "grpc", None)
+    with pytest.raises(ConfigError, match=r"dragoman\[ray\]"), joined_cluster("auto"):
+        pass

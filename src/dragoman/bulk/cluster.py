@@ -54,7 +54,7 @@ def joined_cluster(address: str) -> Iterator[Any]:
     """
     ray = optional("ray", "ray", "ray[data]")
     optional("ray.data", "ray", "ray[data]")
-    if address.startswith(_CLIENT):
+    if _asked(address).startswith(_CLIENT):
         optional("grpc", "ray", "ray[client]")
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     if ray.is_initialized():
@@ -72,6 +72,11 @@ def processors(ray: Any) -> list[int]:
     return [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
 
 
+def _asked(address: str) -> str:
+    """What Ray takes an address for."""
+    return os.environ.get("RAY_ADDRESS", address) if address == AUTO else address
+
+
 def _join(ray: Any, address: str) -> None:
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what goes wrong comes as an exception
     how: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
@@ -82,7 +87,7 @@ def _join(ray: Any, address: str) -> None:
             return
         except (ConnectionError, ValueError, RuntimeError) as error:
             if address != AUTO or "RAY_ADDRESS" in os.environ:
-                asked = os.environ.get("RAY_ADDRESS") or address
+                asked = _asked(address)
                 raise ConfigError(
                     f"no Ray cluster answers at {asked} ({error}): start one with ray start --head, or see --cluster"
                     f"{_TOKEN if asked.startswith(_CLIENT) else ''}"
