@@ -25,7 +25,7 @@ from dragoman.control.phrase import Phrase
 from dragoman.data.corpora.lines import open_lines
 from dragoman.metrics.translation import bleu
 from dragoman.translation.request import Request
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 Required = tuple[Phrase, ...]
 

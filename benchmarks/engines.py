@@ -32,12 +32,12 @@ from dragoman.decode.search import SearchConfig
 from dragoman.exchange.ctranslate2.folder import export
 from dragoman.exchange.ctranslate2.library import library
 from dragoman.exchange.ctranslate2.specification import names
-from dragoman.inference.lines import read_lines
 from dragoman.inspect.pictures.figure import new_figure, save
 from dragoman.metrics.translation import bleu
 from dragoman.models.build import ModelConfig, build_model
-from dragoman.native import processor
 from dragoman.translation.choice import ENGINES
+from dragoman.translation.engines.native import processor
+from dragoman.translation.files.lines import read_lines
 
 Contender = Callable[[Sequence[str], int, int], list[str]]
 """Texts, a beam and a batch size to translations."""

@@ -19,9 +19,9 @@ from pathlib import Path
 import regex
 
 from dragoman.data.corpora.lines import open_lines
-from dragoman.guard.guard import Guard
 from dragoman.metrics.translation import bleu
-from dragoman.translator import Translator
+from dragoman.translation.guard.guard import Guard
+from dragoman.translation.translator import Translator
 
 _NUMBER = regex.compile(r"(?<!\d)[1-9]\d+(?!\d)")
 

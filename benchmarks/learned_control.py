@@ -37,7 +37,7 @@ from dragoman.tasks.train import train
 from dragoman.text.word_characters import units
 from dragoman.translation.engine import Row
 from dragoman.translation.request import Request
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 RECIPE = Path(__file__).resolve().parents[1] / "recipes" / "multi30k-en-de.yaml"
 DATA = Path(os.environ.get("DRAGOMAN_DATA", ".")) / "multi30k"

@@ -131,7 +131,7 @@ def judged(folder: Path) -> dict[str, Any]:
     from dragoman.metrics.translation import bleu, tokenised_bleu
     from dragoman.tasks.translation.config import TranslationRun
     from dragoman.tasks.translation.validation.held_out import read_held_out
-    from dragoman.translator import Translator
+    from dragoman.translation.translator import Translator
 
     torch.set_num_threads(1)
     config = load_settings(folder / "config.yaml", [], TranslationRun)

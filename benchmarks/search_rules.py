@@ -39,7 +39,7 @@ def translation(source: Path, model: Path, lines: list[str], batch_size: int) ->
     """Seconds of processor time that a checkout takes to translate the lines with settings of the search."""
     imported(source)
     from dragoman.translation.request import Request
-    from dragoman.translator import Translator
+    from dragoman.translation.translator import Translator
 
     translator = Translator.load(model, "cpu", engine="torch")
 

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import dragoman
 from dragoman.data.corpora.lines import open_lines
-from dragoman.inference.evaluation import evaluate
+from dragoman.evaluation.evaluate import evaluate
 from dragoman.metrics.translation import bleu
-from dragoman.reranking.minimum_risk import MinimumRisk
-from dragoman.reranking.reranker import Reranker
-from dragoman.translator import Sampling, Translator
+from dragoman.translation.reranking.minimum_risk import MinimumRisk
+from dragoman.translation.reranking.reranker import Reranker
+from dragoman.translation.translator import Sampling, Translator
 
 WEIGHTS = (0.03, 0.06, 0.1, 0.15, 0.2, 0.3)
 """λ of fusion that the dev set chooses among."""

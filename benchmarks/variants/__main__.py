@@ -8,10 +8,11 @@
     python benchmarks/variants --speed             # speed of the models that these commands kept; nothing beside it
     python benchmarks/variants --report            # table.md, table.csv, pairs.md and picture.png again
 
-The factors are read off the settings themselves (`dragoman.base.settings.choices`), so a new variant is a new run. Both
+The factors are read off the settings themselves (`dragoman.lecture.choices`), so a new variant is a new run. Both
 sides of a model get the same level, where both have the field. The budget is the data: every run reads the same
 sentence pairs in the same number of passes, with one schedule, on one thread, from one seed. The corpus is dragoman's
-own (`dragoman.grammar`, English to German); its test sentences show combinations that training never showed. Settings
+own (`dragoman.lecture.grammar`, English to German); its test sentences show combinations that training never showed.
+Settings
 that the config refuses are listed as refused, runs that fail as failed, each with its message.
 
 Each run is appended to `results.jsonl` when it is over, and one that is there already, unless it failed, is not made

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.data.corpora.lines import open_lines
-from dragoman.grammar.corpus import generate
+from dragoman.lecture.grammar.corpus import generate
 
 VALID, TEST = 100, 500
 """Sentences of the embedded corpus."""

@@ -4,9 +4,9 @@ from math import prod
 from typing import Any
 
 from dragoman.base.errors import DragomanError
-from dragoman.base.settings.choices import Choice, assemble, choices
 from dragoman.base.settings.load import parse_settings
 from dragoman.base.settings.schema import kinds, union_members
+from dragoman.lecture.choices import Choice, assemble, choices
 from dragoman.models.build import ModelConfig
 from dragoman.tasks.translation.config import TranslationRun
 

@@ -121,7 +121,7 @@ def execute(settings: dict[str, Any], sources: list[str], references: list[str],
     from dragoman.models.build import count_parameters
     from dragoman.tasks.translation.config import TranslationRun
     from dragoman.training.run.loop import run
-    from dragoman.translator import Translator
+    from dragoman.translation.translator import Translator
 
     _watch(parent)
     console.file = io.StringIO()

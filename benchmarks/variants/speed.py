@@ -24,7 +24,7 @@ from dragoman.training.ranks.parallel import Alone
 from dragoman.training.ranks.place import Place
 from dragoman.training.updates.engine import Engine
 from dragoman.training.updates.update import Update
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 PAIRS, SENTENCES, UPDATES, WINDOWS = 2000, 64, 3, 5
 """Training pairs that batches are made of; sentences translated, and updates made, in a window; windows."""

@@ -9,30 +9,30 @@ from typing import TYPE_CHECKING, Any
 from dragoman.base.machine.waiting import wait_briefly
 
 if TYPE_CHECKING:
-    from dragoman.backtranslation.backtranslate import backtranslate
+    from dragoman.augmentation.backtranslation.backtranslate import backtranslate
+    from dragoman.augmentation.distillation.distill import distill
     from dragoman.base.errors import DragomanError
     from dragoman.base.log import quietly
-    from dragoman.bulk.translate_shards import translate_shards
     from dragoman.checkpoint.average import average
     from dragoman.client.client import AsyncClient, Client
     from dragoman.data.preparation.check import check_data
-    from dragoman.distillation.distill import distill
     from dragoman.documents.document import translate_document
+    from dragoman.evaluation.evaluate import evaluate
+    from dragoman.evaluation.score import score
+    from dragoman.evaluation.tune import tune
     from dragoman.exchange.exporting import export
     from dragoman.exchange.importing import import_model
-    from dragoman.inference.evaluation import evaluate
-    from dragoman.inference.scoring import score
-    from dragoman.inference.translate_file import translate_file
-    from dragoman.inference.tuning import tune
-    from dragoman.inspect.pictures.positions import draw_positions
-    from dragoman.language_model import LanguageModel
+    from dragoman.generation.language_model import LanguageModel
+    from dragoman.lecture.draw_positions import draw_positions
     from dragoman.serving.access.keys import Keys
     from dragoman.serving.server import serve
     from dragoman.tasks.description import describe
     from dragoman.tasks.settings import settings
     from dragoman.tasks.train import train
+    from dragoman.translation.bulk.translate_shards import translate_shards
+    from dragoman.translation.files.translate_file import translate_file
     from dragoman.translation.request import Sampling
-    from dragoman.translator import Translator
+    from dragoman.translation.translator import Translator
 
 __version__ = "0.1.0"
 __all__ = [
@@ -69,27 +69,27 @@ _HOMES = {
     "Client": "client.client",
     "DragomanError": "base.errors",
     "Keys": "serving.access.keys",
-    "LanguageModel": "language_model",
+    "LanguageModel": "generation.language_model",
     "Sampling": "translation.request",
-    "Translator": "translator",
+    "Translator": "translation.translator",
     "average": "checkpoint.average",
-    "backtranslate": "backtranslation.backtranslate",
+    "backtranslate": "augmentation.backtranslation.backtranslate",
     "check_data": "data.preparation.check",
     "describe": "tasks.description",
-    "distill": "distillation.distill",
-    "draw_positions": "inspect.pictures.positions",
-    "evaluate": "inference.evaluation",
+    "distill": "augmentation.distillation.distill",
+    "draw_positions": "lecture.draw_positions",
+    "evaluate": "evaluation.evaluate",
     "export": "exchange.exporting",
     "import_model": "exchange.importing",
     "quietly": "base.log",
-    "score": "inference.scoring",
+    "score": "evaluation.score",
     "serve": "serving.server",
     "settings": "tasks.settings",
     "train": "tasks.train",
     "translate_document": "documents.document",
-    "translate_file": "inference.translate_file",
-    "translate_shards": "bulk.translate_shards",
-    "tune": "inference.tuning",
+    "translate_file": "translation.files.translate_file",
+    "translate_shards": "translation.bulk.translate_shards",
+    "tune": "evaluation.tune",
 }
 
 wait_briefly()

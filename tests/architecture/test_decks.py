@@ -52,7 +52,7 @@ def test_all_that_the_page_names_is_there() -> None:
         ("`test_decks.py::test_no_row_can_be_followed`", "no such test"),
         ("`dragoman.Translator.attention`", None),
         ("`dragoman.Translator.hearing`", "no such name"),
-        ("`dragoman.nn.attention.convolution.Convolution9d`", "no such name"),
+        ("`dragoman.lecture.attention_as_convolution.Convolution9d`", "no such name"),
         ("[variants](variants.md#presets), [here](#a-heading-000)\n\n# A heading: 000\n", None),
         ("[variants](variations.md)", "no such file"),
         ("[variants](variants.md#presents)", "no such heading"),

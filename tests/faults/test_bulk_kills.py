@@ -18,10 +18,10 @@ from bulk_shards import texts, write_shards
 from tiny_model import write_tiny_model
 
 from dragoman.base.errors import ResourceError
-from dragoman.bulk.cluster import joined_cluster
-from dragoman.bulk.translate_shards import translate_shards
-from dragoman.inference.translate_file import translate_file
-from dragoman.translator import Translator
+from dragoman.translation.bulk.cluster import joined_cluster
+from dragoman.translation.bulk.translate_shards import translate_shards
+from dragoman.translation.files.translate_file import translate_file
+from dragoman.translation.translator import Translator
 
 SEARCH: dict[str, Any] = {"beam": 1, "search": {"maximum_length": 40}}
 HOW: dict[str, Any] = {**SEARCH, "batch_size": 1, "engine": "torch", "threads": 1, "quiet": True}
@@ -181,7 +181,7 @@ def test_lines_that_end_the_process_of_each_actor_are_given_up(
     cluster: Any, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    monkeypatch.setattr("dragoman.bulk.pipeline.WindowTranslator", Dying)
+    monkeypatch.setattr("dragoman.translation.bulk.pipeline.WindowTranslator", Dying)
     (tmp_path / "a.txt").write_text("a dog\n")
     with pytest.raises(ResourceError, match="the process of an actor ended 4 times at the same lines"):
         translate_shards(model, tmp_path / "a.txt", tmp_path / "out", **HOW)

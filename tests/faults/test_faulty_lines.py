@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def place(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(folder, tmp_path / "model")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dragoman.translator.WINDOW_BATCHES", 1)
+    monkeypatch.setattr("dragoman.translation.translator.WINDOW_BATCHES", 1)
 
 
 def test_broken_lines_stop_are_mended_or_left_blank(capfd: pytest.CaptureFixture[str]) -> None:
@@ -171,7 +171,7 @@ def test_what_was_written_along_is_gone_on_with(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("dragoman.inference.translated_file.KEEP_EVERY", 0.0)
+    monkeypatch.setattr("dragoman.translation.files.translated_file.KEEP_EVERY", 0.0)
     lines = [b"the dog %d" % number if number % 3 else b"a \xff dog %d" % number for number in range(15)]
     Path("in").write_bytes(b"\n".join(lines) + b"\n")
     command = [*COMMAND, "--on-error", "replace"]

@@ -11,8 +11,8 @@ from tiny_model import tiny_config, write_tiny_model
 
 from dragoman import Translator, translate_file
 from dragoman.cli.main import main
-from dragoman.guard.guard import Guard
 from dragoman.models.build import ModelConfig
+from dragoman.translation.guard.guard import Guard
 
 LINES = [f"the {noun} sees {number} dogs" for number in (3, 45) for noun in ("man", "dog", "park")] + ["", "a dog ."]
 SHORT = ["search.length_factor=1", "search.length_margin=8"]  # an untrained model does not end by itself
@@ -31,8 +31,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def place(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(folder, tmp_path / "model")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dragoman.translator.WINDOW_BATCHES", 1)
-    monkeypatch.setattr("dragoman.inference.translated_file.KEEP_EVERY", 0.0)
+    monkeypatch.setattr("dragoman.translation.translator.WINDOW_BATCHES", 1)
+    monkeypatch.setattr("dragoman.translation.files.translated_file.KEEP_EVERY", 0.0)
     Path("in").write_text("".join(f"{line}\n" for line in LINES))
 
 

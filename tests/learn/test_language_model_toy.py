@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli.main import main
-from dragoman.language_model import LanguageModel
+from dragoman.generation.language_model import LanguageModel
 
 RECIPE = """
 task: {kind: language_model}

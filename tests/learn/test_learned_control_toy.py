@@ -11,7 +11,7 @@ from toy_runs import train_toy
 from dragoman.decode.search import Hypothesis
 from dragoman.translation.engine import Row
 from dragoman.translation.request import Request
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 LETTERS, FORMS = "abcdef", "uvwxyz"
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from dragoman.nn.attention.convolution import (
+from dragoman.lecture.attention_as_convolution import (
     AttentionConvolution1d,
     AttentionConvolution2d,
     attention_as_convolution,

@@ -18,7 +18,7 @@ from dragoman.exchange.marian.importing import import_marian
 from dragoman.exchange.marian.vocabulary import rows
 from dragoman.text.special import BOS, EOS, PAD
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("sentencepiece")

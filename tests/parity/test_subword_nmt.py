@@ -11,7 +11,7 @@ from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
 from dragoman.data.corpora.lines import open_lines
-from dragoman.grammar.corpus import generate
+from dragoman.lecture.grammar.corpus import generate
 from dragoman.text.special import UNK
 from dragoman.text.subword_nmt import OLDEST, USUAL, Codes, SubwordNMTConfig, SubwordNMTTokenizer, read_codes
 

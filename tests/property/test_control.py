@@ -24,7 +24,7 @@ from dragoman.text.inline import TERMINOLOGY, Inlined, encode, slot
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.text.word_characters import units
 from dragoman.translation.engine import Pair, Row
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 KINDS: dict[str, dict[str, int]] = {
     "bpe": {"size": 280},

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from dragoman.base.settings.choices import Choice, assemble, choices
 from dragoman.inspect.describe import Description, describe
+from dragoman.lecture.choices import Choice, assemble, choices
 from dragoman.models.build import ModelConfig, build_model, count_parameters
 from dragoman.models.footprint import Footprint
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.guard.copied import copied
-from dragoman.guard.empty import empty
-from dragoman.guard.guard import Guard
-from dragoman.guard.numbers import changed_numbers
-from dragoman.guard.repetition import repetition
-from dragoman.guard.wrong_script import wrong_script
+from dragoman.translation.guard.copied import copied
+from dragoman.translation.guard.empty import empty
+from dragoman.translation.guard.guard import Guard
+from dragoman.translation.guard.numbers import changed_numbers
+from dragoman.translation.guard.repetition import repetition
+from dragoman.translation.guard.wrong_script import wrong_script
 
 TEXTS = st.text(max_size=40) | st.text("ab 1,.", max_size=40)
 LATIN = Guard(frozenset({"LATIN"}))

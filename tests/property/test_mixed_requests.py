@@ -18,7 +18,7 @@ from dragoman.text.special import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 from dragoman.translation.engines.torch import TorchEngine
 from dragoman.translation.result import Translation
-from dragoman.translator import Request, Sampling, Translator
+from dragoman.translation.translator import Request, Sampling, Translator
 
 TEXTS = [*SOURCES, "a man .", "", "two dogs sleep in the park .", "Xaver sees ( a dog ) ."]
 PREFIXES = ["", "ein", "der Mann ", "Zwei Yv"]

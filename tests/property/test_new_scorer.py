@@ -99,7 +99,7 @@ def show(folder: Path) -> None:
     from dragoman.checkpoint.folder import load_model_folder
     from dragoman.cli.main import app
     from dragoman.models.build import ModelConfig
-    from dragoman.translator import Translator
+    from dragoman.translation.translator import Translator
 
     assert Path(dragoman.__file__).is_relative_to(folder), dragoman.__file__
 

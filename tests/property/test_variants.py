@@ -26,7 +26,7 @@ from variant_settings import (
     singles,
 )
 
-from dragoman.base.settings.choices import levels
+from dragoman.lecture.choices import levels
 from dragoman.models.build import ModelConfig
 
 FIRST, SHARDS, ALL_SHARDS = 80, 8, 24

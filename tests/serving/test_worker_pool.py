@@ -18,7 +18,7 @@ from dragoman.serving.config import EngineConfig, ModelConfig
 from dragoman.serving.workers.messages import Failed, Nursed
 from dragoman.serving.workers.pool import WorkerPool
 from dragoman.translation.lines import Line
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 TEXTS = ["a dog runs", "two dogs", "a cat and a dog"]
 

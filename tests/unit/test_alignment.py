@@ -24,7 +24,7 @@ from dragoman.text.whitespace import word_places, word_spans
 from dragoman.translation.alignment import AttentionChoice, aligned, pharaoh
 from dragoman.translation.engine import Pair
 from dragoman.translation.engines.torch import TorchEngine
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 FAMILIES = {
     "transformer": {"preset": "tiny", "width": 16, "encoder": {"heads": 2}, "decoder": {"heads": 2}},

@@ -11,9 +11,9 @@ import pytest
 import zstandard
 from format_1 import PAIRS
 
-from dragoman.backtranslation.filters import RULES, FilterConfig, Judged, broken_rule, unusable
-from dragoman.backtranslation.repetition import most_repeats
-from dragoman.backtranslation.run import BackTranslation
+from dragoman.augmentation.backtranslation.filters import RULES, FilterConfig, Judged, broken_rule, unusable
+from dragoman.augmentation.backtranslation.repetition import most_repeats
+from dragoman.augmentation.backtranslation.run import BackTranslation
 from dragoman.base.errors import ConfigError, ResourceError
 from dragoman.base.output import journal as journals
 from dragoman.base.output.journal import OutputJournal, work_folder
@@ -22,7 +22,7 @@ from dragoman.cli.main import main
 from dragoman.data.corpora.lines import open_lines
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.translation.request import Request, Sampling
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 MODEL = Path(__file__).parents[1] / "fixtures" / "format-1"
 ALL_OFF = FilterConfig(
@@ -310,7 +310,7 @@ def test_wrong_use_is_told(
 
 
 def test_many_copies_make_the_direction_suspect(mono: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    from dragoman.backtranslation.backtranslate import SyntheticPairs, _warn
+    from dragoman.augmentation.backtranslation.backtranslate import SyntheticPairs, _warn
 
     _warn(SyntheticPairs(mono / "bt.tsv", Counter(lines=10, copied=3, kept=7), None))
     assert "is this a model of the reverse direction" in capfd.readouterr().err

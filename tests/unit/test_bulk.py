@@ -20,14 +20,14 @@ from typer.testing import CliRunner
 
 import dragoman
 from dragoman.base.errors import ConfigError, DataError, ModelError, ResourceError
-from dragoman.bulk.cluster import Actors, joined_cluster
-from dragoman.bulk.formats.format import Window
-from dragoman.bulk.formats.json_lines import JsonLines
-from dragoman.bulk.job import with_absolute_paths
-from dragoman.bulk.translate_shards import translate_shards
 from dragoman.cli.main import app
-from dragoman.inference.translate_file import translate_file
-from dragoman.translator import Translator
+from dragoman.translation.bulk.cluster import Actors, joined_cluster
+from dragoman.translation.bulk.formats.format import Window
+from dragoman.translation.bulk.formats.json_lines import JsonLines
+from dragoman.translation.bulk.job import with_absolute_paths
+from dragoman.translation.bulk.translate_shards import translate_shards
+from dragoman.translation.files.translate_file import translate_file
+from dragoman.translation.translator import Translator
 
 SEARCH = {"beam": 1, "search": {"maximum_length": 6}}
 HOW = {**SEARCH, "batch_size": 1, "engine": "torch", "quiet": True}
@@ -221,7 +221,7 @@ def test_a_machine_with_another_model_does_not_translate(
 ) -> None:
     (tmp_path / "a.txt").write_text("a dog\n")
     found = iter(["one", "other"])  # where the command runs, and on an actor's machine
-    monkeypatch.setattr("dragoman.bulk.job.fingerprint_of", lambda folders: next(found))
+    monkeypatch.setattr("dragoman.translation.bulk.job.fingerprint_of", lambda folders: next(found))
     with pytest.raises(ModelError, match=r"would translate otherwise .*: model \(was 'one', now 'other'\)"):
         translate_shards(model, tmp_path / "a.txt", tmp_path / "out", **HOW)
     assert not (tmp_path / "out").exists()

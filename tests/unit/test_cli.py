@@ -16,7 +16,7 @@ from training_runs import Server
 
 from dragoman import Translator, __version__
 from dragoman.cli.main import app, main
-from dragoman.translator import Request
+from dragoman.translation.translator import Request
 
 SOURCES = ["A dog runs .", "", "Two men sleep over the grass .", "  ", "A child"]
 

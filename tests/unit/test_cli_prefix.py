@@ -18,7 +18,7 @@ LINES, WINDOW = 13, 4
 @pytest.fixture
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """To translate `in`, of three windows and a line."""
-    monkeypatch.setattr("dragoman.translator.WINDOW_BATCHES", 2)
+    monkeypatch.setattr("dragoman.translation.translator.WINDOW_BATCHES", 2)
     monkeypatch.chdir(tmp_path)
     write_tiny_model(tmp_path / "model")
     Path("in").write_text("".join(f"a dog {number}\n" for number in range(LINES)))

@@ -13,7 +13,7 @@ from dragoman.translation.continuous import ContinuousTranslation
 from dragoman.translation.lines import Line
 from dragoman.translation.request import Sampling
 from dragoman.translation.result import Translation
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -14,7 +14,7 @@ from dragoman.data.batches.batch import pad
 from dragoman.decode.search import SearchConfig
 from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.footprint import evaluate, measure
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 SIZE = 20
 CONVOLUTIONAL = {"kind": "convolutional", "layers": 2}

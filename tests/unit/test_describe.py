@@ -11,9 +11,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.yaml import dump_yaml
 from dragoman.cli.main import main
+from dragoman.generation.language_model import LanguageModel
 from dragoman.inspect.describe import Description, describe
 from dragoman.inspect.description_text import numbers_text, parts_table
-from dragoman.language_model import LanguageModel
 from dragoman.models.build import ModelConfig, build_model, count_parameters
 from dragoman.models.footprint import Footprint, evaluate, measure
 from dragoman.text.special import BOS

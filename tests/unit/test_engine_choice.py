@@ -9,11 +9,11 @@ from tiny_model import SOURCES, tiny_config, write_tiny_model
 from dragoman import Translator
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.cli.main import main
-from dragoman.native.build import NoCompilerError
 from dragoman.translation.choice import ENGINES
 from dragoman.translation.engine import AttentionEngine
 from dragoman.translation.engines.ctranslate2.engine import CTranslate2Engine
-from dragoman.translation.engines.native import NativeEngine
+from dragoman.translation.engines.native.build import NoCompilerError
+from dragoman.translation.engines.native.engine import NativeEngine
 from dragoman.translation.engines.preferred import PreferredEngine
 from dragoman.translation.engines.torch import TorchEngine
 

@@ -10,7 +10,7 @@ from dragoman.models.limits import LengthLimit, LengthLimits
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.translation.engine import Pair, Row
 from dragoman.translation.request import Sampling
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 WORDS = {"a": "ein", "dog": "Hund", "man": "Mann", "sees": "sieht", "runs": "läuft"}
 LIMIT = 6

@@ -20,7 +20,7 @@ from dragoman.text.special import BOS, EOS, UNK
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 from dragoman.translation.engines.torch import TorchEngine
 from dragoman.translation.ensemble import EnsembleEngine
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 RECURRENT = {"kind": "recurrent", "layers": 1}
 RNN = tiny_config(encoder=RECURRENT, decoder=RECURRENT, positions=None)

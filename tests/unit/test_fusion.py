@@ -13,7 +13,7 @@ from dragoman.checkpoint.folder import model_parameters, write_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.cli.main import main
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 TEXTS = [*SOURCES, "", "dogs run ."]
 

@@ -3,11 +3,11 @@
 import pytest
 from tiny_model import tiny_tokenizers
 
-from dragoman.guard.copied import copied
-from dragoman.guard.finding import Finding, Guarded, together
-from dragoman.guard.numbers import changed_numbers
-from dragoman.guard.repetition import repetition
-from dragoman.guard.wrong_script import usual_scripts, wrong_script
+from dragoman.translation.guard.copied import copied
+from dragoman.translation.guard.finding import Finding, Guarded, together
+from dragoman.translation.guard.numbers import changed_numbers
+from dragoman.translation.guard.repetition import repetition
+from dragoman.translation.guard.wrong_script import usual_scripts, wrong_script
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from dragoman import Sampling, Translator
 from dragoman.base.errors import ConfigError, ResourceError
 from dragoman.checkpoint.meta import Meta
 from dragoman.documents.document import translate_document
-from dragoman.guard.finding import Finding, Guarded
 from dragoman.translation.engine import Row
+from dragoman.translation.guard.finding import Finding, Guarded
 
 TOKENIZERS = tiny_tokenizers()
 LOOP = Finding("repetition", "Hund")

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from dragoman.decode.rules.length_penalty import MeanLogProbability, NoPenalty
 from dragoman.decode.search import SearchConfig
-from dragoman.inspect.positions import Probe, Setting, first_rise
+from dragoman.lecture.position_criteria import Probe, Setting, first_rise
 from dragoman.models.interface import Memory, State
 from dragoman.nn.attention.soft import normalise
 from dragoman.nn.mask import Mask

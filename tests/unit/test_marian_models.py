@@ -25,7 +25,7 @@ from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.sentencepiece import SentencePieceTokenizer
 from dragoman.training.run.loop import run
 from dragoman.translation.choice import ENGINES
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 pytest.importorskip("transformers")
 pytest.importorskip("sentencepiece")

@@ -14,8 +14,8 @@ from tiny_model import tiny_tokenizers
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.metrics.pairwise import pairwise
 from dragoman.metrics.statistics import SUMMED
-from dragoman.reranking.choice import chosen
-from dragoman.reranking.minimum_risk import MinimumRisk
+from dragoman.translation.reranking.choice import chosen
+from dragoman.translation.reranking.minimum_risk import MinimumRisk
 from dragoman.translation.result import Translation
 
 SENTENCE = {"bleu": BLEU(effective_order=True), "chrf": CHRF()}

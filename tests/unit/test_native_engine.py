@@ -17,14 +17,14 @@ from tiny_model import write_tiny_model
 
 from dragoman.base.errors import ModelError, ResourceError
 from dragoman.decode.search import Hypothesis
-from dragoman.native import build, processor
-from dragoman.native.build import NoCompilerError, built
-from dragoman.native.model import NativeModel
-from dragoman.native.processor import INSTRUCTION_SETS, available
-from dragoman.native.transformer import Unsupported
-from dragoman.translation.engines.native import NativeEngine
+from dragoman.translation.engines.native import build, processor
+from dragoman.translation.engines.native.build import NoCompilerError, built
+from dragoman.translation.engines.native.engine import NativeEngine
+from dragoman.translation.engines.native.model import NativeModel
+from dragoman.translation.engines.native.processor import INSTRUCTION_SETS, available
+from dragoman.translation.engines.native.transformer import Unsupported
 from dragoman.translation.request import Sampling
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 BASE: dict[str, Any] = {
     "preset": None,
@@ -188,7 +188,7 @@ def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 
 def test_a_damaged_library_is_told(tmp_path: Path) -> None:
-    from dragoman.native import library
+    from dragoman.translation.engines.native import library
 
     (tmp_path / "engine.so").write_bytes(b"nothing")
     with pytest.raises(ResourceError, match="delete it"):

@@ -9,9 +9,9 @@ from native_searches import native_text, random_model, random_search, random_set
 
 from dragoman.base.errors import ModelError
 from dragoman.decode.search import Hypothesis
-from dragoman.native.model import NativeModel, Precision
-from dragoman.native.session import NativeSession
-from dragoman.native.texts import NativeText
+from dragoman.translation.engines.native.model import NativeModel, Precision
+from dragoman.translation.engines.native.session import NativeSession
+from dragoman.translation.engines.native.texts import NativeText
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

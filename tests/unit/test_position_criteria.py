@@ -10,7 +10,7 @@ from matplotlib.image import imread
 from dragoman.base.settings.schema import kinds, union_members
 from dragoman.cli.main import main
 from dragoman.inspect.pictures.matrices import draw_matrices
-from dragoman.inspect.positions import CRITERIA, Probe, Setting, criteria_table, first_rise, judge
+from dragoman.lecture.position_criteria import CRITERIA, Probe, Setting, criteria_table, first_rise, judge
 from dragoman.nn.positions.learned import LearnedConfig
 from dragoman.nn.positions.relative import RelativeConfig
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig, sinusoids

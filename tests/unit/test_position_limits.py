@@ -29,7 +29,7 @@ from dragoman.nn.positions.union import PositionsConfig
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.tokenizers import TextConfig
 from dragoman.training.run.setup import assemble
-from dragoman.translator import Request, Translator
+from dragoman.translation.translator import Request, Translator
 from fixtures.tiny_model import SOURCES, TARGETS, tiny_config, tiny_tokenizers, write_tiny_model
 
 LIMIT, WIDTH = 12, 8

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from dragoman.inspect.reach import (
+from dragoman.lecture.reach import (
     Mechanism,
     attention,
     convolution,

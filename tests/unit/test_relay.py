@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from dragoman.base.errors import ConfigError, ModelError, ResourceError
-from dragoman.bulk import relay
-from dragoman.bulk.cluster import Actors, joined_cluster
-from dragoman.bulk.relay import is_client, relayed_run
+from dragoman.translation.bulk import relay
+from dragoman.translation.bulk.cluster import Actors, joined_cluster
+from dragoman.translation.bulk.relay import is_client, relayed_run
 
 exceptions = pytest.importorskip("ray.exceptions")
 JOB: Any = "a job"

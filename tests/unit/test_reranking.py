@@ -14,14 +14,14 @@ from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.meta import Meta, dump_meta
 from dragoman.cli.main import main
-from dragoman.language_model import LanguageModel
+from dragoman.generation.language_model import LanguageModel
 from dragoman.metrics.statistics import SUMMED, SummedBLEU
 from dragoman.metrics.translation import bleu, chrf
-from dragoman.reranking.config import RerankingConfig
-from dragoman.reranking.features import UNREADABLE, Features
-from dragoman.reranking.line_search import Lists, corpus_score, envelope, search_line, search_weights
-from dragoman.reranking.reranker import Reranker, read_reranking
-from dragoman.translator import Translator
+from dragoman.translation.reranking.config import RerankingConfig
+from dragoman.translation.reranking.features import UNREADABLE, Features
+from dragoman.translation.reranking.line_search import Lists, corpus_score, envelope, search_line, search_weights
+from dragoman.translation.reranking.reranker import Reranker, read_reranking
+from dragoman.translation.translator import Translator
 
 TEXTS = [*SOURCES, "", "dogs run in the park ."]
 NUMBERS = st.integers(-4, 4).map(float)

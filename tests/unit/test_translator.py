@@ -11,7 +11,7 @@ from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.models.build import ModelConfig, build_model
 from dragoman.text.bpe import BPEConfig
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
-from dragoman.translator import Request, Translator
+from dragoman.translation.translator import Request, Translator
 
 TEXT = [
     "A dog runs over the green grass .",

@@ -14,13 +14,13 @@ from dragoman.checkpoint.folder import LoadedModel, load_model_folder, model_par
 from dragoman.checkpoint.meta import Meta, dump_meta
 from dragoman.cli.main import main
 from dragoman.decode.sampling import SamplingConfig
-from dragoman.inference.lines import one_line
 from dragoman.models.build import build_model
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.translation.engine import Pair, Prefix, Row
+from dragoman.translation.files.lines import one_line
 from dragoman.translation.request import Sampling
 from dragoman.translation.result import Translation
-from dragoman.translator import Request, Translator
+from dragoman.translation.translator import Request, Translator
 
 CPU = torch.device("cpu")
 SEVERAL = Meta(step=1, source_language="en", target_languages=("de", "fr"), tags=("bt",))

@@ -25,7 +25,7 @@ from dragoman.models.interface import Decoder, Memory, State
 from dragoman.text.special import BOS, EOS, UNK
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.translation.request import Sampling
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 SOURCES = ["the dog sees the (old) cat .", "a cat sleeps ."] * 2
 TARGETS = ["der Hund sieht die (alte) Katze .", "eine Katze schläft ."] * 2

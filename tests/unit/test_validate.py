@@ -15,7 +15,7 @@ from dragoman.tasks.translation.validation import validator
 from dragoman.tasks.translation.validation.validator import Validator
 from dragoman.training.ranks.place import Place
 from dragoman.training.validation import Validation
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 CPU = torch.device("cpu")
 

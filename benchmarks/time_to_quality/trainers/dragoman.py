@@ -118,7 +118,7 @@ def attach(recorder: Recorder, translate: Callable[[Path], list[str]], facts: di
 def translations(folder: Path, task: Task) -> list[str]:
     """Of the validation set, in its order, as the program's own validation makes them."""
     from dragoman.decode.search import SearchConfig
-    from dragoman.translator import Request, Translator
+    from dragoman.translation.translator import Request, Translator
 
     sources = (task.folder / "text" / "valid.source").read_text("utf-8").split("\n")[:-1]
     request = Request(SearchConfig(beam=1, length_factor=1.5, length_margin=10))

@@ -96,7 +96,7 @@ def backtranslate(
     The same command goes on where a killed one has stopped. What is dropped is counted by rule. At the end stand the
     YAML lines that add the pairs to a recipe, with the tag bt.
     """
-    from dragoman.backtranslation.backtranslate import backtranslate
+    from dragoman.augmentation.backtranslation.backtranslate import backtranslate
     from dragoman.base.errors import refuse
     from dragoman.base.log import info
     from dragoman.translation.request import Sampling

@@ -38,7 +38,7 @@ def client(
     from dragoman.base.progress.work import Work
     from dragoman.client.client import Client
     from dragoman.client.translate_lines import translate_lines
-    from dragoman.inference.lines import read_lines
+    from dragoman.translation.files.lines import read_lines
 
     settings: dict[str, Any] = {"beam": beam, "keep": split_tags(keep) or None, "guard": guard or None}
     where = nullcontext(None) if output is None else atomic_file(output)

@@ -42,7 +42,7 @@ def translate_on_cluster(
     """how: as `dragoman.translate_shards` takes it."""
     from dragoman.base.errors import ConfigError
     from dragoman.base.log import info
-    from dragoman.bulk.translate_shards import translate_shards
+    from dragoman.translation.bulk.translate_shards import translate_shards
 
     if not inputs or output is None:
         raise ConfigError(

@@ -10,7 +10,7 @@ from dragoman.cli.options import Quiet
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dragoman.translator import Translator
+    from dragoman.translation.translator import Translator
 
 LANGUAGES = {"en": "English", "de": "German", "fr": "French"}
 TRAIN, VALID, TEST = 12000, 300, 500
@@ -38,7 +38,7 @@ def demo(
     from dragoman.metrics.translation import bleu, chrf
     from dragoman.tasks.translation.config import TranslationRun
     from dragoman.training.run.loop import run
-    from dragoman.translator import Translator
+    from dragoman.translation.translator import Translator
 
     source, _, target = languages.partition("-")
     if source not in LANGUAGES or target not in LANGUAGES or source == target:
@@ -108,7 +108,7 @@ def _recipe(out: Path, folder: Path, source: str, target: str) -> dict[str, Any]
 def _write_corpus(folder: Path, source: str, target: str) -> tuple[list[str], list[str]]:
     """Generate the corpus, write its parts and give the test set's two sides."""
     from dragoman.base.files import atomic_write
-    from dragoman.grammar.corpus import generate
+    from dragoman.lecture.grammar.corpus import generate
 
     folder.mkdir(exist_ok=True)
     corpus = generate(seed=1, train=TRAIN, valid=VALID, test=TEST)

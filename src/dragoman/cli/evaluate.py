@@ -90,7 +90,7 @@ def evaluate(
     Perplexity is given a token, a word and a byte; the latter two compare models with different vocabularies.
     """
     from dragoman.base.errors import refuse
-    from dragoman.inference.evaluation import evaluate
+    from dragoman.evaluation.evaluate import evaluate
 
     settings: dict[str, Any] = {
         "to": to,
@@ -127,7 +127,7 @@ def evaluate(
 
 
 def _is_language_model(model: Path) -> bool:
-    from dragoman.inference.scoring import is_language_model
+    from dragoman.evaluation.score import is_language_model
 
     return is_language_model(model)
 
@@ -141,8 +141,8 @@ def _evaluate_texts(
     as_json: bool,
 ) -> None:
     """The perplexities of each text."""
-    from dragoman.inference.scoring import score
-    from dragoman.language_model import LanguageModel
+    from dragoman.evaluation.score import score
+    from dragoman.generation.language_model import LanguageModel
 
     loaded = LanguageModel.load(model, device)
     found = [(text, score(loaded, text, threads=threads, **reading)) for text in texts]

@@ -11,8 +11,8 @@ import typer
 from dragoman.cli.options import Device, Model, Quiet, Seed, Temperature, Threads, TopK, TopP
 
 if TYPE_CHECKING:
+    from dragoman.generation.language_model import LanguageModel
     from dragoman.generation.request import GenerationRequest
-    from dragoman.language_model import LanguageModel
 
 BETWEEN = "---\n"
 """Stands between two texts, which may have several lines."""
@@ -48,7 +48,7 @@ def generate(
     """
     from dragoman.base.errors import ConfigError
     from dragoman.base.machine.threads import use_threads
-    from dragoman.language_model import LanguageModel
+    from dragoman.generation.language_model import LanguageModel
 
     use_threads(threads)
     if prompt is not None and source is not None:
@@ -71,7 +71,7 @@ def generate(
     elif prompt is not None:
         _write(language_model, iter([prompt]), request, batch_size)
     else:
-        from dragoman.inference.lines import read_lines
+        from dragoman.translation.files.lines import read_lines
 
         _write(language_model, read_lines(source), request, batch_size)
 

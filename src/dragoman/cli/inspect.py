@@ -29,11 +29,11 @@ def inspect(
     from dragoman.base.errors import refuse
     from dragoman.base.log import info, warn
     from dragoman.base.machine.threads import use_threads
-    from dragoman.inference.scoring import is_language_model
+    from dragoman.evaluation.score import is_language_model
+    from dragoman.generation.language_model import LanguageModel
     from dragoman.inspect.inspection import PAGE, check_free
     from dragoman.inspect.pictures.fonts import covering
-    from dragoman.language_model import LanguageModel
-    from dragoman.translator import Translator
+    from dragoman.translation.translator import Translator
 
     use_threads(threads)
     check_free(out)

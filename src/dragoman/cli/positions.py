@@ -37,7 +37,7 @@ def positions(
     """
     from dragoman.base.log import info
     from dragoman.base.machine.threads import use_threads
-    from dragoman.inspect.pictures.positions import draw_positions
+    from dragoman.lecture.draw_positions import draw_positions
 
     use_threads(threads)
     drawing = draw_positions(out, overrides or [], width=width, heads=heads, length=length, layers=layers)

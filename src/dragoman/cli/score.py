@@ -40,7 +40,7 @@ def score(
 ) -> None:
     """One log-probability (nats) a pair, or a document, on stdout; the perplexity of the whole on stderr."""
     from dragoman.base.log import info
-    from dragoman.inference.scoring import score
+    from dragoman.evaluation.score import score
 
     scores = score(
         [model, *ensemble] if ensemble else model,

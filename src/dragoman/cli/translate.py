@@ -175,8 +175,8 @@ def translate(
 ) -> None:
     """Translate a line at a time: N lines in, N lines out, blank lines stay blank; or --document, a whole page."""
     from dragoman.base.errors import refuse
-    from dragoman.inference.translate_file import translate_file
     from dragoman.translation.alignment import AttentionChoice
+    from dragoman.translation.files.translate_file import translate_file
     from dragoman.translation.request import RequestSettings, Sampling
 
     of_sampling = {"--temperature": temperature, "--top-k": top_k, "--top-p": top_p, "--seed": seed}

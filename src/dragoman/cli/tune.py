@@ -65,7 +65,7 @@ def tune(
     quiet: Quiet = False,
 ) -> None:
     """Find the weights with which n-best lists are reranked best: exact line search for corpus BLEU or chrF."""
-    from dragoman.inference.tuning import tune
+    from dragoman.evaluation.tune import tune
 
     check_settings(search or [], example="search.minimum_length=3")
     tuning = tune(

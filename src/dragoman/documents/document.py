@@ -14,13 +14,13 @@ from dragoman.documents.formats.format import Content, Opened
 from dragoman.documents.formats.union import format_of
 from dragoman.documents.sentence import Sentence
 from dragoman.documents.splitter import Splitter
-from dragoman.inference.faulty_lines import FaultyLines
-from dragoman.inference.lines import one_line
-from dragoman.inference.word_alignments import WordAlignments
 from dragoman.translation.alignment import Alignment, AttentionChoice
+from dragoman.translation.files.faulty_lines import FaultyLines
+from dragoman.translation.files.lines import one_line
+from dragoman.translation.files.word_alignments import WordAlignments
 from dragoman.translation.request import Request, RequestSettings
 from dragoman.translation.result import Translation
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 _LANGUAGE = "en"
 

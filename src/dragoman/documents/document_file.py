@@ -8,7 +8,7 @@ from dragoman.base.files import atomic_write
 from dragoman.base.output.members import member_writer
 from dragoman.data.corpora.lines import read_chunks
 from dragoman.documents.formats.format import Content, Format
-from dragoman.inference.faulty_lines import on_error_of
+from dragoman.translation.files.faulty_lines import on_error_of
 
 
 def read_document(path: Path | None, format: Format[Content], on_error: str = "stop") -> Content:

@@ -10,16 +10,16 @@ from typing import Any
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.documents.divided import DividedDocument, keeping
 from dragoman.documents.splitter import Splitter
-from dragoman.inference.lines import one_line
 from dragoman.serving.asked import Asked, TranslatedSentence, TranslatedText
 from dragoman.serving.detection.detector import Detector
 from dragoman.serving.directions.directions import Directions, Step
 from dragoman.serving.errors import Overloaded, Refusal
 from dragoman.serving.queue.ticket import Found, Ticket
 from dragoman.translation.alignment import Alignment
+from dragoman.translation.files.lines import one_line
 from dragoman.translation.request import Request
 from dragoman.translation.result import Translation
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 Tell = Callable[[int, int, str], None]
 """Is told, in any thread, the place of a text, that of a sentence in it, and its translation."""

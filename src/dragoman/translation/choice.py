@@ -14,10 +14,10 @@ from dragoman.base.machine.device import choose_device
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.data.workers import cores
 from dragoman.exchange.ctranslate2.folder import Computing, Exported, hand_over, open_folder
-from dragoman.native.build import NoCompilerError
 from dragoman.translation.engine import Engine
 from dragoman.translation.engines.ctranslate2.engine import CTranslate2Engine
-from dragoman.translation.engines.native import NativeEngine
+from dragoman.translation.engines.native.build import NoCompilerError
+from dragoman.translation.engines.native.engine import NativeEngine
 from dragoman.translation.engines.preferred import PreferredEngine
 from dragoman.translation.engines.torch import TorchEngine
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 from dragoman.base.errors import ConfigError, DataError, ResourceError
 from dragoman.decode.search import Hypothesis, SearchConfig
-from dragoman.guard.finding import Finding, Guarded
 from dragoman.translation.codec import Codec
 from dragoman.translation.engine import Engine, Row
 from dragoman.translation.guarantee import Guarantee
+from dragoman.translation.guard.finding import Finding, Guarded
 from dragoman.translation.lines import Line
 from dragoman.translation.other_searches import OtherSearch, other_searches
 from dragoman.translation.request import Request

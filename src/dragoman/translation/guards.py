@@ -5,10 +5,10 @@ from functools import cached_property
 
 from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.meta import Meta
-from dragoman.guard.guard import Guard
-from dragoman.guard.wrong_script import usual_scripts
 from dragoman.text.tags import languages
 from dragoman.text.tokenizers import Tokenizers
+from dragoman.translation.guard.guard import Guard
+from dragoman.translation.guard.wrong_script import usual_scripts
 from dragoman.translation.request import Sampling
 
 

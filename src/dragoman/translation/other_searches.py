@@ -7,7 +7,7 @@ from typing import NamedTuple
 from dragoman.control.control import Control
 from dragoman.control.keep import Keep
 from dragoman.decode.search import SearchConfig
-from dragoman.guard.finding import Finding
+from dragoman.translation.guard.finding import Finding
 from dragoman.translation.request import Request
 
 _BEAM = 5

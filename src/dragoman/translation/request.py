@@ -14,7 +14,7 @@ from dragoman.control.control import Control
 from dragoman.control.glossary import Glossary
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig
-from dragoman.guard.guard import Guard
+from dragoman.translation.guard.guard import Guard
 
 
 @dataclass(frozen=True)

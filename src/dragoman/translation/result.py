@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from dragoman.decode.tree import SearchTree
-from dragoman.guard.finding import Guarded
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.translation.guard.finding import Guarded
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from dragoman.serving.workers.loading import load_translator
 from dragoman.serving.workers.messages import Nursed
 from dragoman.serving.workers.pool import WorkerPool
 from dragoman.translation.lines import Line
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 
 class ServedModel:

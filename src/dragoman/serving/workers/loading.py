@@ -2,7 +2,7 @@
 
 from dragoman.base.errors import ConfigError
 from dragoman.serving.config import EngineConfig, ModelConfig
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 _WARM_UP = ("A", "A short sentence, so that all is ready.")
 

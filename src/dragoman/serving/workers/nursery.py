@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dragoman.serving.workers.messages import Failed, Nursed, Ready
 from dragoman.serving.workers.worker import load, work
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 """Its environment, so that no library starts threads of its own."""

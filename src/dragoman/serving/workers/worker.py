@@ -9,7 +9,7 @@ from dragoman.serving.queue.ticket import Found
 from dragoman.serving.workers.loading import load_translator
 from dragoman.serving.workers.messages import Done, Failed, Nursed, Ready, without_tokenizer
 from dragoman.translation.lines import Line
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 
 def load(nursed: Nursed) -> Translator:

@@ -30,7 +30,7 @@ from dragoman.tasks.translation.validation.sets import ValidationSets
 from dragoman.training.objectives.loss import LossOf
 from dragoman.training.task import Content, Job
 from dragoman.training.validation import Validation
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 _LONGER_BY_DROPOUT = 1.3
 """BPE-dropout at a rate of 0.1 splits sentences into so many times the planned pieces."""

@@ -8,7 +8,7 @@ from dragoman.tasks.translation.validation.held_out import HeldOut
 from dragoman.tasks.translation.validation.validator import Validator, measures
 from dragoman.training.ranks.place import Place
 from dragoman.training.validation import Validation
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 
 class ValidationSets:

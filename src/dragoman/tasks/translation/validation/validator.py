@@ -17,7 +17,7 @@ from dragoman.training.ranks.interface import Ranks
 from dragoman.training.ranks.place import Place
 from dragoman.training.validation import Measure, Validation
 from dragoman.translation.request import Request
-from dragoman.translator import Translator
+from dragoman.translation.translator import Translator
 
 _BATCH = BatchConfig(tokens=4096)
 _SENTENCES = 64

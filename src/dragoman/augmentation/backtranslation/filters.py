@@ -1,0 +1,108 @@
+"""Which synthetic pairs are not worth learning from, and the rule that each of them breaks."""
+
+import re
+from typing import NamedTuple
+
+from pydantic import Field
+
+from dragoman.augmentation.backtranslation.repetition import most_repeats
+from dragoman.base.settings.config import Config
+
+RULES = {
+    "broken_utf8": "the line holds bytes that are no UTF-8",
+    "control_characters": "the line or its translation holds a tab or another control character",
+    "empty": "the line or its translation is blank",
+    "duplicates": "the same line came before",
+    "max_tokens": "the line is longer than the limit, or than the model's positions",
+    "unfinished": "the length limit stopped the translation",
+    "copied": "the translation repeats the words of the line",
+    "max_ratio": "one side is far longer than the other",
+    "repeats": "the translation says the same over and over",
+    "min_score": "the model finds its own translation improbable",
+}
+"""Every rule with what it means, in the order in which they are tried."""
+
+RATIO_ALLOWANCE = 10
+"""Bytes added to both sides before their ratio is taken, so that short pairs pass; as data.cleaning does."""
+
+FEWEST_COPIED_WORDS = 3
+"""Shorter translations may be names, which are the same in both languages."""
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+class FilterConfig(Config):
+    """The rules; each can be switched off (false or null). Broken UTF-8 and control characters are always dropped."""
+
+    empty: bool = Field(default=True, description="Drop pairs of which a side is blank.")
+    duplicates: bool = Field(default=True, description="Translate only the first of lines that are the same.")
+    max_tokens: int | None = Field(
+        default=250, ge=1, description="Drop lines of more subword tokens than this before they are translated."
+    )
+    unfinished: bool = Field(default=True, description="Drop translations that the length limit stopped.")
+    copied: float | None = Field(
+        default=0.8,
+        gt=0,
+        le=1,
+        description="Drop translations of which this share of the words (three or more, with letters) is in the line.",
+    )
+    max_ratio: float | None = Field(
+        default=4.0, gt=1, description="Drop pairs whose longer side has more than this many times the other's bytes."
+    )
+    repeats: int | None = Field(
+        default=4,
+        ge=2,
+        description="Drop translations that say one to four words this many times in a row, the line fewer times.",
+    )
+    min_score: float | None = Field(
+        default=None,
+        lt=0,
+        description="Drop translations whose mean log-probability a token (nats, the end counted) is below this.",
+    )
+
+
+class Judged(NamedTuple):
+    """A translation to judge. score: its mean log-probability a token, in nats."""
+
+    line: str
+    translation: str
+    finished: bool
+    score: float
+
+
+def unusable(text: str) -> bool:
+    """Whether a text cannot stand in a column of tab-separated text."""
+    return _CONTROL.search(text) is not None
+
+
+def broken_rule(pair: Judged, config: FilterConfig) -> str | None:
+    """The first rule that a translation breaks."""
+    if unusable(pair.translation):
+        return "control_characters"
+    if config.empty and not pair.translation.strip():
+        return "empty"
+    if config.unfinished and not pair.finished:
+        return "unfinished"
+    if config.copied is not None and _is_copied(pair, config.copied):
+        return "copied"
+    if config.max_ratio is not None and _ratio(pair) > config.max_ratio:
+        return "max_ratio"
+    if config.repeats is not None:
+        repeats = most_repeats(pair.translation)
+        if repeats >= config.repeats and repeats > most_repeats(pair.line):
+            return "repeats"
+    if config.min_score is not None and pair.score < config.min_score:
+        return "min_score"
+    return None
+
+
+def _is_copied(pair: Judged, share: float) -> bool:
+    words = _WORD.findall(pair.translation.casefold())
+    there = set(_WORD.findall(pair.line.casefold()))
+    return len(words) >= FEWEST_COPIED_WORDS and sum(word in there for word in words) >= share * len(words)
+
+
+def _ratio(pair: Judged) -> float:
+    lengths = len(pair.line.encode()) + RATIO_ALLOWANCE, len(pair.translation.encode()) + RATIO_ALLOWANCE
+    return max(lengths) / min(lengths)

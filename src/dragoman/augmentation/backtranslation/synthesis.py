@@ -1,0 +1,198 @@
+"""`Synthesis`: pairs of which a model writes one side, made of a text of any length, and going on after a kill."""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dragoman.augmentation.backtranslation.filters import RULES, FilterConfig, Judged, broken_rule, unusable
+from dragoman.base.errors import ConfigError
+from dragoman.base.log import info
+from dragoman.base.output.journal import OutputJournal, work_folder
+from dragoman.base.output.members import member_writer
+from dragoman.base.progress.work import Work
+from dragoman.checkpoint.fingerprint import fingerprint
+from dragoman.data.corpora.lines import has_broken_utf8
+from dragoman.translation.request import Request
+from dragoman.translation.result import Translation
+from dragoman.translation.translator import WINDOW_BATCHES, Translator
+
+KEPT, LINES = "kept", "lines"
+
+
+class Line(NamedTuple):
+    """What is translated; reference: how people have translated it, where that counts."""
+
+    text: str
+    reference: str = ""
+
+    @property
+    def identity(self) -> str:
+        """Lines of which this is the same are duplicates."""
+        return f"{self.text}\n{self.reference}" if self.reference else self.text
+
+
+class Synthesis(ABC):
+    """What to translate, how, and where the pairs go. A kind of synthesis is a frozen dataclass with these fields.
+
+    model: the translator's folder. output: tab-separated pairs, compressed as its name ends.
+    """
+
+    model: Path
+    output: Path
+    request: Request
+    filters: FilterConfig
+    batch_size: int
+
+    @abstractmethod
+    def read(self) -> Iterator[Line]:
+        """What is translated, from the first on."""
+
+    @abstractmethod
+    def pair(self, line: Line, translation: str) -> tuple[str, str]:
+        """The two columns of the output."""
+
+    @property
+    @abstractmethod
+    def origin(self) -> Path:
+        """What is read, for messages."""
+
+    def chosen(self, line: Line, translations: Sequence[Translation]) -> Translation:
+        """Of all that the request asked for, the one that is written; here the best."""
+        return translations[0]
+
+    def count(self) -> int | None:
+        """How many lines there are; None where only reading all of them would tell."""
+        return None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the output is there and no work on it is."""
+        return self.output.exists() and not work_folder(self.output).exists()
+
+    @property
+    def window(self) -> int:
+        """Lines between two commits."""
+        return WINDOW_BATCHES * self.batch_size
+
+    def settings(self) -> dict[str, Any]:
+        """All that the output depends on beside the text, as plain values."""
+        return {
+            "model": fingerprint(self.model),
+            "request": self.request.settings(),
+            "filters": self.filters.model_dump(mode="json"),
+            "batch_size": self.batch_size,
+        }
+
+    def run(self, translator: Translator, tell: Callable[[Counter[str]], None] | None = None) -> Counter[str]:
+        """Write the pairs, going on where a killed run has stopped; gives what became of the lines, by rule.
+
+        They stand in the order of the lines. tell: called after every window. Memory does not grow with the text;
+        digests of its lines, against duplicates, lie on disk until the end. Raises ConfigError where the folder beside
+        the output was begun with another text or other settings, and the errors of reading and translating.
+        """
+        compress = member_writer(self.output)
+        with (
+            OutputJournal(self.output, self.settings()) as journal,
+            Work("Translating", "lines", self.count, done=journal.kept, closes=True) as work,
+        ):
+            if self.output.exists() and not journal.finished:
+                raise exists(self.output)
+            if journal.kept:
+                info(f"Going on after line {journal.kept:,} of {self.origin}.")
+            lines = self._left(journal)
+            while not journal.finished:
+                window = list(islice(lines, self.window))
+                pairs, counts = self._pairs(window, journal, translator, work)
+                text = "".join(f"{source}\t{target}\n" for source, target in pairs).encode()
+                last = len(window) < self.window
+                # an empty file of no members would be none of its format
+                data = compress(text) if text or (last and journal.counts[KEPT] == 0) else b""
+                journal.write(len(window), data, counts)
+                journal.commit(finished=last)
+                if tell is not None:
+                    tell(journal.counts)
+            counts = Counter(journal.counts)
+        journal.publish()
+        return counts
+
+    def _left(self, journal: OutputJournal) -> Iterator[Line]:
+        """The lines that are not done yet."""
+        last = Line("")
+
+        def texts() -> Iterator[str]:
+            nonlocal last
+            for last in self.read():
+                yield last.identity
+
+        for _ in journal.follow("text", texts(), self.origin):
+            yield last
+
+    def _pairs(
+        self, window: Sequence[Line], journal: OutputJournal, translator: Translator, work: Work
+    ) -> tuple[list[tuple[str, str]], Counter[str]]:
+        """The pairs that stay, and what became of the lines."""
+        counts: Counter[str] = Counter({LINES: len(window)})
+        lines = list(self._readable(window, counts))
+        if self.filters.duplicates:
+            lines = list(self._first_ones(lines, journal, counts))
+        lines = list(self._short_enough(lines, counts, translator))
+        texts = [line.text for line in lines]
+        dropped = len(window) - len(lines)
+        work.tell(journal.lines + dropped, kept(journal.counts) if journal.lines else "")
+        found = translator.translate_window(texts, self.request, self.batch_size, journal.lines + 1, work)
+        pairs = []
+        for line, translations in zip(lines, found, strict=True):
+            best = self.chosen(line, translations)
+            judged = Judged(line.text, best.text, best.finished, best.log_probability / (len(best.ids) + 1))
+            rule = broken_rule(judged, self.filters)
+            counts[rule or KEPT] += 1
+            if rule is None:
+                pairs.append(self.pair(line, best.text))
+        return pairs, counts
+
+    def _readable(self, lines: Sequence[Line], counts: Counter[str]) -> Iterator[Line]:
+        for line in lines:
+            if has_broken_utf8(line.text):
+                counts["broken_utf8"] += 1
+            elif unusable(line.text):
+                counts["control_characters"] += 1
+            elif self.filters.empty and not line.text.strip():
+                counts["empty"] += 1
+            else:
+                yield line
+
+    def _first_ones(self, lines: Sequence[Line], journal: OutputJournal, counts: Counter[str]) -> Iterator[Line]:
+        for line, new in zip(lines, journal.new(line.identity for line in lines), strict=True):
+            if new:
+                yield line
+            else:
+                counts["duplicates"] += 1
+
+    def _short_enough(self, lines: Sequence[Line], counts: Counter[str], translator: Translator) -> Iterator[Line]:
+        most = [translator.engine.limits.source.tokens, self.filters.max_tokens]
+        limit = min((number - len(self.request.tags) for number in most if number is not None), default=None)
+        encoded = translator.tokenizers.source.encode_batch([line.text for line in lines])
+        for line, ids in zip(lines, encoded, strict=True):
+            if limit is not None and len(ids) > limit:
+                counts["max_tokens"] += 1
+            else:
+                yield line
+
+
+def exists(output: Path) -> ConfigError:
+    """The error to raise where the output is there already."""
+    return ConfigError(f"{output} exists already: choose another --output, or delete it first")
+
+
+def kept(counts: Mapping[str, int]) -> str:
+    """How many lines became pairs."""
+    return f"{counts[KEPT]:,} of {counts[LINES]:,} lines kept ({counts[KEPT] / max(1, counts[LINES]):.1%})"
+
+
+def account(counts: Mapping[str, int]) -> str:
+    """The same, and a line for each rule that has dropped some."""
+    dropped = (f"  {rule:<18} {counts[rule]:>10,}  {RULES[rule]}" for rule in RULES if counts[rule])
+    return "\n".join([kept(counts), *dropped])

@@ -1,0 +1,238 @@
+"""`evaluate`: systems' translations against references, in scores with signatures."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+
+from dragoman.base.errors import ConfigError, in_files, refuse
+from dragoman.base.log import quietly
+from dragoman.base.machine.threads import use_threads
+from dragoman.metrics.bootstrap import Comparison, paired_bootstrap
+from dragoman.metrics.translation import (
+    LengthScore,
+    Score,
+    bleu,
+    bleu_by_length,
+    chrf,
+    lecture_bleu,
+    ter,
+    tokenised_bleu,
+)
+from dragoman.translation.files.lines import Lines, name_of, read_together
+
+if TYPE_CHECKING:
+    from dragoman.translation.request import RequestSettings
+    from dragoman.translation.translator import Translator
+
+METRICS: Mapping[str, Callable[..., Score]] = {"bleu": bleu, "chrf": chrf, "ter": ter, "lecture": lecture_bleu}
+"""By the names under which they can be asked for."""
+
+TOKENISED = "tokenized"
+
+
+@dataclass(frozen=True)
+class SystemScores:
+    """system: its name; scores: by metric, with `tokenized` where that was asked for.
+
+    by_length: BLEU by words of the source, where there is one. translations: what was scored.
+    """
+
+    system: str
+    scores: Mapping[str, Score]
+    by_length: tuple[LengthScore, ...]
+    translations: tuple[str, ...] = field(repr=False)
+
+    def __str__(self) -> str:
+        lines = [self.system, *(f"  {score}" for score in self.scores.values())]
+        if self.by_length:
+            lines.append("  BLEU by source length (words)")
+        for group in self.by_length:
+            longest = "…" if group.longest is None else f"–{group.longest}"
+            lines.append(f"    {group.shortest}{longest:<6} {group.score.value:6.2f}  ({group.sentences} sentences)")
+        return "\n".join(lines)
+
+    def as_json(self) -> dict[str, Any]:
+        """In plain types, without the translations."""
+        groups = [
+            {"shortest": each.shortest, "longest": each.longest, "sentences": each.sentences, "bleu": each.score.value}
+            for each in self.by_length
+        ]
+        return {
+            "system": self.system,
+            "scores": [asdict(score) for score in self.scores.values()],
+            "by_length": groups,
+        }
+
+
+@dataclass(frozen=True)
+class SystemComparison:
+    """The system `second` against `first`, a comparison a metric."""
+
+    first: str
+    second: str
+    metrics: Mapping[str, Comparison]
+
+    def __str__(self) -> str:
+        lines = [f"{self.second} against {self.first}, paired bootstrap"]
+        for each in self.metrics.values():
+            interval = each.difference_interval
+            verdict = "significant at 0.05" if each.p_value < 0.05 else "not significant at 0.05"
+            lines.append(
+                f"  {each.first.name}: {each.difference:+.2f} (95% of resampled test sets: {interval.low:+.2f} to "
+                f"{interval.high:+.2f}), p = {each.p_value:.4f}, {verdict} ({each.first.signature})"
+            )
+        return "\n".join(lines)
+
+    def as_json(self) -> dict[str, Any]:
+        """In plain types."""
+        return {
+            "first": self.first,
+            "second": self.second,
+            "metrics": [asdict(each) for each in self.metrics.values()],
+        }
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The systems, a model before given translations; comparisons: of each but the first with the first."""
+
+    systems: tuple[SystemScores, ...]
+    comparisons: tuple[SystemComparison, ...]
+
+    def __getitem__(self, metric: str) -> Score:
+        """The first system's score. Raises KeyError."""
+        return self.systems[0].scores[metric]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, (*self.systems, *self.comparisons)))
+
+    def as_json(self) -> dict[str, Any]:
+        """In plain types."""
+        return {
+            "systems": [each.as_json() for each in self.systems],
+            "comparisons": [each.as_json() for each in self.comparisons],
+        }
+
+
+def evaluate(
+    model: "str | Path | Sequence[str | Path] | Translator | None" = None,
+    *,
+    reference: Lines | Sequence[Lines],
+    hypothesis: Lines | Sequence[Lines] | Mapping[str, Lines] = (),
+    source: Lines | None = None,
+    metric: Sequence[str] | None = None,
+    tokenized: str | None = None,
+    batch_size: int = 64,
+    device: str | None = None,
+    threads: int | None = None,
+    quiet: bool = False,
+    **settings: "Unpack[RequestSettings]",
+) -> Evaluation:
+    """Score a model that translates `source`, and translations that are given, as `dragoman evaluate` does.
+
+    model: a folder, several that translate together, or a `Translator`; None: only what is in `hypothesis`.
+
+    Texts are a file (str or Path) or a list of
+    lines. Several are a list of Paths or of lists: in `reference` they are references of the same sentences, in
+    `hypothesis` the translations of several systems, which a mapping gives names. Each system but the first is compared
+    with the first by paired bootstrap.
+
+    source: adds BLEU by its sentences' lengths. metric: some of `METRICS` (default: all). tokenized: a language; adds
+    BLEU of lowercased, Moses-tokenised text. settings: beam, length_penalty, coverage_penalty, unknown, search, to and
+    tags, as `Translator.request` takes them. device, threads: of a folder, as in `Translator.load`.
+
+    Raises DataError for unequal numbers of lines, ConfigError for what does not go together, and what `Translator`
+    does.
+    """
+    references, systems = _each(reference, "reference"), _each(hypothesis, "hypothesis")
+    wanted = list(METRICS) if metric is None else list(metric)
+    _check(model, references, systems, source, wanted, settings)
+    given = [*references, *systems, *([] if source is None else [("source", source)])]
+    texts = read_together(*given)
+    sources = None if source is None else texts.pop()
+    known, outputs = texts[: len(references)], texts[len(references) :]
+    named = list(zip((name for name, _ in systems), outputs, strict=True))
+    with quietly(quiet):
+        if model is not None and source is not None and sources is not None:
+            translator = _opened(model, device, threads)
+            with in_files(name_of(source, "source")):
+                translations = translator.translate(sources, batch_size=batch_size, **settings)
+            named.insert(0, ("model" if translator is model else _name(model), translations))
+    scored = tuple(_scored(name, lines, known, sources, wanted, tokenized) for name, lines in named)
+    first, *others = scored
+    return Evaluation(scored, tuple(_compared(first, other, known, wanted) for other in others))
+
+
+def _each(given: Lines | Sequence[Lines] | Mapping[str, Lines], name: str) -> list[tuple[str, Lines]]:
+    """Texts with their names: files have their own."""
+    if isinstance(given, Mapping):
+        return list(given.items())
+    if isinstance(given, str | Path):
+        return [(str(given), given)]
+    if given and all(isinstance(each, str) for each in given):
+        return [(name, cast("Lines", given))]
+    return [(name_of(each, f"{name} {number}"), each) for number, each in enumerate(given, 1)]
+
+
+def _check(
+    model: object,
+    references: Sequence[object],
+    systems: Sequence[object],
+    source: object,
+    metric: Sequence[str],
+    settings: Mapping[str, object],
+) -> None:
+    """What is cheap to find wrong before anything is read."""
+    if model is None and not systems:
+        raise ConfigError("nothing to evaluate: give --hypothesis FILE, or a model folder and --source FILE")
+    if model is not None and source is None:
+        raise ConfigError(f"to evaluate the model {model}, give the sentences that it shall translate: --source FILE")
+    if not references:
+        raise ConfigError("there is nothing to compare with: give --reference FILE")
+    if unknown := [name for name in metric if name not in METRICS]:
+        raise ConfigError(f"there is no metric {unknown[0]!r}: choose among {', '.join(METRICS)}")
+    if model is None:
+        options = {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
+        refuse(options, "with a model to translate with")
+
+
+def _name(model: object) -> str:
+    return " + ".join(map(str, model)) if isinstance(model, list | tuple) else str(model)
+
+
+def _opened(
+    model: "str | Path | Sequence[str | Path] | Translator", device: str | None, threads: int | None
+) -> "Translator":
+    from dragoman.translation.translator import Translator
+
+    if isinstance(model, Translator):
+        return model
+    use_threads(threads)
+    return Translator.load(model, device, threads=threads)
+
+
+def _scored(
+    name: str,
+    lines: Sequence[str],
+    references: Sequence[Sequence[str]],
+    sources: Sequence[str] | None,
+    metric: Sequence[str],
+    language: str | None,
+) -> SystemScores:
+    scores = {each: METRICS[each](lines, *references) for each in metric}
+    if language is not None:
+        scores[TOKENISED] = tokenised_bleu(lines, *references, language=language)
+    by_length = () if sources is None else tuple(bleu_by_length(sources, lines, *references))
+    return SystemScores(name, scores, by_length, tuple(lines))
+
+
+def _compared(
+    first: SystemScores, second: SystemScores, references: Sequence[Sequence[str]], metric: Sequence[str]
+) -> SystemComparison:
+    found: dict[str, Comparison] = {}
+    for name in metric:
+        if name in ("bleu", "chrf", "ter"):  # not the lecture's: its statistics do not add up over sentences
+            lines = first.translations, second.translations
+            found[name] = paired_bootstrap(*lines, *references, metric=cast(Literal["bleu", "chrf", "ter"], name))
+    return SystemComparison(first.system, second.system, found)

@@ -1,0 +1,119 @@
+"""`score`: how probable given translations, or texts, are under a model."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dragoman.base.errors import ConfigError, in_files, refuse
+from dragoman.base.log import quietly
+from dragoman.base.machine.threads import use_threads
+from dragoman.base.settings.load import parse_settings
+from dragoman.data.corpora.documents import read_texts
+from dragoman.data.corpora.text_corpus import TextCorpusConfig
+from dragoman.metrics.perplexity import TextScore
+from dragoman.translation.files.lines import Lines, name_of, read_together
+
+if TYPE_CHECKING:
+    from dragoman.generation.language_model import LanguageModel
+    from dragoman.translation.translator import Translator
+
+LINE = "line"
+
+
+@dataclass(frozen=True)
+class Scores:
+    """each: of every pair or document, which `unit` names, in order; total: of all together, with the perplexities."""
+
+    each: tuple[TextScore, ...]
+    total: TextScore
+    unit: str
+
+    def __str__(self) -> str:
+        return f"{len(self.each)} {self.unit}, {self.total}"
+
+
+def score(
+    model: "str | Path | Sequence[str | Path] | Translator | LanguageModel",
+    target: Lines,
+    source: Lines | None = None,
+    *,
+    to: str | None = None,
+    tags: Iterable[str] = (),
+    documents: str | None = None,
+    heading: str | None = None,
+    stride: int | None = None,
+    batch_size: int = 64,
+    device: str | None = None,
+    threads: int | None = None,
+    quiet: bool = False,
+) -> Scores:
+    """Log-probabilities (nats) of `target` given `source`, or of documents under a language model.
+
+    As `dragoman score` has them; their total has the perplexity a token, a word and a byte. model: a folder, several
+    that translate together, or a loaded model.
+
+    target, source: a file (str or Path) or a list of lines; under a language model the items of the list
+    are the documents. to, tags: as in `Translator.request`. documents, heading: what a document of a file is, as in
+    `data.train` of a language model (default: a line). stride: as in `LanguageModel.score`. device: of a folder, as in
+    `load`.
+
+    Raises ConfigError for what does not go together, DataError for unequal numbers of lines, and what the models do.
+    """
+    from dragoman.generation.language_model import LanguageModel
+
+    use_threads(threads)
+    with quietly(quiet):
+        if isinstance(model, LanguageModel) or (isinstance(model, str | Path) and is_language_model(Path(model))):
+            refuse({"--source": source, "--to": to, "--tags": list(tags)}, "with a translation model")
+            texts = _documents(target, documents, heading)
+            opened = model if isinstance(model, LanguageModel) else LanguageModel.load(model, device)
+            return _scores(opened.score(texts, stride, batch_size), "documents")
+        refuse({"--documents": documents, "--heading": heading, "--stride": stride}, "with a language model")
+        if source is None:
+            raise ConfigError(f"{model} translates: give the sentences that the translations are of, --source FILE")
+        return _of_pairs(model, target, source, to, list(tags), batch_size, device, threads)
+
+
+def is_language_model(folder: Path) -> bool:
+    """Whether a folder holds one; a folder that was exported for CTranslate2 holds a translator.
+
+    Raises ModelError as `folder_kind`.
+    """
+    from dragoman.checkpoint.folder import folder_kind
+    from dragoman.exchange.ctranslate2.folder import is_exported
+
+    return not is_exported(folder) and folder_kind(folder) == "decoder_only"
+
+
+def _of_pairs(
+    model: "str | Path | Sequence[str | Path] | Translator",
+    target: Lines,
+    source: Lines,
+    to: str | None,
+    tags: Sequence[str],
+    batch_size: int,
+    device: str | None,
+    threads: int | None,
+) -> Scores:
+    from dragoman.translation.translator import Translator
+
+    sources, targets = read_together(("source", source), ("target", target))
+    opened = model if isinstance(model, Translator) else Translator.load(model, device, threads=threads)
+    with in_files(name_of(source, "source"), name_of(target, "target")):
+        scores = opened.score(sources, targets, batch_size, to=to, tags=tags)
+    ids = opened.tokenizers.target.encode_batch(targets)
+    parts = [each.log_probability for each in scores]
+    return _scores([TextScore.of(*each) for each in zip(targets, ids, parts, strict=True)], "pairs")
+
+
+def _documents(target: Lines, kind: str | None, heading: str | None) -> list[str]:
+    if not isinstance(target, str | Path):
+        refuse({"--documents": kind, "--heading": heading}, "with a file")
+        return list(target)
+    settings = {"text": target, "documents": kind or LINE, "heading": heading}
+    return read_texts(parse_settings(settings, TextCorpusConfig, "documents"))
+
+
+def _scores(each: Sequence[TextScore], unit: str) -> Scores:
+    return Scores(tuple(each), TextScore.total(each), unit)

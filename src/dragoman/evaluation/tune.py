@@ -1,0 +1,126 @@
+"""`tune`: weights with which n-best lists are reranked, found on a dev set."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dragoman.base.errors import ConfigError, in_files
+from dragoman.base.log import quietly, warn
+from dragoman.base.machine.threads import use_threads
+from dragoman.base.settings.load import Overrides
+from dragoman.metrics.statistics import SUMMED
+from dragoman.translation.files.lines import Lines, name_of, read_together
+from dragoman.translation.reranking.config import (
+    RerankingConfig,
+    RerankingLanguageModelConfig,
+    ReverseConfig,
+    TunedConfig,
+)
+from dragoman.translation.reranking.features import Features, flat
+from dragoman.translation.reranking.line_search import Lists, corpus_score, search_weights
+from dragoman.translation.reranking.reranker import write_reranking
+from dragoman.translation.translator import Translator
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """config: with the weights found. best: the score of the best hypotheses that the lists hold, a sentence each."""
+
+    config: RerankingConfig
+    best: float
+
+    def __str__(self) -> str:
+        tuned = self.config.tuned
+        assert tuned is not None
+        weights = ", ".join(f"{name} {weight:.4f}" for name, weight in self.config.weights().items())
+        return (
+            f"{weights}\n{tuned.metric}\n  {tuned.before:.2f} by the model's own order, {tuned.after:.2f} with these "
+            f"weights, on the {tuned.sentences:,} sentences that they were chosen by; about {self.best:.2f} would "
+            "be the most that the lists hold"
+        )
+
+
+def tune(
+    model: str | Path | Sequence[str | Path],
+    *,
+    source: Lines,
+    reference: Lines,
+    out: str | Path | None = None,
+    reverse: str | Path | None = None,
+    language_model: str | Path | None = None,
+    nbest: int = 20,
+    metric: str = "bleu",
+    restarts: int = 20,
+    seed: int = 1,
+    batch_size: int = 64,
+    device: str | None = None,
+    threads: int | None = None,
+    quiet: bool = False,
+    beam: int | None = None,
+    length_penalty: float | str | None = None,
+    search: Overrides = (),
+    to: str | None = None,
+    tags: Iterable[str] = (),
+) -> Tuning:
+    """Find the weights of reranking, as `dragoman tune` does, and write them to `out`, a YAML for `rerank`.
+
+    Each text is translated once, each hypothesis scored once; then Och's line search (2003) goes from `restarts` random
+    weights besides the model's own order up to the best corpus score. model: a folder, or several that translate
+    together. source, reference: a dev set, files or lists of lines. reverse: a model of the other direction;
+    language_model: one of the target language. metric: bleu or chrf. The same seed gives the same weights. The others
+    are as in `Translator.load` and `Translator.request`.
+
+    Raises ConfigError for what makes no sense, DataError for unequal numbers of lines, and what the models do.
+    """
+    if metric not in SUMMED:
+        raise ConfigError(f"weights are not tuned by {metric!r}: use {' or '.join(SUMMED)}")
+    if nbest < 2:
+        raise ConfigError(f"of {nbest} hypothesis there is nothing to choose: --nbest must be at least 2")
+    if restarts < 0:
+        raise ConfigError(f"the random restarts are {restarts}, but cannot be fewer than none")
+    use_threads(threads)
+    sources, references = read_together(("source", source), ("reference", reference))
+    config = RerankingConfig(
+        nbest=nbest,
+        reverse=None if reverse is None else ReverseConfig(folder=Path(reverse)),
+        language_model=None if language_model is None else RerankingLanguageModelConfig(folder=Path(language_model)),
+    )
+    with quietly(quiet):
+        translator = Translator.load(model, device, threads=threads)
+        features = Features(config, translator.meta, device, threads, batch_size)
+        request = translator.request(
+            nbest=nbest, beam=beam, length_penalty=length_penalty, search=search, to=to, tags=tags
+        )
+        with in_files(name_of(source, "source")):
+            found = translator.translate_nbest(sources, request, batch_size)
+        summed = SUMMED[metric]()
+        counts = [len(its) for its in found]
+        repeated = [line for line, count in zip(references, counts, strict=True) for _ in range(count)]
+        statistics = summed.statistics([each.text for each in flat(found)], repeated)
+        ends = np.cumsum(counts)[:-1]
+        lists = Lists(features.of(sources, found), np.split(statistics, ends))
+        start = np.array(list(config.weights().values()))
+        weighted = search_weights(lists, np.eye(len(start))[0], summed, restarts, seed)
+    own = np.sum([each[0] for each in lists.statistics], axis=0)
+    oracle = np.sum([each[int(np.argmax(summed.sentences(each)))] for each in lists.statistics], axis=0)
+    weights = dict(zip(config.weights(), weighted.weights.tolist(), strict=True))
+    signature = summed.metric
+    signature.num_refs = 1
+    for name in ("reverse", "language_model"):
+        if weights.get(name, 0.0) < 0:
+            warn(
+                f"the weight of {name} is negative, as if what it finds unlikely were better: on this dev set it is of "
+                "no use. Leave it out, or take a better model or more sentences"
+            )
+    tuned = TunedConfig(
+        metric=f"{summed.name} ({signature.get_signature()})",
+        sentences=len(sources),
+        before=float(summed.corpus(own)),
+        after=corpus_score(lists, weighted.weights, summed),
+    )
+    config = config.with_weights(weights).model_copy(update={"tuned": tuned})
+    if out is not None:
+        write_reranking(Path(out), config)
+    return Tuning(config, float(summed.corpus(oracle)))

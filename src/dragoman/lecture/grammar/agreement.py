@@ -1,0 +1,56 @@
+"""Person, number and gender of what the verb and the adjective agree with."""
+
+from typing import Literal, NamedTuple
+
+from dragoman.lecture.grammar.function_words import FAMILY_NAMES, NAMES
+from dragoman.lecture.grammar.nouns import NOUNS
+from dragoman.lecture.grammar.tree import Argument, Gap, Impersonal, Name, Pair, Phrase, Pronoun
+
+Language = Literal["en", "de", "fr"]
+
+
+class Features(NamedTuple):
+    """`plural` is what the verb shows, `many` what adjectives and participles show.
+
+    They differ where one person is addressed politely: "vous êtes patient".
+    """
+
+    person: int
+    plural: bool
+    gender: str
+    many: bool
+
+
+def noun_gender(noun: str, language: Language) -> str:
+    """m, f or n; English nouns have none, so persons and things alike are "n" there."""
+    if language == "en":
+        return "n"
+    return NOUNS[noun].german_gender if language == "de" else NOUNS[noun].french_gender
+
+
+def name_gender(name: str) -> str:
+    """m or f."""
+    return NAMES[name] if name in NAMES else FAMILY_NAMES[name]
+
+
+def features(argument: Argument, language: Language) -> Features:
+    """What agrees with `argument` in `language`."""
+    match argument:
+        case Phrase():
+            return Features(3, argument.plural, noun_gender(argument.noun, language), argument.plural)
+        case Name():
+            return Features(3, False, name_gender(argument.name), False)
+        case Pair():
+            genders = {features(argument.first, language).gender, features(argument.second, language).gender}
+            return Features(3, True, "f" if genders == {"f"} else "m", True)
+        case Pronoun():
+            gender = noun_gender(argument.noun, language) if argument.noun else argument.gender
+            if argument.formal:
+                return Features(3 if language == "de" else 2, True, gender, False)
+            return Features(argument.person, argument.plural, gender, argument.plural)
+        case Gap():
+            if argument.antecedent is None:
+                return Features(3, False, "m", False)
+            return features(argument.antecedent, language)
+        case Impersonal():
+            return Features(3, False, "n" if language == "de" else "m", False)

@@ -1,0 +1,256 @@
+"""German: from the tree to the sentence."""
+
+from dataclasses import replace
+
+from dragoman.lecture.grammar import german_verbs as verbs
+from dragoman.lecture.grammar.adjectives import ADJECTIVES
+from dragoman.lecture.grammar.agreement import features, noun_gender
+from dragoman.lecture.grammar.function_words import (
+    COMPLEMENTIZERS,
+    CONJUNCTIONS,
+    FREQUENCIES,
+    MANNERS,
+    QUESTION_WORDS,
+    SUBORDINATING,
+    TIMES,
+    TITLES,
+    VEHICLES,
+)
+from dragoman.lecture.grammar.german_nominals import noun_phrase, relative_pronoun
+from dragoman.lecture.grammar.numerals import MONTHS, WEEKDAYS, german_number, german_ordinal, german_year
+from dragoman.lecture.grammar.places import PLACES
+from dragoman.lecture.grammar.tree import (
+    Argument,
+    Clause,
+    Gap,
+    Impersonal,
+    Name,
+    Pair,
+    Phrase,
+    Pronoun,
+    Quality,
+    Time,
+    Utterance,
+)
+from dragoman.lecture.grammar.typography import sentence
+from dragoman.lecture.grammar.verbs import VERBS
+
+_CONTRACTIONS = {
+    ("in", "dem"): "im", ("an", "dem"): "am", ("zu", "dem"): "zum", ("zu", "der"): "zur", ("von", "dem"): "vom",
+    ("in", "das"): "ins", ("an", "das"): "ans",
+}  # fmt: skip
+_REFLEXIVE = {(1, False): "mich", (2, False): "dich", (1, True): "uns", (2, True): "euch"}
+_UNMISTAKABLE = frozenset(("mich", "mir", "dich", "dir", "uns", "ihn", "ihm", "ihnen", "sich"))
+_UNITS = ("Tagen", "Wochen", "Monaten", "Jahren")
+
+
+def realise(utterance: Utterance) -> str:
+    """The German sentence."""
+    clause = utterance.clause
+    if utterance.question:
+        words = _question(clause, utterance.question)
+    elif utterance.second is None or utterance.conjunction not in SUBORDINATING or not utterance.fronted:
+        words = _order(clause, "time" if utterance.fronted and utterance.second is None else "subject")
+    else:
+        words = _order(clause, "none")
+    if utterance.second is not None:
+        conjunction = CONJUNCTIONS[utterance.conjunction][1]
+        if utterance.conjunction == "when" and clause.tense == "past":
+            conjunction = "als"
+        if utterance.conjunction in SUBORDINATING:
+            second = [conjunction, *_order(utterance.second, "final")]
+            words = [*second, ",", *words] if utterance.fronted else [*words, ",", *second]
+        else:
+            comma = [","] if utterance.conjunction == "but" else []
+            words = [*words, *comma, conjunction, *_order(utterance.second, "subject")]
+    if utterance.address:
+        words = [*words, ",", " und ".join(map(address, utterance.address))]
+    return sentence(words, "?" if utterance.question else ".")
+
+
+def address(name: str) -> str:
+    """A name with its title."""
+    title, _, family = name.partition(" ")
+    return f"{TITLES[title][1]} {family}" if family else name
+
+
+def _question(clause: Clause, question: str) -> list[str]:
+    if question == "yesno":
+        return _order(clause, "none")
+    if question == "who":
+        return ["wer", *_order(clause, "none", subject=False)]
+    if question == "what":
+        return ["was", *_order(clause, "none")]
+    return [QUESTION_WORDS[question][1], *_order(clause, "none")]
+
+
+def _prepend(preposition: str, words: list[str], contract: bool) -> list[str]:
+    joined = _CONTRACTIONS.get((preposition, words[0])) if contract else None
+    return [joined, *words[1:]] if joined else [preposition, *words]
+
+
+def prepositional(preposition: str, argument: Phrase, case: str) -> list[str]:
+    """A preposition with its noun phrase; only the plain article contracts."""
+    return _prepend(preposition, noun_phrase(argument, case, relative), argument.determiner == "the")
+
+
+def place_phrase(place: Phrase, goal: bool) -> list[str]:
+    """A place with its preposition and case."""
+    preposition = PLACES[place.noun].german[goal]
+    return prepositional(preposition, place, "acc" if goal and preposition != "zu" else "dat")
+
+
+def time_phrase(time: Time) -> str:
+    """The words of a time."""
+    match time.key:
+        case "date":
+            return f"am {german_ordinal(time.number)} {MONTHS[time.month][1]}"
+        case "year":
+            return f"im Jahr {german_year(time.number)}"
+        case "weekday":
+            return f"am {WEEKDAYS[time.number][1]}"
+        case "weekdays":
+            return f"{WEEKDAYS[time.number][1].lower()}s"
+        case "clock":
+            return f"um {'ein' if time.number == 1 else german_number(time.number)} Uhr"
+        case "ago":
+            return f"vor {german_number(time.number)} {_UNITS[time.month]}"
+        case "in":
+            return f"in {german_number(time.number)} {_UNITS[time.month]}"
+        case _:
+            return TIMES[time.key][1]
+
+
+def relative(phrase: Phrase, clause: Clause) -> list[str]:
+    """A relative clause between commas."""
+    gap_case = "nom" if isinstance(clause.subject, Gap) else "dat" if isinstance(clause.receiver, Gap) else "acc"
+    verb = VERBS.get(clause.verb)
+    if gap_case == "acc" and verb is not None and (verb.german_dative or verb.german_case == "dat"):
+        gap_case = "dat"
+    pronoun = relative_pronoun(gap_case, noun_gender(phrase.noun, "de"), phrase.plural)
+    head = [verb.german_preposition, pronoun] if gap_case != "nom" and verb and verb.german_preposition else [pronoun]
+    return [",", *head, *_order(clause, "final", subject=gap_case != "nom"), ","]
+
+
+def _predicate(clause: Clause) -> tuple[str, list[str]]:
+    """(finite verb, what closes the clause): a separable prefix, an infinitive or a participle."""
+    agree = features(Impersonal() if clause.verb == "exist" else clause.subject, "de")
+    person, plural = agree.person, agree.plural
+    key = "sein" if clause.verb == "be" else clause.verb
+    nonfinite = verbs.infinitive(clause.verb)
+    if clause.modal:
+        past = clause.tense == "past" and clause.modal != "should"
+        return (verbs.preterite if past else verbs.present)(clause.modal, person, plural), [nonfinite]
+    if clause.tense == "future":
+        return verbs.present("werden", person, plural), [nonfinite]
+    if clause.tense == "past":
+        if clause.verb in ("be", "have", "exist", "cost"):
+            return verbs.preterite(key, person, plural), []
+        auxiliary = "sein" if clause.verb in VERBS and VERBS[clause.verb].german_sein else "haben"
+        if clause.verb == "go" and clause.vehicle:
+            return verbs.present("sein", person, plural), ["gefahren"]
+        return verbs.present(auxiliary, person, plural), [verbs.participle(clause.verb)]
+    prefix = verbs.prefix(clause.verb)
+    return verbs.present(key, person, plural), [prefix] if prefix else []
+
+
+def _order(clause: Clause, first: str, subject: bool = True) -> list[str]:
+    """`first` is subject, time, none (verb first) or final (verb last)."""
+    finite, closing = _predicate(clause)
+    if clause.verb == "go" and clause.vehicle:
+        agree = features(clause.subject, "de")
+        if clause.tense == "present" and not clause.modal:
+            finite = verbs.present("drive", agree.person, agree.plural)
+        elif closing == ["gehen"]:
+            closing = ["fahren"]
+    topic = ["es"] if clause.verb == "exist" else noun_phrase(clause.subject, "nom", relative) if subject else []
+    middle, after = _middle(clause, time=first != "time")
+    match first:
+        case "subject":
+            return [*topic, finite, *middle, *closing, *after]
+        case "time" | "none":
+            time = [time_phrase(clause.time)] if clause.time and first == "time" else []
+            # An unstressed pronoun goes before a noun subject where no reader can take it for the subject itself.
+            early = isinstance(clause.subject, Phrase | Name | Pair) and subject and bool(middle)
+            if early and middle[0] in _UNMISTAKABLE:
+                topic, middle = [middle[0], *topic], middle[1:]
+            return [*time, finite, *topic, *middle, *closing, *after]
+        case _:
+            if clause.tense == "present" and not clause.modal and closing:
+                return [*topic, *middle, closing[0] + finite, *after]
+            return [*topic, *middle, *closing, finite, *after]
+
+
+def quality_phrase(quality: Quality) -> tuple[list[str], list[str]]:
+    """(predicate adjective, the second member of its comparison, which follows the closing verb)."""
+    adjective = ADJECTIVES[quality.adjective].german
+    if quality.degree == "positive" or quality.than is None:
+        return [adjective[0]], []
+    than = noun_phrase(quality.than, "nom", relative)
+    return ([adjective[1]], ["als", *than]) if quality.degree == "more" else (["so", adjective[0]], ["wie", *than])
+
+
+def _extraposed(target: Argument, clause: Clause) -> tuple[Argument, list[str]]:
+    """(the object, its relative clause), if that clause can follow the closing verb without a new neighbour."""
+    if not isinstance(target, Phrase) or target.relative is None or clause.place is not None or clause.manner:
+        return target, []
+    return replace(target, relative=None), relative(target, target.relative)
+
+
+def _indefinite(argument: object) -> bool:
+    return isinstance(argument, Phrase) and argument.determiner in ("a", "bare")
+
+
+def _middle(clause: Clause, time: bool) -> tuple[list[str], list[str]]:
+    """(middle field, what follows the closing verb)."""
+    verb = VERBS.get(clause.verb)
+    frame = verb.frame if verb else ""
+    pronouns: list[str] = []
+    nouns: list[str] = []
+    datives: list[str] = []
+    after: list[str] = []
+    late: list[str] = []
+    negation = {"": "", "not": "nicht", "never": "nie"}[clause.negation]
+    agree = features(clause.subject, "de")
+    if verb and verb.german_reflexive:
+        pronouns.append(_REFLEXIVE.get((agree.person, agree.plural), "sich"))
+    target, case = clause.object, "dat" if verb and verb.german_dative else "acc"
+    preposition = verb.german_preposition if verb else ""
+    if target is not None and not isinstance(target, Gap) and not preposition:
+        negative = clause.negation == "not" and _indefinite(target)
+        if clause.verb == "be" and isinstance(target, Phrase):
+            case = "nom"
+            target = target if target.adjective or negative else replace(target, determiner="bare")
+        target, after = _extraposed(target, clause)
+        words = noun_phrase(target, case, relative, negative=negative)
+        negation = "" if negative else negation
+        if isinstance(target, Pronoun):
+            pronouns += words
+        elif isinstance(target, Phrase) and target.determiner in ("a", "bare", "number"):
+            late = words
+        else:
+            nouns = words
+    if clause.receiver is not None and not isinstance(clause.receiver, Gap):
+        words = noun_phrase(clause.receiver, "dat", relative)
+        if isinstance(clause.receiver, Pronoun):
+            pronouns += words
+        else:
+            datives = words
+    adverbs = [time_phrase(clause.time)] if clause.time and time else []
+    frequency = FREQUENCIES[clause.frequency][1] if clause.frequency else ""
+    manner = MANNERS[clause.manner][1] if clause.manner else ""
+    words = [*pronouns, *adverbs, *datives, frequency, *nouns, negation, manner, *late]
+    if target is not None and not isinstance(target, Gap) and preposition and verb:
+        contract = isinstance(target, Phrase) and target.determiner == "the"
+        target, after = _extraposed(target, clause)
+        words += _prepend(preposition, noun_phrase(target, verb.german_case, relative), contract)
+    if clause.vehicle:
+        words.append(VEHICLES[clause.vehicle][1])
+    if clause.place is not None:
+        words += place_phrase(clause.place, goal=frame == "go")
+    if clause.quality is not None:
+        quality, after = quality_phrase(clause.quality)
+        words += quality
+    if clause.complement is not None:
+        after = [",", COMPLEMENTIZERS[frame][1], *_order(clause.complement, "final")]
+    return words, after

@@ -1,0 +1,118 @@
+"""The combinations that the training set never shows, found in a sentence's tree."""
+
+import zlib
+from dataclasses import dataclass
+from functools import cache
+
+from dragoman.lecture.grammar.function_words import SUBORDINATING
+from dragoman.lecture.grammar.tree import Argument, Clause, Name, Pair, Phrase, Pronoun, Utterance
+
+# One in so many combinations of two words is held out.
+_WORD_SHARE = 9
+_STATES = frozenset(("be", "exist", "cost"))
+STRUCTURES = (
+    "relative clause inside a subordinate clause",
+    "relative clause in a reported clause",
+    "dative pronoun in the past",
+    "modal in a reported clause",
+    "superlative in a question",
+    "negated future",
+    "polite address in the past",
+    "possessor beside an indirect object",
+)
+KINDS = ("adjective and noun", "verb and object", "subject and verb", *STRUCTURES)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Combination:
+    """`kind` is one of KINDS; `words` are the concepts, empty for structures."""
+
+    kind: str
+    words: tuple[str, ...] = ()
+
+    @property
+    def held_out(self) -> bool:
+        """True if training must not show it. The choice hangs on the words alone, not on a seed."""
+        return _held_out(self.words)
+
+
+@cache
+def _held_out(words: tuple[str, ...]) -> bool:
+    return not words or zlib.crc32(" ".join(words).encode()) % _WORD_SHARE == 0
+
+
+def nodes(*roots: Clause | Argument | None) -> tuple[list[Clause], list[Phrase]]:
+    """Every clause and every noun phrase under `roots`, the antecedents of gaps and pronouns not counted again."""
+    clauses: list[Clause] = []
+    phrases: list[Phrase] = []
+    waiting: list[Clause | Argument | None] = list(roots)
+    while waiting:
+        match waiting.pop():
+            case Clause() as clause:
+                clauses.append(clause)
+                waiting += (clause.subject, clause.object, clause.receiver, clause.place, clause.complement)
+                waiting.append(clause.quality.than if clause.quality is not None else None)
+            case Phrase() as phrase:
+                phrases.append(phrase)
+                waiting += (phrase.possessor, phrase.place, phrase.relative)
+            case Pair() as pair:
+                waiting += (pair.first, pair.second)
+            case _:
+                pass
+    return clauses, phrases
+
+
+def combinations(utterance: Utterance) -> frozenset[Combination]:
+    """All combinations that could be held out: word pairs, and the structures of STRUCTURES."""
+    clauses, phrases = nodes(utterance.clause, utterance.second)
+    pairs = [("adjective and noun", (phrase.adjective, phrase.noun)) for phrase in phrases if phrase.adjective]
+    structures: list[str] = []
+    for clause in clauses:
+        pairs += _word_pairs(clause)
+        structures += _structures(clause)
+    if utterance.conjunction in SUBORDINATING and _has_relative(utterance.second):
+        structures.append("relative clause inside a subordinate clause")
+    if utterance.question and any(phrase.superlative for phrase in phrases):
+        structures.append("superlative in a question")
+    subject = utterance.clause.subject
+    if isinstance(subject, Pronoun) and subject.formal and utterance.clause.tense == "past":
+        structures.append("polite address in the past")
+    return frozenset([Combination(*pair) for pair in pairs] + [Combination(kind) for kind in structures])
+
+
+def _word_pairs(clause: Clause) -> list[tuple[str, tuple[str, str]]]:
+    subject, target = clause.subject, clause.object
+    pairs: list[tuple[str, tuple[str, str]]] = []
+    if clause.quality is not None and isinstance(subject, Phrase):
+        pairs.append(("adjective and noun", (clause.quality.adjective, subject.noun)))
+    if clause.verb not in _STATES:
+        if isinstance(target, Phrase):
+            pairs.append(("verb and object", (clause.verb, target.noun)))
+        if isinstance(subject, Phrase):
+            pairs.append(("subject and verb", (subject.noun, clause.verb)))
+    return pairs
+
+
+def _structures(clause: Clause) -> list[str]:
+    found: list[str] = []
+    receiver, target = clause.receiver, clause.object
+    if clause.tense == "past" and not clause.modal and isinstance(receiver, Pronoun):
+        found.append("dative pronoun in the past")
+    if clause.tense == "future" and clause.negation:
+        found.append("negated future")
+    if clause.complement is not None and _has_relative(clause.complement):
+        found.append("relative clause in a reported clause")
+    if clause.complement is not None and clause.complement.modal:
+        found.append("modal in a reported clause")
+    if isinstance(receiver, Phrase | Name | Pair) and isinstance(target, Phrase) and target.determiner == "of":
+        found.append("possessor beside an indirect object")
+    return found
+
+
+def _has_relative(clause: Clause | None) -> bool:
+    return any(phrase.relative is not None for phrase in nodes(clause)[1])
+
+
+def held_out(utterance: Utterance) -> frozenset[Combination]:
+    """The held-out combinations that the sentence shows; empty for a training sentence."""
+    return frozenset(combination for combination in combinations(utterance) if combination.held_out)

@@ -1,0 +1,104 @@
+"""`Parquet`: rows, of which a column is translated; the translation becomes a column."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dragoman.base.errors import DataError
+from dragoman.base.packages import optional
+from dragoman.data.corpora.lines import has_broken_utf8
+from dragoman.translation.bulk.formats.format import Part, ShardFormat, Window
+from dragoman.translation.files.faulty_lines import OnError
+
+_GROUP = 1 << 16
+"""Rows of a row group of the output."""
+
+
+@dataclass(frozen=True)
+class Parquet(ShardFormat):
+    """source: the column that is translated, of texts; target: the new one, the last."""
+
+    source: str
+    target: str
+
+    def windows(self, path: Path, size: int, on_error: OnError) -> Iterator[Window]:
+        """As `ShardFormat.windows`; rows are counted as lines. The text of a null is empty."""
+        first = 1
+        with self._open(path) as file:
+            for batch in file.iter_batches(batch_size=size):
+                texts = list(self._texts(batch, path, first, on_error))
+                yield Window(first, texts, batch)
+                first += batch.num_rows
+
+    def part(self, window: Window, translations: list[str], name: str) -> Part:
+        """The batch with one more column. Compression is the writer's."""
+        arrow = optional("pyarrow", "ray")
+        batch = window.rest
+        schema = batch.schema.append(arrow.field(self.target, arrow.string()))
+        return arrow.RecordBatch.from_arrays([*batch.columns, arrow.array(translations, arrow.string())], schema=schema)
+
+    @contextmanager
+    def writer(self, source: Path, target: Path) -> Iterator[Callable[[Part], object]]:
+        """With the schema, its metadata and the compression of the shard; row groups of 65,536 rows."""
+        arrow, parquet = optional("pyarrow", "ray"), optional("pyarrow.parquet", "ray", "pyarrow")
+        with self._open(source) as file:
+            schema = file.schema_arrow.append(arrow.field(self.target, arrow.string()))
+            groups = file.metadata.num_row_groups
+            codec = file.metadata.row_group(0).column(0).compression if groups else "SNAPPY"
+        waiting: list[Any] = []
+        with parquet.ParquetWriter(target, schema, compression=codec.replace("UNCOMPRESSED", "NONE")) as out:
+
+            def flush() -> None:
+                out.write_table(arrow.Table.from_batches(waiting, schema), row_group_size=_GROUP)
+                waiting.clear()
+
+            def write(part: Any) -> None:
+                waiting.append(part)
+                if sum(batch.num_rows for batch in waiting) >= _GROUP:
+                    flush()
+
+            yield write
+            if waiting:
+                flush()
+
+    def _open(self, path: Path) -> Any:
+        """Raises DataError for a file that is missing or none, or lacks the column, or has no texts in it."""
+        arrow, parquet = optional("pyarrow", "ray"), optional("pyarrow.parquet", "ray", "pyarrow")
+        try:
+            file = parquet.ParquetFile(path)
+        except (OSError, arrow.ArrowInvalid) as error:
+            raise DataError(f"{path} cannot be read as Parquet: {error}") from None
+        names = file.schema_arrow.names
+        with _closing_on_error(file):
+            if self.source not in names:
+                raise DataError(
+                    f"{path}: there is no column {self.source!r}; it has {', '.join(names)}: --source-field"
+                )
+            if self.target in names:
+                raise DataError(
+                    f"{path}: there is a column {self.target!r} already, which the translation would replace: name "
+                    "another with --target-field"
+                )
+            kind = file.schema_arrow.field(self.source).type
+            if not (arrow.types.is_string(kind) or arrow.types.is_large_string(kind)):
+                raise DataError(f"{path}: the column {self.source!r} holds no texts, but {kind}")
+        return file
+
+    def _texts(self, batch: Any, path: Path, first: int, on_error: OnError) -> Iterator[str]:
+        arrow = optional("pyarrow", "ray")
+        for number, data in enumerate(batch.column(self.source).cast(arrow.large_binary()).to_pylist(), start=first):
+            text = (data or b"").decode("utf-8", "surrogateescape")
+            if on_error == "stop" and has_broken_utf8(text):
+                raise DataError(f"{path}, line {number}: broken UTF-8 in the column {self.source!r}")
+            yield text
+
+
+@contextmanager
+def _closing_on_error(file: Any) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        file.close()
+        raise

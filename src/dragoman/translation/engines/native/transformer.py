@@ -1,0 +1,278 @@
+"""A PyTorch Transformer as the native engine holds it: filled up to whole registers, and refused where it cannot."""
+
+from ctypes import c_void_p
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from dragoman.base.errors import ConfigError, ModelError
+from dragoman.models.seq2seq import Seq2Seq
+from dragoman.models.transformer import TransformerDecoder, TransformerEncoder
+from dragoman.nn.attention.soft import SoftAttention
+from dragoman.nn.attention.ssru import SSRU
+from dragoman.nn.embedding import Embedding
+from dragoman.nn.feedforward import FeedForward
+from dragoman.nn.normalisation import LayerNorm, RMSNorm
+from dragoman.nn.positions.absolute import Added, Concatenated
+from dragoman.nn.positions.alibi import Alibi
+from dragoman.nn.positions.number import Fraction
+from dragoman.nn.positions.rotary import Rotary, rotary_angles
+from dragoman.nn.positions.scheme import Positions
+from dragoman.nn.residual import Residual
+from dragoman.nn.scorers import Dot, ScaledDot
+from dragoman.translation.engines.native import library
+
+Floats = NDArray[np.float32]
+_ACTIVATIONS = {
+    ("relu", False): library.RELU,
+    ("gelu", False): library.GELU,
+    ("silu", False): library.SWISH,
+    ("silu", True): library.SWIGLU,
+}
+"""By torch's function and whether there is a gate."""
+
+
+class Unsupported(ConfigError):
+    """A part of a model that the native engine does not have."""
+
+
+def padded(count: int) -> int:
+    """The next multiple of a register's sixteen numbers."""
+    return -(-count // library.LANES) * library.LANES
+
+
+def stacks(model: Seq2Seq) -> tuple[TransformerEncoder, TransformerDecoder]:
+    """Both sides of a model. Raises Unsupported where one is no Transformer."""
+    encoder, decoder = model.encoder, model.decoder
+    if isinstance(encoder, TransformerEncoder) and isinstance(decoder, TransformerDecoder):
+        return encoder, decoder
+    side, other = ("decoder", decoder) if isinstance(encoder, TransformerEncoder) else ("encoder", encoder)
+    raise Unsupported(f"the native engine has Transformers alone, but the {side} is a {type(other).__name__}")
+
+
+class Packing:
+    """Everything that `library.Model` points to. It must live until the model is open.
+
+    Raises Unsupported, which names the part, for a model that the engine does not have, ModelError for weights that
+    are not numbers.
+    """
+
+    def __init__(self, model: Seq2Seq, precision: int, threads: int) -> None:
+        self._held: list[Any] = []
+        encoder, decoder = stacks(model)
+        weight = _numbers(decoder.projection.weight)
+        given = decoder.projection.bias
+        bias = np.zeros(len(weight), np.float32) if given is None else _numbers(given)
+        vocabulary = self._matrix(weight, bias, len(weight), weight.shape[1], missing=-np.inf)
+        self.model = library.Model(self._stack(encoder), self._stack(decoder), vocabulary, precision, threads)
+
+    def _stack(self, stack: TransformerEncoder | TransformerDecoder) -> library.Stack:
+        layers = [self._layer(layer) for layer in stack.layers]
+        orders = {each.order for layer in stack.layers for each in layer.children() if isinstance(each, Residual)}
+        array = (library.Layer * len(layers))(*layers)
+        self._held.append(array)
+        tokens = token_vectors(stack.embedding)
+        pre = orders == {"pre"}
+        norm = self._norm(stack.norm) if pre else library.Norm()
+        width = padded(tokens.shape[1])
+        table = self._keep(_filled(tokens, len(tokens), width))
+        return library.Stack(array, table, norm, len(layers), width, len(tokens), pre)
+
+    def _layer(self, layer: Any) -> library.Layer:
+        found = library.Layer()
+        if isinstance(layer.self_attention, SSRU):
+            found.recurrent, found.attention, found.projections = True, *self._unit(layer.self_attention)
+        else:
+            found.attention = _attention(layer.self_attention, self)
+            found.projections = self._projections(layer.self_attention, "qkv")
+            found.output = self._output(layer.self_attention)
+        found.around_attention = self._around(getattr(layer, "around_attention", None) or layer.around_self_attention)
+        if hasattr(layer, "cross_attention"):
+            if layer.cross_attention is None:
+                raise Unsupported(
+                    "the native engine's decoders attend the source in every layer, but cross_attention is null"
+                )
+            found.source = _attention(layer.cross_attention, self)
+            found.source_query = self._projections(layer.cross_attention, "q")
+            found.source_projections = self._projections(layer.cross_attention, "kv")
+            found.source_output = self._output(layer.cross_attention)
+            found.around_source = self._around(layer.around_cross_attention)
+        network = layer.feedforward
+        if type(network) is not FeedForward:
+            raise Unsupported(
+                f"the native engine has one feed-forward network a layer, but this is a {type(network).__name__}"
+            )
+        name = network.activation.__name__, network.gate is not None
+        if name not in _ACTIVATIONS:
+            raise Unsupported(f"the native engine does not have the activation {name[0]}{' with a gate' * name[1]}")
+        found.activation = _ACTIVATIONS[name]
+        found.inner, found.outer = self._linear(network.inner), self._linear(network.outer)
+        if network.gate is not None:
+            found.gate = self._linear(network.gate)
+        found.around_feedforward = self._around(layer.around_feedforward)
+        return found
+
+    def _unit(self, unit: SSRU) -> tuple[library.Attention, library.Matrix]:
+        """Its cell, which is held where one head's keys would be; its gate and its candidate."""
+        width, inputs = (padded(size) for size in unit.forget.weight.shape)
+        weights = [_filled(_numbers(each.weight), width, inputs) for each in (unit.forget, unit.candidate)]
+        bias = np.concatenate([_filled(_numbers(unit.forget.bias), width), np.zeros(width, np.float32)])
+        return library.Attention(1, width, 0), self._packed(np.concatenate(weights), bias)
+
+    def _projections(self, attention: SoftAttention, which: str) -> library.Matrix:
+        """Queries, keys, values, each head filled up."""
+        heads = attention.heads
+        value = attention.key if attention.config.tie_keys_and_values else attention.value
+        parts = {"q": attention.query, "k": attention.key, "v": value}
+        weights, biases = [], []
+        for name in which:
+            weight, bias = _numbers(parts[name].weight), _numbers(parts[name].bias)
+            head, inputs = len(weight) // heads, weight.shape[1]
+            filled = np.zeros((heads, padded(head), padded(inputs)), np.float32)
+            filled[:, :head, :inputs] = weight.reshape(heads, head, inputs)
+            weights.append(filled.reshape(-1, padded(inputs)))
+            biases.append(_filled(bias.reshape(heads, head), heads, padded(head)).reshape(-1))
+        return self._packed(np.concatenate(weights), np.concatenate(biases))
+
+    def _output(self, attention: SoftAttention) -> library.Matrix:
+        weight, bias, heads = _numbers(attention.output.weight), _numbers(attention.output.bias), attention.heads
+        outputs, head = len(weight), weight.shape[1] // heads
+        filled = np.zeros((padded(outputs), heads, padded(head)), np.float32)
+        filled[:outputs, :, :head] = weight.reshape(outputs, heads, head)
+        return self._packed(filled.reshape(padded(outputs), -1), _filled(bias, padded(outputs)))
+
+    def _linear(self, linear: nn.Linear) -> library.Matrix:
+        weight = _numbers(linear.weight)
+        return self._matrix(weight, _numbers(linear.bias), *weight.shape)
+
+    def _matrix(self, weight: Floats, bias: Floats, outputs: int, inputs: int, missing: float = 0.0) -> library.Matrix:
+        """missing: the bias of outputs that fill it up."""
+        biases = np.full(padded(outputs), missing, np.float32)
+        biases[:outputs] = bias
+        return self._packed(_filled(weight, padded(outputs), padded(inputs)), biases)
+
+    def _packed(self, weight: Floats, bias: Floats) -> library.Matrix:
+        return library.Matrix(self._keep(weight), self._keep(bias), *weight.shape)
+
+    def _around(self, residual: Residual) -> library.Norm:
+        if not residual.connected:
+            raise Unsupported("the native engine's sublayers have residual connections, but residual is false")
+        return self._norm(residual.norm)
+
+    def _norm(self, norm: nn.Module) -> library.Norm:
+        if isinstance(norm, LayerNorm):
+            kind, offset = library.LAYER_NORM, norm.bias
+        elif isinstance(norm, RMSNorm):
+            kind, offset = library.RMS_NORM, None
+        else:
+            raise Unsupported(f"the native engine has layer and RMS norms, but this is a {type(norm).__name__}")
+        (width,) = norm.normalized_shape
+        found = [
+            None if each is None else self._keep(_filled(_numbers(each), padded(width)))
+            for each in (norm.weight, offset)
+        ]
+        return library.Norm(*found, float(norm.eps or 0.0), kind, width, padded(width))
+
+    def keep(self, array: Floats) -> c_void_p:
+        """A pointer to it; it lives as long as this."""
+        return self._keep(array)
+
+    def _keep(self, array: Floats) -> c_void_p:
+        array = np.ascontiguousarray(array, np.float32)
+        self._held.append(array)
+        return c_void_p(array.ctypes.data)
+
+
+def _attention(attention: nn.Module, packing: Packing) -> library.Attention:
+    if type(attention) is not SoftAttention:
+        raise Unsupported(f"the native engine has soft attention alone, but this is {type(attention).__name__}")
+    config, scorer, relation = attention.config, attention.scorer, attention.relation
+    if config.normaliser != "softmax":
+        raise Unsupported(
+            f"the native engine's attention is normalised by softmax, but normaliser is {config.normaliser}"
+        )
+    if not config.projections or attention.combine != "project":
+        raise Unsupported("the native engine's heads are projected, before and after, but these are not")
+    if type(scorer) not in (ScaledDot, Dot):
+        raise Unsupported(f"the native engine has the scorers scaled_dot and dot, but this is {type(scorer).__name__}")
+    if relation is not None and type(relation) not in (Rotary, Alibi):
+        raise Unsupported(
+            f"inside attention the native engine has rotary positions and ALiBi, but this is {type(relation).__name__}"
+        )
+    heads = attention.heads
+    key = attention.key.out_features // heads
+    value = key if config.tie_keys_and_values else attention.value.out_features // heads
+    slopes = packing.keep(_numbers(relation.slopes)) if isinstance(relation, Alibi) else None
+    scale = key**-0.5 if isinstance(scorer, ScaledDot) else 1.0
+    return library.Attention(heads, padded(key), padded(value), isinstance(relation, Rotary), scale, slopes)
+
+
+def token_vectors(embedding: Embedding) -> Floats:
+    """(V, d): what a token brings to the first layer, whatever its position. Raises Unsupported."""
+    tokens, positions = embedding.tokens, embedding.positions
+    if not isinstance(tokens, nn.Embedding):
+        raise Unsupported("the native engine reads tokens, but this model reads vectors")
+    vectors = tokens.weight.detach().float() * embedding.scale
+    if type(positions) is Concatenated:
+        vectors = vectors @ positions.back.weight.detach().float()[:, : vectors.size(1)].T
+    elif type(positions) not in (Positions, Added):
+        raise Unsupported(f"the native engine does not have positions of the class {type(positions).__name__}")
+    if isinstance(getattr(positions, "encoding", None), Fraction):
+        raise Unsupported("the native engine does not have positions of kind fraction")
+    return _numbers(vectors)
+
+
+class PositionTables:
+    """What positions add to token vectors, and the turns of rotary ones, for texts of any length."""
+
+    def __init__(self, stack: TransformerEncoder | TransformerDecoder) -> None:
+        first: Any = stack.layers[0]
+        attention = first.self_attention
+        self._embedding = stack.embedding
+        relation = getattr(attention, "relation", None)
+        self._rotary = relation if isinstance(relation, Rotary) else None
+        self._width = 0 if self._rotary is None else attention.key.out_features // attention.heads
+        self._length = 0
+        self._vectors: Floats | None = None
+        self._turns: Floats | None = None
+
+    def table(self, length: int) -> library.Positions:
+        """For `length` tokens and some more."""
+        if length > self._length:
+            limit, room = self._embedding.positions.limit, max(256, 1 << (length - 1).bit_length())
+            self._length = room if limit is None else min(room, limit)
+            self._fill()
+        held = self._vectors, self._turns
+        vectors, turns = (None if each is None else c_void_p(each.ctypes.data) for each in held)
+        found = library.Positions(vectors, turns, self._width if self._turns is not None else 0, self._length)
+        found.held = held
+        return found
+
+    @torch.no_grad()
+    def _fill(self) -> None:
+        positions, width = self._embedding.positions, self._embedding.tokens.embedding_dim
+        if type(positions) is not Positions:
+            nothing = torch.zeros(1, self._length, width, device=self._embedding.tokens.weight.device)
+            vectors = positions.embed(nothing, 0, None)[0]
+            self._vectors = np.ascontiguousarray(_filled(_numbers(vectors), self._length, padded(width)))
+        if self._rotary is not None:
+            found = rotary_angles(self._length, self._width, self._rotary.base, torch.device("cpu"))
+            self._turns = np.ascontiguousarray(_numbers(torch.cat((found.cos(), found.sin()), 1)))
+
+
+def _filled(array: Floats, *shape: int) -> Floats:
+    """With zeros up to a shape."""
+    result = np.zeros(shape, np.float32)
+    result[tuple(slice(0, size) for size in array.shape)] = array
+    return result
+
+
+def _numbers(tensor: Tensor) -> Floats:
+    """float32 on the CPU. Raises ModelError where one is not finite."""
+    array: Floats = tensor.detach().float().cpu().numpy()
+    if not np.isfinite(array).all():
+        raise ModelError("a weight of the model is not a number (NaN or infinite): damaged or diverged parameters")
+    return array

@@ -1,0 +1,142 @@
+"""`FaultyLines`: what is done about lines that cannot be read, or that are longer than the model can read."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, cast, get_args
+
+from dragoman.base.errors import ConfigError, TooLongError
+from dragoman.base.progress.work import Work
+from dragoman.data.corpora.lines import has_broken_utf8
+from dragoman.text.division import divide
+from dragoman.text.special import EOS
+from dragoman.translation.files.noted_lines import NotedLines
+from dragoman.translation.guard.finding import together
+from dragoman.translation.request import Request
+from dragoman.translation.reranking.choice import Choice, chosen
+from dragoman.translation.result import Translation
+from dragoman.translation.translator import Translator
+
+OnError = Literal["stop", "replace", "blank"]
+
+
+def on_error_of(name: str) -> OnError:
+    """Raises ConfigError for what is none."""
+    if name in get_args(OnError):
+        return cast(OnError, name)
+    raise ConfigError(f"lines that cannot be read: stop, replace or blank, not '{name}' (--on-error)")
+
+
+@dataclass
+class FaultyLines:
+    """on_error: raise an error (stop), mend the line (replace), or give it a blank translation (blank).
+
+    To replace is to read U+FFFD for bytes that are not UTF-8, and to translate a line that is longer than the model's
+    positions part by part. noted: where each such line is told of. choice: what orders the hypotheses of a part.
+    """
+
+    translator: Translator
+    on_error: OnError = "stop"
+    noted: NotedLines = field(default_factory=NotedLines)
+    choice: Choice | None = None
+
+    def __post_init__(self) -> None:
+        if self.on_error != "stop" and self.translator.tokenizers.reads_vectors:
+            raise ConfigError("--on-error goes with texts only, and this model reads vectors: leave it out")
+
+    def readable(
+        self, lines: list[str], beside: Mapping[str, list[str]], first: int
+    ) -> tuple[list[str], Mapping[str, list[str]]]:
+        """The lines without lone surrogates, and those of other files; what is left blank has blank ones.
+
+        beside: a line for each of the lines, by the file's name; first: the number of the first line.
+        """
+        if self.on_error == "stop":
+            return lines, beside
+        broken = [place for place, line in enumerate(lines) if has_broken_utf8(line)]
+        if not broken:
+            return lines, beside
+        blank, lines = self.on_error == "blank", list(lines)
+        beside = {name: list(others) for name, others in beside.items()}
+        for place in broken:
+            self.noted.note(f"of broken UTF-8 were {'left blank' if blank else 'mended'}", first + place)
+            mended = lines[place].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            lines[place] = "" if blank else mended
+            for others in beside.values() if blank else ():
+                others[place] = ""
+        return lines, beside
+
+    def translate_window(
+        self,
+        texts: Sequence[str],
+        requests: Request | Sequence[Request],
+        batch_size: int,
+        first: int,
+        work: Work | None = None,
+    ) -> Iterator[list[Translation]]:
+        """As `Translator.translate_window`; a line that is too long ends it where it has to stop only."""
+        begin = 0
+        while begin < len(texts):
+            rest = requests if isinstance(requests, Request) else requests[begin:]
+            try:
+                for found in self.translator.translate_window(texts[begin:], rest, batch_size, first + begin, work):
+                    begin += 1
+                    yield found
+            except TooLongError as error:
+                if self.on_error == "stop" or error.side == "target" or error.place != first + begin - 1:
+                    raise
+                request = rest if isinstance(rest, Request) else rest[0]
+                yield self._too_long(texts[begin], request, batch_size, first + begin)
+                begin += 1
+                if work is not None:
+                    work.tell(work.done + 1, work.said)
+
+    def _too_long(self, text: str, request: Request, batch_size: int, number: int) -> list[Translation]:
+        if self.on_error == "blank":
+            self.noted.note("longer than the model can read were left blank", number)
+            return next(self.translator.translate_window([""], _of_later_parts(request), batch_size, number))
+        self.noted.note("longer than the model can read were translated in parts", number)
+        return [self._in_parts(text, request, batch_size, number)]
+
+    def _in_parts(self, text: str, request: Request, batch_size: int, number: int) -> Translation:
+        """The best translations of a text's parts as one; blanks between parts are kept.
+
+        What the translation has to start with and the phrases that it has to hold are the first part's. The ids have
+        the ends of sentence of the parts before the last.
+        """
+        later = _of_later_parts(request)
+        parts = divide(text, lambda part: self.translator.fits(part, later))
+        texts = [part.strip() for part in parts]
+        found = self.translator.translate_window(texts, [request, *[later] * (len(parts) - 1)], batch_size, number)
+        if self.choice is not None:
+            found = chosen(self.choice, texts, found, batch_size)
+        best = [each[0] for each in found]
+        finished = all(each.finished for each in best)
+        ids = tuple(token for each in best for token in (*each.ids, *([EOS] if each.finished else [])))
+        return replace(
+            best[0],
+            text=joined(parts, [each.text for each in best]),
+            score=sum(each.score for each in best),
+            log_probability=sum(each.log_probability for each in best),
+            ids=ids[:-1] if finished else ids,
+            finished=finished,
+            token_log_probabilities=tuple(each for part in best for each in part.token_log_probabilities),
+            tree=None,
+            patched=any(each.patched for each in best),
+            guarded=together(each.guarded for each in best),
+        )
+
+
+def _of_later_parts(request: Request) -> Request:
+    """The same for texts whose translations may start as they like, and hold no phrases but a glossary's."""
+    control = None if request.control is None else replace(request.control, phrases=())
+    return replace(request, prefix="", control=control)
+
+
+def joined(parts: Iterable[str], translations: Iterable[str]) -> str:
+    """The translations, each with the blanks that stand around its part."""
+    texts = []
+    for part, translation in zip(parts, translations, strict=True):
+        inked = part.strip()
+        begin = part.index(inked)
+        texts.append(part[:begin] + translation.strip() + part[begin + len(inked) :])
+    return "".join(texts)

@@ -1,0 +1,244 @@
+"""`LineTranslation`: lines of the source language, and how their translations are written."""
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+from dragoman.base.errors import ConfigError, DataError
+from dragoman.base.output.companion import Companion
+from dragoman.base.progress.work import Work
+from dragoman.checkpoint.fingerprint import fingerprint
+from dragoman.control.control import Control
+from dragoman.control.phrase import read_phrases
+from dragoman.data.corpora.lines import count_lines
+from dragoman.decode.rules.fusion import FusionConfig
+from dragoman.text.special import EOS
+from dragoman.translation.files.faulty_lines import FaultyLines, OnError
+from dragoman.translation.files.guarded_lines import guarded_lines
+from dragoman.translation.files.lines import one_line, read_any_lines, read_lines, windows
+from dragoman.translation.files.noted_lines import NotedLines
+from dragoman.translation.files.tree_file import TreeFile
+from dragoman.translation.files.word_alignments import WordAlignments
+from dragoman.translation.order import Unfinished
+from dragoman.translation.request import Request
+from dragoman.translation.reranking.choice import Choice, chosen
+from dragoman.translation.result import Translation
+from dragoman.translation.translator import Translator
+
+_BESIDE = {
+    "prefix": "is what translation n has to start with, blank where it is free",
+    "constraints": "has the phrases that translation n has to hold, and is blank where there are none",
+}
+
+
+class Destination(Protocol):
+    """Where translations go."""
+
+    @property
+    def lines(self) -> int:
+        """Of the input that are done with."""
+        ...
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody sees them come, so that nothing need be told of it."""
+        ...
+
+    def follow(self, name: str, lines: Iterable[str], path: Path | None) -> Iterator[str]:
+        """The lines of an input that are not done with. name: which of the inputs it is; path: None for stdin."""
+        ...
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What had to be done about lines that are done with, of each kind how many."""
+        ...
+
+    def write(self, lines: int, texts: Iterable[bytes], counts: Mapping[str, int]) -> None:
+        """What was made of the next so many lines. counts: filled while `texts` is read; as above, of these lines."""
+        ...
+
+
+@dataclass(frozen=True)
+class LineTranslation:
+    """A text and how it is translated. source: None for stdin; prefix: what each translation starts with, or None.
+
+    nbest: hypotheses written of a line; scores: whether the log-probability stands before the text; token_scores:
+    whether the tokens and their log-probabilities stand behind it. trees: where the trees of the searches go. choice:
+    what orders the hypotheses of a line before they are written. constraints: the phrases that each translation must
+    hold, or None. alignments: who writes which words the best one's come from, or None. on_error: as of `FaultyLines`.
+    """
+
+    translator: Translator
+    request: Request
+    source: Path | None
+    prefix: Path | None
+    batch_size: int
+    nbest: int = 1
+    scores: bool = False
+    token_scores: bool = False
+    trees: TreeFile | None = None
+    choice: Choice | None = None
+    constraints: Path | None = None
+    alignments: WordAlignments | None = None
+    on_error: OnError = "stop"
+
+    @property
+    def inputs(self) -> list[Path | None]:
+        """All that is read line by line."""
+        return [self.source, *self._beside.values()]
+
+    @property
+    def _beside(self) -> dict[str, Path]:
+        """What is read along with the source, a line a line, by its name."""
+        given = {"prefix": self.prefix, "constraints": self.constraints}
+        return {name: path for name, path in given.items() if path is not None}
+
+    def settings(self) -> dict[str, Any]:
+        """What is written depends on these beside the inputs, as values that JSON keeps."""
+        engine = self.translator.engine
+        dictionary: Path | None = getattr(getattr(self.request.decoding, "unknown", None), "path", None)
+        fusion: FusionConfig | None = getattr(self.request.decoding, "fusion", None)
+        return {
+            **self.request.settings(),
+            "engine": type(getattr(engine, "preferred", engine)).__name__,
+            "dictionary": dictionary and blake2b(dictionary.read_bytes(), digest_size=8).hexdigest(),
+            "language_model": fusion and fingerprint(fusion.language_model),
+            "prefix": self.prefix is not None,
+            "constraints": self.constraints is not None,
+            "scores": self.scores,
+            "choice": self.choice and self.choice.settings(),
+            "alignments": None if self.alignments is None else self.alignments.settings(),
+            "on_error": self.on_error,
+        }
+
+    def work(self, out: Destination) -> Work:
+        """To tell how far it is; nothing where people type the lines or see the translations: they know."""
+
+        def count() -> int | None:
+            return count_lines(self.source) if self.source is not None and self.source.is_file() else None
+
+        typed = self.source is None and sys.stdin.isatty()
+        return Work("Translating", "lines", count, done=out.lines, shown=not (typed or out.watched), closes=True)
+
+    def write(self, out: Destination, work: Work, companion: Companion | None = None) -> None:
+        """Translate what is not done yet. Raises DataError for unequal numbers of lines, and as `translate_window`.
+
+        companion: where `alignments` go.
+        """
+        unfinished, noted = Unfinished(self.translator.engine.limits.target), NotedLines(out.counts)
+        faulty = FaultyLines(self.translator, self.on_error, noted, self.choice)
+        self.translator.report_cut = self.source is None  # there may be no end to report at
+        try:
+            for given, beside in self._windows(out):
+                first, counts = out.lines + 1, noted.window()
+                window, beside = faulty.readable(given, beside, first)
+                requests = self._requests(beside, first)
+                found = faulty.translate_window(window, requests, self.batch_size, first, work)
+                if self.choice is not None:
+                    found = chosen(self.choice, window, found, self.batch_size)
+                if self.request.guard is not None:
+                    found = guarded_lines(found, first, noted)
+                best: list[str] = []
+                texts = self._texts(window, found, first, unfinished, best)
+                if self.alignments is not None and companion is not None:
+                    texts = self.alignments.after(texts, window, best, first, noted, companion)
+                out.write(len(window), texts, counts)
+        finally:
+            if self.source is not None:
+                unfinished.report()
+                self.translator.report_patched()
+            noted.report()
+
+    def _texts(
+        self,
+        window: list[str],
+        found: Iterator[list[Translation]],
+        first: int,
+        unfinished: Unfinished,
+        best: list[str],
+    ) -> Iterator[bytes]:
+        """What is written of each line; the text of its best hypothesis is added to `best`."""
+        for line, (text, hypotheses) in enumerate(zip(window, found, strict=True), start=first):
+            unfinished.look(line, hypotheses[0])
+            best.append(one_line(hypotheses[0].text))
+            if self.trees is not None:
+                self.trees.write(line, text, hypotheses)
+            yield self._text(line, hypotheses).encode()
+
+    def _text(self, line: int, hypotheses: list[Translation]) -> str:
+        if self.nbest > 1:
+            rows = [[str(line - 1), one_line(each.text), f"{each.score:.6f}"] for each in hypotheses]
+        else:
+            before = [f"{hypotheses[0].log_probability:.6f}"] if self.scores else []
+            rows = [[*before, one_line(hypotheses[0].text)]]
+        if self.token_scores:
+            rows = [[*row, *token_columns(each)] for row, each in zip(rows, hypotheses, strict=False)]
+        return "".join((" ||| " if self.nbest > 1 else "\t").join(row) + "\n" for row in rows)
+
+    def _requests(self, beside: Mapping[str, list[str]], first: int) -> Request | list[Request]:
+        """One for all lines, or one for each; first: the number of the first."""
+        if not beside:
+            return self.request
+        count = max(map(len, beside.values()))
+        requests = [replace(self.request, prefix=prefix) for prefix in beside.get("prefix", [""] * count)]
+        if self.constraints is None:
+            return requests
+        return [
+            replace(request, control=self._control(line, number))
+            for number, (request, line) in enumerate(zip(requests, beside["constraints"], strict=True), start=first)
+        ]
+
+    def _control(self, line: str, number: int) -> Control | None:
+        """With the phrases of a line. Raises DataError where they are none."""
+        try:
+            phrases = read_phrases(line)
+        except ConfigError as error:
+            raise DataError(f"{self.constraints}, line {number}: {error}") from None
+        known = self.request.control
+        return replace(known or Control(), phrases=phrases) if phrases else known
+
+    def _windows(self, out: Destination) -> Iterator[tuple[list[str], Mapping[str, list[str]]]]:
+        """Runs of lines with those beside them, all read once. Raises DataError with both counts where these differ.
+
+        Of the standard input it counts what has come: its end may never come.
+        """
+        from dragoman.translation.translator import WINDOW_BATCHES
+
+        size, count = WINDOW_BATCHES * self.batch_size, out.lines
+        read = read_lines if self.on_error == "stop" else read_any_lines
+        lines = out.follow("input", read(self.source), self.source)
+        others = {name: out.follow(name, read_lines(path), path) for name, path in self._beside.items()}
+        for window in windows(lines, size, self.source):
+            count += len(window)
+            given = {name: list(islice(each, len(window))) for name, each in others.items()}
+            for name, some in given.items():
+                if len(some) < len(window):
+                    known = f"at least {count}" if self.source is None else str(count + sum(1 for _ in lines))
+                    raise self._unequal(name, known, count - len(window) + len(some))
+            if self.source is not None and len(window) < size:  # the last one: told before it is translated
+                self._check_ends(others, count)
+            yield window, given
+        self._check_ends(others, count)
+
+    def _check_ends(self, others: Mapping[str, Iterator[str]], count: int) -> None:
+        """Raises DataError where more lines of another file are left after the last of `count` lines."""
+        for name, lines in others.items():
+            if more := sum(1 for _ in lines):
+                raise self._unequal(name, str(count), count + more)
+
+    def _unequal(self, name: str, lines: str, others: int) -> DataError:
+        return DataError(
+            f"{self.source or 'standard input'} has {lines} line(s) and {self._beside[name]} has {others}: line n of "
+            f"--{name} {_BESIDE[name]}"
+        )
+
+
+def token_columns(translation: Translation) -> list[str]:
+    """Its tokens, an end among them, and as many log-probabilities (nats), with blanks between."""
+    ids = (*translation.ids, *([EOS] if translation.finished and translation.token_log_probabilities else []))
+    pieces = [piece.replace(" ", "␣") for piece in translation.tokenizer.pieces(ids)]
+    return [" ".join(pieces), " ".join(f"{each:.6f}" for each in translation.token_log_probabilities)]

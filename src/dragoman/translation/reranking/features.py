@@ -1,0 +1,108 @@
+"""`Features`: what is known of a hypothesis, a number a feature, computed by the models that a config names."""
+
+from collections.abc import Sequence
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.base.errors import ConfigError
+from dragoman.checkpoint.meta import Meta
+from dragoman.generation.language_model import LanguageModel
+from dragoman.models.limits import first_exceeded
+from dragoman.translation.reranking.config import RerankingConfig, ReverseConfig
+from dragoman.translation.result import Translation
+from dragoman.translation.translator import Translator
+
+UNREADABLE = -1e6
+"""Nats of a pair that the reverse model has too few positions for: behind all others."""
+
+
+class Features:
+    """model: log p(y | x); length: tokens of y; reverse: log p(x | y); language_model: log p(y). Ends count in each.
+
+    names: those that the config asks for, in the order of the numbers.
+    """
+
+    def __init__(
+        self,
+        config: RerankingConfig,
+        model: Meta,
+        device: str | None = None,
+        threads: int | None = None,
+        batch_size: int = 64,
+    ) -> None:
+        """model: the card of the model whose hypotheses these are.
+
+        Raises ModelError for a folder that is none, ConfigError for a reverse model of another direction.
+        """
+        self._batch_size = batch_size
+        self.names = tuple(config.weights())
+        self._reverse, self._language_model = None, None
+        self._config = config
+        if config.reverse is not None:
+            self._reverse = Translator.load(config.reverse.folder, device, threads=threads)
+            check_direction(config.reverse, self._reverse.meta, model)
+            self._tags = self._reverse.source_tags.of(config.reverse.to, config.reverse.tags)
+        if config.language_model is not None:
+            self._language_model = LanguageModel.load(config.language_model.folder, device)
+
+    def of(self, sources: Sequence[str], found: Sequence[Sequence[Translation]]) -> list[NDArray[np.float64]]:
+        """(N, F) of each text's N hypotheses. A text that two hypotheses have is scored once."""
+        pairs = [(source, each.text) for source, its in zip(sources, found, strict=True) for each in its]
+        columns = {
+            "model": [each.log_probability for its in found for each in its],
+            "length": [float(len(each.ids)) for its in found for each in its],
+        }
+        if self._reverse is not None:
+            distinct = list(dict.fromkeys(pairs))
+            known = dict(zip(distinct, self._channel(distinct), strict=True))
+            columns["reverse"] = [known[pair] for pair in pairs]
+        if self._language_model is not None:
+            texts = list(dict.fromkeys(text for _, text in pairs))
+            scores = self._language_model.score(texts, batch_size=self._batch_size)
+            fluency = {text: score.log_probability for text, score in zip(texts, scores, strict=True)}
+            columns["language_model"] = [fluency[text] for _, text in pairs]
+        values = np.array([columns[name] for name in self.names], np.float64).T.reshape(len(pairs), len(self.names))
+        ends = np.cumsum([len(its) for its in found])
+        return np.split(values, ends[:-1]) if len(found) else []
+
+    def _channel(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """log p(source | translation) of each pair."""
+        reverse, config = self._reverse, self._config.reverse
+        assert reverse is not None
+        assert config is not None
+        read = reverse.tokenizers.source.encode_batch([translation for _, translation in pairs])
+        written = reverse.tokenizers.target.encode_batch([source for source, _ in pairs])
+        limits, tags = reverse.engine.limits, len(self._tags)
+        lengths = zip(read, written, strict=True)
+        fits = [first_exceeded(limits, tags + len(one), len(other)) is None for one, other in lengths]
+        readable = [pair for pair, each in zip(pairs, fits, strict=True) if each]
+        scores = reverse.score(
+            [translation for _, translation in readable],
+            [source for source, _ in readable],
+            self._batch_size,
+            to=config.to,
+            tags=config.tags,
+        )
+        values = (each.log_probability for each in scores)
+        return [next(values) if each else UNREADABLE for each in fits]
+
+
+def check_direction(config: ReverseConfig, reverse: Meta, model: Meta) -> None:
+    """Raises ConfigError where the cards say that `reverse` does not go from the model's target to its source."""
+    backward = config.to or reverse.target_language
+    for what, other, own in (
+        ("reads", reverse.source_language, None if model.target_languages else model.target_language),
+        ("writes", backward, model.source_language),
+    ):
+        if other is not None and own is not None and other != own:
+            raise ConfigError(
+                f"the reverse model {config.folder} {what} {other}, but translations from {model.source_language} into "
+                f"{model.target_language} need a model from {model.target_language} into {model.source_language}"
+            )
+
+
+def flat(found: Sequence[Sequence[Translation]]) -> list[Translation]:
+    """All hypotheses, text by text."""
+    return list(chain.from_iterable(found))
