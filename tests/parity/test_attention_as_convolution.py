@@ -48,7 +48,7 @@ def test_a_causal_convolution_is_attention_with_a_cache() -> None:
     attention, cache, found = attention_as_convolution([-2, -1, 0], weight), None, []
     for place in range(12):
         token = padded[:, :, place : place + 1].transpose(1, 2)
-        result, cache = attention.extend(token, cache, Causal(place, 1, token.device))
+        result, cache = attention.causal_self_attend(token, cache, Causal(place, 1, token.device))
         found.append(result)
     torch.testing.assert_close(torch.cat(found[2:], 1).transpose(1, 2), expected, **CLOSE)
 

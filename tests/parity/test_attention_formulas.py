@@ -108,7 +108,7 @@ def test_attention_is_its_formula(scorer: str, aggregation: str, normaliser: str
     built = attention(sizes, scorer={"kind": scorer}, normaliser=normaliser, **AGGREGATIONS[aggregation])
     queries, memory, keep = states()
     padding = Mask.padding(keep)
-    found = built.look(queries, built.memorise(memory, padding), padding)
+    found = built.cross_attend(queries, built.project_memory(memory, padding), padding)
     expected = written_out(built, queries.numpy(), memory.numpy(), keep.numpy())
     assert found.shape[-1] == built.output_width == expected.shape[-1]
     np.testing.assert_allclose(found.detach().numpy(), expected, rtol=1e-6, atol=1e-9)
@@ -120,7 +120,7 @@ def test_widths_of_queries_and_keys_may_differ(scorer: dict[str, Any]) -> None:
     built = attention(sizes, scorer=scorer, query_width=3, key_width=5)
     queries, memory, keep = states()
     padding = Mask.padding(keep)
-    found = built.look(queries, built.memorise(memory, padding), padding)
+    found = built.cross_attend(queries, built.project_memory(memory, padding), padding)
     expected = written_out(built, queries.numpy(), memory.numpy(), keep.numpy())
     np.testing.assert_allclose(found.detach().numpy(), expected, rtol=1e-6, atol=1e-9)
 
@@ -141,7 +141,7 @@ def test_without_projections_outputs_are_means_of_inputs() -> None:
     built = attention(AttentionSizes(QUERY, QUERY, QUERY, 1), projections=False, scorer={"kind": "dot"})
     assert not list(built.parameters())
     inputs = states()[0]
-    found, _ = built.extend(inputs, None, Causal(0, LENGTH, inputs.device))
+    found, _ = built.causal_self_attend(inputs, None, Causal(0, LENGTH, inputs.device))
     for row, place in product(range(ROWS), range(LENGTH)):
         x = inputs[row].numpy()
         weights = np.exp([x[place] @ x[other] for other in range(place + 1)])
@@ -159,7 +159,7 @@ def test_masked_keys_weigh_nothing_and_a_query_without_keys_gets_zeros(scorer: s
     memory.requires_grad_()
     padding = Mask.padding(keep)
     with recording() as recorded:
-        found = built.look(queries, built.memorise(memory, padding), padding)
+        found = built.cross_attend(queries, built.project_memory(memory, padding), padding)
     weights = recorded[built][0]
     assert bool((weights[~keep[:, None, None, :].expand_as(weights)] == 0).all())
     torch.testing.assert_close(weights.sum(-1)[[0, 2]], torch.ones(2, HEADS, LENGTH))
@@ -178,6 +178,6 @@ def test_a_beam_shares_the_memory_of_its_sentence(scorer: str, normaliser: str) 
     _, memory, keep = states()
     queries = torch.randn(ROWS * 3, 2, QUERY, dtype=torch.float64)
     padding, repeated = Mask.padding(keep), Mask.padding(keep.repeat_interleave(3, 0))
-    folded = built.look(queries, built.memorise(memory, padding), padding)
-    plain = built.look(queries, built.memorise(memory.repeat_interleave(3, 0), repeated), repeated)
+    folded = built.cross_attend(queries, built.project_memory(memory, padding), padding)
+    plain = built.cross_attend(queries, built.project_memory(memory.repeat_interleave(3, 0), repeated), repeated)
     torch.testing.assert_close(folded, plain)

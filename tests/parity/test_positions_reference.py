@@ -52,11 +52,11 @@ def test_rotary_equals_roformers_layer(heads: int) -> None:
     with torch.no_grad():
         turns = table(states.shape[:2])[None, None]
         expected = ours.output(layer(states, additive, turns)[0])
-        found = ours.encode(states, Mask.padding(keep))
+        found = ours.self_attend(states, Mask.padding(keep))
     torch.testing.assert_close(found[keep], expected[keep], rtol=0, atol=2e-6)
     plain = attention(heads, PositionScheme())
     plain.load_state_dict(ours.state_dict())
-    assert not torch.allclose(plain.encode(states, Mask.padding(keep)), found, atol=1e-3)
+    assert not torch.allclose(plain.self_attend(states, Mask.padding(keep)), found, atol=1e-3)
 
 
 @pytest.mark.parametrize("base", [10000.0, 500.0])
@@ -100,8 +100,8 @@ def test_alibi_equals_blooms_layer(heads: int) -> None:
     later = torch.full((LENGTH, LENGTH), float("-inf")).triu(1)[None, None]
     with torch.no_grad():
         expected = layer(states, torch.zeros_like(states), alibi, later)[0]
-        found, cache = ours.extend(states[:, :7], None, Causal(0, 7, states.device))
-        rest, _ = ours.extend(states[:, 7:], cache, Causal(7, LENGTH - 7, states.device))
+        found, cache = ours.causal_self_attend(states[:, :7], None, Causal(0, 7, states.device))
+        rest, _ = ours.causal_self_attend(states[:, 7:], cache, Causal(7, LENGTH - 7, states.device))
     torch.testing.assert_close(torch.cat((found, rest), 1), expected, rtol=0, atol=2e-6)
 
 
@@ -142,7 +142,7 @@ def test_shaws_tables_equal_two_plain_loops(options: dict[str, Any]) -> None:
     assert isinstance(ours.relation, Relative)
     states = torch.randn(2, LENGTH, WIDTH, dtype=torch.float64)
     keep, _ = padding(2, LENGTH)
-    found = ours.encode(states, Mask.padding(keep))
+    found = ours.self_attend(states, Mask.padding(keep))
     for row in range(2):
         parts = {
             name: getattr(ours, name)(states[row]).view(LENGTH, 2, -1).transpose(0, 1)
@@ -159,16 +159,16 @@ def test_shaws_fused_path_equals_the_explicit_one() -> None:
     ours = attention(2, RelativeConfig(distance=4, values=False))
     states = torch.randn(2, 300, WIDTH)
     keep, _ = padding(2, 300)
-    whole = ours.encode(states, Mask.padding(keep))
+    whole = ours.self_attend(states, Mask.padding(keep))
     with recording():
-        explicit = ours.encode(states, Mask.padding(keep))
+        explicit = ours.self_attend(states, Mask.padding(keep))
     torch.testing.assert_close(whole[keep], explicit[keep], rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("config", [RelativeConfig(distance=2), AlibiConfig()])
 def test_blocks_between_heads_and_queries_change_nothing(config: PositionScheme) -> None:
     """Windows of queries are a dimension of their own; every block has the same offsets."""
-    relation = config.related(3, 4, 4, 5)
+    relation = config.build_relative(3, 4, 4, 5)
     assert relation is not None
     queries, offsets = torch.randn(2, 3, 6, 7, 4), torch.arange(9)[None] - torch.arange(7)[:, None] - 1
     found = relation.score(queries, offsets).expand(2, 3, 6, 7, 9)

@@ -42,10 +42,10 @@ def test_attention_equals_torch(keys: int) -> None:
     keep = torch.ones(3, keys, dtype=torch.bool)
     keep[1, 4:] = False
     expected, weights = theirs(queries, states, states, key_padding_mask=~keep, average_attn_weights=False)
-    result = ours.look(queries, ours.memorise(states, Mask.padding(keep)), Mask.padding(keep))
+    result = ours.cross_attend(queries, ours.project_memory(states, Mask.padding(keep)), Mask.padding(keep))
     torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-5)
     with recording() as recorded:
-        explicit = ours.look(queries, ours.memorise(states, Mask.padding(keep)), Mask.padding(keep))
+        explicit = ours.cross_attend(queries, ours.project_memory(states, Mask.padding(keep)), Mask.padding(keep))
     torch.testing.assert_close(explicit, expected, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(recorded[ours][0], weights, rtol=1e-4, atol=1e-6)
 
@@ -58,7 +58,7 @@ def test_a_query_without_keys_gets_zeros(keys: int) -> None:
     keep[1] = False
     states = torch.randn(2, keys, WIDTH, requires_grad=True)
     padding = Mask.padding(keep)
-    result = attention.look(torch.randn(2, 3, WIDTH), attention.memorise(states, padding), padding)
+    result = attention.cross_attend(torch.randn(2, 3, WIDTH), attention.project_memory(states, padding), padding)
     torch.testing.assert_close(result[1], attention.output.bias.expand(3, WIDTH))
     result.sum().backward()
     assert states.grad is not None and bool(states.grad.isfinite().all())

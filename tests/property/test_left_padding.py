@@ -79,7 +79,7 @@ def decoder(settings: dict[str, Any], positions: dict[str, Any]) -> ProjectingDe
     torch.manual_seed(len(settings))
     parts = parse_settings({"decoder": settings, "positions": positions}, Parts, "")
     assert isinstance(parts.decoder, DecoderFamily)
-    embedding = Embedding(token_table(SIZE, WIDTH), parts.positions.embedded(WIDTH), 0.0)
+    embedding = Embedding(token_table(SIZE, WIDTH), parts.positions.build_embedding(WIDTH), 0.0)
     projection = Projection(token_table(SIZE, WIDTH).weight)
     built = parts.decoder.build(DecoderContext(embedding, WIDTH, DropoutConfig(), parts.positions, projection))
     assert isinstance(built, nn.Module)

@@ -55,13 +55,13 @@ def memory_stays(patch: Patch) -> None:
 
 
 def rows_mix(patch: Patch) -> None:
-    look = SoftAttention.look
+    look = SoftAttention.cross_attend
 
     def rolled(self: SoftAttention, states: Tensor, memory: Any, *rest: Any) -> Tensor:
         result = look(self, states, memory, *rest)
         return result.roll(1, 0) if len(result) > len(memory[0]) else result
 
-    patch.setattr(SoftAttention, "look", rolled)
+    patch.setattr(SoftAttention, "cross_attend", rolled)
 
 
 def derivative_is_off(patch: Patch) -> None:

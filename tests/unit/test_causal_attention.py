@@ -78,10 +78,10 @@ def test_the_formula_with_its_gradients(name: str) -> None:
     module = built(name)
     states = torch.randn(ROWS, LENGTH, WIDTH, dtype=torch.float64, requires_grad=True)
     expected = torch.stack([PLAIN[name](module, text) for text in states])
-    found, _ = module.extend(states, None, causal(0, LENGTH))
+    found, _ = module.causal_self_attend(states, None, causal(0, LENGTH))
     assert_close(found, expected)
     with torch.no_grad():
-        assert_close(module.extend(states, None, causal(0, LENGTH))[0], expected)
+        assert_close(module.causal_self_attend(states, None, causal(0, LENGTH))[0], expected)
     inputs, cotangent = [states, *module.parameters()], torch.randn_like(found)
     for one, two in zip(
         torch.autograd.grad(found, inputs, cotangent), torch.autograd.grad(expected, inputs, cotangent), strict=True
@@ -96,12 +96,12 @@ def test_a_beam_and_padding_on_the_left(name: str) -> None:
     module = built(name)
     states = torch.randn(ROWS, 4, WIDTH, dtype=torch.float64)
     skip = torch.tensor([0, 2, 1])
-    _, cache = module.extend(states, None, causal(0, 4, skip))
+    _, cache = module.causal_self_attend(states, None, causal(0, 4, skip))
     rows = torch.tensor([2, 2, 0, 1])
     cache, skip, read = cache[rows], skip[rows], states[rows]
     for place in (4, 5):
         new = torch.randn(len(rows), 1, WIDTH, dtype=torch.float64)
-        found, cache = module.extend(new, cache, causal(place, 1, skip))
+        found, cache = module.causal_self_attend(new, cache, causal(place, 1, skip))
         read = torch.cat((read, new), 1)
         for row, ahead in enumerate(skip.tolist()):
             assert_close(found[row, -1], PLAIN[name](module, read[row, ahead:])[-1])
@@ -118,9 +118,9 @@ def test_the_recurrence_can_begin_anywhere() -> None:
 def test_sums_keep_their_digits_in_bfloat16(name: str) -> None:
     module = built(name).float()
     states = torch.randn(ROWS, 60, WIDTH)
-    exact, _ = module.extend(states, None, causal(0, 60))
+    exact, _ = module.causal_self_attend(states, None, causal(0, 60))
     with torch.autocast("cpu", torch.bfloat16):
-        found, cache = module.extend(states, None, causal(0, 60))
+        found, cache = module.causal_self_attend(states, None, causal(0, 60))
     assert found.dtype == torch.float32
     assert cache.dtype == torch.float32
     assert_close(found, exact, rtol=0.05, atol=0.05)

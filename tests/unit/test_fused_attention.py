@@ -44,7 +44,7 @@ def test_with_padding(attention: SoftAttention) -> None:
 
     def compute():  # type: ignore[no-untyped-def]
         read = states(2, LONG)
-        return attention.encode(read, Mask.padding(keep))[keep], (read, attention.query.weight)
+        return attention.self_attend(read, Mask.padding(keep))[keep], (read, attention.query.weight)
 
     both(compute)
 
@@ -55,8 +55,8 @@ def test_causal(attention: SoftAttention, before: int) -> None:
         read = states(2, LONG)
         cache = None
         if before:
-            _, cache = attention.extend(read[:, :before], None, Causal(0, before, read.device))
-        result, _ = attention.extend(read[:, before:], cache, Causal(before, LONG - before, read.device))
+            _, cache = attention.causal_self_attend(read[:, :before], None, Causal(0, before, read.device))
+        result, _ = attention.causal_self_attend(read[:, before:], cache, Causal(before, LONG - before, read.device))
         return result, (read, attention.key.weight)
 
     both(compute)

@@ -42,7 +42,7 @@ def looked(built: SoftAttention, queries: Tensor, states: Tensor, keep: Tensor =
     """The result, and the weights (B, h, T, S) that it was made with."""
     padding = Mask.padding(keep)
     with recording() as recorded:
-        result = built.look(queries, built.memorise(states, padding), padding)
+        result = built.cross_attend(queries, built.project_memory(states, padding), padding)
     return result, recorded[built][0]
 
 
@@ -129,7 +129,7 @@ def told(
     padding = Mask.padding(KEEP)
     queries, states = inputs(length)
     with collecting() as auxiliary, recording() as recorded:
-        built.look(queries, built.memorise(states, padding), padding, keep)
+        built.cross_attend(queries, built.project_memory(states, padding), padding, keep)
     return auxiliary.decisions[built][0], recorded[built][0], auxiliary.counts
 
 
@@ -157,7 +157,7 @@ def test_a_query_without_keys_looks_nowhere() -> None:
     padding = Mask.padding(keep)
     queries, states = inputs()
     with collecting() as auxiliary:
-        result = built.look(queries, built.memorise(states, padding), padding)
+        result = built.cross_attend(queries, built.project_memory(states, padding), padding)
     decisions = auxiliary.decisions[built][0]
     assert bool((result[1] == 0).all())
     assert bool((decisions.log_probability[1] == 0).all()) and bool((decisions.entropy[1] == 0).all())

@@ -78,7 +78,7 @@ def test_an_encoder_equals_the_double_loop(options: dict[str, Any]) -> None:
     states = torch.randn(2, 9, WIDTH, dtype=torch.float64, requires_grad=True)
     keep = torch.arange(9) < torch.tensor([[9], [4]])
     expected = torch.stack([plain(module, row, row, real.expand(9, 9)) for row, real in zip(states, keep, strict=True)])
-    same_gradients(module, states, module.encode(states, Mask.padding(keep)), expected)
+    same_gradients(module, states, module.self_attend(states, Mask.padding(keep)), expected)
 
 
 @pytest.mark.parametrize("chunk", [1, 4, 64])
@@ -88,7 +88,7 @@ def test_a_decoder_equals_the_double_loop(chunk: int, monkeypatch: pytest.Monkey
     states = torch.randn(2, 11, WIDTH, dtype=torch.float64, requires_grad=True)
     seen = torch.ones(11, 11).tril().bool()
     expected = torch.stack([plain(module, row, row, seen) for row in states])
-    found, _ = module.extend(states, None, Causal(0, 11, states.device))
+    found, _ = module.causal_self_attend(states, None, Causal(0, 11, states.device))
     same_gradients(module, states, found, expected)
 
 
@@ -98,10 +98,10 @@ def test_a_decoder_equals_the_double_loop(chunk: int, monkeypatch: pytest.Monkey
 def test_running_sums_equal_the_whole_and_do_not_grow(rotary: bool, split: list[int]) -> None:
     module = built(positions=RotaryConfig() if rotary else None)
     states = torch.randn(2, 150, WIDTH, dtype=torch.float64)
-    whole, _ = module.extend(states, None, Causal(0, 150, states.device))
+    whole, _ = module.causal_self_attend(states, None, Causal(0, 150, states.device))
     cache, parts, start = None, [], 0
     for part in states.split(split, 1):
-        found, cache = module.extend(part, cache, Causal(start, part.size(1), states.device))
+        found, cache = module.causal_self_attend(part, cache, Causal(start, part.size(1), states.device))
         parts.append(found)
         start += part.size(1)
         assert [tuple(tensor.shape) for tensor in cache] == [(2, HEADS, 4, 4), (2, HEADS, 4)]
@@ -119,7 +119,9 @@ def test_attention_over_the_source_equals_the_double_loop() -> None:
     expected = torch.stack(
         [plain(module, states[row], source[row // 2], keep[row // 2].expand(3, 6)) for row in range(4)]
     )
-    same_gradients(module, states, module.look(states, module.memorise(source, padding), padding), expected)
+    same_gradients(
+        module, states, module.cross_attend(states, module.project_memory(source, padding), padding), expected
+    )
 
 
 @torch.no_grad()
@@ -127,7 +129,7 @@ def test_rotary_turns_the_numerator_alone() -> None:
     """Su et al. 2021, equation 19, with features as complex numbers."""
     module = built({"combine": "concatenate"}, RotaryConfig())
     states = torch.randn(1, 5, WIDTH, dtype=torch.float64)
-    found = module.encode(states, Mask.padding(torch.ones(1, 5, dtype=torch.bool)))
+    found = module.self_attend(states, Mask.padding(torch.ones(1, 5, dtype=torch.bool)))
     queries, keys = (feature(part(states))[0].view(5, HEADS, 4) for part in (module.query, module.key))
     values = module.value(states)[0].view(5, HEADS, 4)
     for head in range(HEADS):
@@ -154,11 +156,11 @@ def test_recorded_weights_give_the_output() -> None:
     padding = Mask.padding(keep)
     values = module.value(states).view(2, 70, HEADS, 4).transpose(1, 2)
     with recording() as recorded:
-        encoded = module.encode(states, padding)
-        looked = module.look(states, module.memorise(states, padding), padding)
+        encoded = module.self_attend(states, padding)
+        looked = module.cross_attend(states, module.project_memory(states, padding), padding)
         cache, parts, start = None, [], 0
         for part in states.split([1, 66, 3], 1):
-            extended, cache = module.extend(part, cache, Causal(start, part.size(1), states.device))
+            extended, cache = module.causal_self_attend(part, cache, Causal(start, part.size(1), states.device))
             parts.append(extended)
             start += part.size(1)
     encoder, cross, *decoder = recorded[module]
@@ -169,10 +171,10 @@ def test_recorded_weights_give_the_output() -> None:
     assert_close(looked, encoded)
     whole = torch.cat([torch.nn.functional.pad(call, (0, 70 - call.size(-1))) for call in decoder], 2)
     assert_close((whole @ values).transpose(1, 2).flatten(2), torch.cat(parts, 1))
-    unrecorded, cache = module.extend(states, None, Causal(0, 70, states.device))
+    unrecorded, cache = module.causal_self_attend(states, None, Causal(0, 70, states.device))
     assert_close(unrecorded, torch.cat(parts, 1))
     with pytest.raises(ValueError, match="first token"), recording():
-        module.extend(states[:, :1], cache, Causal(70, 1, states.device))
+        module.causal_self_attend(states[:, :1], cache, Causal(70, 1, states.device))
 
 
 def test_what_is_held_of_a_source_does_not_grow_with_it() -> None:
@@ -181,22 +183,22 @@ def test_what_is_held_of_a_source_does_not_grow_with_it() -> None:
     sizes, padding = [], [Mask.padding(torch.ones(2, length, dtype=torch.bool)) for length in (3, 300)]
     states = [torch.randn(2, length, WIDTH, dtype=torch.float64) for length in (3, 300)]
     for text, mask in zip(states, padding, strict=True):
-        sizes.append(sum(part.numel() for part in tensors(module.memorise(text, mask))))
+        sizes.append(sum(part.numel() for part in tensors(module.project_memory(text, mask))))
     assert sizes[0] == sizes[1] == 2 * WIDTH * (WIDTH // HEADS + 1)
-    memory = module.memorise(states[1], padding[1])
+    memory = module.project_memory(states[1], padding[1])
     with pytest.raises(ValueError, match="source's beginning"), recording():
-        module.look(states[0], memory, padding[1])
+        module.cross_attend(states[0], memory, padding[1])
     with recording():
-        memory = module.memorise(states[1], padding[1])
+        memory = module.project_memory(states[1], padding[1])
     with recording() as recorded:
-        module.look(states[0], memory, padding[1])
+        module.cross_attend(states[0], memory, padding[1])
     assert_close(recorded[module][0].sum(-1), torch.ones(2, HEADS, 3, dtype=torch.float64))
 
 
 def test_a_source_without_any_token_gives_zeros_and_finite_gradients() -> None:
     module = built({"combine": "concatenate"})
     states = torch.randn(1, 5, WIDTH, dtype=torch.float64, requires_grad=True)
-    found = module.encode(states, Mask.padding(torch.zeros(1, 5, dtype=torch.bool)))
+    found = module.self_attend(states, Mask.padding(torch.zeros(1, 5, dtype=torch.bool)))
     assert not found.any()
     (gradient,) = torch.autograd.grad(found.square().sum(), states)
     assert gradient.isfinite().all()
@@ -207,10 +209,10 @@ def test_sums_are_float32_where_the_layers_are_bfloat16() -> None:
     module = built().float()
     states = torch.randn(1, 4096, WIDTH)
     with torch.no_grad():
-        exact, _ = module.extend(states, None, Causal(0, 4096, states.device))
+        exact, _ = module.causal_self_attend(states, None, Causal(0, 4096, states.device))
         with torch.autocast("cpu", torch.bfloat16):
-            found, cache = module.extend(states, None, Causal(0, 4096, states.device))
-            encoded = module.encode(states, Mask.padding(torch.ones(1, 4096, dtype=torch.bool)))
+            found, cache = module.causal_self_attend(states, None, Causal(0, 4096, states.device))
+            encoded = module.self_attend(states, Mask.padding(torch.ones(1, 4096, dtype=torch.bool)))
     assert cache[0].dtype == cache[1].dtype == torch.float32
     assert_close(found[:, -1].float(), exact[:, -1], rtol=0.02, atol=0.02)
     assert_close(encoded[:, -1].float(), exact[:, -1], rtol=0.02, atol=0.02)

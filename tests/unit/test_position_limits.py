@@ -48,7 +48,7 @@ def schemes() -> Iterator[tuple[dict[str, Any], bool]]:
             if limit and member is OneHotConfig:
                 limit = {"limit": WIDTH} if join["join"] == "add" else {**limit, "width": LIMIT}
             settings = {"kind": kinds(member)[0], **join, **limit}
-            yield settings, member.model_validate(settings).embedded(WIDTH).limit is None
+            yield settings, member.model_validate(settings).build_embedding(WIDTH).limit is None
 
 
 UNLIMITED = [scheme for scheme, unlimited in schemes() if unlimited]

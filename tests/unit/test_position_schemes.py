@@ -30,7 +30,7 @@ ABSOLUTE: dict[str, type[AbsoluteScheme]] = {
 
 def vectors(scheme: AbsoluteScheme, start: int, length: int, keep: Tensor | None = None) -> Tensor:
     """What `join: add` adds to zeros: (B, length, WIDTH)."""
-    positions = scheme.model_copy(update={"join": "add"}).embedded(WIDTH)
+    positions = scheme.model_copy(update={"join": "add"}).build_embedding(WIDTH)
     rows = 1 if keep is None else len(keep)
     return positions.embed(torch.zeros(rows, length, WIDTH), start, keep)
 
@@ -63,7 +63,7 @@ def test_the_lectures_numbers() -> None:
 def test_concatenated_vectors_are_projected_back(kind: str) -> None:
     torch.manual_seed(1)
     scheme = ABSOLUTE[kind].model_validate({"join": "concatenate", "width": 5})
-    positions, added = scheme.embedded(WIDTH), scheme.model_copy(update={"join": "add"}).embedded(5)
+    positions, added = scheme.build_embedding(WIDTH), scheme.model_copy(update={"join": "add"}).build_embedding(5)
     assert isinstance(positions, Concatenated) and isinstance(added, Added)
     added.encoding.load_state_dict(positions.encoding.state_dict())
     tokens, keep = torch.randn(2, 4, WIDTH), torch.ones(2, 4, dtype=torch.bool)
@@ -73,7 +73,7 @@ def test_concatenated_vectors_are_projected_back(kind: str) -> None:
 
 
 def test_a_learned_table_has_one_row_a_position_and_learns() -> None:
-    positions = LearnedConfig(limit=5).embedded(WIDTH)
+    positions = LearnedConfig(limit=5).build_embedding(WIDTH)
     assert isinstance(positions, Added) and isinstance(positions.encoding, Learned)
     found = positions.embed(torch.zeros(2, 3, WIDTH), 2, None)
     assert torch.equal(found[1], positions.encoding.table[2:])
@@ -110,7 +110,7 @@ def test_rotary_needs_even_widths_that_are_alike() -> None:
     with pytest.raises(ValidationError, match="keys are 3 wide: choose width and heads so that d/h is even"):
         model(6, positions={"kind": "rotary"})
     with pytest.raises(ConfigError, match="4 and 6 wide"):
-        RotaryConfig().related(2, 4, 6, 4)
+        RotaryConfig().build_relative(2, 4, 6, 4)
 
 
 def test_the_tables_of_distances_have_the_queries_width() -> None:
@@ -193,7 +193,7 @@ class _Largest(TorchDispatchMode):
 def test_shaws_tables_make_no_tensor_of_pairs_and_widths() -> None:
     """A sentence's (T, S, d_k) would be 16 times the (B, h, T, S) of the weights here."""
     batch, heads, length, width = 2, 2, 40, 64
-    layer = RelativeConfig(distance=10).related(heads, width, width, width)
+    layer = RelativeConfig(distance=10).build_relative(heads, width, width, width)
     assert isinstance(layer, Relative)
     queries = torch.randn(batch, heads, length, width, requires_grad=True)
     offsets = torch.arange(length)[None] - torch.arange(length)[:, None]
@@ -213,7 +213,7 @@ def test_the_gradients_of_shaws_tables() -> None:
 
 
 def test_a_rotation_made_while_translating_serves_training() -> None:
-    rotary = RotaryConfig(base=777.0).related(1, 4, 4, 4)  # a base of its own: tables are shared
+    rotary = RotaryConfig(base=777.0).build_relative(1, 4, 4, 4)  # a base of its own: tables are shared
     with torch.inference_mode():
         rotary.rotate(torch.randn(1, 1, 3, 4), 0)
     queries = torch.randn(1, 1, 3, 4, requires_grad=True)

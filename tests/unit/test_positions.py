@@ -72,9 +72,9 @@ def test_the_type_of_the_embeddings_is_kept_and_nothing_is_stored() -> None:
 
 def test_embeddings_are_scaled_by_the_root_of_the_width() -> None:
     table = token_table(11, 16)
-    embedding = Embedding(table, SinusoidalConfig().embedded(16), 0.0)
+    embedding = Embedding(table, SinusoidalConfig().build_embedding(16), 0.0)
     tokens = torch.tensor([[3, 9, 3]])
     expected = table.weight[tokens] * 4 + sinusoids(8, 16)[5:]
     torch.testing.assert_close(embedding(tokens, start=5), expected)
-    unscaled = Embedding(table, SinusoidalConfig().embedded(16), 0.0, scaled=False)
+    unscaled = Embedding(table, SinusoidalConfig().build_embedding(16), 0.0, scaled=False)
     torch.testing.assert_close(unscaled(tokens, start=5), table.weight[tokens] + sinusoids(8, 16)[5:])

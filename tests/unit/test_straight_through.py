@@ -76,10 +76,10 @@ def test_values_get_the_gradient_of_what_was_seen() -> None:
     built, (queries, states) = straight(), inputs()
     states.requires_grad_()
     padding = Mask.padding(KEEP)
-    keys, values = built.memorise(states, padding)
-    memory = type(built.memorise(states, padding))(keys.detach(), values)
+    keys, values = built.project_memory(states, padding)
+    memory = type(built.project_memory(states, padding))(keys.detach(), values)
     _, weights = looked(built, queries, states)
-    (found,) = torch.autograd.grad(built.look(queries, memory, padding).sum(), states)
+    (found,) = torch.autograd.grad(built.cross_attend(queries, memory, padding).sum(), states)
     seen = weights.sum((1, 2)) > 0
     assert torch.equal(found.abs().sum(-1) > 0, seen)
 
@@ -119,7 +119,7 @@ def test_a_look_is_never_dropped(gradient: str) -> None:
     built.train()
     queries, states = inputs(20)
     result, weights = looked(built, queries, states)
-    values = built.memorise(states, Mask.padding(KEEP)).values
+    values = built.project_memory(states, Mask.padding(KEEP)).values
     expected = torch.matmul(weights, values).transpose(1, 2).flatten(2)
     assert torch.equal(weights.sum(-1), torch.ones_like(weights[..., 0]))
     torch.testing.assert_close(result, expected)

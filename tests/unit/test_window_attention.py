@@ -85,9 +85,9 @@ def test_an_encoder_equals_soft_attention_in_a_band(window: int, options: dict[s
     keep = torch.arange(97) < torch.tensor([[97], [41]])  # many queries of the second row have no key
     mask = Mask(keep[:, None, None, :] & band(97, window, window))
     with collecting() as expected_penalties:
-        expected = soft.look(states, soft.memorise(states, mask), mask, keep)
+        expected = soft.cross_attend(states, soft.project_memory(states, mask), mask, keep)
     with collecting() as penalties:
-        found = banded.encode(states, Mask.padding(keep))
+        found = banded.self_attend(states, Mask.padding(keep))
     check(soft, banded, expected, found, states)
     assert_close(torch.as_tensor(penalties.penalty(9)[0]), torch.as_tensor(expected_penalties.penalty(9)[0]))
 
@@ -97,8 +97,8 @@ def test_an_encoder_equals_soft_attention_in_a_band(window: int, options: dict[s
 def test_a_decoder_equals_soft_attention_in_a_band(window: int, options: dict[str, Any]) -> None:
     soft, banded = pair(window, options)
     states = torch.randn(2, 97, WIDTH, dtype=torch.float64, requires_grad=True)
-    expected, _ = soft.extend(states, None, Banded(97, window))
-    found, cache = banded.extend(states, None, Causal(0, 97, states.device))
+    expected, _ = soft.causal_self_attend(states, None, Banded(97, window))
+    found, cache = banded.causal_self_attend(states, None, Causal(0, 97, states.device))
     check(soft, banded, expected, found, states)
     assert cache.keys.size(2) == cache.values.size(2) == cache.length == window - 1
 
@@ -107,8 +107,8 @@ def test_a_decoder_equals_soft_attention_in_a_band(window: int, options: dict[st
 def test_positions_act_inside_the_window(kind: str) -> None:
     soft, banded = pair(6, {}, kind)
     states = torch.randn(2, 97, WIDTH, dtype=torch.float64, requires_grad=True)
-    expected, _ = soft.extend(states, None, Banded(97, 6))
-    found, _ = banded.extend(states, None, Causal(0, 97, states.device))
+    expected, _ = soft.causal_self_attend(states, None, Banded(97, 6))
+    found, _ = banded.causal_self_attend(states, None, Causal(0, 97, states.device))
     check(soft, banded, expected, found, states)
 
 
@@ -118,10 +118,10 @@ def test_positions_act_inside_the_window(kind: str) -> None:
 def test_the_cache_holds_the_window_and_splits_equal_the_whole(kind: str, split: list[int]) -> None:
     _, banded = pair(7, {}, kind)
     states = torch.randn(2, 97, WIDTH, dtype=torch.float64)
-    whole, _ = banded.extend(states, None, Causal(0, 97, states.device))
+    whole, _ = banded.causal_self_attend(states, None, Causal(0, 97, states.device))
     cache, parts, start = None, [], 0
     for part in states.split(split, 1):
-        found, cache = banded.extend(part, cache, Causal(start, part.size(1), states.device))
+        found, cache = banded.causal_self_attend(part, cache, Causal(start, part.size(1), states.device))
         parts.append(found)
         start += part.size(1)
         assert all(tensor.size(2) == cache.length == min(start, 6) for tensor in (cache.keys, cache.values))
@@ -134,20 +134,20 @@ def test_recorded_weights_lie_in_the_band_of_all_pairs() -> None:
     soft, banded = pair(5, {})
     states = torch.randn(2, 70, WIDTH, dtype=torch.float64)
     keep = torch.ones(2, 70, dtype=torch.bool)
-    plain = banded.encode(states, Mask.padding(keep))
+    plain = banded.self_attend(states, Mask.padding(keep))
     with recording() as weights:
-        shown = banded.encode(states, Mask.padding(keep))
+        shown = banded.self_attend(states, Mask.padding(keep))
     assert_close(shown, plain)
     (encoder,) = weights[banded]
     assert encoder.shape == (2, HEADS, 70, 70)
     assert not encoder[..., ~band(70, 5, 5)].any()
     assert_close(encoder.sum(-1), torch.ones(2, HEADS, 70, dtype=torch.float64))
     with recording() as expected:
-        soft.extend(states, None, Banded(70, 5))
+        soft.causal_self_attend(states, None, Banded(70, 5))
     with recording() as found:
         cache = None
         for start, part in zip((0, 60, 61), states.split([60, 1, 9], 1), strict=True):
-            _, cache = banded.extend(part, cache, Causal(start, part.size(1), states.device))
+            _, cache = banded.causal_self_attend(part, cache, Causal(start, part.size(1), states.device))
     padded = [torch.nn.functional.pad(call, (0, 70 - call.size(-1))) for call in found[banded]]
     assert_close(torch.cat(padded, 2), expected[soft][0])
 
@@ -156,7 +156,7 @@ def test_recorded_weights_lie_in_the_band_of_all_pairs() -> None:
 def test_the_fused_kernel_is_used_in_wide_blocks_and_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
     soft, banded = pair(100, {}, "alibi")
     states = torch.randn(2, 600, WIDTH, dtype=torch.float64)
-    expected, _ = soft.extend(states, None, Banded(600, 100))
+    expected, _ = soft.causal_self_attend(states, None, Banded(600, 100))
     calls = []
     kernel = torch.nn.functional.scaled_dot_product_attention
 
@@ -166,7 +166,7 @@ def test_the_fused_kernel_is_used_in_wide_blocks_and_agrees(monkeypatch: pytest.
 
     monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", counted)
     monkeypatch.setattr("dragoman.nn.attention.soft._FUSED_FROM_KEYS", 64)
-    found, _ = banded.extend(states, None, Causal(0, 600, states.device))
+    found, _ = banded.causal_self_attend(states, None, Causal(0, 600, states.device))
     assert calls == [(2 * 5, HEADS, 128, WIDTH // HEADS)]
     assert_close(found, expected)
 
@@ -176,7 +176,7 @@ def test_padding_rows_give_zeros_and_finite_gradients() -> None:
     states = torch.randn(1, 80, WIDTH, dtype=torch.float64, requires_grad=True)
     keep = torch.zeros(1, 80, dtype=torch.bool)
     keep[0, :10] = True
-    found = banded.encode(states, Mask.padding(keep))
+    found = banded.self_attend(states, Mask.padding(keep))
     assert not found[0, 13:].any() and found[0, :13].any(-1).all()
     (gradient,) = torch.autograd.grad(found.square().sum(), states)
     assert gradient.isfinite().all()

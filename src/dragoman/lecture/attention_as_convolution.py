@@ -87,4 +87,4 @@ class AttentionConvolution2d(nn.Module):
 
 def _everywhere(attention: SoftAttention, states: Tensor) -> Tensor:
     keep = torch.ones(states.shape[:2], dtype=torch.bool, device=states.device)
-    return attention.encode(states, Mask.padding(keep))
+    return attention.self_attend(states, Mask.padding(keep))

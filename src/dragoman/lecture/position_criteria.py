@@ -9,7 +9,7 @@ from torch import Tensor
 
 from dragoman.base.errors import ConfigError
 from dragoman.nn.positions.absolute import Added, Concatenated, Encoding
-from dragoman.nn.positions.scheme import PositionScheme, Relation
+from dragoman.nn.positions.scheme import PositionScheme, RelativePositions
 
 CRITERIA = ("unique", "deterministic", "evenly spaced", "longer texts")
 _SAME = 1e-4
@@ -47,8 +47,10 @@ class Probe:
         self.width = setting.width // setting.heads
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            positions = scheme.embedded(setting.width)
-            self.relation: Relation | None = scheme.related(setting.heads, self.width, self.width, self.width)
+            positions = scheme.build_embedding(setting.width)
+            self.relation: RelativePositions | None = scheme.build_relative(
+                setting.heads, self.width, self.width, self.width
+            )
             torch.manual_seed(0)
             self.queries = torch.randn(1, 2 * setting.heads, 1, self.width)
             # half of the keys are the queries themselves, which no turning makes fit better than at distance 0

@@ -157,7 +157,7 @@ class DecoderLayer(nn.Module):
 
         def attend(states: Tensor) -> Tensor:
             assert self.cross_attention is not None and step.padding is not None
-            return self.cross_attention.look(states, memory, step.padding, keep)
+            return self.cross_attention.cross_attend(states, memory, step.padding, keep)
 
         if memory is not None:
             states = self.around_cross_attention(states, attend, keep)

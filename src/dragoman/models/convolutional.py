@@ -141,7 +141,7 @@ class DecoderLayer(nn.Module):
         if memory is not None:
             assert self.cross_attention is not None and step.padding is not None
             query = (self.query(result) + step.embedded) * _HALF
-            result = (result + self.cross_attention.look(query, memory, step.padding, step.keep)) * _HALF
+            result = (result + self.cross_attention.cross_attend(query, memory, step.padding, step.keep)) * _HALF
         return (result + states) * _HALF, past
 
 

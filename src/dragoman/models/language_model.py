@@ -115,7 +115,7 @@ class DecoderOnly(nn.Module):
         projection = Projection(table.weight if config.tie_projection else token_table(size, width).weight)
         scheme = chosen_scheme(config.positions, config.decoder, "decoder")
         check_written(scheme, "positions")
-        embedding = Embedding(table, scheme.embedded(width), config.dropout.embedding)
+        embedding = Embedding(table, scheme.build_embedding(width), config.dropout.embedding)
         self.limit = LengthLimit("target", embedding.positions.limit, "model.positions.limit")
         self.reads_on = config.decoder.recurrent and isinstance(scheme, NoPositionsConfig)
         with naming("decoder"):

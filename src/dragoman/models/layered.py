@@ -80,7 +80,7 @@ class LayeredDecoder(nn.Module):
         attentions = [layer.cross_attention for layer in self.layers]
         return HeldSource(
             memory.keep,
-            [None if each is None else each.memorise(states, padding) for each in attentions],  # type: ignore[union-attr,operator]
+            [None if each is None else each.project_memory(states, padding) for each in attentions],  # type: ignore[union-attr,operator]
         )
 
     def held_states(self, memory: Memory) -> Tensor:

@@ -174,7 +174,7 @@ class RecurrentDecoder(nn.Module):
         padding = Mask.padding(memory.keep)
         states = self._zeros(len(source)) if self.bridge is None else self.bridge(memory.summary)
         with recording() if attention else nullcontext():  # whose weights will be asked for holds what they need
-            seen = None if self.cross_attention is None else self.cross_attention.memorise(source, padding)
+            seen = None if self.cross_attention is None else self.cross_attention.project_memory(source, padding)
         constant = self.wiring.summarise(memory.summary) if self.concatenates else None
         return State(
             {"keep": memory.keep, "attention": seen, "constant": constant},
@@ -229,7 +229,7 @@ class RecurrentDecoder(nn.Module):
 
         def look(queries: Tensor, first: int) -> Tensor:
             kept = None if keep is None else keep[:, first : first + queries.size(1)]
-            return attention.look(queries, memory, padding, kept)
+            return attention.cross_attend(queries, memory, padding, kept)
 
         return look
 

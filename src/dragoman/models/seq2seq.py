@@ -141,8 +141,8 @@ class Seq2Seq(nn.Module):
         if vectors and config.embeddings.source is not None:
             raise ConfigError("a source of vectors has no embeddings to load: leave out model.embeddings.source")
         config.embeddings.freeze(source, target, projection)
-        read = Embedding(source, reading.embedded(width), rate, config.scale_embeddings)
-        write = Embedding(target, writing.embedded(width), rate, config.scale_embeddings)
+        read = Embedding(source, reading.build_embedding(width), rate, config.scale_embeddings)
+        write = Embedding(target, writing.build_embedding(width), rate, config.scale_embeddings)
         own = "positions" if config.target_positions is None else "target_positions"
         self.limits = LengthLimits(
             LengthLimit("source", read.positions.limit, "model.positions.limit"),

@@ -103,7 +103,7 @@ class EncoderLayer(nn.Module):
 
     def forward(self, states: Tensor, padding: Mask, keep: Tensor) -> Tensor:
         """(B, S, d) → (B, S, d)."""
-        states = self.around_attention(states, lambda states: self.self_attention.encode(states, padding), keep)
+        states = self.around_attention(states, lambda states: self.self_attention.self_attend(states, padding), keep)
         return self.around_feedforward(states, lambda states: self.feedforward(states, keep), keep)  # type: ignore[no-any-return]
 
 
@@ -152,13 +152,13 @@ class DecoderLayer(nn.Module):
         seen: list[Tree] = []
 
         def attend_self(states: Tensor) -> Tensor:
-            states, after = self.self_attention.extend(states, cache, step.causal, step.keep)
+            states, after = self.self_attention.causal_self_attend(states, cache, step.causal, step.keep)
             seen.append(after)
             return states
 
         def attend_source(states: Tensor) -> Tensor:
             assert self.cross_attention is not None and step.padding is not None
-            return self.cross_attention.look(states, memory, step.padding, step.keep)
+            return self.cross_attention.cross_attend(states, memory, step.padding, step.keep)
 
         keep = step.keep
         states = self.around_self_attention(states, attend_self, keep)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.nn.dropout import Dropout
-from dragoman.nn.positions.scheme import Positions
+from dragoman.nn.positions.scheme import PositionEmbedding
 from dragoman.nn.vectors import VectorProjection
 
 
@@ -16,7 +16,7 @@ class Embedding(nn.Module):
     timed = (("forward", "embedding"),)
 
     def __init__(
-        self, tokens: nn.Embedding | VectorProjection, positions: Positions, dropout: float, scaled: bool = True
+        self, tokens: nn.Embedding | VectorProjection, positions: PositionEmbedding, dropout: float, scaled: bool = True
     ) -> None:
         super().__init__()
         self.tokens = tokens

@@ -23,7 +23,7 @@ from dragoman.nn.normalisation import RMSNormConfig
 from dragoman.nn.positions.absolute import Added
 from dragoman.nn.positions.relative import Relative
 from dragoman.nn.positions.rotary import Rotary
-from dragoman.nn.positions.scheme import Relation
+from dragoman.nn.positions.scheme import RelativePositions
 from dragoman.nn.scorers import Dot
 from dragoman.text.special import BOS, EOS, SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer
@@ -173,7 +173,7 @@ def _length(stack: Stack) -> int | None:
     return None if _relation(stack) is not None else POSITIONS
 
 
-def _relation(stack: Stack) -> Relation | None:
+def _relation(stack: Stack) -> RelativePositions | None:
     """What positions do inside self-attention; alike in all layers."""
     attention = stack.layers[0].self_attention
     assert isinstance(attention, SoftAttention)

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from dragoman.base.settings.config import Config
-from dragoman.nn.attention.interface import Attention, AttentionSizes, Tree, check_outside
+from dragoman.nn.attention.interface import Attention, AttentionSizes, TensorTree, check_outside
 from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.mask import Causal
 from dragoman.nn.positions.scheme import PositionScheme
@@ -46,9 +46,9 @@ class AverageAttention(Attention):
         self.gates = nn.Linear(2 * width, 2 * width)
         self.output_width = width
 
-    def extend(
-        self, states: Tensor, cache: Tree | None, causal: Causal, keep: Tensor | None = None
-    ) -> tuple[Tensor, Tree]:
+    def causal_self_attend(
+        self, states: Tensor, cache: TensorTree | None, causal: Causal, keep: Tensor | None = None
+    ) -> tuple[Tensor, TensorTree]:
         """The cache is the sum of all states (R, d), at least float32."""
         wide = at_least_single(states)
         count = torch.arange(causal.start + 1, causal.start + causal.new + 1, device=states.device)[None, :, None]

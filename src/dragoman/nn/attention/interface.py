@@ -9,7 +9,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.nn.mask import Causal, Mask
 from dragoman.nn.positions.scheme import PositionScheme
 
-Tree = Any
+TensorTree = Any
 """Nested tuples, lists and dicts of tensors."""
 
 
@@ -28,28 +28,31 @@ class AttentionSizes:
 
 
 class Attention(nn.Module):
-    """A mechanism overrides `encode` and `extend` (self-attention), `memorise` and `look` (attention over the source).
+    """The interface of all attention mechanisms. Subclasses override the methods of the uses that they support.
 
-    One that only looks back, for decoders, overrides `extend` alone. output_width: width of what comes out. compilable:
-    whether torch.compile gains from its layer. weightless: what it does in place of weighing tokens, where it has no
-    weights that could be recorded. keep, wherever it is given: (rows, T) bool, False where a query is padding.
+    `self_attend` is self-attention of an encoder, `causal_self_attend` that of a decoder; `project_memory` and
+    `cross_attend` together are attention over the source.
+
+    output_width: width of the result. compilable: whether torch.compile speeds up its layer. weightless: for mechanisms
+    without attention weights, what they do instead, as a phrase for messages. keep, wherever it is a parameter:
+    (rows, T) bool, False where a query is padding.
     """
 
     output_width: int
     compilable: bool = True
     weightless: str | None = None
     timed = (
-        *(("encode", "self-attention"), ("extend", "self-attention")),
-        *(("memorise", "attention over the source"), ("look", "attention over the source")),
+        *(("self_attend", "self-attention"), ("causal_self_attend", "self-attention")),
+        *(("project_memory", "attention over the source"), ("cross_attend", "attention over the source")),
     )
 
-    def encode(self, states: Tensor, padding: Mask) -> Tensor:
+    def self_attend(self, states: Tensor, padding: Mask) -> Tensor:
         """Every real token attends every other: states (B, S, d) → (B, S, output_width)."""
         raise NotImplementedError
 
-    def extend(
-        self, states: Tensor, cache: Tree | None, causal: Causal, keep: Tensor | None = None
-    ) -> tuple[Tensor, Tree]:
+    def causal_self_attend(
+        self, states: Tensor, cache: TensorTree | None, causal: Causal, keep: Tensor | None = None
+    ) -> tuple[Tensor, TensorTree]:
         """Each token attends itself and those before: states (R, T, d) of new tokens → (R, T, output_width), cache.
 
         cache: what the last call gave, None before the first token; tensors of R rows. What comes of padding before a
@@ -57,11 +60,11 @@ class Attention(nn.Module):
         """
         raise NotImplementedError
 
-    def memorise(self, states: Tensor, padding: Mask) -> Tree:
-        """What `look` reads of the source's states (B, S, d), computed once; tensors of B rows."""
+    def project_memory(self, states: Tensor, padding: Mask) -> TensorTree:
+        """What `cross_attend` reads of the source's states (B, S, d), computed once; tensors of B rows."""
         raise NotImplementedError
 
-    def look(self, states: Tensor, memory: Tree, padding: Mask, keep: Tensor | None = None) -> Tensor:
+    def cross_attend(self, states: Tensor, memory: TensorTree, padding: Mask, keep: Tensor | None = None) -> Tensor:
         """Attend from states (B·K, T, d) over the source: (B·K, T, output_width).
 
         The K rows of a sentence share its memory: they are folded into the query axis, so it is never repeated.

@@ -10,10 +10,10 @@ from torch.nn import functional
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
-from dragoman.nn.attention.interface import Attention, AttentionSizes, Tree
+from dragoman.nn.attention.interface import Attention, AttentionSizes, TensorTree
 from dragoman.nn.attention.recording import recorder
 from dragoman.nn.mask import Causal, Mask
-from dragoman.nn.positions.scheme import PositionScheme, Relation
+from dragoman.nn.positions.scheme import PositionScheme, RelativePositions
 from dragoman.nn.precision import at_least_single
 
 # Inside a chunk all pairs are compared, between chunks sums are passed on.
@@ -76,7 +76,7 @@ class LinearAttention(Attention):
             )
         key, value = config.key_width or share, config.value_width or share
         self.heads, self.combine = heads, config.combine
-        self.relation = None if positions is None else positions.related(heads, key, key, value)
+        self.relation = None if positions is None else positions.build_relative(heads, key, key, value)
         self.query = nn.Linear(sizes.query, heads * key)
         self.key = nn.Linear(sizes.memory, heads * key)
         self.value = nn.Linear(sizes.memory, heads * value)
@@ -84,14 +84,14 @@ class LinearAttention(Attention):
         if config.combine == "project":
             self.output = nn.Linear(heads * value, sizes.output)
 
-    def encode(self, states: Tensor, padding: Mask) -> Tensor:
+    def self_attend(self, states: Tensor, padding: Mask) -> Tensor:
         """(B, S, d) → (B, S, output_width)."""
         memory = self._memorise(states, padding)
         return self._look(states, memory, states.size(0), self.relation)
 
-    def extend(
-        self, states: Tensor, cache: Tree | None, causal: Causal, keep: Tensor | None = None
-    ) -> tuple[Tensor, Tree]:
+    def causal_self_attend(
+        self, states: Tensor, cache: TensorTree | None, causal: Causal, keep: Tensor | None = None
+    ) -> tuple[Tensor, TensorTree]:
         """The cache holds Σ φ(k)vᵀ (R, h, d_k, d_v) and Σ φ(k) (R, h, d_k), while weights are recorded the keys too.
 
         Raises ValueError where weights are to be recorded, but were not from the first token on.
@@ -122,7 +122,7 @@ class LinearAttention(Attention):
                 kept = (outer, total, turned_keys)
         return self._combined(means.to(states.dtype), rows), kept
 
-    def memorise(self, states: Tensor, padding: Mask) -> Tree:
+    def project_memory(self, states: Tensor, padding: Mask) -> TensorTree:
         """Σ φ(k)vᵀ (B, h, d_k, d_v), Σ φ(k) (B, h, d_k), and φ(k) (B, h, S, d_k) while weights are recorded, else None.
 
         So what is held does not grow with the source.
@@ -130,7 +130,7 @@ class LinearAttention(Attention):
         outer, total, turned_keys = self._memorise(states, padding)
         return outer, total, None if recorder() is None else turned_keys
 
-    def look(self, states: Tensor, memory: Tree, padding: Mask, keep: Tensor | None = None) -> Tensor:
+    def cross_attend(self, states: Tensor, memory: TensorTree, padding: Mask, keep: Tensor | None = None) -> Tensor:
         """(B·K, T, d) → (B·K, T, output_width).
 
         Raises ValueError where weights are to be recorded, but were not when the source was memorised.
@@ -145,7 +145,7 @@ class LinearAttention(Attention):
         with _exact(states):
             return torch.matmul(turned.transpose(-2, -1), values), keys.sum(2), turned
 
-    def _look(self, states: Tensor, memory: Tree, sentences: int, relation: Relation | None) -> Tensor:
+    def _look(self, states: Tensor, memory: TensorTree, sentences: int, relation: RelativePositions | None) -> Tensor:
         """Queries of B sentences, K rows each, over sums of B: (B·K, T, d) → (B·K, T, output_width)."""
         outer, total, turned_keys = memory
         queries, turned = self._features(self.query(states), sentences, relation, 0)
@@ -160,7 +160,7 @@ class LinearAttention(Attention):
         return self._combined(means.to(states.dtype), states.size(0))
 
     def _features(
-        self, projected: Tensor, sentences: int, relation: Relation | None, start: int
+        self, projected: Tensor, sentences: int, relation: RelativePositions | None, start: int
     ) -> tuple[Tensor, Tensor]:
         """φ (B, h, T, d_k), at least float32, plain and as positions turn it."""
         features = functional.elu(at_least_single(self._split(projected, sentences))) + 1

@@ -11,12 +11,12 @@ from torch.nn import functional
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
 from dragoman.nn.attention.cache import Keys, KeyValueCache, extended
-from dragoman.nn.attention.interface import Attention, AttentionSizes, Tree
+from dragoman.nn.attention.interface import Attention, AttentionSizes, TensorTree
 from dragoman.nn.attention.recording import recorder
 from dragoman.nn.auxiliary import collector
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.mask import Causal, Mask
-from dragoman.nn.positions.scheme import PositionScheme, Relation
+from dragoman.nn.positions.scheme import PositionScheme, RelativePositions
 from dragoman.nn.precision import for_products
 from dragoman.nn.scorers import ScaledDotConfig, ScorerConfig
 
@@ -102,7 +102,7 @@ class Comparison:
     relation: what positions do between the two, None for nothing.
     """
 
-    def __init__(self, queries: Queries, keys: Keys, mask: Mask | None, relation: Relation | None) -> None:
+    def __init__(self, queries: Queries, keys: Keys, mask: Mask | None, relation: RelativePositions | None) -> None:
         self.queries, self.keys, self.mask, self.relation = queries, keys, mask, relation
 
     @cached_property
@@ -125,7 +125,7 @@ class SoftAttention(Attention):
         super().__init__()
         self.config, self.heads = config, sizes.heads
         query, key, value = config.head_widths(sizes)
-        self.relation = None if positions is None else positions.related(sizes.heads, query, key, value)
+        self.relation = None if positions is None else positions.build_relative(sizes.heads, query, key, value)
         self.combine = config.combine or ("project" if config.projections else "concatenate")
         if config.projections:
             self.query = nn.Linear(sizes.query, sizes.heads * query)
@@ -138,15 +138,15 @@ class SoftAttention(Attention):
         self.scorer = config.scorer.build(sizes.heads, query, key)
         self.dropout = Dropout(sizes.dropout)
 
-    def encode(self, states: Tensor, padding: Mask) -> Tensor:
+    def self_attend(self, states: Tensor, padding: Mask) -> Tensor:
         """(B, S, d) → (B, S, output_width)."""
         states, rows = self.converted(states), states.size(0)
         keys = self._keys(states, 0)
         return self.attend_text(Queries(self._queries(states, rows, 0), rows, 0, padding.keep[:, 0, 0]), keys, padding)
 
-    def extend(
-        self, states: Tensor, cache: Tree | None, causal: Causal, keep: Tensor | None = None
-    ) -> tuple[Tensor, Tree]:
+    def causal_self_attend(
+        self, states: Tensor, cache: TensorTree | None, causal: Causal, keep: Tensor | None = None
+    ) -> tuple[Tensor, TensorTree]:
         """The cache is a `KeyValueCache` of what is `kept`."""
         states, rows = self.converted(states), states.size(0)
         keys = self._keys(states, causal.start, causal.skip)
@@ -155,11 +155,11 @@ class SoftAttention(Attention):
         seen = self.attend_past(queries, keys if cache is None else held.read(), causal)
         return seen, self.kept(held)
 
-    def memorise(self, states: Tensor, padding: Mask) -> Tree:
+    def project_memory(self, states: Tensor, padding: Mask) -> TensorTree:
         """`Keys` of (B, S, d)."""
         return self._keys(self.converted(states), 0)
 
-    def look(self, states: Tensor, memory: Tree, padding: Mask, keep: Tensor | None = None) -> Tensor:
+    def cross_attend(self, states: Tensor, memory: TensorTree, padding: Mask, keep: Tensor | None = None) -> Tensor:
         """(B·K, T, d) → (B·K, T, output_width)."""
         sentences, rows = memory.keys.size(0), states.size(0)
         return self.attend(Queries(self._queries(states, sentences, 0), rows, 0, keep), memory, padding)

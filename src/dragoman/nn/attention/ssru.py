@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.base.settings.config import Config
-from dragoman.nn.attention.interface import Attention, AttentionSizes, Tree, check_outside
+from dragoman.nn.attention.interface import Attention, AttentionSizes, TensorTree, check_outside
 from dragoman.nn.mask import Causal
 from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.precision import at_least_single
@@ -55,9 +55,9 @@ class SSRU(Attention):
         self.candidate = nn.Linear(sizes.query, sizes.output, bias=False)
         self.output_width = sizes.output
 
-    def extend(
-        self, states: Tensor, cache: Tree | None, causal: Causal, keep: Tensor | None = None
-    ) -> tuple[Tensor, Tree]:
+    def causal_self_attend(
+        self, states: Tensor, cache: TensorTree | None, causal: Causal, keep: Tensor | None = None
+    ) -> tuple[Tensor, TensorTree]:
         """The cache is c (R, d), at least float32."""
         forget = torch.sigmoid(at_least_single(self.forget(states)))
         candidate = at_least_single(self.candidate(states))

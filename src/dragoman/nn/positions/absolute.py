@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from dragoman.base.errors import DataError
-from dragoman.nn.positions.scheme import Positions, PositionScheme
+from dragoman.nn.positions.scheme import PositionEmbedding, PositionScheme
 
 
 class Encoding(nn.Module):
@@ -42,14 +42,14 @@ class AbsoluteScheme(PositionScheme):
         """The module that gives the vectors."""
         raise NotImplementedError
 
-    def embedded(self, width: int) -> Positions:
+    def build_embedding(self, width: int) -> PositionEmbedding:
         """Vectors joined to token vectors of `width`."""
         if self.join == "add":
             return Added(self.encoding(width))
         return Concatenated(self.encoding(self.width or width), width)
 
 
-class Added(Positions):
+class Added(PositionEmbedding):
     """x + p (Vaswani et al. 2017, section 3.5)."""
 
     def __init__(self, encoding: Encoding) -> None:
@@ -62,7 +62,7 @@ class Added(Positions):
         return embeddings + _vectors(self.encoding, embeddings, start, keep, skip)
 
 
-class Concatenated(Positions):
+class Concatenated(PositionEmbedding):
     """W[x; p] + b, with W (d, d + width of p): deck 003's homework."""
 
     def __init__(self, encoding: Encoding, width: int) -> None:

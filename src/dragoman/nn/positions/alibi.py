@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from dragoman.nn.positions.scheme import PositionScheme, Relation
+from dragoman.nn.positions.scheme import PositionScheme, RelativePositions
 
 
 class AlibiConfig(PositionScheme):
@@ -19,12 +19,12 @@ class AlibiConfig(PositionScheme):
     kind: Literal["alibi"] = "alibi"
     inside_attention: ClassVar[bool] = True
 
-    def related(self, heads: int, query_width: int, key_width: int, value_width: int) -> "Alibi":
+    def build_relative(self, heads: int, query_width: int, key_width: int, value_width: int) -> "Alibi":
         """The slopes of so many heads."""
         return Alibi(heads)
 
 
-class Alibi(Relation):
+class Alibi(RelativePositions):
     """−m·|offset|."""
 
     acts_on_scores = True

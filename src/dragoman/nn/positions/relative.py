@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
-from dragoman.nn.positions.scheme import PositionScheme, Relation
+from dragoman.nn.positions.scheme import PositionScheme, RelativePositions
 
 
 class RelativeConfig(PositionScheme):
@@ -25,14 +25,14 @@ class RelativeConfig(PositionScheme):
     keys: bool = Field(True, description="whether distances act on the scores (w^K)")
     values: bool = Field(True, description="whether distances act on what is averaged (w^V)")
 
-    def related(self, heads: int, query_width: int, key_width: int, value_width: int) -> "Relative":
+    def build_relative(self, heads: int, query_width: int, key_width: int, value_width: int) -> "Relative":
         """The tables of one layer. Raises ConfigError when there is none."""
         if not (self.keys or self.values):
             raise ConfigError("relative positions without keys and without values do nothing: set one to true")
         return Relative(self.distance, query_width if self.keys else None, value_width if self.values else None)
 
 
-class Relative(Relation):
+class Relative(RelativePositions):
     """w^K (2δ+1, d_q) and w^V (2δ+1, d_v); row δ stands for the token itself.
 
     Queries meet the 2δ+1 rows and not the S keys, so no tensor of (T, S, d_k) is made: the most is (B, h, T, 2δ+1) and

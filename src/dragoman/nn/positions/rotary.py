@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from dragoman.base.errors import ConfigError
-from dragoman.nn.positions.scheme import PositionScheme, Relation
+from dragoman.nn.positions.scheme import PositionScheme, RelativePositions
 
 _FIRST_LENGTH = 512
 
@@ -24,7 +24,7 @@ class RotaryConfig(PositionScheme):
     inside_attention: ClassVar[bool] = True
     base: float = Field(10000.0, gt=1, description="base of the angles (no unit; the paper's value)")
 
-    def related(self, heads: int, query_width: int, key_width: int, value_width: int) -> "Rotary":
+    def build_relative(self, heads: int, query_width: int, key_width: int, value_width: int) -> "Rotary":
         """Raises ConfigError for widths that are odd or differ."""
         if key_width % 2:
             raise ConfigError(
@@ -39,7 +39,7 @@ class RotaryConfig(PositionScheme):
         return Rotary(self.base)
 
 
-class Rotary(Relation):
+class Rotary(RelativePositions):
     """(x_2i, x_2i+1) → (x_2i cos − x_2i+1 sin, x_2i sin + x_2i+1 cos), that is x_2i + i·x_2i+1 times e^(i·angle)."""
 
     def __init__(self, base: float) -> None:

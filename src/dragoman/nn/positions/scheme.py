@@ -16,11 +16,13 @@ class PositionScheme(Config):
     inside_attention: ClassVar[bool] = False
     """Whether the scheme acts inside self-attention, which some encoders and decoders do not have."""
 
-    def embedded(self, width: int) -> "Positions":
+    def build_embedding(self, width: int) -> "PositionEmbedding":
         """What is done to token vectors of `width` before the first layer; here nothing."""
-        return Positions()
+        return PositionEmbedding()
 
-    def related(self, heads: int, query_width: int, key_width: int, value_width: int) -> "Relation | None":
+    def build_relative(
+        self, heads: int, query_width: int, key_width: int, value_width: int
+    ) -> "RelativePositions | None":
         """What is done inside one self-attention of so many heads; here nothing.
 
         Widths are those of one head. Called once a layer, so that each layer has parameters of its own. Raises
@@ -29,7 +31,7 @@ class PositionScheme(Config):
         return None
 
 
-class Positions(nn.Module):
+class PositionEmbedding(nn.Module):
     """Joins positions to token vectors. This one leaves them alone: the scheme `none`, and those inside attention."""
 
     limit: int | None = None
@@ -44,7 +46,7 @@ class Positions(nn.Module):
         return embeddings
 
 
-class Relation(nn.Module):
+class RelativePositions(nn.Module):
     """What a scheme does inside one self-attention; a scheme overrides the hooks that it needs.
 
     Heads are dimension 1 of every tensor. Between them and the last two dimensions there may be others, of blocks.
@@ -56,7 +58,7 @@ class Relation(nn.Module):
     def rotate(self, vectors: Tensor, start: int, skip: Tensor | None = None) -> Tensor:
         """Queries or keys (B, h, T, width) that stand at positions start … start+T−1, before they are compared.
 
-        skip: (B,) int64, what is taken off each row's positions, as in `Positions.embed`.
+        skip: (B,) int64, what is taken off each row's positions, as in `PositionEmbedding.embed`.
         """
         return vectors
 

@@ -20,7 +20,7 @@ from dragoman.nn.positions.absolute import Added, Concatenated
 from dragoman.nn.positions.alibi import Alibi
 from dragoman.nn.positions.number import Fraction
 from dragoman.nn.positions.rotary import Rotary, rotary_angles
-from dragoman.nn.positions.scheme import Positions
+from dragoman.nn.positions.scheme import PositionEmbedding
 from dragoman.nn.residual import Residual
 from dragoman.nn.scorers import Dot, ScaledDot
 from dragoman.translation.engines.native import library
@@ -218,7 +218,7 @@ def token_vectors(embedding: Embedding) -> Floats:
     vectors = tokens.weight.detach().float() * embedding.scale
     if type(positions) is Concatenated:
         vectors = vectors @ positions.back.weight.detach().float()[:, : vectors.size(1)].T
-    elif type(positions) not in (Positions, Added):
+    elif type(positions) not in (PositionEmbedding, Added):
         raise Unsupported(f"the native engine does not have positions of the class {type(positions).__name__}")
     if isinstance(getattr(positions, "encoding", None), Fraction):
         raise Unsupported("the native engine does not have positions of kind fraction")
@@ -254,7 +254,7 @@ class PositionTables:
     @torch.no_grad()
     def _fill(self) -> None:
         positions, width = self._embedding.positions, self._embedding.tokens.embedding_dim
-        if type(positions) is not Positions:
+        if type(positions) is not PositionEmbedding:
             nothing = torch.zeros(1, self._length, width, device=self._embedding.tokens.weight.device)
             vectors = positions.embed(nothing, 0, None)[0]
             self._vectors = np.ascontiguousarray(_filled(_numbers(vectors), self._length, padded(width)))
