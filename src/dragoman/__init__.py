@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dragoman.base.errors import DragomanError
     from dragoman.base.log import quietly
     from dragoman.checkpoint.average import average
-    from dragoman.client.client import AsyncClient, Client
+    from dragoman.client import AsyncClient, Client
     from dragoman.data.preparation.check import check_data
     from dragoman.documents.document import translate_document
     from dragoman.evaluation.evaluate import evaluate
@@ -65,8 +65,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AsyncClient": "client.client",
-    "Client": "client.client",
+    "AsyncClient": "client",
+    "Client": "client",
     "DragomanError": "base.errors",
     "Keys": "serving.access.keys",
     "LanguageModel": "generation.language_model",

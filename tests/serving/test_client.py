@@ -17,9 +17,7 @@ from libretranslatepy import LibreTranslateAPI
 from scripted_server import listening, served, shouting
 
 from dragoman.cli.main import main
-from dragoman.client.client import AsyncClient, Client, ServerError
-from dragoman.client.retry import Retry
-from dragoman.client.translate_lines import translate_lines
+from dragoman.client import AsyncClient, Client, Retry, ServerError, translate_lines
 
 QUICK = Retry(attempts=4, first=0.001)
 Answer = tuple[int, dict[str, str], bytes]

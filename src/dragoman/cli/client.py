@@ -36,8 +36,7 @@ def client(
     from dragoman.base.files import atomic_file
     from dragoman.base.log import quietly
     from dragoman.base.progress.work import Work
-    from dragoman.client.client import Client
-    from dragoman.client.translate_lines import translate_lines
+    from dragoman.client import Client, translate_lines
     from dragoman.translation.files.lines import read_lines
 
     settings: dict[str, Any] = {"beam": beam, "keep": split_tags(keep) or None, "guard": guard or None}

@@ -1,14 +1,64 @@
 """`Client` and `AsyncClient`: a translation server, asked from Python."""
 
 import asyncio
+import random
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from itertools import islice
 from types import TracebackType
 from typing import Any, overload
 
 from dragoman.base.errors import DragomanError
 from dragoman.base.packages import optional
-from dragoman.client.retry import Retry
+
+AGAIN = frozenset((429, 502, 503, 504))
+"""Statuses of a server that may answer later."""
+
+
+@dataclass(frozen=True)
+class Retry:
+    """Doubling waits with a random part, so that many clients do not come back together; a server's word goes first.
+
+    attempts: tries in all; first: seconds of the first wait; longest: seconds of any wait. A server that asks for more
+    than the longest is not asked again.
+    """
+
+    attempts: int = 5
+    first: float = 0.5
+    longest: float = 60.0
+    draw: random.Random = field(default_factory=random.Random, compare=False)
+
+    def wait(self, attempt: int, status: int | None, headers: Mapping[str, str]) -> float | None:
+        """Seconds before the next try; None where there is none.
+
+        attempt: how many there were; status: None where no answer came.
+        """
+        if attempt >= self.attempts or (status is not None and status not in AGAIN):
+            return None
+        asked = _retry_after(headers.get("retry-after"))
+        if asked is not None and asked > self.longest:
+            return None
+        backed_off = min(self.longest, self.first * 2.0 ** (attempt - 1))
+        return max(asked or 0.0, backed_off * (0.5 + self.draw.random() / 2))
+
+
+def _retry_after(value: str | None) -> float | None:
+    """Seconds, of a number or a date (RFC 9110, section 10.2.3)."""
+    if value is None:
+        return None
+    if value.strip().isdigit():
+        return float(value)
+    try:
+        until = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    until = until if until.tzinfo else until.replace(tzinfo=UTC)
+    return max(0.0, (until - datetime.now(UTC)).total_seconds())
 
 
 class ServerError(DragomanError):
@@ -187,3 +237,37 @@ class AsyncClient(_Requests):
 
 def _of(answer: Any) -> tuple[int | None, Any]:
     return (None, {}) if answer is None else (answer.status_code, answer.headers)
+
+
+def translate_lines(
+    lines: Iterable[str],
+    client: Client,
+    target: str,
+    source: str = "auto",
+    at_once: int = 32,
+    parallel: int = 4,
+    **settings: Any,
+) -> Iterator[str]:
+    """A translation a line, in order; a blank line stays blank. Lines are read as there is room for them.
+
+    at_once: lines of a request; parallel: requests that are under way; settings: as `Client.translate` takes them.
+    Raises ServerError once all lines before were given.
+    """
+
+    def translated(some: list[str]) -> list[str]:
+        return client.translate(some, target, source, **settings)
+
+    lines = iter(lines)
+    waiting: deque[Future[list[str]]] = deque()
+    with ThreadPoolExecutor(parallel) as pool:
+        try:
+            while True:
+                while len(waiting) < parallel and (some := list(islice(lines, at_once))):
+                    waiting.append(pool.submit(translated, some))
+                if not waiting:
+                    return
+                for text in waiting.popleft().result():
+                    yield " ".join(text.split("\n"))
+        finally:
+            for each in waiting:
+                each.cancel()
