@@ -15,7 +15,7 @@ from dragoman.base.errors import ConfigError, DataError
 from dragoman.cli.main import main
 from dragoman.documents.document import translate_document
 from dragoman.documents.formats.union import format_of_file
-from dragoman.documents.splitter import LONGEST, Splitter
+from dragoman.documents.sentences import LONGEST, Splitter
 
 pytest.importorskip("sentencex")
 

@@ -7,7 +7,7 @@ from stand_in_translators import StandIn, Write, backwards, same, upper
 
 from dragoman.base.errors import ConfigError
 from dragoman.documents.document import translate_document
-from dragoman.documents.formats.subtitles.line_wrapping import wrapped
+from dragoman.documents.formats.cues import wrapped
 
 pytest.importorskip("sentencex")
 

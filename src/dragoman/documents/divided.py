@@ -10,9 +10,8 @@ from dragoman.control.control import Control
 from dragoman.control.keep import Keep
 from dragoman.documents.formats.format import Content, Opened
 from dragoman.documents.passage import Passage, Raw, passages_in
-from dragoman.documents.rewriting import rewritten
-from dragoman.documents.sentence import Sentence, sentences_of
-from dragoman.documents.splitter import Splitter
+from dragoman.documents.placement import rewritten
+from dragoman.documents.sentences import Sentence, Splitter, sentences_of
 from dragoman.translation.alignment import Alignment
 from dragoman.translation.request import Request
 

@@ -12,8 +12,7 @@ from dragoman.base.progress.work import Work
 from dragoman.documents.divided import DividedDocument, keeping
 from dragoman.documents.formats.format import Content, Opened
 from dragoman.documents.formats.union import format_of
-from dragoman.documents.sentence import Sentence
-from dragoman.documents.splitter import Splitter
+from dragoman.documents.sentences import Sentence, Splitter
 from dragoman.translation.alignment import Alignment, AttentionChoice
 from dragoman.translation.files.faulty_lines import FaultyLines
 from dragoman.translation.files.lines import one_line

@@ -1,12 +1,57 @@
 """Where the markup of a sentence stands in its translation: each span covers the words that come from its words."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dragoman.documents.passage import Raw
-from dragoman.documents.span import Point, Span
+from dragoman.documents.passage import Mark, Passage, Raw
+from dragoman.documents.sentences import Sentence
 from dragoman.text.whitespace import word_spans
+
+
+@dataclass
+class Point:
+    """A mark that is no span's. place: the character that it stands before."""
+
+    place: int
+    raw: Raw
+
+
+@dataclass
+class Span:
+    """What is marked: the characters `begin` to `end`. before, behind: its marks; None where they are elsewhere.
+
+    A span without its first mark begins with the text, one without its last ends with it. fragile: it cannot be empty.
+    """
+
+    begin: int
+    end: int
+    before: Raw | None = None
+    behind: Raw | None = None
+    fragile: bool = False
+    spans: list["Span"] = field(default_factory=list)
+    points: list[Point] = field(default_factory=list)
+
+
+def tree_of(marks: Sequence[Mark], length: int) -> Span:
+    """The whole text of so many characters as a span without marks, with all others in it."""
+    root = Span(0, length)
+    open_spans = [root]
+    for mark in marks:
+        if mark.kind == "empty":
+            open_spans[-1].points.append(Point(mark.place, mark.raw))
+        elif mark.kind == "open":
+            span = Span(mark.place, length, mark.raw, fragile=mark.fragile)
+            open_spans[-1].spans.append(span)
+            open_spans.append(span)
+        elif len(open_spans) > 1:
+            span = open_spans.pop()
+            span.end, span.behind = mark.place, mark.raw
+        else:
+            begun = Span(0, mark.place, None, mark.raw, mark.fragile, root.spans, root.points)
+            root.spans, root.points = [begun], []
+    return root
+
 
 Place = tuple[int, int]
 """Beginning and end, in characters or in words."""
@@ -77,10 +122,10 @@ class Placement:
             begin = within[0] if span.before is None else begin
             end = within[1] if span.behind is None else end
             covers.append(_Cover(span, (begin, max(begin, end)), words))
-        covers.sort(key=_order)
+        covers.sort(key=_cover_order)
         for k in range(1, len(covers)):
             if covers[k].place[0] < covers[k - 1].place[1]:
-                covers[k - 1], covers[k] = _divided(covers[k - 1], covers[k])
+                covers[k - 1], covers[k] = _cut_apart(covers[k - 1], covers[k])
         return covers
 
     def _about(self, place: float, within: Place) -> int:
@@ -126,13 +171,13 @@ class Placement:
         return next((begin for begin, end in self._whole if begin < place < end), place)
 
 
-def _order(cover: _Cover) -> tuple[int, float]:
+def _cover_order(cover: _Cover) -> tuple[int, float]:
     """First what goes on from before, last what goes on behind, the others by the middle of their words."""
     at_end = 0 if cover.span.before is None else 2 if cover.span.behind is None else 1
     return at_end, sum(cover.words) / len(cover.words) if cover.words else cover.place[0]
 
 
-def _divided(left: _Cover, right: _Cover) -> tuple[_Cover, _Cover]:
+def _cut_apart(left: _Cover, right: _Cover) -> tuple[_Cover, _Cover]:
     """Two that overlap, cut so that the fewest words lie on the wrong side, and no side is empty if that can be."""
 
     def cost(cut: int) -> tuple[int, int]:
@@ -161,3 +206,76 @@ def marks_of(placed: Placed) -> tuple[Raw, Raw]:
     if of.fragile and placed.begin == placed.end:
         return (), ()
     return of.before or (), of.behind or ()
+
+
+Links = Iterable[tuple[int, int]]
+
+
+def rewritten(sentence: Sentence, translation: str, links: Links) -> Raw:
+    """links: which words of the sentence's text the translation's words come from; of use where it has marks.
+
+    A translation that is the text itself leaves everything as it is, byte for byte.
+    """
+    if translation == sentence.text:
+        return sentence.passage.as_it_is(sentence.begin, sentence.end, sentence.first, sentence.last)
+    kept: dict[Place, str] = {}
+    tree = tree_of(sentence.marks, len(sentence.text))
+    pairs = set(links)
+    for place, text, raw in sorted(sentence.kept, key=lambda each: -len(each[1])):
+        found = _find_kept(text, translation, kept)
+        if found is None:  # it stands beside its neighbour then, as a mark does
+            tree.points.append(Point(place, (" ", raw)))
+            continue
+        kept[found] = raw
+        pairs = _linked(pairs, _words_at(sentence.text, (place, place + len(text))), _words_at(translation, found))
+    placed = Placement(sentence.text, translation, pairs, list(kept)).placed(tree)
+    return tuple(_written(placed, translation, kept, sentence.passage))
+
+
+def _find_kept(text: str, translation: str, taken: Mapping[Place, str]) -> Place | None:
+    """Where a text stands in the translation that nothing else stands at, on its own if it can."""
+    free: list[Place] = []
+    begin = translation.find(text)
+    while begin >= 0:
+        end = begin + len(text)
+        if not any(begin < other[1] and end > other[0] for other in taken):
+            free.append((begin, end))
+        begin = translation.find(text, begin + 1)
+    alone = [
+        each
+        for each in free
+        if not translation[each[0] - 1 : each[0]].isalnum() and not translation[each[1] :][:1].isalnum()
+    ]
+    return next(iter([*alone, *free]), None)
+
+
+def _words_at(text: str, place: Place) -> list[int]:
+    return [word for word, (begin, end) in enumerate(word_spans(text)) if begin < place[1] and end > place[0]]
+
+
+def _linked(links: set[tuple[int, int]], source: Sequence[int], target: Sequence[int]) -> set[tuple[int, int]]:
+    """With these words linked to one another, and to no others."""
+    others = {(i, j) for i, j in links if i not in source and j not in target}
+    return others | {(i, j) for i in source for j in target}
+
+
+def _written(placed: Placed, translation: str, kept: Mapping[Place, str], passage: Passage) -> Iterator[str | Passage]:
+    before, behind = marks_of(placed)
+    yield from before
+    at = placed.begin
+    for each in placed.inner:
+        yield _escaped_text(translation, at, each.begin, kept, passage)
+        yield from _written(each, translation, kept, passage)
+        at = each.end
+    yield _escaped_text(translation, at, placed.end, kept, passage)
+    yield from behind
+
+
+def _escaped_text(translation: str, begin: int, end: int, kept: Mapping[Place, str], passage: Passage) -> str:
+    """A part of the translation as the document writes it."""
+    written = ""
+    for (start, stop), raw in sorted(kept.items()):
+        if begin <= start and stop <= end and start < stop:
+            written += passage.escape(translation[begin:start], begin == 0) + raw
+            begin = stop
+    return written + passage.escape(translation[begin:end], begin == 0)

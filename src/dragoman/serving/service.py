@@ -9,7 +9,7 @@ from typing import Any
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.documents.divided import DividedDocument, keeping
-from dragoman.documents.splitter import Splitter
+from dragoman.documents.sentences import Splitter
 from dragoman.serving.asked import Asked, TranslatedSentence, TranslatedText
 from dragoman.serving.detection.detector import Detector
 from dragoman.serving.directions.directions import Directions, Step

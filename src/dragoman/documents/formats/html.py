@@ -5,8 +5,7 @@ import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 
-from dragoman.documents.passage import Passage, Raw
-from dragoman.documents.passage_builder import PassageBuilder
+from dragoman.documents.passage import Passage, PassageBuilder, Raw
 
 _BLOCKS = frozenset(
     "address article aside base blockquote body caption center col colgroup dd details dialog dir div dl dt fieldset "

@@ -1,11 +1,200 @@
 """Markdown (CommonMark, with tables) as a document: its blocks and marks stay as they are."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from dragoman.base.log import warn
-from dragoman.documents.formats.markdown_inline import MarkdownParser, passage_of
-from dragoman.documents.passage import Passage
+from dragoman.base.packages import optional
+from dragoman.documents.passage import Passage, PassageBuilder, Raw, as_text
+
+_SPECIAL = re.compile(r"[\\`*\[\]<|]|~(?=~)|(?<=~)~|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)")
+_BEGINNING = re.compile(r"(?:#{1,6}(?=\s|\Z)|[>+-]|[0-9]{1,9}(?=[.)])|=+\s*\Z)")
+_LINE_END = re.compile(r"[ \t]*\\?\n[ \t]*")
+_TAG = re.compile(r"<(/?)([A-Za-z][\w-]*)")
+_VOID_TAGS = ("img", "wbr", "input")
+
+
+def escaped(text: str, begins: bool) -> str:
+    """With a backslash before what would be markup."""
+    found = _BEGINNING.match(text) if begins else None
+    inner = _SPECIAL.sub(r"\\\g<0>", text)
+    if found is None:
+        return inner
+    return f"{found[0]}\\{inner[found.end() :]}" if found[0].isdigit() else f"\\{inner}"
+
+
+class MarkdownParser:
+    """The library's parser; of what stands in a block, it also tells where links, pictures and code end.
+
+    The library has places of blocks only. Where one of these rules has read something is seen from outside.
+    """
+
+    def __init__(self) -> None:
+        package = optional("markdown_it", "documents", "markdown-it-py")
+        rules = optional("markdown_it.rules_inline", "documents", "markdown-it-py")
+        self._parser: Any = package.MarkdownIt("commonmark").enable(["table", "strikethrough"])
+        self._parser.core.ruler.disable(["inline", "text_join"])
+        self._ends: dict[int, int] = {}
+        self._content = ""
+        watched = {"link": rules.link, "image": rules.image, "backticks": rules.backtick, "autolink": rules.autolink}
+        for name, rule in watched.items():
+            self._parser.inline.ruler.at(name, self._watched(rule))
+
+    def blocks(self, text: str) -> tuple[list[Any], Any]:
+        """The tokens of blocks, what stands in them unread; and what links are defined."""
+        environment: dict[str, Any] = {}
+        return self._parser.parse(text, environment), environment
+
+    def tokens(self, content: str, environment: Any) -> tuple[list[Any], Mapping[int, int]]:
+        """The tokens of a block's text; and by where a link, picture or code begins, where it ends."""
+        self._content, self._ends = content, {}
+        found: list[Any] = []
+        self._parser.inline.parse(content, self._parser, environment, found)
+        return found, self._ends
+
+    def _watched(self, rule: Callable[[Any, bool], bool]) -> Callable[[Any, bool], bool]:
+        def watched(state: Any, silent: bool) -> bool:
+            begin = state.pos
+            done = bool(rule(state, silent))
+            if done and not silent and state.src == self._content:
+                self._ends[begin] = state.pos
+            return done
+
+        return watched
+
+
+class _Lost(Exception):
+    """A token does not stand where it should."""
+
+
+@dataclass
+class _Reading:
+    """Of one block. content: its text; places: where each of its characters stands in the document, and its end."""
+
+    content: str
+    text: str
+    places: Sequence[int]
+    ends: Mapping[int, int]
+    builder: PassageBuilder = field(default_factory=lambda: PassageBuilder(escaped))
+    at: int = 0
+    links: list[int] = field(default_factory=list)
+
+    def read(self, tokens: Sequence[Any]) -> None:
+        """Raises _Lost."""
+        inside_address = False
+        for token in tokens:
+            if token.markup == "autolink" and token.type in ("link_open", "link_close"):
+                inside_address = token.type == "link_open"
+                if inside_address:
+                    end = self._end()
+                    self.builder.keep(self.content[self.at + 1 : end - 1], self._taken(end))
+            elif not inside_address:
+                self._read(token)
+        if self.content[self.at :].strip():
+            raise _Lost
+
+    def _read(self, token: Any) -> None:
+        match token.type:
+            case "text":
+                self._add_text(token.content)
+            case "text_special" if token.content == token.markup:  # a backslash that stands for itself
+                self._add_text(token.content)
+            case "text_special":
+                self.builder.text(token.content, self._same(token.markup))
+            case "softbreak":
+                self.builder.blank(self._line_end())
+            case "hardbreak":
+                self.builder.line_break(self._line_end())
+            case "code_inline":
+                self.builder.keep(token.content, self._taken(self._end()))
+            case "image":
+                self.builder.mark("empty", self._image(token))
+            case "link_open":
+                self.links.append(self._end())
+                self.builder.mark("open", (self._same("["),), "link")
+            case "link_close":
+                self.builder.mark("close", (self._taken(self.links.pop()),), "link")
+            case "html_inline":
+                self._add_tag(self._same(token.content))
+            case _ if token.nesting and token.markup:
+                raw = self._same(token.markup)
+                self.builder.mark("open" if token.nesting > 0 else "close", (raw,), token.markup, fragile=True)
+            case _:
+                raise _Lost
+
+    def _taken(self, end: int) -> str:
+        """What the document has up to there, which is read then."""
+        raw = self.text[self.places[self.at] : self.places[end]]
+        self.at = end
+        return raw
+
+    def _same(self, content: str) -> str:
+        if not self.content.startswith(content, self.at):
+            raise _Lost
+        return self._taken(self.at + len(content))
+
+    def _end(self) -> int:
+        if self.at not in self.ends:
+            raise _Lost
+        return self.ends[self.at]
+
+    def _line_end(self) -> str:
+        found = _LINE_END.match(self.content, self.at)
+        if found is None:
+            raise _Lost
+        return self._taken(found.end())
+
+    def _add_text(self, content: str) -> None:
+        for character in content:
+            raw = self._same(character)
+            if character in " \t":
+                self.builder.blank(raw)
+            else:
+                self.builder.text(character, raw)
+
+    def _add_tag(self, raw: str) -> None:
+        tag = _TAG.match(raw)
+        name = "" if tag is None else tag[2].lower()
+        if tag is not None and name == "br":
+            self.builder.line_break(raw)
+        elif tag is None or raw.endswith("/>") or name in _VOID_TAGS:
+            self.builder.mark("empty", (raw,))
+        else:
+            self.builder.mark("close" if tag[1] else "open", (raw,), name)
+
+    def _image(self, token: Any) -> Raw:
+        """A picture, with a passage for its description where that is plain text."""
+        end, children = self._end(), token.children or ()
+        shown = "".join(child.content for child in children)
+        plain = all(child.type == "text" for child in children) and shown.strip() != ""
+        if not plain or not self.content.startswith(f"![{shown}]", self.at):
+            return (self._taken(end),)
+        parts: list[str | Passage] = [self._same("![")]
+        inner = _Reading(self.content, self.text, self.places, self.ends, at=self.at)
+        inner._add_text(shown)
+        inner.builder.finish(parts.append)
+        self.at = inner.at
+        return (*parts, self._taken(end))
+
+
+def passage_of(
+    content: str, text: str, places: Sequence[int], parser: MarkdownParser, environment: Any
+) -> Passage | None:
+    """A block's text with its marks; None where these cannot be found again. Arguments as of `_Reading`."""
+    tokens, ends = parser.tokens(content, environment)
+    reading = _Reading(content, text, places, ends)
+    try:
+        reading.read(tokens)
+    except _Lost:
+        return None
+    found: list[str | Passage] = []
+    reading.builder.finish(found.append)
+    passage = found[0] if found else None
+    whole = text[places[0] : places[-1]]
+    return passage if isinstance(passage, Passage) and as_text(passage) == whole else None
+
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\r?\n.*?\r?\n(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")

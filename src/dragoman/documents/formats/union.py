@@ -1,5 +1,6 @@
 """The formats of documents by name, and by how files' names end."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -7,10 +8,16 @@ from dragoman.base.errors import ConfigError
 from dragoman.documents.formats.format import Format, PartsFormat
 from dragoman.documents.formats.html import parts_of_html
 from dragoman.documents.formats.markdown import parts_of_markdown
-from dragoman.documents.formats.subtitles.subrip import SubRip
-from dragoman.documents.formats.subtitles.webvtt import WebVtt
-from dragoman.documents.formats.text import parts_of_text
+from dragoman.documents.formats.subtitles import SubRip, WebVtt
 from dragoman.documents.formats.word.word import Word
+from dragoman.documents.passage import Passage
+
+
+def parts_of_text(text: str) -> Iterator[str | Passage]:
+    """Each line, with its end."""
+    for line in text.splitlines(keepends=True):
+        yield Passage(line, line) if any(map(str.isalpha, line)) else line
+
 
 FORMATS: dict[str, Format[Any]] = {
     "text": PartsFormat(parts_of_text),

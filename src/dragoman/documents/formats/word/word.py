@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.documents.formats.format import Format, Opened
-from dragoman.documents.formats.word.package import Package
+from dragoman.documents.formats.word.package import Element, Package, kind, parsed, serialised
 from dragoman.documents.formats.word.paragraph import Paragraph, written_text
-from dragoman.documents.formats.word.xml import Element, kind, parsed, serialised
 from dragoman.documents.passage import Passage, as_text
 
 LARGEST_TEXT = 1 << 24

@@ -1,5 +1,6 @@
-"""Files of subtitles as documents: the texts of cues are translated, everything else stays."""
+"""Files of subtitles, SubRip and WebVTT, as documents: the texts of cues are translated, everything else stays."""
 
+import html
 import re
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -7,9 +8,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 from dragoman.base.log import warn
+from dragoman.documents.formats.cues import Markup, parts_of_cue, wrapped
 from dragoman.documents.formats.format import Opened, TextFormat
-from dragoman.documents.formats.subtitles.cue_text import Markup, parts_of_cue
-from dragoman.documents.formats.subtitles.line_wrapping import wrapped
 from dragoman.documents.passage import Passage, as_text
 
 _LINE = re.compile(r"([^\r\n]*)(\r\n?|\n|\Z)")
@@ -95,3 +95,72 @@ class SubtitleFormat(TextFormat):
 
 def _lines(text: str) -> list[Line]:
     return [Line(*found) for found in _LINE.findall(text)]
+
+
+_TAG = r"</?\s*(?:i|b|u|s|em|strong|font|span|ruby|rt|c|v|br)\b[^<>]*>"
+_STYLE = r"\{\\[^{}]*\}|\{[A-Za-z]:[^{}]*\}"
+_SUBRIP_TIME = r"\d+:\d+:\d+(?:[,.:]\d+)?"
+
+
+def _escape_subrip(text: str, _: bool) -> str:
+    """SubRip has no way to write a sign otherwise; only what would begin a cue, or a line, is changed."""
+    return text.replace("-->", "->").replace("\r", " ")
+
+
+class SubRip(SubtitleFormat):
+    """There is no standard: what pysubs2 and players accept is text, all of it."""
+
+    markup = Markup(re.compile(f"{_TAG}|{_STYLE}", re.IGNORECASE), _escape_subrip)
+    times = re.compile(rf"{_SUBRIP_TIME}\s*-->\s*{_SUBRIP_TIME}")
+
+    def shown(self, lines: Sequence[Line]) -> tuple[list[bool], list[int]]:
+        """All from the first cue on but times and numbers: a blank line does not end a cue without a number behind."""
+        found, stray, begun = [False] * len(lines), [], False
+        for place, line in enumerate(lines):
+            if line.timed or line.blank or _numbers(lines, place):
+                begun = begun or line.timed
+            elif begun:
+                found[place] = True
+            elif any(map(str.isalpha, line.text)):
+                stray.append(place)
+        return found, stray
+
+
+def _numbers(lines: Sequence[Line], place: int) -> bool:
+    """Whether a line is the number of the next cue."""
+    return lines[place].text.strip().isdigit() and place + 1 < len(lines) and lines[place + 1].timed
+
+
+_WEBVTT_TIME = r"(?:\d{2,}:)?[0-5]\d:[0-5]\d\.\d{3}"
+_REMARK = re.compile(r"(?:NOTE|STYLE|REGION)(?:\s|\Z)")
+
+
+def _escape_webvtt(text: str, _: bool) -> str:
+    return html.escape(text.replace("\r", " "), quote=False)
+
+
+class WebVtt(SubtitleFormat):
+    """A blank line ends a cue; what a block without times has is not shown (section 6.1)."""
+
+    markup = Markup(re.compile(r"<[^<>]*>"), _escape_webvtt, entities=True)
+    times = re.compile(rf"{_WEBVTT_TIME}\s+-->\s+{_WEBVTT_TIME}(?:\s|\Z)")
+
+    def shown(self, lines: Sequence[Line]) -> tuple[list[bool], list[int]]:
+        """The lines of a cue behind its times."""
+        found, stray = [False] * len(lines), []
+        within = False
+        remark = True  # so is the head of the file
+        for place, line in enumerate(lines):
+            begins = place == 0 or not lines[place - 1].text
+            if begins and place:
+                within, remark = False, _REMARK.match(line.text) is not None
+            following = lines[place + 1] if place + 1 < len(lines) else Line("", "")
+            if line.timed:
+                within, remark = True, False
+            elif not line.text or (following.timed and (begins or line.text.strip().isdigit())):
+                continue
+            elif within:
+                found[place] = True
+            elif not remark and any(map(str.isalpha, line.text)):
+                stray.append(place)
+        return found, stray
