@@ -184,15 +184,15 @@ def joey_step(vocabulary: int, attention: str) -> Step:
     optimiser = build_optimizer(settings, parameters=model.parameters())
 
     def loss_of(batch: Batch) -> Tensor:
-        lengths, order = batch.source_keep.sum(1).sort(descending=True)  # as its batches are
+        lengths, order = batch.source_mask.sum(1).sort(descending=True)  # as its batches are
         total, *_ = model(
             return_type="loss",
             src=ids[batch.source[order]],
             src_length=lengths,
-            src_mask=batch.source_keep[order].unsqueeze(1),
+            src_mask=batch.source_mask[order].unsqueeze(1),
             trg_input=ids[batch.inputs[order]],
             trg=ids[batch.labels[order]],
-            trg_mask=batch.target_keep[order].unsqueeze(1),
+            trg_mask=batch.target_mask[order].unsqueeze(1),
         )
         return total / batch.target_tokens  # type: ignore[no-any-return]
 

@@ -51,8 +51,8 @@ def test_killed_and_resumed_equals_straight(server: Server, tmp_path: Path, aver
 class Short(Seq2Seq):
     """A model whose backward pass does not fit where there are more than two pairs: its forward pass has run then."""
 
-    def forward(self, source: torch.Tensor, source_keep: torch.Tensor, inputs: torch.Tensor) -> Output:
-        output = super().forward(source, source_keep, inputs)
+    def forward(self, source: torch.Tensor, source_mask: torch.Tensor, inputs: torch.Tensor) -> Output:
+        output = super().forward(source, source_mask, inputs)
         if len(source) > 2:
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8589934592 bytes.")
         return output

@@ -54,7 +54,7 @@ def found(model: Seq2Seq) -> tuple[float, float]:
     """Of held-out sources: the share of pairs named right, and the mean number of looks at a pair."""
     batch = batch_of(200, 1)
     with recording() as recorded:
-        tokens = model(batch.source, batch.source_keep, batch.inputs).logits().argmax(-1)
+        tokens = model(batch.source, batch.source_mask, batch.inputs).logits().argmax(-1)
     [weights] = [each for module, each in recorded.items() if isinstance(module, HardAttention)]
     looks = (torch.cat(weights, 2)[:, 0] > 0).sum(-1)
     return float((tokens == batch.labels)[:, :PAIRS].float().mean()), float(looks[:, :PAIRS].float().mean())

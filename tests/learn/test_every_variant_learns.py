@@ -59,8 +59,8 @@ def share_right(settings: Settings, steps: int, peak: float, sort: bool) -> floa
     model.eval()
     held_out = batch_of(words(300, 99), sort)
     with torch.inference_mode():
-        found = model(held_out.source, held_out.source_keep, held_out.inputs).logits().argmax(-1)
-    return float((found == held_out.labels)[held_out.target_keep].float().mean())
+        found = model(held_out.source, held_out.source_mask, held_out.inputs).logits().argmax(-1)
+    return float((found == held_out.labels)[held_out.target_mask].float().mean())
 
 
 @pytest.mark.parametrize("case", list(learning()))

@@ -54,13 +54,13 @@ def shares(model: Seq2Seq, task: str) -> tuple[float, float]:
     """Of held-out words: the tokens that are right, and the symbols that were looked up where they stand."""
     batch = batch_of(words(200, 99, task), task)
     with recording() as recorded:
-        found = model(batch.source, batch.source_keep, batch.inputs).logits().argmax(-1)
+        found = model(batch.source, batch.source_mask, batch.inputs).logits().argmax(-1)
     [weights] = [each for module, each in recorded.items() if isinstance(module, HardAttention)]
     places = torch.cat(weights, 2)[:, 0].argmax(-1)
-    steps, length = torch.arange(places.size(1)), batch.target_keep.sum(1, keepdim=True) - 1
+    steps, length = torch.arange(places.size(1)), batch.target_mask.sum(1, keepdim=True) - 1
     symbol = steps < length
     wanted = (length - 1 - steps if task == "reverse" else steps).expand_as(places)
-    return _share(found == batch.labels, batch.target_keep), _share(places == wanted, symbol)
+    return _share(found == batch.labels, batch.target_mask), _share(places == wanted, symbol)
 
 
 def _share(right: Tensor, counted: Tensor) -> float:

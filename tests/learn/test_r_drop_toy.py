@@ -39,5 +39,5 @@ def test_it_learns_and_its_passes_agree() -> None:
     assert apart[0] < apart[1] / 2, apart
     with torch.no_grad():
         model = with_it.eval()
-        right = model(held_out.source, held_out.source_keep, held_out.inputs).logits().argmax(2) == held_out.labels
-    assert float(right[held_out.target_keep].float().mean()) > 0.9
+        right = model(held_out.source, held_out.source_mask, held_out.inputs).logits().argmax(2) == held_out.labels
+    assert float(right[held_out.target_mask].float().mean()) > 0.9

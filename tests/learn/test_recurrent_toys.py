@@ -60,7 +60,7 @@ def test_learns(cell: str, wiring: str, task: str, settings: dict[str, Any], lon
     model.eval()
     batch = batch_of(held_out, task)
     with torch.inference_mode():
-        memory = model.encode(batch.source, batch.source_keep)
+        memory = model.encode(batch.source, batch.source_mask)
         found = searched(model.decoder, memory, SearchConfig(beam=1))
     wanted = [source[::-1] if task == "reverse" else source for source in held_out]
     right = sum(

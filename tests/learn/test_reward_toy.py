@@ -38,7 +38,7 @@ def batch(draw: torch.Generator, rows: int = 32) -> Batch:
 def right(model: Seq2Seq, pairs: Batch) -> float:
     """The share of words copied by greedy search."""
     model.eval()
-    found = searched(model.decoder, model.encode(pairs.source, pairs.source_keep), SearchConfig(beam=1))
+    found = searched(model.decoder, model.encode(pairs.source, pairs.source_mask), SearchConfig(beam=1))
     wanted = [tuple(token for token in row if token > 3) for row in pairs.labels.tolist()]
     return sum(best[0].tokens == word for best, word in zip(found, wanted, strict=True)) / len(wanted)
 

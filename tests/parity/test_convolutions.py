@@ -155,7 +155,7 @@ def test_simple_encoders_are_their_formulas(kind: str, positions: str | None) ->
         expected = vectors.mean(0) if kind == "mean" else vectors.sum(0)
         torch.testing.assert_close(memory.final[row], expected)
         torch.testing.assert_close(memory.states[row], expected.expand(source.size(1), WIDTH))
-    assert torch.equal(memory.keep, keep)
+    assert torch.equal(memory.mask, keep)
     torch.testing.assert_close(memory.summary, memory.final)
     nothing = model.encode(source[:1], torch.zeros(1, source.size(1), dtype=torch.bool))
     assert nothing.final is not None and not nothing.final.any()

@@ -113,9 +113,9 @@ def test_ragged_prompts_and_what_follows(models: tuple[Any, DecoderOnly]) -> Non
     """Padded on the left, read at once; then each goes on with two tokens."""
     theirs, ours = models
     longest, further = max(map(len, TEXTS)), [17, 23]
-    skip = torch.tensor([longest - len(text) for text in TEXTS])
+    left_padding = torch.tensor([longest - len(text) for text in TEXTS])
     rows = torch.tensor([[PAD] * (longest - len(text)) + text for text in TEXTS])
-    output, state = ours.decoder.step(rows, ours.decoder.start(None, skip=skip))
+    output, state = ours.decoder.step(rows, ours.decoder.start(None, left_padding=left_padding))
     found = [output.logits()]
     for token in further:
         output, state = ours.decoder.step(torch.full((len(TEXTS), 1), token), state)

@@ -59,7 +59,7 @@ def model(layers: int, **settings: Any) -> Seq2Seq:
 def batch(source: int = SOURCE) -> Batch:
     """One pair of so many source and two target tokens, padding behind both; what is drawn there counts nothing."""
     pair = collate([[5, 7][: source - 1], [6, 7, 8]], [[6], [4, 5]], [0, 1])
-    names = ("source", "source_keep", "inputs", "labels", "target_keep")
+    names = ("source", "source_mask", "inputs", "labels", "target_mask")
     first: dict[str, Any] = {name: getattr(pair, name)[:1] for name in names}
     return replace(pair, **first, target_tokens=TARGET, rows=(0,))
 
@@ -83,8 +83,8 @@ def two_looks() -> Iterator[Choice]:
 
 def loss_of(built: Seq2Seq, pair: Batch) -> Tensor:
     """The smoothed loss written out, in float64."""
-    logits = built(pair.source, pair.source_keep, pair.inputs).logits()[pair.target_keep]
-    goal = (1 - SMOOTHING) * nn.functional.one_hot(pair.labels[pair.target_keep], SIZE) + SMOOTHING / SIZE
+    logits = built(pair.source, pair.source_mask, pair.inputs).logits()[pair.target_mask]
+    goal = (1 - SMOOTHING) * nn.functional.one_hot(pair.labels[pair.target_mask], SIZE) + SMOOTHING / SIZE
     return -(goal * logits.log_softmax(-1)).sum()
 
 
@@ -203,7 +203,7 @@ def rows(longest: int) -> Batch:
     """The first row's source has so many tokens, the second's 2."""
     pair = collate([[5, 7][: longest - 1], [8], []], [[6], [], [5]], [0, 1, 2])
     keep = torch.arange(2) < torch.tensor(TARGETS)[:, None]
-    return replace(pair, target_keep=keep, target_tokens=int(keep.sum()))
+    return replace(pair, target_mask=keep, target_tokens=int(keep.sum()))
 
 
 def ways(layers: int, longest: int) -> list[Tensor]:
@@ -244,7 +244,7 @@ def exact_and_estimated(
         sample_as(monkeypatch, places)
         with collecting() as told:
             loss = loss_of(built, whole)
-        logarithms = [call.log_probability[whole.target_keep] for calls in told.decisions.values() for call in calls]
+        logarithms = [call.log_probability[whole.target_mask] for calls in told.decisions.values() for call in calls]
         probability = torch.stack([each.sum() for each in logarithms]).sum().exp()
         exact = exact + gradient(probability * loss)
         estimate, row = torch.zeros(()), 0

@@ -77,22 +77,22 @@ def ours(marian: "transformers.MarianMTModel") -> Seq2Seq:
 
 
 def test_logits_equal_marian(marian: "transformers.MarianMTModel", ours: Seq2Seq) -> None:
-    source, source_keep = pad(SOURCES)
-    inputs, target_keep = pad([[BOS, 8, 9], [BOS, 20, 21, 22, 5], [BOS], [BOS, 8], [BOS, 59, 58]])
-    expected = marian(input_ids=source, attention_mask=source_keep.long(), decoder_input_ids=inputs).logits
-    found = ours(source, source_keep, inputs).logits()
-    torch.testing.assert_close(found[target_keep], expected[target_keep], rtol=1e-4, atol=1e-4)
+    source, source_mask = pad(SOURCES)
+    inputs, target_mask = pad([[BOS, 8, 9], [BOS, 20, 21, 22, 5], [BOS], [BOS, 8], [BOS, 59, 58]])
+    expected = marian(input_ids=source, attention_mask=source_mask.long(), decoder_input_ids=inputs).logits
+    found = ours(source, source_mask, inputs).logits()
+    torch.testing.assert_close(found[target_mask], expected[target_mask], rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("beam", [1, 4])
 def test_outputs_equal_marian(marian: "transformers.MarianMTModel", ours: Seq2Seq, beam: int) -> None:
     """Only hypotheses that end are compared: unfinished ones compete in generate(), and come last in ours."""
-    source, source_keep = pad(SOURCES)
+    source, source_mask = pad(SOURCES)
     with torch.no_grad():
         marian.final_logits_bias[0, EOS] = 6.0  # random models seldom end by themselves
     generated = marian.generate(
         input_ids=source,
-        attention_mask=source_keep.long(),
+        attention_mask=source_mask.long(),
         num_beams=beam,
         max_new_tokens=LONGEST,
         do_sample=False,
@@ -113,7 +113,7 @@ def test_outputs_equal_marian(marian: "transformers.MarianMTModel", ours: Seq2Se
     try:
         config = SearchConfig(beam=beam, length_penalty=MeanLogProbability(), length_factor=0.0, length_margin=LONGEST)
         with torch.no_grad():
-            found = searched(ours.decoder, ours.encode(source, source_keep), config)
+            found = searched(ours.decoder, ours.encode(source, source_mask), config)
     finally:
         ours.decoder.projection = project
         marian.final_logits_bias.zero_()

@@ -63,11 +63,11 @@ def logits(theirs: Any, ours: LoadedModel) -> tuple[torch.Tensor, torch.Tensor]:
     """Theirs and ours in their order; what ours has beside them takes no probability."""
     reads, writes = (rows(tokenizer) for tokenizer in (ours.tokenizers.source, ours.tokenizers.target))
     end, begin = theirs.config.eos_token_id, theirs.config.decoder_start_token_id
-    source, source_keep = pad([[*each, end] for each in SOURCES])
+    source, source_mask = pad([[*each, end] for each in SOURCES])
     inputs, keep = pad([[begin, *each] for each in TARGETS])
     expected = theirs(
-        input_ids=source.masked_fill(~source_keep, theirs.config.pad_token_id),
-        attention_mask=source_keep.long(),
+        input_ids=source.masked_fill(~source_mask, theirs.config.pad_token_id),
+        attention_mask=source_mask.long(),
         decoder_input_ids=inputs,
     ).logits[keep]
     here, here_keep = pad([[reads[number] for number in each] + [EOS] for each in SOURCES])

@@ -155,8 +155,8 @@ def test_the_whole_loss_equals_equation_4() -> None:
     found = RDrop(Objective(ObjectiveConfig()), RDropConfig(alpha=3))(subject, pairs)
     torch.manual_seed(7)
     both = pairs.twice()
-    logits = subject(both.source, both.source_keep, both.inputs).logits()
-    keep = pairs.target_keep
+    logits = subject(both.source, both.source_mask, both.inputs).logits()
+    keep = pairs.target_mask
     one, other = logits[:8][keep], logits[8:][keep]
     losses = [
         functional.cross_entropy(each, pairs.labels[keep], label_smoothing=0.1, reduction="sum")

@@ -25,7 +25,7 @@ class Marian:
         self.model = model
 
     def start(self, memory: Memory, attention: bool = False) -> State:
-        return State(memory=(memory.states, memory.keep), cache=torch.zeros(len(memory.keep), 0, dtype=torch.int64))
+        return State(memory=(memory.states, memory.mask), cache=torch.zeros(len(memory.mask), 0, dtype=torch.int64))
 
     def step(self, tokens: Tensor, state: State) -> tuple[GivenLogits, State]:
         read = torch.cat([state.cache, tokens], 1)

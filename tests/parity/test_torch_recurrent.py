@@ -162,9 +162,9 @@ def test_logits_and_gradients_equal_a_plain_unrolled_model(
 ) -> None:
     """In float64: torch's cells, one sentence and one token at a time, no masks, no batch."""
     model = small_model(cell, wiring, bridge, attends=attends, layers=layers).double()
-    source, source_keep = pad(SOURCES)
+    source, source_mask = pad(SOURCES)
     inputs, keep = pad(TARGETS)
-    found = model(source, source_keep, inputs).logits()[keep]
+    found = model(source, source_mask, inputs).logits()[keep]
     expected = torch.cat(
         [
             plain_logits(model, cell, wiring, row, target, plain_encoder(model, cell, row))
@@ -186,11 +186,11 @@ def test_logits_and_gradients_equal_a_plain_unrolled_model(
 def test_the_whole_models_gradient_against_finite_differences(wiring: str) -> None:
     """In random directions through all parameters at once, float64."""
     model = small_model("lstm", wiring, "both", layers=2).double()
-    source, source_keep = pad(SOURCES)
+    source, source_mask = pad(SOURCES)
     inputs, keep = pad(TARGETS)
 
     def loss() -> torch.Tensor:
-        return model(source, source_keep, inputs).logits()[keep].log_softmax(1)[:, 3].sum()
+        return model(source, source_mask, inputs).logits()[keep].log_softmax(1)[:, 3].sum()
 
     parameters = list(model.parameters())
     gradients = torch.autograd.grad(loss(), parameters)

@@ -114,9 +114,9 @@ SOURCES, TARGETS = [[5, 9, 4, 2], [7, 2], [12, 4, 20, 11, 6, 5, 2]], [[1, 8, 9],
 def test_logits_and_gradients_equal_torch(order: str) -> None:
     model = small_model(order)
     twin = torch_twin(model, order)
-    source, source_keep = pad(SOURCES)
-    inputs, target_keep = pad(TARGETS)
-    ours = model(source, source_keep, inputs).logits()
+    source, source_mask = pad(SOURCES)
+    inputs, target_mask = pad(TARGETS)
+    ours = model(source, source_mask, inputs).logits()
 
     def embed(tokens: Tensor) -> Tensor:
         return model.encoder.embedding(tokens)
@@ -127,15 +127,15 @@ def test_logits_and_gradients_equal_torch(order: str) -> None:
         embed(source),
         embed(inputs),
         tgt_mask=causal,
-        src_key_padding_mask=~source_keep,
-        memory_key_padding_mask=~source_keep,
+        src_key_padding_mask=~source_mask,
+        memory_key_padding_mask=~source_mask,
     )
     theirs = hidden @ model.decoder.projection.weight.t()
-    torch.testing.assert_close(ours[target_keep], theirs[target_keep], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(ours[target_mask], theirs[target_mask], rtol=1e-4, atol=1e-4)
 
     table = model.encoder.embedding.tokens.weight
-    (expected,) = torch.autograd.grad(theirs[target_keep].logsumexp(-1).sum(), table, retain_graph=True)
-    (found,) = torch.autograd.grad(ours[target_keep].logsumexp(-1).sum(), table)
+    (expected,) = torch.autograd.grad(theirs[target_mask].logsumexp(-1).sum(), table, retain_graph=True)
+    (found,) = torch.autograd.grad(ours[target_mask].logsumexp(-1).sum(), table)
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
 
 

@@ -37,7 +37,7 @@ def next_log_probabilities(decoder: Decoder, memory: Memory, tokens: Sequence[in
 
 def coverage_penalty(decoder: Decoder, memory: Memory, tokens: Sequence[int], finished: bool) -> float:
     """Equation 14 of Wu et al. 2016 without its β, over all steps that wrote `tokens` and, if finished, the end."""
-    source = int(memory.keep.sum())  # these memories have no padding inside
+    source = int(memory.mask.sum())  # these memories have no padding inside
     received = [0.0] * source
     read = [BOS, *tokens][: len(tokens) + finished]
     if read:
@@ -68,13 +68,13 @@ def hypothesis(
 
 def longest(memory: Memory, config: SearchConfig) -> int:
     """Tokens, the end counted."""
-    relative = int(config.length_factor * int(memory.keep.sum()) + config.length_margin)
+    relative = int(config.length_factor * int(memory.mask.sum()) + config.length_margin)
     return relative if config.maximum_length is None else min(relative, config.maximum_length)
 
 
 def shortest(memory: Memory, config: SearchConfig) -> int:
     """Tokens, no end counted."""
-    least = max(config.minimum_length, int(config.minimum_factor * (int(memory.keep.sum()) - 1)))
+    least = max(config.minimum_length, int(config.minimum_factor * (int(memory.mask.sum()) - 1)))
     return least if config.maximum_length is None else min(least, config.maximum_length - 1)
 
 

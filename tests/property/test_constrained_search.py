@@ -259,7 +259,7 @@ def test_a_sentence_without_constraints_finds_what_it_finds_otherwise() -> None:
 def test_what_does_not_fit_is_refused() -> None:
     class Short(RecurrentToy):
         def start(self, *arguments: object, **settings: object):  # type: ignore[no-untyped-def]
-            return replace(super().start(*arguments, **settings), limit=4)  # type: ignore[arg-type]
+            return replace(super().start(*arguments, **settings), max_length=4)  # type: ignore[arg-type]
 
     memory, config, decoder = toy_memory([[1], [2]]), SearchConfig(beam=2), Short(SIZE, 1)
     assert holds(

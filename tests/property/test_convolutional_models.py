@@ -193,12 +193,12 @@ def test_gradients_equal_differences(name: str) -> None:
     twin = build_model(ModelConfig.model_validate(given), 9, 9).double()
     twin.load_state_dict(model(name, 9, 4).state_dict())
     source, keep = pad([[5, 6, 2], [7, 2]])
-    inputs, target_keep = pad([[1, 6], [1]])
+    inputs, target_mask = pad([[1, 6], [1]])
     parameters = list(twin.parameters())
 
     def loss() -> Tensor:
         with collecting() as auxiliary:
-            logits = twin(source, keep, inputs).logits()[target_keep]
+            logits = twin(source, keep, inputs).logits()[target_mask]
         return logits.log_softmax(-1)[:, 5].sum() + auxiliary.penalty(3)[0]
 
     gradients = torch.autograd.grad(loss(), parameters)

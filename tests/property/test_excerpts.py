@@ -73,12 +73,12 @@ def test_every_token_is_predicted_once(
             assert sum(part.target_tokens for part in parts) == batch.target_tokens
             for part in parts:
                 for place, row in enumerate(part.rows):
-                    keep = part.target_keep[place]
+                    keep = part.target_mask[place]
                     assert [int(part.inputs[place, 0]), *part.labels[place][keep].tolist()] == rows[row]
                     assert part.inputs[place][keep].tolist() == rows[row][:-1]
                     assert (part.inputs[place][~keep] == PAD).all()
                     assert (part.labels[place][~keep] == PAD).all()
-                assert torch.equal(part.at_targets(part.labels), part.labels[part.target_keep])
+                assert torch.equal(part.at_targets(part.labels), part.labels[part.target_mask])
                 predicted += np.bincount(part.at_targets(part.labels), minlength=TOKENIZER.size)
         assert predicted.tolist() == counts.tolist()
 

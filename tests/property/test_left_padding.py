@@ -93,8 +93,8 @@ def decoder(settings: dict[str, Any], positions: dict[str, Any]) -> ProjectingDe
 def padded(texts: list[list[int]]) -> tuple[Tensor, Tensor]:
     """Tokens (R, T), and how much padding stands before each row."""
     longest = max(map(len, texts))
-    skip = torch.tensor([longest - len(text) for text in texts])
-    return torch.tensor([[PAD] * (longest - len(text)) + text for text in texts]), skip
+    left_padding = torch.tensor([longest - len(text) for text in texts])
+    return torch.tensor([[PAD] * (longest - len(text)) + text for text in texts]), left_padding
 
 
 def read(built: ProjectingDecoder, state: State, *tokens: Tensor) -> tuple[list[Tensor], State]:
@@ -115,11 +115,11 @@ def alone(built: ProjectingDecoder, memory: Memory | None, text: list[int]) -> T
 def check(built: ProjectingDecoder, memory: Memory | None) -> None:
     """Read padded at once or token by token, reordered and read on: each row gives what it gives alone."""
     sources = [None if memory is None else one(memory, row) for row in range(len(TEXTS))]
-    tokens, skip = padded(TEXTS)
+    tokens, left_padding = padded(TEXTS)
     expected = torch.stack([alone(built, source, text) for source, text in zip(sources, TEXTS, strict=True)])
-    (found,), state = read(built, built.start(memory, skip=skip), tokens)
+    (found,), state = read(built, built.start(memory, left_padding=left_padding), tokens)
     torch.testing.assert_close(found, expected)
-    stepwise, _ = read(built, built.start(memory, skip=skip), *tokens[:, :2].split(1, 1), tokens[:, 2:])
+    stepwise, _ = read(built, built.start(memory, left_padding=left_padding), *tokens[:, :2].split(1, 1), tokens[:, 2:])
     torch.testing.assert_close(stepwise[-1], expected)
 
     rows, following = torch.tensor([3, 3, 1, 1]), torch.tensor([[6, 10], [15, 4], [9, 9], [3, 12]])
@@ -131,7 +131,7 @@ def check(built: ProjectingDecoder, memory: Memory | None) -> None:
 
 
 def one(memory: Memory, row: int) -> Memory:
-    return Memory(memory.states[row : row + 1], memory.keep[row : row + 1])
+    return Memory(memory.states[row : row + 1], memory.mask[row : row + 1])
 
 
 @pytest.mark.parametrize("name", DECODERS)
@@ -141,7 +141,7 @@ def test_a_padded_row_of_a_language_model_gives_what_it_gives_alone(name: str) -
     with torch.no_grad():
         text = torch.tensor(TEXTS[:1])
         whole = built.step(text, built.start(None))[0].logits()
-        steps, _ = read(built, built.start(None, skip=None), *text.split(1, 1))
+        steps, _ = read(built, built.start(None, left_padding=None), *text.split(1, 1))
         torch.testing.assert_close(torch.stack(steps, 1), whole)
 
 

@@ -141,7 +141,7 @@ def test_attention_is_given_a_row_a_hypothesis_and_token(wiring: str) -> None:
     assert output.attention.shape == (6, 4, 7)
     for row, sentence in enumerate(rows.tolist()):
         assert memory.final is not None
-        alone = Memory(*(part[sentence : sentence + 1] for part in (memory.states, memory.keep, memory.final)))
+        alone = Memory(*(part[sentence : sentence + 1] for part in (memory.states, memory.mask, memory.final)))
         with recording() as weights:
             model.decoder.step(inputs[row : row + 1], model.decoder.start(alone))
         calls = weights[model.decoder.cross_attention]

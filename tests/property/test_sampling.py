@@ -29,7 +29,7 @@ def probabilities(
     found: dict[tuple[tuple[int, ...], bool], float] = {}
 
     def walk(tokens: tuple[int, ...], share: float) -> None:
-        if len(tokens) == config.max_length(int(memory.keep.sum())):
+        if len(tokens) == config.max_length(int(memory.mask.sum())):
             found[tokens, False] = share
             return
         output, _ = decoder.step(torch.tensor([[BOS, *tokens]]), decoder.start(memory))

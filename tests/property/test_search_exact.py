@@ -39,7 +39,7 @@ def configs(draw: st.DrawFn) -> SearchConfig:
 
 
 def one(memory: Memory, row: int) -> Memory:
-    return Memory(memory.states[row : row + 1], memory.keep[row : row + 1])
+    return Memory(memory.states[row : row + 1], memory.mask[row : row + 1])
 
 
 def same(found: list[Hypothesis], wanted: list[Hypothesis]) -> None:

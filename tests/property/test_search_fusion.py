@@ -23,7 +23,7 @@ class WithoutSource:
         self._toy, self._memory = toy, toy_memory([[0]] * sentences)
 
     def start(self, memory: Memory | None, attention: bool = False, **options: Any) -> State:
-        return self._toy.start(self._memory, skip=options.get("skip"))
+        return self._toy.start(self._memory, left_padding=options.get("left_padding"))
 
     def step(self, tokens: torch.Tensor, state: State) -> Any:
         return self._toy.step(tokens, state)

@@ -34,8 +34,8 @@ class Toward:
         generator = torch.Generator().manual_seed(seed)
         self.embedding, self.mix, self.out = (2 * torch.randn(SIZE, SIZE, generator=generator) for _ in range(3))
 
-    def start(self, memory: None = None, attention: bool = False, skip: Tensor | None = None) -> State:
-        return State(memory=None, cache=None, skip=skip, limit=20)
+    def start(self, memory: None = None, attention: bool = False, left_padding: Tensor | None = None) -> State:
+        return State(memory=None, cache=None, left_padding=left_padding, max_length=20)
 
     def step(self, tokens: Tensor, state: State) -> tuple[GivenLogits, State]:
         hidden = torch.zeros(len(tokens), SIZE) if state.cache is None else state.cache

@@ -145,12 +145,14 @@ def test_what_may_not_be_repeated_is_what_hugging_face_forbids(rows: list, size:
     """For rows of unequal length, padded on the left, and with another n for every second sentence."""
     sizes = [size if row % 2 == 0 else other for row in range(len(rows))]
     rule, longest = NoRepeatedNgram(sizes), max(map(len, rows))
-    skip = torch.tensor([longest - len(row) for row in rows])
-    tokens = torch.tensor([[0] * int(padding) + row for padding, row in zip(skip, rows, strict=True)])
-    prompts = Prompts(State(None, None, skip=skip), tokens, np.full(len(rows), 9), np.zeros(len(rows), np.int64))
+    left_padding = torch.tensor([longest - len(row) for row in rows])
+    tokens = torch.tensor([[0] * int(padding) + row for padding, row in zip(left_padding, rows, strict=True)])
+    prompts = Prompts(
+        State(None, None, left_padding=left_padding), tokens, np.full(len(rows), 9), np.zeros(len(rows), np.int64)
+    )
     output = GivenLogits(torch.zeros(len(rows), 1, 4))
     number = np.arange(len(rows))
-    state = rule.read(rule.start(prompts), Step(number, number, tokens[:, :-1], output, skip))
+    state = rule.read(rule.start(prompts), Step(number, number, tokens[:, :-1], output, left_padding))
     step = Step(number, number, tokens[:, -1:], output)
     logits = torch.zeros(len(rows), 4)
     rule.restrict(logits, step, rule.read(state, step))

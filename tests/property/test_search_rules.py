@@ -127,7 +127,7 @@ def test_a_restriction_of_some_sentences_and_one_with_a_state(
 @given(seed=st.integers(0, 10**6), sources=SOURCES, config=configs(), weight=st.sampled_from([0.3, 2.0]))
 def test_another_decoder_is_fused(seed: int, sources: list, config: SearchConfig, weight: float) -> None:
     decoder, other, memory = RecurrentToy(SIZE, seed), RecurrentToy(SIZE, seed + 1), toy_memory(sources)
-    elsewhere = Memory(memory.states + 1, memory.keep)
+    elsewhere = Memory(memory.states + 1, memory.mask)
     for row, found in enumerate(searched(decoder, memory, config, rules=[Fusion(other, elsewhere, weight)])):
         added = partial(fused, other, one(elsewhere, row), weight)
         same(found, plain_search(decoder, one(memory, row), config, rules=Rules(added=added)))
@@ -262,7 +262,7 @@ class Given:
     decoder: Decoder
     memory: Tree
 
-    def start(self, memory: Tree, attention: bool = False, skip: Tensor | None = None) -> State:
+    def start(self, memory: Tree, attention: bool = False, left_padding: Tensor | None = None) -> State:
         return self.decoder.start(self.memory)
 
     def step(self, tokens: Tensor, state: State) -> tuple[Any, State]:
@@ -275,9 +275,11 @@ class Ensemble:
 
     decoders: tuple[Decoder, ...]
 
-    def start(self, memory: Tree, attention: bool = False, skip: Tensor | None = None) -> State:
-        inner = [decoder.start(each, skip=skip) for decoder, each in zip(self.decoders, memory, strict=True)]
-        return State(memory=None, cache=inner, skip=skip)
+    def start(self, memory: Tree, attention: bool = False, left_padding: Tensor | None = None) -> State:
+        inner = [
+            decoder.start(each, left_padding=left_padding) for decoder, each in zip(self.decoders, memory, strict=True)
+        ]
+        return State(memory=None, cache=inner, left_padding=left_padding)
 
     def step(self, tokens: Tensor, state: State) -> tuple[GivenLogits, State]:
         steps = [decoder.step(tokens, inner) for decoder, inner in zip(self.decoders, state.cache, strict=True)]

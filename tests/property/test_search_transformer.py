@@ -116,14 +116,14 @@ def test_attention_is_the_mean_over_the_heads_of_the_last_layer(model: Seq2Seq) 
     output, _ = model.decoder.step(tokens, model.decoder.start(memory, attention=True).reorder(rows, 2))
     assert output.attention is not None
     for row, sentence in enumerate(rows.tolist()):
-        alone = Memory(memory.states[sentence : sentence + 1], memory.keep[sentence : sentence + 1])
+        alone = Memory(memory.states[sentence : sentence + 1], memory.mask[sentence : sentence + 1])
         with recording() as weights:
             whole, _ = model.decoder.step(tokens[row : row + 1], model.decoder.start(alone))
         assert whole.attention is None
         expected = weights[model.decoder.layers[-1].cross_attention][0][0].mean(0)
         assert torch.allclose(output.attention[row], expected, atol=1e-6)
         assert torch.allclose(output.attention[row].sum(-1), torch.ones(4), atol=1e-6)
-        assert not output.attention[row][:, ~memory.keep[sentence]].any()
+        assert not output.attention[row][:, ~memory.mask[sentence]].any()
 
     state, steps = model.decoder.start(memory, attention=True).reorder(rows, 2), []
     for column in tokens.T:

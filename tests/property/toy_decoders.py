@@ -21,7 +21,7 @@ def toy_memory(sources: list[list[int]], extra: int = 0) -> Memory:
 def reading(state: State, count: int) -> Tensor:
     """(T, R or 1, 1) bool: whether a row's text has begun with each of the next `count` tokens."""
     places = torch.arange(state.position, state.position + count).view(-1, 1, 1)
-    return places >= (torch.zeros(1, 1) if state.skip is None else state.skip.unsqueeze(1))
+    return places >= (torch.zeros(1, 1) if state.left_padding is None else state.left_padding.unsqueeze(1))
 
 
 class MarkovToy:
@@ -35,9 +35,13 @@ class MarkovToy:
         else:  # few different logits, hence many ties
             self.table = torch.randint(levels, shape, generator=generator).float()
 
-    def start(self, memory: Memory, attention: bool = False, skip: Tensor | None = None) -> State:
-        kinds = (memory.states.squeeze(2) * memory.keep).sum(1).long() % 5
-        return State(memory={"kind": kinds}, cache=[torch.zeros(len(kinds), 2, dtype=torch.int64), None], skip=skip)
+    def start(self, memory: Memory, attention: bool = False, left_padding: Tensor | None = None) -> State:
+        kinds = (memory.states.squeeze(2) * memory.mask).sum(1).long() % 5
+        return State(
+            memory={"kind": kinds},
+            cache=[torch.zeros(len(kinds), 2, dtype=torch.int64), None],
+            left_padding=left_padding,
+        )
 
     def step(self, tokens: Tensor, state: State) -> tuple[GivenLogits, State]:
         kinds = state.memory["kind"].repeat_interleave(state.beam_size)
@@ -67,12 +71,12 @@ class RecurrentToy:
         self.recurrent, self.look = table(self.width, self.width), table(self.width, self.width)
         self.source = table(1, self.width)
 
-    def start(self, memory: Memory, attention: bool = False, skip: Tensor | None = None) -> State:
-        total = (memory.states * memory.keep.unsqueeze(2)).sum(1, keepdim=True)
-        mean = total / memory.keep.sum(1).view(-1, 1, 1).clamp(min=1)
-        count = len(memory.keep)
+    def start(self, memory: Memory, attention: bool = False, left_padding: Tensor | None = None) -> State:
+        total = (memory.states * memory.mask.unsqueeze(2)).sum(1, keepdim=True)
+        mean = total / memory.mask.sum(1).view(-1, 1, 1).clamp(min=1)
+        count = len(memory.mask)
         cache = {"hidden": torch.zeros(count, self.width), "past": torch.zeros(count, 0, self.width)}
-        return State(memory=(torch.sin(mean @ self.source),), cache=cache, skip=skip)
+        return State(memory=(torch.sin(mean @ self.source),), cache=cache, left_padding=left_padding)
 
     def step(self, tokens: Tensor, state: State) -> tuple[GivenLogits, State]:
         source = state.memory[0].squeeze(1).repeat_interleave(state.beam_size, 0)
@@ -80,10 +84,10 @@ class RecurrentToy:
         state.cache["hidden"].fill_(torch.nan)
         state.cache["past"].fill_(torch.nan)
         steps = []
-        skip = torch.zeros(1, 1) if state.skip is None else state.skip.unsqueeze(1)
+        left_padding = torch.zeros(1, 1) if state.left_padding is None else state.left_padding.unsqueeze(1)
         for column, begun in zip(tokens.T, reading(state, tokens.shape[1]), strict=True):
             past = torch.cat([past, (self.embedding[column] * begun).unsqueeze(1)], 1)
-            mean = past.sum(1) / (past.shape[1] - skip)
+            mean = past.sum(1) / (past.shape[1] - left_padding)
             after = torch.tanh(hidden @ self.recurrent + self.embedding[column] + source + mean @ self.look)
             hidden = torch.where(begun, after, hidden)
             steps.append(torch.where(begun, hidden, torch.nan))
@@ -106,11 +110,13 @@ class AttendingToy:
         self.recurrent, self.query, self.source = (table(self.width, self.width) for _ in range(3))
         self.place = table(100, self.width)
 
-    def start(self, memory: Memory, attention: bool = False, skip: Tensor | None = None) -> State:
+    def start(self, memory: Memory, attention: bool = False, left_padding: Tensor | None = None) -> State:
         places = self.place[: memory.states.shape[1]]
         keys = torch.sin(memory.states + places)
-        cache = [torch.zeros(len(memory.keep), self.width)]
-        return State(memory={"keys": keys, "keep": memory.keep}, cache=cache, attention=attention, skip=skip)
+        cache = [torch.zeros(len(memory.mask), self.width)]
+        return State(
+            memory={"keys": keys, "keep": memory.mask}, cache=cache, attention=attention, left_padding=left_padding
+        )
 
     def step(self, tokens: Tensor, state: State) -> tuple[GivenLogits, State]:
         keys, keep = (state.memory[name].repeat_interleave(state.beam_size, 0) for name in ("keys", "keep"))

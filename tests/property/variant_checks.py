@@ -171,8 +171,8 @@ def check_gradient(model: Seq2Seq, seed: int) -> None:
 
     def loss() -> Tensor:
         torch.manual_seed(seed)
-        logits = model(BATCH.source, BATCH.source_keep, BATCH.inputs).logits()[BATCH.target_keep]
-        return functional.cross_entropy(logits, BATCH.labels[BATCH.target_keep])
+        logits = model(BATCH.source, BATCH.source_mask, BATCH.inputs).logits()[BATCH.target_mask]
+        return functional.cross_entropy(logits, BATCH.labels[BATCH.target_mask])
 
     gradients = torch.autograd.grad(loss(), parameters, allow_unused=True)
     generator = torch.Generator().manual_seed(seed)

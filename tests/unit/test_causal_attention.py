@@ -69,8 +69,8 @@ PLAIN: dict[str, Callable[[Attention, Tensor], Tensor]] = {
 }
 
 
-def causal(start: int, new: int, skip: Tensor | None = None) -> Causal:
-    return Causal(start, new, torch.device("cpu"), skip)
+def causal(start: int, new: int, left_padding: Tensor | None = None) -> Causal:
+    return Causal(start, new, torch.device("cpu"), left_padding)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -95,15 +95,15 @@ def test_a_beam_and_padding_on_the_left(name: str) -> None:
     """Hypotheses that are expanded and shuffled go on as if each had been read alone; padding before a text is none."""
     module = built(name)
     states = torch.randn(ROWS, 4, WIDTH, dtype=torch.float64)
-    skip = torch.tensor([0, 2, 1])
-    _, cache = module.causal_self_attend(states, None, causal(0, 4, skip))
+    left_padding = torch.tensor([0, 2, 1])
+    _, cache = module.causal_self_attend(states, None, causal(0, 4, left_padding))
     rows = torch.tensor([2, 2, 0, 1])
-    cache, skip, read = cache[rows], skip[rows], states[rows]
+    cache, left_padding, read = cache[rows], left_padding[rows], states[rows]
     for place in (4, 5):
         new = torch.randn(len(rows), 1, WIDTH, dtype=torch.float64)
-        found, cache = module.causal_self_attend(new, cache, causal(place, 1, skip))
+        found, cache = module.causal_self_attend(new, cache, causal(place, 1, left_padding))
         read = torch.cat((read, new), 1)
-        for row, ahead in enumerate(skip.tolist()):
+        for row, ahead in enumerate(left_padding.tolist()):
             assert_close(found[row, -1], PLAIN[name](module, read[row, ahead:])[-1])
 
 

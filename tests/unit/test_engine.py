@@ -66,8 +66,8 @@ def test_accumulated_parts_have_the_gradient_of_the_whole(tmp_path: Path, size: 
 def test_the_result_is_the_mean_over_tokens_and_the_gradient_that_of_it(tmp_path: Path) -> None:
     subject = engine(tmp_path)
     model, whole = subject.model, batch(0, 8)
-    logits = model(whole.source, whole.source_keep, whole.inputs).logits()[whole.target_keep]
-    labels = whole.labels[whole.target_keep]
+    logits = model(whole.source, whole.source_mask, whole.inputs).logits()[whole.target_mask]
+    labels = whole.labels[whole.target_mask]
     mean = nn.functional.cross_entropy(logits, labels, label_smoothing=0.1)
     gradient = torch.cat([each.flatten() for each in torch.autograd.grad(mean, list(model.parameters()))])
     result = subject.step(Update([batch(0, 5), batch(5, 8)]), Moment(1), 0.0)

@@ -26,14 +26,14 @@ class Short(Seq2Seq):
     rows: int
     seen: list[int]
 
-    def forward(self, source: torch.Tensor, source_keep: torch.Tensor, inputs: torch.Tensor) -> ProjectedOutput:
+    def forward(self, source: torch.Tensor, source_mask: torch.Tensor, inputs: torch.Tensor) -> ProjectedOutput:
         self.seen.append(len(source))
         if len(source) > self.rows:
             raise RuntimeError(
                 "[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate memory: you tried "
                 "to allocate 8589934592 bytes. Error code 12 (Cannot allocate memory)"
             )
-        return super().forward(source, source_keep, inputs)
+        return super().forward(source, source_mask, inputs)
 
 
 def engine(journal: Path, rows: int, dropout: float = 0.0, clip: float | None = None) -> tuple[Engine, Short]:
@@ -125,10 +125,10 @@ def test_the_allocators_own_error_is_understood(tmp_path: Path, monkeypatch: pyt
     cut, model = engine(tmp_path / "b", rows=100)
     forward = type(model).forward
 
-    def greedy(self: Short, source: torch.Tensor, source_keep: torch.Tensor, inputs: torch.Tensor) -> ProjectedOutput:
+    def greedy(self: Short, source: torch.Tensor, source_mask: torch.Tensor, inputs: torch.Tensor) -> ProjectedOutput:
         if len(source) > 2:
             torch.empty(2**55, dtype=torch.uint8)
-        return forward(self, source, source_keep, inputs)
+        return forward(self, source, source_mask, inputs)
 
     monkeypatch.setattr(Short, "forward", greedy)
     assert_close(cut.step(Update([tiny_batch(4)]), Moment(5), RATE), expected)

@@ -82,9 +82,9 @@ def test_it_reaches_the_loss_with_its_weight(kind: str) -> None:
     if kind == "soft":
         built = model(0.0, 0.7)
         with recording() as recorded:
-            built(pairs.source, pairs.source_keep, pairs.inputs)
+            built(pairs.source, pairs.source_mask, pairs.inputs)
         weights = recorded[built.decoder.layers[0].cross_attention][0]
-        total, count = head_diversity(weights, pairs.target_keep)
+        total, count = head_diversity(weights, pairs.target_mask)
         assert mean == pytest.approx(float(total / count), rel=1e-5)
 
 
@@ -112,6 +112,6 @@ def test_it_makes_heads_look_at_different_places() -> None:
             (loss.total / loss.tokens).backward()
             optimiser.step()
         with recording() as recorded, torch.no_grad():
-            built(pairs.source, pairs.source_keep, pairs.inputs)
+            built(pairs.source, pairs.source_mask, pairs.inputs)
         after[weight] = overlap(recorded[attention][0])
     assert after[1.0] < 0.7 * after[0.0]

@@ -107,8 +107,10 @@ TREE = {  # deck 004's tree, from Jurafsky and Martin: what follows what, and ho
 class Tree:
     """A decoder that follows the tree; what is not on it ends."""
 
-    def start(self, memory: Memory, attention: bool = False, skip: Tensor | None = None) -> State:
-        return State(memory=memory.states, cache=torch.zeros(len(memory.keep), 3, dtype=torch.int64), skip=skip)
+    def start(self, memory: Memory, attention: bool = False, left_padding: Tensor | None = None) -> State:
+        return State(
+            memory=memory.states, cache=torch.zeros(len(memory.mask), 3, dtype=torch.int64), left_padding=left_padding
+        )
 
     def step(self, tokens: Tensor, state: State) -> tuple[GivenLogits, State]:
         written = torch.cat((state.cache[:, 1:], tokens[:, -1:]), 1)

@@ -51,9 +51,9 @@ def test_batches_come_in_plan_order_with_their_own_sentences(prepared: Prepared)
         assert batch.rows == tuple(rows.tolist())
         for place, row in enumerate(batch.rows):
             source, target = prepared.dataset[row]
-            assert batch.source[place][batch.source_keep[place]].tolist() == [*source.tolist(), EOS]
-            assert batch.labels[place][batch.target_keep[place]].tolist() == [*target.tolist(), EOS]
-            assert batch.inputs[place][batch.target_keep[place]].tolist() == [BOS, *target.tolist()]
+            assert batch.source[place][batch.source_mask[place]].tolist() == [*source.tolist(), EOS]
+            assert batch.labels[place][batch.target_mask[place]].tolist() == [*target.tolist(), EOS]
+            assert batch.inputs[place][batch.target_mask[place]].tolist() == [BOS, *target.tolist()]
 
 
 @pytest.mark.parametrize("dropout", [False, True])
@@ -71,8 +71,8 @@ def sentences(loader: Loader) -> dict[int, tuple[list[int], list[int]]]:
     found = {}
     for batch in loader:
         for place, row in enumerate(batch.rows):
-            source = batch.source[place][batch.source_keep[place]].tolist()
-            found[row] = (source, batch.labels[place][batch.target_keep[place]].tolist())
+            source = batch.source[place][batch.source_mask[place]].tolist()
+            found[row] = (source, batch.labels[place][batch.target_mask[place]].tolist())
     return found
 
 

@@ -45,7 +45,7 @@ def test_a_loader_pins_where_it_is_asked_to(monkeypatch: pytest.MonkeyPatch, pin
     plan = BatchPlan([np.array([0, 1]), np.array([1])], (0.0, 0.0))
     batches = list(Loader(Stored(), plan, pin=pin))  # type: ignore[arg-type]
     assert len(batches) == 2
-    names = ("inputs", "labels", "target_keep", "source", "source_keep")
+    names = ("inputs", "labels", "target_mask", "source", "source_mask")
     expected = [getattr(batch, name) for batch in batches for name in names] if pin else []
     assert [id(tensor) for tensor in pinned] == [id(tensor) for tensor in expected]
 

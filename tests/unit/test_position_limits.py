@@ -251,7 +251,7 @@ def test_dropout_never_splits_a_text_past_the_limit(tmp_path: Path) -> None:
 
     def longest(most: tuple[int | None, ...]) -> np.ndarray:
         loader = Loader(prepared.dataset, plan, 0, Resampler(prepared.tokenizers, 1, most, processes=0))
-        sides = [(batch.source_keep.sum(1), batch.target_keep.sum(1)) for batch in loader]
+        sides = [(batch.source_mask.sum(1), batch.target_mask.sum(1)) for batch in loader]
         return np.array([max(int(side.max()) for side in each) - 1 for each in zip(*sides, strict=True)])
 
     limits = tuple(map(int, lengths.max(0)))

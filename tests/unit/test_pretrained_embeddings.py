@@ -188,8 +188,8 @@ def test_frozen_tables_stay_bit_for_bit_and_the_optimiser_has_nothing_for_them(t
         group["lr"] = 0.1
     for _ in range(3):
         model.train()
-        logits = model(batch.source, batch.source_keep, batch.inputs).logits()
-        torch.nn.functional.cross_entropy(logits[batch.target_keep], batch.labels[batch.target_keep]).backward()
+        logits = model(batch.source, batch.source_mask, batch.inputs).logits()
+        torch.nn.functional.cross_entropy(logits[batch.target_mask], batch.labels[batch.target_mask]).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
         optimiser.zero_grad()

@@ -54,7 +54,7 @@ def test_writing_is_greedy_search(benchmark: ModuleType) -> None:
     written, _ = benchmark.write(model, sources, 6)
     batch = benchmark.collate(list(sources), [row.tolist() for row in written], range(2))
     with torch.inference_mode():
-        logits = model(batch.source, batch.source_keep, batch.inputs).logits()
+        logits = model(batch.source, batch.source_mask, batch.inputs).logits()
     assert torch.equal(logits[:, :6].argmax(-1), written)
 
 

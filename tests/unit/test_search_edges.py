@@ -29,8 +29,8 @@ class Fixed:
     ) -> None:
         self.logits, self.then, self.rows = torch.tensor(logits), then, []  # type: ignore[var-annotated]
 
-    def start(self, memory: Memory, attention: bool = False, skip: Tensor | None = None) -> State:
-        return State(memory=memory.states, cache=torch.zeros(len(memory.keep), 1), skip=skip)
+    def start(self, memory: Memory, attention: bool = False, left_padding: Tensor | None = None) -> State:
+        return State(memory=memory.states, cache=torch.zeros(len(memory.mask), 1), left_padding=left_padding)
 
     def step(self, tokens: Tensor, state: State) -> tuple[GivenLogits, State]:
         self.rows.append(len(tokens))

@@ -67,7 +67,7 @@ def expected_reward(model: Seq2Seq, pairs: Batch, reward: Callable[[str, str], f
     total, share = torch.zeros(()), torch.zeros(2)
     for tokens in outputs():
         inputs = torch.tensor([[BOS, *tokens[:-1]]]).expand(2, -1)
-        logits = model(pairs.source, pairs.source_keep, inputs).logits()
+        logits = model(pairs.source, pairs.source_mask, inputs).logits()
         each = logits.log_softmax(2).gather(2, torch.tensor(tokens).expand(2, -1)[..., None]).sum((1, 2)).exp()
         text = Words().decode_batch([tokens])[0]
         total = total + sum(p * reward(text, reference) for p, reference in zip(each, references, strict=True))

@@ -55,7 +55,7 @@ class Recurrent(nn.Module):
         self.told: list[Tensor] = []
 
     def start(self, memory: Memory, attention: bool = False) -> State:
-        return State({"keep": memory.keep}, memory.summary)
+        return State({"keep": memory.mask}, memory.summary)
 
     def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
         hidden, states = state.cache, []
@@ -108,16 +108,16 @@ def test_a_ratio_of_one_is_the_single_pass_and_so_is_a_loop_over_the_reference(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, pairs = MODELS[name](), batch()
-    whole = model(pairs.source, pairs.source_keep, pairs.inputs)
+    whole = model(pairs.source, pairs.source_mask, pairs.inputs)
     once = forward(model, pairs, 1.0)
     assert torch.equal(once.hidden, whole.hidden)
     monkeypatch.setattr(torch, "rand", lambda shape, generator: torch.zeros(shape))  # every coin says: the reference
     looped = forward(model, pairs, 0.5)
-    torch.testing.assert_close(looped.hidden[pairs.target_keep], whole.hidden[pairs.target_keep], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(looped.hidden[pairs.target_mask], whole.hidden[pairs.target_mask], rtol=1e-4, atol=1e-5)
     gradients = []
     for output in (looped, whole):
         model.zero_grad()
-        output.logits()[pairs.target_keep].logsumexp(1).sum().backward()
+        output.logits()[pairs.target_mask].logsumexp(1).sum().backward()
         gradients.append([parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None])
     for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
@@ -129,19 +129,19 @@ def test_a_ratio_of_zero_feeds_what_greedy_search_writes(name: str) -> None:
     """Against whole passes over ever longer prefixes, and up to its end against the search."""
     model = MODELS[name]().eval()
     pairs = batch()
-    memory = model.encode(pairs.source, pairs.source_keep)
+    memory = model.encode(pairs.source, pairs.source_mask)
     length = pairs.inputs.size(1)
     config = SearchConfig(beam=1, length_factor=0, length_margin=length)
     greedy = [list(best[0].tokens) for best in searched(model.decoder, memory, config)]
     output = forward(model, pairs, 0.0)
     for row, tokens in enumerate(greedy):
-        there, one = int(pairs.target_keep[row].sum()), slice(row, row + 1)
+        there, one = int(pairs.target_mask[row].sum()), slice(row, row + 1)
         fed = [BOS]
         for _ in range(there):
-            alone = model(pairs.source[one], pairs.source_keep[one], torch.tensor([fed])).logits()[0]
+            alone = model(pairs.source[one], pairs.source_mask[one], torch.tensor([fed])).logits()[0]
             alone[-1, [0, 1, 3]] = -torch.inf
             fed.append(int(alone[-1].argmax()))
-        whole = model(pairs.source[one], pairs.source_keep[one], torch.tensor([fed[:-1]])).logits()[0]
+        whole = model(pairs.source[one], pairs.source_mask[one], torch.tensor([fed[:-1]])).logits()[0]
         torch.testing.assert_close(output.logits()[row, :there], whole, rtol=1e-4, atol=1e-4)
         shown = fed[1 : fed.index(EOS)] if EOS in fed else fed[1:]
         assert shown == tokens[: len(shown)]
@@ -184,8 +184,8 @@ def test_gradients_are_those_of_finite_differences(name: str) -> None:
     def loss() -> Tensor:
         torch.manual_seed(5)
         output = forward(model, pairs, 0.4)
-        logits = output.logits()[pairs.target_keep]
-        return nn.functional.cross_entropy(logits, pairs.labels[pairs.target_keep], reduction="sum")
+        logits = output.logits()[pairs.target_mask]
+        return nn.functional.cross_entropy(logits, pairs.labels[pairs.target_mask], reduction="sum")
 
     loss().backward()
     for parameter in list(model.decoder.parameters())[:6]:

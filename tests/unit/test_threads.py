@@ -82,10 +82,10 @@ def test_one_after_another_is_the_same(tmp_path: Path, two: Threads) -> None:
 class Short(Seq2Seq):
     """A model on a machine whose memory holds two sentence pairs at a time."""
 
-    def forward(self, source: torch.Tensor, source_keep: torch.Tensor, inputs: torch.Tensor) -> ProjectedOutput:
+    def forward(self, source: torch.Tensor, source_mask: torch.Tensor, inputs: torch.Tensor) -> ProjectedOutput:
         if len(source) > 2:
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8589934592 bytes.")
-        return super().forward(source, source_keep, inputs)
+        return super().forward(source, source_mask, inputs)
 
 
 def test_threads_without_memory_get_smaller_shares(tmp_path: Path, two: Threads) -> None:
@@ -98,7 +98,7 @@ def test_threads_without_memory_get_smaller_shares(tmp_path: Path, two: Threads)
 
 def test_a_pair_that_never_fits_is_an_error(tmp_path: Path, two: Threads) -> None:
     class Empty(Short):
-        def forward(self, source: torch.Tensor, source_keep: torch.Tensor, inputs: torch.Tensor) -> ProjectedOutput:
+        def forward(self, source: torch.Tensor, source_mask: torch.Tensor, inputs: torch.Tensor) -> ProjectedOutput:
             raise MemoryError
 
     model = tiny_model(tiny_config(dropout=0.0), tiny_tokenizers())

@@ -107,6 +107,6 @@ def test_the_reference_computes_what_dragoman_computes(benchmark: SimpleNamespac
     theirs = benchmark.plain.PlainTransformer(benchmark.sizes.Sizes(16, 2, 4, 24), 30, 0).eval()
     benchmark.reference.copy_parameters(ours, theirs)
     pairs = collate([[5, 9, 4], [7]], [[8, 9], [20, 21, 22, 5]], range(2))
-    expected = ours(pairs.source, pairs.source_keep, pairs.inputs).logits()
+    expected = ours(pairs.source, pairs.source_mask, pairs.inputs).logits()
     found = theirs(pairs.source, pairs.inputs)
-    torch.testing.assert_close(found[pairs.target_keep], expected[pairs.target_keep], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(found[pairs.target_mask], expected[pairs.target_mask], rtol=1e-4, atol=1e-4)

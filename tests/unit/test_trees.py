@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from dragoman.models.interface import Memory, State, source_keep, tree_map
+from dragoman.models.interface import Memory, State, source_mask, tree_map
 
 
 class Named(NamedTuple):
@@ -31,7 +31,7 @@ def test_every_tensor_of_a_tree_is_mapped_and_constants_of_dataclasses_stay() ->
     assert mapped["held"].filled == 3 and mapped["state"].position == 4
     assert mapped["list"][0] is None and mapped["named"].other is None and mapped["memory"].final is None
     tensors = (
-        *(mapped["memory"].states, mapped["memory"].keep, mapped["list"][1][0], mapped["named"].one),
+        *(mapped["memory"].states, mapped["memory"].mask, mapped["list"][1][0], mapped["named"].one),
         *(mapped["held"].rows[0], mapped["state"].memory, mapped["state"].cache),
     )
     assert all(tensor.tolist() == [-1, -1] for tensor in tensors)
@@ -58,6 +58,6 @@ def test_a_state_in_a_cache_keeps_sentences_and_hypotheses_apart() -> None:
 def test_the_source_of_a_tree_of_memories_is_told() -> None:
     keep = torch.tensor([[True, False]])
     memory = Memory(torch.zeros(1, 2, 3), keep)
-    assert source_keep({"first": [None, (memory,)], "second": Memory(torch.zeros(1, 5, 3), keep)}) is keep
+    assert source_mask({"first": [None, (memory,)], "second": Memory(torch.zeros(1, 5, 3), keep)}) is keep
     with pytest.raises(TypeError, match="no Memory"):
-        source_keep(None)
+        source_mask(None)

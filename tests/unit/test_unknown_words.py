@@ -309,7 +309,7 @@ def test_the_attention_of_a_step_is_what_its_prediction_reads(name: str) -> None
         encoded = model.encode(*pad([tokenizers.source.encode(text)], after=(EOS,)))
     states = encoded.states.clone().requires_grad_()
     tokens = torch.tensor([[BOS, 7, 5, 9, 6, 8, 5, 4]])
-    output, _ = model.decoder.step(tokens, model.decoder.start(Memory(states, encoded.keep, encoded.final), True))
+    output, _ = model.decoder.step(tokens, model.decoder.start(Memory(states, encoded.mask, encoded.final), True))
     assert output.attention is not None
     looked: list[int] = []
     for step in range(tokens.size(1)):

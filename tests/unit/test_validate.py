@@ -33,8 +33,8 @@ def judged() -> tuple[Validation, float]:
     with torch.no_grad():
         for source, target in zip(sources, targets, strict=True):
             pair = collate([tokenizers.source.encode(source)], [tokenizers.target.encode(target)], [0])
-            memory = model.encode(pair.source, pair.source_keep)
-            total -= float(force(model.decoder, memory, pair.inputs, pair.labels, pair.target_keep).sum())
+            memory = model.encode(pair.source, pair.source_mask)
+            total -= float(force(model.decoder, memory, pair.inputs, pair.labels, pair.target_mask).sum())
             tokens += len(tokenizers.target.encode(target)) + 1
     return found, total / tokens
 

@@ -76,7 +76,7 @@ def test_batches_end_with_a_vector_of_zeros() -> None:
     batch = collate(sources, [[5], [6, 7]], [0, 1])
     assert batch.source.shape == (2, 5, WIDTH)
     assert batch.source.dtype == torch.float32
-    assert batch.source_keep.sum(1).tolist() == [3, 5]
+    assert batch.source_mask.sum(1).tolist() == [3, 5]
     assert np.array_equal(batch.source[1, :4].numpy(), sources[1])
     assert not batch.source[0, 2:].any()
     first, second = batch.cut(2)

@@ -80,7 +80,7 @@ def train(task: Task, gate: Gate) -> None:
 
 def check(batch: Any, targets: list[list[int]], gate: Gate) -> None:
     """End if a batch does not hold the corpus's tokens."""
-    read = sorted(tuple(row[keep].tolist()[:-1]) for row, keep in zip(batch.labels, batch.target_keep, strict=True))
+    read = sorted(tuple(row[keep].tolist()[:-1]) for row, keep in zip(batch.labels, batch.target_mask, strict=True))
     wanted = {tuple(ids) for ids in targets}
     if not all(row in wanted for row in read):
         gate.fail("its batches hold other tokens than the corpus")

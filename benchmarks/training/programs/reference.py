@@ -46,8 +46,8 @@ class Reference:
         total = 0.0
         for batch in update.batches:
             batch = batch.to(torch.device(next(self.model.parameters()).device))
-            logits = self.model(batch.source, batch.inputs)[batch.target_keep]
-            labels = batch.labels[batch.target_keep]
+            logits = self.model(batch.source, batch.inputs)[batch.target_mask]
+            labels = batch.labels[batch.target_mask]
             loss = functional.cross_entropy(logits, labels, label_smoothing=SMOOTHING, reduction="sum") / tokens
             loss.backward()
             total += float(loss.detach())

@@ -45,7 +45,9 @@ def begin(decoder: Decoder, prompts: Prompts, rules: Iterable[Rule]) -> Beginnin
         output, state = decoder.step(before, prompts.state)
     except IndexError as error:
         raise ConfigError(f"prompts hold token {int(tokens.max())}, which the decoder does not have") from error
-    carried = carried.read(Step(np.arange(len(tokens)), prompts.prefix_lengths, before, output, prompts.state.skip))
+    carried = carried.read(
+        Step(np.arange(len(tokens)), prompts.prefix_lengths, before, output, prompts.state.left_padding)
+    )
     return Beginning(state, last, _of_prefixes(output, prompts), carried)
 
 
@@ -55,8 +57,8 @@ def _of_prefixes(output: Output, prompts: Prompts) -> Tensor:
     if not prompts.prefix_lengths.any():
         return torch.zeros(labels.shape, device=labels.device)
     first = labels.size(1) - torch.from_numpy(prompts.prefix_lengths).to(labels.device)
-    keep = torch.arange(labels.size(1), device=labels.device) >= first.unsqueeze(1)
+    mask = torch.arange(labels.size(1), device=labels.device) >= first.unsqueeze(1)
     size = output.logits(torch.zeros(1, dtype=torch.int64, device=labels.device)).size(1)
     if (largest := int(labels.max())) >= size:
         raise ConfigError(f"a prefix holds token {largest}, but the vocabulary has only {size}")
-    return log_probabilities(output, labels, keep)
+    return log_probabilities(output, labels, mask)

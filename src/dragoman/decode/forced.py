@@ -10,32 +10,32 @@ CHUNK = 1024
 
 
 @torch.no_grad()
-def force(decoder: Decoder, memory: Tree, inputs: Tensor, labels: Tensor, keep: Tensor) -> Tensor:
+def force(decoder: Decoder, memory: Tree, inputs: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
     """Natural log-probabilities (B, T) float32 of `labels` given the source and the tokens before; 0 at padding.
 
     memory: of the sources, None without. inputs: (B, T) int64, BOS and the target; labels: (B, T) int64, the target and
-    EOS; keep: (B, T) bool, True where `labels` holds a token that is asked for. The decoder should be in evaluation
+    EOS; mask: (B, T) bool, True where `labels` holds a token that is asked for. The decoder should be in evaluation
     mode.
     """
-    found, _ = read_on(decoder, decoder.start(memory), inputs, labels, keep)
+    found, _ = read_on(decoder, decoder.start(memory), inputs, labels, mask)
     return found
 
 
 @torch.no_grad()
-def read_on(decoder: Decoder, state: State, inputs: Tensor, labels: Tensor, keep: Tensor) -> tuple[Tensor, State]:
+def read_on(decoder: Decoder, state: State, inputs: Tensor, labels: Tensor, mask: Tensor) -> tuple[Tensor, State]:
     """The same after what `state` has read, and the state after `inputs`."""
     output, after = decoder.step(inputs, state)
-    return log_probabilities(output, labels, keep), after
+    return log_probabilities(output, labels, mask), after
 
 
-def log_probabilities(output: Output, labels: Tensor, keep: Tensor) -> Tensor:
+def log_probabilities(output: Output, labels: Tensor, mask: Tensor) -> Tensor:
     """The same of what a decoder gave for B rows of T tokens."""
-    places, targets = keep.flatten().nonzero().squeeze(1), labels[keep]
+    places, targets = mask.flatten().nonzero().squeeze(1), labels[mask]
     parts = []
     for some, tokens in zip(torch.split(places, CHUNK), torch.split(targets, CHUNK), strict=True):
         logits = output.logits(some).float()
         parts.append(logits.gather(1, tokens.unsqueeze(1)).squeeze(1) - logits.logsumexp(1))
     result = torch.zeros(labels.shape, device=labels.device)
     if parts:
-        result[keep] = torch.cat(parts)
+        result[mask] = torch.cat(parts)
     return result

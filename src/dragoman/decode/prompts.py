@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dragoman.base.errors import ConfigError
 from dragoman.decode.output import C, each
-from dragoman.models.interface import Decoder, State, Tree, source_keep
+from dragoman.models.interface import Decoder, State, Tree, source_mask
 from dragoman.text.special import BOS, EOS, PAD
 
 
@@ -19,7 +19,7 @@ class Prompts:
     """A started decoder, what it reads before it writes, and how long outputs may be, for B sentences. To be used once.
 
     state: of B rows, nothing read yet; of any decoder, with a source or without. tokens: (B, T) int64, to be read
-    first, padded on the left, `state.skip` says how far. limits: (B,) int64, the longest output of each sentence in
+    first, padded on the left by `state.left_padding`. limits: (B,) int64, the longest output of each sentence in
     tokens, its end counted. prefix_lengths: (B,) int64, how many of the tokens, the last ones, are the beginning of the
     output itself. source: (B, S) bool, True at source tokens, None without a source; only rules ask for it.
     """
@@ -64,11 +64,11 @@ class Prompts:
         allowed; the longest output leaves room for at least one token after them. least: tokens that must be written
         in each output; it may be longer by so many. Raises ConfigError where the prefixes do not fit.
         """
-        source = source_keep(memory)
+        source = source_mask(memory)
         configs = each(config, len(source))
         begun = _checked(prefixes, len(source))
-        tokens, skip = _left_padded([(BOS, *prefix) for prefix in begun], source.device)
-        state = _started(decoder, memory, skip, any(config.attends for config in configs))
+        tokens, left_padding = _left_padded([(BOS, *prefix) for prefix in begun], source.device)
+        state = _started(decoder, memory, left_padding, any(config.attends for config in configs))
         lengths = np.array([len(prefix) for prefix in begun], np.int64)
         limits = np.array(
             [config.max_length(tokens) for config, tokens in zip(configs, source.sum(1).tolist(), strict=True)],
@@ -76,13 +76,13 @@ class Prompts:
         )
         needed = np.array([0] * len(begun) if least is None else least, np.int64)
         limits = np.maximum(limits + needed, lengths + needed)
-        if state.limit is not None:
-            limits = np.minimum(limits, state.limit)
-            if (too_long := np.flatnonzero(lengths >= state.limit)).size:
+        if state.max_length is not None:
+            limits = np.minimum(limits, state.max_length)
+            if (too_long := np.flatnonzero(lengths >= state.max_length)).size:
                 row = int(too_long[0])
                 raise ConfigError(
-                    f"prefix of sentence {row}: {lengths[row]} tokens, but the decoder has {state.limit} positions, "
-                    "one of them for the beginning of the sentence: shorten the prefix"
+                    f"prefix of sentence {row}: {lengths[row]} tokens, but the decoder has {state.max_length} "
+                    "positions, one of them for the beginning of the sentence: shorten the prefix"
                 )
         limits = np.maximum(limits, lengths + 1)
         return Prompts(_with_room(state, tokens, limits - lengths), tokens, limits, lengths, source)
@@ -98,15 +98,15 @@ class Prompts:
         limits: the most tokens to be written after each, an end counted; less where the decoder's positions end.
         Raises ConfigError for a text that is empty or longer than the decoder's positions.
         """
-        tokens, skip = _left_padded(texts, device)
-        state = _started(decoder, None, skip, False)
+        tokens, left_padding = _left_padded(texts, device)
+        state = _started(decoder, None, left_padding, False)
         lengths = np.array([len(text) for text in texts], np.int64)
         most = np.array(limits, np.int64)
-        if state.limit is not None:
-            most = np.minimum(most, state.limit - lengths + 1)
+        if state.max_length is not None:
+            most = np.minimum(most, state.max_length - lengths + 1)
         if (wrong := np.flatnonzero((lengths < 1) | (most < 1))).size:
             row = int(wrong[0])
-            positions = "any number of" if state.limit is None else state.limit
+            positions = "any number of" if state.max_length is None else state.max_length
             raise ConfigError(
                 f"prompt {row}: {lengths[row]} tokens with {limits[row]} to write, but a prompt has at least one, at "
                 f"least one is written, and the decoder has {positions} positions"
@@ -114,9 +114,13 @@ class Prompts:
         return Prompts(_with_room(state, tokens, most), tokens, most, np.zeros_like(lengths))
 
 
-def _started(decoder: Decoder, memory: Tree, skip: Tensor | None, attention: bool) -> State:
-    """Decoders that cannot skip can still be searched without."""
-    return decoder.start(memory, attention) if skip is None else decoder.start(memory, attention, skip=skip)
+def _started(decoder: Decoder, memory: Tree, left_padding: Tensor | None, attention: bool) -> State:
+    """A decoder without support for left padding can still be searched if no row is padded."""
+    return (
+        decoder.start(memory, attention)
+        if left_padding is None
+        else decoder.start(memory, attention, left_padding=left_padding)
+    )
 
 
 def _with_room(state: State, tokens: Tensor, most: NDArray[np.int64]) -> State:
@@ -127,10 +131,10 @@ def _with_room(state: State, tokens: Tensor, most: NDArray[np.int64]) -> State:
 def _left_padded(texts: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor | None]:
     """(B, T) int64, and how far each row is padded, None where none is."""
     longest = max(map(len, texts), default=1)
-    skip = [longest - len(text) for text in texts]
-    rows = [[PAD] * padding + list(text) for padding, text in zip(skip, texts, strict=True)]
+    left_padding = [longest - len(text) for text in texts]
+    rows = [[PAD] * padding + list(text) for padding, text in zip(left_padding, texts, strict=True)]
     tokens = torch.tensor(rows, dtype=torch.int64, device=device).view(len(texts), longest)
-    return tokens, torch.tensor(skip, device=device) if any(skip) else None
+    return tokens, torch.tensor(left_padding, device=device) if any(left_padding) else None
 
 
 def _checked(prefixes: Sequence[Sequence[int]] | None, count: int) -> Sequence[Sequence[int]]:

@@ -16,7 +16,7 @@ from dragoman.decode.rules.fusion import LanguageModelFusion
 from dragoman.decode.rules.rule import Rule
 from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.decode.unknown import Translate, UnknownConfig
-from dragoman.models.interface import Decoder, Memory, source_keep, tree_map
+from dragoman.models.interface import Decoder, Memory, source_mask, tree_map
 from dragoman.text.special import BOS, UNK
 from dragoman.text.tokenizers import Tokenizers
 
@@ -126,7 +126,7 @@ class UnknownWords:
         chosen = str if config is None else self._readers[config]
         if chosen is None or self._without_words() is not None:
             return None
-        if self._attends is None and len(source_keep(memory)):
+        if self._attends is None and len(source_mask(memory)):
             self._attends = _attention(decoder, memory, [0], [(UNK,)]) is not None
         if self._attends is False:
             if config is None:
@@ -168,7 +168,7 @@ def _attention(
     decoder: Decoder, memory: Memory, rows: Sequence[int], tokens: Sequence[Sequence[int]]
 ) -> list[Tensor] | None:
     """(n, S) for each of N hypotheses: what the prediction of each of its n UNKs attends; rows: their sentences."""
-    source = source_keep(memory)
+    source = source_mask(memory)
     device = source.device
     sentences = torch.tensor(rows, device=device)
     inputs = torch.full((len(rows), max(map(len, tokens))), BOS, dtype=torch.int64)

@@ -55,7 +55,7 @@ class WholeScorer:
                 some = order[begin : begin + batch_size]
                 batch = collate_text([[BOS, *texts[place], EOS] for place in some], some).to(self.device)
                 state = self.decoder.start(None)
-                pieces = (torch.split(each, PIECE, 1) for each in (batch.inputs, batch.labels, batch.target_keep))
+                pieces = (torch.split(each, PIECE, 1) for each in (batch.inputs, batch.labels, batch.target_mask))
                 for inputs, labels, keep in zip(*pieces, strict=True):
                     found, state = read_on(self.decoder, state, inputs, labels, keep)
                     for place, value in zip(some, found.double().sum(1).tolist(), strict=True):
@@ -96,7 +96,7 @@ class WindowScorer:
                 some = parts[begin : begin + batch_size]
                 batch = collate_text([ids[part.text][part.start : part.end + 1] for part in some], range(len(some)))
                 batch = batch.to(self.device)
-                asked = batch.target_keep.clone()
+                asked = batch.target_mask.clone()
                 for row, part in enumerate(some):
                     asked[row, : part.first - part.start] = False
                 found = force(self.decoder, None, batch.inputs, batch.labels, asked).double().sum(1)

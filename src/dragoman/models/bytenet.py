@@ -96,26 +96,26 @@ class Block(nn.Module):
         self.widen = nn.Linear(inner, width)
         self.dropout = Dropout(context.dropout.residual)
 
-    def read(self, states: Tensor, keep: Tensor) -> Tensor:
+    def read(self, states: Tensor, mask: Tensor) -> Tensor:
         """(B, S, d) → (B, S, d), looking to both sides."""
-        return states + self._after(self.convolution.read(self._before(states, keep), keep), keep)
+        return states + self._after(self.convolution.read(self._before(states, mask), mask), mask)
 
     def extend(
-        self, states: Tensor, past: Tensor | None, keep: Tensor | None, real: Tensor | None
+        self, states: Tensor, past: Tensor | None, mask: Tensor | None, real: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """(R, T, d) → (R, T, d), looking back; and the past of the next call (R, (kernel − 1)·dilation, inner).
 
         real: as of `Convolution.extend`.
         """
-        result, past = self.convolution.extend(self._before(states, keep), past, real)
-        return states + self._after(result, keep), past
+        result, past = self.convolution.extend(self._before(states, mask), past, real)
+        return states + self._after(result, mask), past
 
-    def _before(self, states: Tensor, keep: Tensor | None) -> Tensor:
-        narrow = self.narrow(functional.relu(self.norms[0](states, keep)))
-        return functional.relu(self.norms[1](narrow, keep))
+    def _before(self, states: Tensor, mask: Tensor | None) -> Tensor:
+        narrow = self.narrow(functional.relu(self.norms[0](states, mask)))
+        return functional.relu(self.norms[1](narrow, mask))
 
-    def _after(self, states: Tensor, keep: Tensor | None) -> Tensor:
-        return self.dropout(self.widen(functional.relu(self.norms[2](states, keep))))  # type: ignore[no-any-return]
+    def _after(self, states: Tensor, mask: Tensor | None) -> Tensor:
+        return self.dropout(self.widen(functional.relu(self.norms[2](states, mask))))  # type: ignore[no-any-return]
 
 
 class ByteNetEncoder(nn.Module):
@@ -129,12 +129,12 @@ class ByteNetEncoder(nn.Module):
         self.layers = nn.ModuleList(Block(config, layer, context) for layer in range(config.layers))
         self.norm = config.normalisation.build(context.width)
 
-    def forward(self, tokens: Tensor, keep: Tensor) -> Memory:
-        """tokens (B, S) int64, keep (B, S) bool → states (B, S, d)."""
-        states = self.embedding(tokens, keep=keep)
+    def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
+        """tokens (B, S) int64, mask (B, S) bool → states (B, S, d)."""
+        states = self.embedding(tokens, mask=mask)
         for layer in self.layers:
-            states = layer.read(states, keep)  # type: ignore[operator]
-        return Memory(self.norm(states, keep), keep)
+            states = layer.read(states, mask)  # type: ignore[operator]
+        return Memory(self.norm(states, mask), mask)
 
 
 class DecoderLayer(nn.Module):
@@ -152,15 +152,15 @@ class DecoderLayer(nn.Module):
 
     def forward(self, states: Tensor, past: Tensor | None, memory: Tree | None, step: Step) -> tuple[Tensor, Tensor]:
         """states (R, T, d), the convolution's past inputs, what attention holds → states, past."""
-        keep = step.keep
-        states, past = self.block.extend(states, past, keep, step.causal.real(step.causal.new))
+        mask = step.mask
+        states, past = self.block.extend(states, past, mask, step.causal.real(step.causal.new))
 
         def attend(states: Tensor) -> Tensor:
             assert self.cross_attention is not None and step.padding is not None
-            return self.cross_attention.cross_attend(states, memory, step.padding, keep)
+            return self.cross_attention.cross_attend(states, memory, step.padding, mask)
 
         if memory is not None:
-            states = self.around_cross_attention(states, attend, keep)
+            states = self.around_cross_attention(states, attend, mask)
         return states, past
 
 
@@ -174,11 +174,13 @@ class StackedSource(HeldSource):
         """What stands under the tokens that a step reads in each of so many rows: (rows, T, d), zero past the end."""
         assert self.below is not None
         sentences, length = self.below.shape[:2]
-        if causal.skip is None:
+        if causal.left_padding is None:
             under = self.below[:, causal.start : causal.start + causal.new]
             under = functional.pad(under, (0, 0, 0, causal.new - under.size(1)))
             return under.repeat_interleave(rows // sentences, 0)
-        places = torch.arange(causal.start, causal.start + causal.new, device=causal.device) - causal.skip[:, None]
+        places = (
+            torch.arange(causal.start, causal.start + causal.new, device=causal.device) - causal.left_padding[:, None]
+        )
         row = torch.arange(rows, device=causal.device) // (rows // sentences)
         under = self.below[row[:, None], places.clamp(0, length - 1)]
         return under.masked_fill(((places < 0) | (places >= length)).unsqueeze(2), 0.0)
@@ -206,8 +208,8 @@ class ByteNetDecoder(LayeredDecoder):
         """What the layers need of the source, and what stands below them."""
         source = super().hold(memory)
         if memory is None or not self.stacked:
-            return StackedSource(source.keep, source.layers)
-        return StackedSource(source.keep, source.layers, memory.states.masked_fill(~memory.keep.unsqueeze(2), 0.0))
+            return StackedSource(source.mask, source.layers)
+        return StackedSource(source.mask, source.layers, memory.states.masked_fill(~memory.mask.unsqueeze(2), 0.0))
 
     def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
         """Read tokens (R, T) after `state.position` others."""
@@ -216,5 +218,5 @@ class ByteNetDecoder(LayeredDecoder):
         if state.memory.below is not None:
             states = states + state.memory.under(step.causal, len(tokens))
         states, attention, after = self.through_layers(states, state, step)
-        hidden = self.output(functional.relu(self.norm(states, step.keep)))
+        hidden = self.output(functional.relu(self.norm(states, step.mask)))
         return ProjectedOutput(hidden, self.projection, attention), after

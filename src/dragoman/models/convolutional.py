@@ -95,9 +95,9 @@ class EncoderLayer(nn.Module):
         self.convolution = config.gated(context)
         self.dropout = Dropout(context.dropout.residual)
 
-    def forward(self, states: Tensor, keep: Tensor) -> Tensor:
+    def forward(self, states: Tensor, mask: Tensor) -> Tensor:
         """(B, S, d) → (B, S, d)."""
-        return (functional.glu(self.convolution.read(self.dropout(states), keep)) + states) * _HALF
+        return (functional.glu(self.convolution.read(self.dropout(states), mask)) + states) * _HALF
 
 
 class ConvolutionalEncoder(nn.Module):
@@ -110,12 +110,12 @@ class ConvolutionalEncoder(nn.Module):
         self.embedding = context.embedding
         self.layers = nn.ModuleList(EncoderLayer(config, context) for _ in range(config.layers))
 
-    def forward(self, tokens: Tensor, keep: Tensor) -> Memory:
-        """tokens (B, S) int64, keep (B, S) bool → states (B, S, d)."""
-        states = embedded = self.embedding(tokens, keep=keep)
+    def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
+        """tokens (B, S) int64, mask (B, S) bool → states (B, S, d)."""
+        states = embedded = self.embedding(tokens, mask=mask)
         for layer in self.layers:
-            states = layer(states, keep)
-        return Memory((states + embedded) * _HALF, keep)
+            states = layer(states, mask)
+        return Memory((states + embedded) * _HALF, mask)
 
 
 class DecoderLayer(nn.Module):
@@ -141,7 +141,7 @@ class DecoderLayer(nn.Module):
         if memory is not None:
             assert self.cross_attention is not None and step.padding is not None
             query = (self.query(result) + step.embedded) * _HALF
-            result = (result + self.cross_attention.cross_attend(query, memory, step.padding, step.keep)) * _HALF
+            result = (result + self.cross_attention.cross_attend(query, memory, step.padding, step.mask)) * _HALF
         return (result + states) * _HALF, past
 
 

@@ -44,17 +44,20 @@ class EnsembleDecoder(nn.Module):
         self,
         memory: Sequence[Memory],
         attention: bool = False,
-        skip: Tensor | None = None,
+        left_padding: Tensor | None = None,
         capacity: int | None = None,
     ) -> State:
         """memory: of each member. The others as of `Decoder`."""
-        options: dict[str, Any] = {} if skip is None else {"skip": skip}  # a decoder that cannot skip takes none
+        # Decoders without support for left padding do not take the argument.
+        options: dict[str, Any] = {} if left_padding is None else {"left_padding": left_padding}
         states = [
             member.start(its, attention, capacity=capacity, **options)
             for member, its in zip(self._members, memory, strict=True)
         ]
-        limit = min((state.limit for state in states if state.limit is not None), default=None)
-        return State(None, states, attention=attention, limit=limit, skip=skip, capacity=capacity)
+        max_length = min((state.max_length for state in states if state.max_length is not None), default=None)
+        return State(
+            None, states, attention=attention, max_length=max_length, left_padding=left_padding, capacity=capacity
+        )
 
     def step(self, tokens: Tensor, state: State) -> tuple[EnsembleOutput, State]:
         """As of `Decoder`."""
@@ -91,13 +94,13 @@ class Ensemble(nn.Module):
         """As `encode`."""
         return self.encode(*source)
 
-    def encode(self, tokens: Tensor, keep: Tensor) -> tuple[Memory, ...]:
-        """What each member's decoder starts from; tokens and keep as of `SourceModel.encode`."""
-        return tuple(member.encode(tokens, keep) for member in self._models)
+    def encode(self, tokens: Tensor, mask: Tensor) -> tuple[Memory, ...]:
+        """What each member's decoder starts from; tokens and mask as of `SourceModel.encode`."""
+        return tuple(member.encode(tokens, mask) for member in self._models)
 
-    def forward(self, source: Tensor, source_keep: Tensor, inputs: Tensor) -> EnsembleOutput:
+    def forward(self, source: Tensor, source_mask: Tensor, inputs: Tensor) -> EnsembleOutput:
         """Teacher forcing: read the source, as `encode`, and target inputs (B, T), give what follows each of T."""
-        output, _ = self.decoder.step(inputs, self.decoder.start(self.encode(source, source_keep)))
+        output, _ = self.decoder.step(inputs, self.decoder.start(self.encode(source, source_mask)))
         return output
 
 

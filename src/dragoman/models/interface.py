@@ -78,15 +78,15 @@ def tensors(tree: Tree) -> Iterator[Tensor]:
 
 @dataclass(frozen=True)
 class Memory:
-    """What any encoder gives to any decoder: states (B, S, d) and keep (B, S) bool, True where a decoder may attend.
+    """What any encoder gives to any decoder: states (B, S, d) and mask (B, S) bool, True where a decoder may attend.
 
     final: (B, d), an encoder's own summary of the whole text, such as the last state of a recurrence; None where it
     has none. What reads several texts, or one text several times, may give any tree of these; only decoders look into
-    it, others ask `source_keep`.
+    it, others ask `source_mask`.
     """
 
     states: Tensor
-    keep: Tensor
+    mask: Tensor
     final: Tensor | None = None
 
     @property
@@ -94,17 +94,17 @@ class Memory:
         """(B, d): the encoder's own summary, or else the mean of the states."""
         if self.final is not None:
             return self.final
-        keep = self.keep.unsqueeze(2).to(self.states.dtype)
-        return (self.states * keep).sum(1) / keep.sum(1).clamp_min(1)
+        mask = self.mask.unsqueeze(2).to(self.states.dtype)
+        return (self.states * mask).sum(1) / mask.sum(1).clamp_min(1)
 
 
-def source_keep(memory: Tree) -> Tensor:
+def source_mask(memory: Tree) -> Tensor:
     """(B, S) bool, True at source tokens: how many sentences a memory is of, how long they are, where it lies.
 
     Of a tree of memories it is the first one's. Raises TypeError where there is none.
     """
     for found in memories(memory):
-        return found.keep
+        return found.mask
     raise TypeError(f"{type(memory).__name__} holds no Memory")
 
 
@@ -124,10 +124,10 @@ class State:
     memory: what the decoder holds of the source, a tree of tensors with one row a sentence (B rows), without any where
     there is no source. cache: a tree of tensors with one row a hypothesis (R = B · beam_size rows; rows of a sentence
     are neighbours); what has a `reorder` of its own, such as a `State` in it, takes them itself. position: tokens read
-    so far. beam_size: hypotheses a sentence. attention: whether `step` shall give its attention too. limit: tokens that
-    this decoder can read at most, None for any number. skip: (R,) int64, how many of the tokens that are read first are
-    padding in each row, which stands before its first token; None for none. capacity: tokens that will be read at most,
-    for which caches make room and are written in place; None: unknown, and no room is made.
+    so far. beam_size: hypotheses a sentence. attention: whether `step` shall give its attention too. max_length: tokens
+    that this decoder can read at most, None for any number. left_padding: (R,) int64, how many of the tokens that are
+    read first are padding in each row, which stands before its first token; None for none. capacity: tokens that will
+    be read at most, for which caches make room and are written in place; None: unknown, and no room is made.
     """
 
     memory: Tree
@@ -135,8 +135,8 @@ class State:
     position: int = 0
     beam_size: int = 1
     attention: bool = False
-    limit: int | None = None
-    skip: Tensor | None = None
+    max_length: int | None = None
+    left_padding: Tensor | None = None
     capacity: int | None = None
 
     def after(self, tokens: int, cache: Tree) -> "State":
@@ -156,7 +156,7 @@ class State:
                 lambda tensor: tensor.index_select(0, rows), self.cache, lambda part: part.reorder(rows, beam_size)
             ),
             beam_size=beam_size,
-            skip=None if self.skip is None else self.skip.index_select(0, rows),
+            left_padding=None if self.left_padding is None else self.left_padding.index_select(0, rows),
         )
 
     def _memory_of(self, sentences: Tensor) -> Tree:
@@ -247,16 +247,16 @@ class SourceModel(Model, Protocol):
         """How long sources and targets may be."""
         ...
 
-    def encode(self, tokens: Tensor, keep: Tensor) -> Memory:
-        """What the decoder starts from; tokens and keep as of `Encoder`, or vectors (B, S, n) float32 for tokens."""
+    def encode(self, tokens: Tensor, mask: Tensor) -> Memory:
+        """What the decoder starts from; tokens and mask as of `Encoder`, or vectors (B, S, n) float32 for tokens."""
         ...
 
 
 class Encoder(Protocol):
     """Reads the source."""
 
-    def __call__(self, tokens: Tensor, keep: Tensor) -> Memory:
-        """tokens: (B, S) int64; keep: (B, S) bool, False at padding."""
+    def __call__(self, tokens: Tensor, mask: Tensor) -> Memory:
+        """tokens: (B, S) int64; mask: (B, S) bool, False at padding."""
         ...
 
 
@@ -267,15 +267,15 @@ class Decoder(Protocol):
         self,
         memory: Memory | None,
         attention: bool = False,
-        skip: Tensor | None = None,
+        left_padding: Tensor | None = None,
         capacity: int | None = None,
     ) -> State:
         """The state before any token, one hypothesis a sentence. attention: ask for `Output.attention`.
 
         memory: None without a source, in a language model; there are as many rows then as the first tokens have.
-        capacity: as of `State`, for whoever reads on token by token. skip: as of `State`, for texts of unequal length
-        that are padded on the left: padding is attended by nobody, a row's positions count from its first token, and
-        recurrences and convolutions begin there. What a step gives after padding has no meaning.
+        capacity: as of `State`, for whoever reads on token by token. left_padding: as of `State`, for texts of unequal
+        length that are padded on the left: padding is attended by nobody, a row's positions count from its first token,
+        and recurrences and convolutions begin there. What a step gives after padding has no meaning.
         """
         ...
 

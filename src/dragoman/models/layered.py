@@ -16,32 +16,32 @@ from dragoman.text.special import PAD
 
 @dataclass(frozen=True)
 class HeldSource:
-    """keep: (B, S) bool, True at source tokens; layers: what each layer's attention memorised, None where it has none.
+    """mask: (B, S) bool, True at source tokens; layers: what each layer's attention memorised, None where it has none.
 
-    Without a source keep is None, and so is every layer's part.
+    Without a source mask is None, and so is every layer's part.
     """
 
-    keep: Tensor | None
+    mask: Tensor | None
     layers: Sequence[Tree | None]
 
     @cached_property
     def padding(self) -> Mask | None:
         """Which source tokens may be attended; made once for all steps that have the same sentences."""
-        return None if self.keep is None else Mask.padding(self.keep)
+        return None if self.mask is None else Mask.padding(self.mask)
 
 
 @dataclass(frozen=True)
 class Step:
     """What all layers share that read the same tokens: which tokens they are, and embedded (R, T, d).
 
-    padding: of the source, None without one. keep: (R, T) bool, False at padding, None where all are taken for tokens,
+    padding: of the source, None without one. mask: (R, T) bool, False at padding, None where all are taken for tokens,
     as in translation.
     """
 
     causal: Causal
     embedded: Tensor
     padding: Mask | None
-    keep: Tensor | None
+    mask: Tensor | None
 
 
 class LayeredDecoder(nn.Module):
@@ -58,7 +58,7 @@ class LayeredDecoder(nn.Module):
         self,
         memory: Memory | None,
         attention: bool = False,
-        skip: Tensor | None = None,
+        left_padding: Tensor | None = None,
         capacity: int | None = None,
     ) -> State:
         """Project the memory once for every layer.
@@ -69,17 +69,24 @@ class LayeredDecoder(nn.Module):
             source = self.hold(memory)
         attended = any(layer is not None for layer in source.layers)
         cache: Tree = [None] * len(self.layers)
-        limit = self.embedding.positions.limit
-        return State(source, cache, attention=attention and attended, limit=limit, skip=skip, capacity=capacity)
+        max_length = self.embedding.positions.limit
+        return State(
+            source,
+            cache,
+            attention=attention and attended,
+            max_length=max_length,
+            left_padding=left_padding,
+            capacity=capacity,
+        )
 
     def hold(self, memory: Memory | None) -> HeldSource:
         """What the layers need of the source."""
         if memory is None:
             return HeldSource(None, [None] * len(self.layers))
-        padding, states = Mask.padding(memory.keep), self.held_states(memory)
+        padding, states = Mask.padding(memory.mask), self.held_states(memory)
         attentions = [layer.cross_attention for layer in self.layers]
         return HeldSource(
-            memory.keep,
+            memory.mask,
             [None if each is None else each.project_memory(states, padding) for each in attentions],  # type: ignore[union-attr,operator]
         )
 
@@ -89,10 +96,10 @@ class LayeredDecoder(nn.Module):
 
     def read(self, tokens: Tensor, state: State) -> Step:
         """The tokens (R, T) that come after those that `state` has seen."""
-        causal = Causal(state.position, tokens.size(1), tokens.device, state.skip, state.capacity)
-        keep = tokens != PAD if self.training else None
-        embedded = self.embedding(tokens, state.position, skip=state.skip)
-        return Step(causal, embedded, state.memory.padding, keep)
+        causal = Causal(state.position, tokens.size(1), tokens.device, state.left_padding, state.capacity)
+        mask = tokens != PAD if self.training else None
+        embedded = self.embedding(tokens, state.position, left_padding=state.left_padding)
+        return Step(causal, embedded, state.memory.padding, mask)
 
     def through_layers(self, states: Tensor, state: State, step: Step) -> tuple[Tensor, Tensor | None, State]:
         """states (R, T, d) → those behind the last layer, `Output.attention`, the state after the step."""

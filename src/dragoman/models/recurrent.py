@@ -74,10 +74,10 @@ class RecurrentEncoder(nn.Module):
         same = self.reader.output_width == width
         self.output = nn.Identity() if same else nn.Linear(self.reader.output_width, width)
 
-    def forward(self, tokens: Tensor, keep: Tensor) -> Memory:
-        """tokens (B, S) int64, keep (B, S) bool → states (B, S, d) and the last ones, final (B, d)."""
-        states, final = self.reader(self.embedding(tokens, keep=keep), keep)
-        return Memory(self.output(states), keep, self.output(final))
+    def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
+        """tokens (B, S) int64, mask (B, S) bool → states (B, S, d) and the last ones, final (B, d)."""
+        states, final = self.reader(self.embedding(tokens, mask=mask), mask)
+        return Memory(self.output(states), mask, self.output(final))
 
 
 class RecurrentDecoderConfig(_Layers, DecoderFamily):
@@ -159,7 +159,7 @@ class RecurrentDecoder(nn.Module):
         self,
         memory: Memory | None,
         attention: bool = False,
-        skip: Tensor | None = None,
+        left_padding: Tensor | None = None,
         capacity: int | None = None,
     ) -> State:
         """First states from the source's summary, and what attention reads of the source, computed once.
@@ -167,21 +167,21 @@ class RecurrentDecoder(nn.Module):
         The cache does not grow, so capacity changes nothing. Without a source the first states are zeros, and where a
         summary or a context would be read, zeros are.
         """
-        limit = self.embedding.positions.limit
+        max_length = self.embedding.positions.limit
         if memory is None:
-            return State(None, None, limit=limit, skip=skip)
+            return State(None, None, max_length=max_length, left_padding=left_padding)
         source = memory.states
-        padding = Mask.padding(memory.keep)
+        padding = Mask.padding(memory.mask)
         states = self._zeros(len(source)) if self.bridge is None else self.bridge(memory.summary)
         with recording() if attention else nullcontext():  # whose weights will be asked for holds what they need
             seen = None if self.cross_attention is None else self.cross_attention.project_memory(source, padding)
         constant = self.wiring.summarise(memory.summary) if self.concatenates else None
         return State(
-            {"keep": memory.keep, "attention": seen, "constant": constant},
+            {"mask": memory.mask, "attention": seen, "constant": constant},
             {"states": states, "feed": self.wiring.initial_feed(states[0][0])},
             attention=attention and self.cross_attention is not None,
-            limit=limit,
-            skip=skip,
+            max_length=max_length,
+            left_padding=left_padding,
         )
 
     def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
@@ -190,7 +190,7 @@ class RecurrentDecoder(nn.Module):
         constant = None if state.memory is None else state.memory["constant"]
         if constant is not None and len(constant) != rows:
             constant = constant.repeat_interleave(state.beam_size, 0)
-        embedded = self.embedding(tokens, state.position, skip=state.skip).transpose(0, 1)
+        embedded = self.embedding(tokens, state.position, left_padding=state.left_padding).transpose(0, 1)
         past = state.cache
         if past is None:
             states = self._zeros(rows)
@@ -203,8 +203,8 @@ class RecurrentDecoder(nn.Module):
                 hidden, states, feed = self.wiring(embedded[first:last], constant, look, past["states"], past["feed"])
                 parts.append(hidden)
                 past = {"states": states, "feed": feed}
-                if state.skip is not None:
-                    past = _begun(past, before, state.skip < state.position + last)
+                if state.left_padding is not None:
+                    past = _begun(past, before, state.left_padding < state.position + last)
         attention = None if weights is None else mean_over_heads(weights, self.cross_attention, rows)  # type: ignore[arg-type]
         hidden = parts[0] if len(parts) == 1 else torch.cat(parts)
         return ProjectedOutput(self.dropout(hidden.transpose(0, 1)), self.projection, attention), state.after(
@@ -224,11 +224,11 @@ class RecurrentDecoder(nn.Module):
         if state.memory is None:
             return lambda queries, first: queries.new_zeros(*queries.shape[:2], attention.output_width)
         memory: Tree = state.memory["attention"]
-        padding = Mask.padding(state.memory["keep"])
-        keep = tokens != PAD if self.training else None
+        padding = Mask.padding(state.memory["mask"])
+        mask = tokens != PAD if self.training else None
 
         def look(queries: Tensor, first: int) -> Tensor:
-            kept = None if keep is None else keep[:, first : first + queries.size(1)]
+            kept = None if mask is None else mask[:, first : first + queries.size(1)]
             return attention.cross_attend(queries, memory, padding, kept)
 
         return look
@@ -236,9 +236,9 @@ class RecurrentDecoder(nn.Module):
 
 def _stretches(state: State, length: int) -> list[int]:
     """Where a step of so many tokens is cut, 0 and its end included: wherever some row's padding ends."""
-    if state.skip is None:
+    if state.left_padding is None:
         return [0, length]
-    ends = {end - state.position for end in state.skip.tolist()}
+    ends = {end - state.position for end in state.left_padding.tolist()}
     return sorted({0, length, *(end for end in ends if 0 < end < length)})
 
 

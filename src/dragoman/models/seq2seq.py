@@ -166,11 +166,11 @@ class Seq2Seq(nn.Module):
         """As `encode`."""
         return self.encode(*source)
 
-    def encode(self, tokens: Tensor, keep: Tensor) -> Memory:
-        """tokens (B, S) int64 or vectors (B, S, n) float32, keep (B, S) bool → what the decoder starts from."""
-        return self.encoder(tokens, keep)  # type: ignore[no-any-return]
+    def encode(self, tokens: Tensor, mask: Tensor) -> Memory:
+        """tokens (B, S) int64 or vectors (B, S, n) float32, mask (B, S) bool → what the decoder starts from."""
+        return self.encoder(tokens, mask)  # type: ignore[no-any-return]
 
-    def forward(self, source: Tensor, source_keep: Tensor, inputs: Tensor) -> ProjectedOutput:
+    def forward(self, source: Tensor, source_mask: Tensor, inputs: Tensor) -> ProjectedOutput:
         """Teacher forcing: read the source, as `encode`, and target inputs (B, T), give what follows each of T."""
-        output, _ = self.decoder.step(inputs, self.decoder.start(self.encode(source, source_keep)))
+        output, _ = self.decoder.step(inputs, self.decoder.start(self.encode(source, source_mask)))
         return output

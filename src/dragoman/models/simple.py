@@ -43,10 +43,10 @@ class SimpleEncoder(nn.Module):
         self.embedding = embedding
         self.divide = divide
 
-    def forward(self, tokens: Tensor, keep: Tensor) -> Memory:
-        """tokens (B, S) int64, keep (B, S) bool → states (B, S, d), all S alike."""
-        embedded = self.embedding(tokens, keep=keep).masked_fill(~keep.unsqueeze(2), 0.0)
+    def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
+        """tokens (B, S) int64, mask (B, S) bool → states (B, S, d), all S alike."""
+        embedded = self.embedding(tokens, mask=mask).masked_fill(~mask.unsqueeze(2), 0.0)
         vector = embedded.sum(1)
         if self.divide:
-            vector = vector / keep.sum(1, keepdim=True).clamp_min(1)
-        return Memory(vector.unsqueeze(1).expand_as(embedded), keep, vector)
+            vector = vector / mask.sum(1, keepdim=True).clamp_min(1)
+        return Memory(vector.unsqueeze(1).expand_as(embedded), mask, vector)

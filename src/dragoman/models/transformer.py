@@ -101,10 +101,10 @@ class EncoderLayer(nn.Module):
         self.around_attention = config.around(context)
         self.around_feedforward = config.around(context)
 
-    def forward(self, states: Tensor, padding: Mask, keep: Tensor) -> Tensor:
+    def forward(self, states: Tensor, padding: Mask, mask: Tensor) -> Tensor:
         """(B, S, d) → (B, S, d)."""
-        states = self.around_attention(states, lambda states: self.self_attention.self_attend(states, padding), keep)
-        return self.around_feedforward(states, lambda states: self.feedforward(states, keep), keep)  # type: ignore[no-any-return]
+        states = self.around_attention(states, lambda states: self.self_attention.self_attend(states, padding), mask)
+        return self.around_feedforward(states, lambda states: self.feedforward(states, mask), mask)  # type: ignore[no-any-return]
 
 
 class TransformerEncoder(nn.Module):
@@ -118,13 +118,13 @@ class TransformerEncoder(nn.Module):
         self.layers = nn.ModuleList(EncoderLayer(config, context) for _ in range(config.layers))
         self.norm = final_norm(context.width, config.norm, config.normalisation)
 
-    def forward(self, tokens: Tensor, keep: Tensor) -> Memory:
-        """tokens (B, S) int64, keep (B, S) bool → states (B, S, d)."""
-        padding = Mask.padding(keep)
-        states = self.embedding(tokens, keep=keep)
+    def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
+        """tokens (B, S) int64, mask (B, S) bool → states (B, S, d)."""
+        padding = Mask.padding(mask)
+        states = self.embedding(tokens, mask=mask)
         for layer in self.layers:
-            states = layer(states, padding, keep)
-        return Memory(self.norm(states, keep), keep)
+            states = layer(states, padding, mask)
+        return Memory(self.norm(states, mask), mask)
 
 
 class DecoderLayer(nn.Module):
@@ -152,19 +152,19 @@ class DecoderLayer(nn.Module):
         seen: list[Tree] = []
 
         def attend_self(states: Tensor) -> Tensor:
-            states, after = self.self_attention.causal_self_attend(states, cache, step.causal, step.keep)
+            states, after = self.self_attention.causal_self_attend(states, cache, step.causal, step.mask)
             seen.append(after)
             return states
 
         def attend_source(states: Tensor) -> Tensor:
             assert self.cross_attention is not None and step.padding is not None
-            return self.cross_attention.cross_attend(states, memory, step.padding, step.keep)
+            return self.cross_attention.cross_attend(states, memory, step.padding, step.mask)
 
-        keep = step.keep
-        states = self.around_self_attention(states, attend_self, keep)
+        mask = step.mask
+        states = self.around_self_attention(states, attend_self, mask)
         if memory is not None:
-            states = self.around_cross_attention(states, attend_source, keep)
-        return self.around_feedforward(states, lambda states: self.feedforward(states, keep), keep), seen[0]
+            states = self.around_cross_attention(states, attend_source, mask)
+        return self.around_feedforward(states, lambda states: self.feedforward(states, mask), mask), seen[0]
 
 
 class TransformerDecoder(LayeredDecoder):
@@ -187,4 +187,4 @@ class TransformerDecoder(LayeredDecoder):
         """Read tokens (R, T) after `state.position` others."""
         step = self.read(tokens, state)
         states, attention, after = self.through_layers(step.embedded, state, step)
-        return ProjectedOutput(self.norm(states, step.keep), self.projection, attention), after
+        return ProjectedOutput(self.norm(states, step.mask), self.projection, attention), after

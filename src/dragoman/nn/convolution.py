@@ -21,13 +21,13 @@ class Convolution(nn.Module):
         self.bias = nn.Parameter(torch.zeros(output))
         nn.init.normal_(self.weight, std=(gain / (kernel * width)) ** 0.5)
 
-    def read(self, states: Tensor, keep: Tensor) -> Tensor:
+    def read(self, states: Tensor, mask: Tensor) -> Tensor:
         """(B, S, width) → (B, S, output), looking to both sides; an even kernel looks once more to the right.
 
-        keep: (B, S) bool, False at padding, which counts as zero, as what lies beyond the ends does.
+        mask: (B, S) bool, False at padding, which counts as zero, as what lies beyond the ends does.
         """
         left = self.reach // 2
-        states = states.masked_fill(~keep.unsqueeze(2), 0.0)
+        states = states.masked_fill(~mask.unsqueeze(2), 0.0)
         return self._product(functional.pad(states, (0, 0, left, self.reach - left)))
 
     def extend(self, states: Tensor, past: Tensor | None, real: Tensor | None = None) -> tuple[Tensor, Tensor]:

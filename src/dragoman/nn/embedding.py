@@ -24,13 +24,16 @@ class Embedding(nn.Module):
         self.dropout = Dropout(dropout)
         self.scale = sqrt(tokens.embedding_dim) if scaled else 1.0
 
-    def forward(self, tokens: Tensor, start: int = 0, keep: Tensor | None = None, skip: Tensor | None = None) -> Tensor:
+    def forward(
+        self, tokens: Tensor, start: int = 0, mask: Tensor | None = None, left_padding: Tensor | None = None
+    ) -> Tensor:
         """tokens (B, T) int64, or vectors (B, T, n), the first standing at position `start` → (B, T, d).
 
-        keep: (B, T) bool, False at padding; needed where the length of the whole text counts. skip: (B,) int64, by how
-        many places each row's positions are counted later than from 0, because padding stands before its first token.
+        mask: (B, T) bool, False at padding; needed where the length of the whole text counts. left_padding: (B,) int64,
+        by how many places each row's positions are counted later than from 0, because padding stands before its first
+        token.
         """
-        return self.dropout(self.positions.embed(self.tokens(tokens) * self.scale, start, keep, skip))  # type: ignore[no-any-return]
+        return self.dropout(self.positions.embed(self.tokens(tokens) * self.scale, start, mask, left_padding))  # type: ignore[no-any-return]
 
 
 def token_table(size: int, width: int) -> nn.Embedding:

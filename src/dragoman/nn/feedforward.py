@@ -35,8 +35,8 @@ class FeedForward(nn.Module):
         self.activation = _FUNCTIONS[activation]
         self.dropout = Dropout(dropout)
 
-    def forward(self, states: Tensor, keep: Tensor | None = None) -> Tensor:
-        """(…, d) → (…, d). keep: (…) bool, False at padding; not needed, every token stands for itself."""
+    def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
+        """(…, d) → (…, d). mask: (…) bool, False at padding; not needed, every token stands for itself."""
         hidden = self.activation(self.inner(states))
         if self.gate is not None:
             hidden = hidden * self.gate(states)

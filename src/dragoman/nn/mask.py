@@ -47,17 +47,22 @@ class Mask:
 class Causal:
     """`new` tokens behind `start` others, each of which attends itself and all before it.
 
-    skip: (R,) int64, how many of all these places hold padding that stands before a row's first token, None where none
-    do. No token attends such a place, which attends itself alone. capacity: how many places there will be at most, for
-    caches to make room; None: unknown, and no room is made. The mask is made when it is first asked for:
+    left_padding: (R,) int64, how many of all these places hold padding that stands before a row's first token, None
+    where none do. No token attends such a place, which attends itself alone. capacity: how many places there will be at
+    most, for caches to make room; None: unknown, and no room is made. The mask is made when it is first asked for:
     mechanisms that never compare all pairs must not pay for all pairs. Compiled layers each make their own, of which
     the compiler leaves out what no kernel reads.
     """
 
     def __init__(
-        self, start: int, new: int, device: torch.device, skip: Tensor | None = None, capacity: int | None = None
+        self,
+        start: int,
+        new: int,
+        device: torch.device,
+        left_padding: Tensor | None = None,
+        capacity: int | None = None,
     ) -> None:
-        self.start, self.new, self.device, self.skip, self.capacity = start, new, device, skip, capacity
+        self.start, self.new, self.device, self.left_padding, self.capacity = start, new, device, left_padding, capacity
 
     @property
     def mask(self) -> Mask | None:
@@ -66,10 +71,10 @@ class Causal:
 
     def real(self, last: int) -> Tensor | None:
         """(R, last) bool, False at padding: of the `last` places of all; None where all of them are tokens."""
-        if self.skip is None:
+        if self.left_padding is None:
             return None
         end = self.start + self.new
-        return torch.arange(end - last, end, device=self.device) >= self.skip[:, None]
+        return torch.arange(end - last, end, device=self.device) >= self.left_padding[:, None]
 
     @cached_property
     def _made(self) -> Mask | None:

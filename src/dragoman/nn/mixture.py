@@ -72,16 +72,16 @@ class Mixture(nn.Module):
         one = sum(parameter.numel() for parameter in self.experts[0].parameters())
         return (self.config.count - self.config.active) * one
 
-    def forward(self, states: Tensor, keep: Tensor | None = None) -> Tensor:
-        """(…, d) → (…, d). keep: (…) bool, False at padding, which no expert reads: zeros come out."""
+    def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
+        """(…, d) → (…, d). mask: (…) bool, False at padding, which no expert reads: zeros come out."""
         count, active = self.config.count, self.config.active
         tokens = states.flatten(0, -2)
         probabilities = self._probabilities(tokens)
         gates, chosen = (tensor[:, :active] for tensor in probabilities.sort(dim=-1, descending=True, stable=True))
         if active > 1:
             gates = gates / gates.sum(-1, keepdim=True)
-        if keep is not None:
-            chosen = chosen.masked_fill(~keep.flatten()[:, None], count)
+        if mask is not None:
+            chosen = chosen.masked_fill(~mask.flatten()[:, None], count)
         choices = chosen.t().flatten()  # all first choices, then all second ones
         sizes: list[int] = torch.bincount(choices, minlength=count + 1).tolist()[:count]
         most = max(sizes)
@@ -89,7 +89,7 @@ class Mixture(nn.Module):
         if auxiliary is not None:
             if self.training and self.config.capacity is not None:
                 most = max(1, ceil(self.config.capacity * sum(sizes) / count))
-            real = probabilities if keep is None else probabilities[keep.flatten()]
+            real = probabilities if mask is None else probabilities[mask.flatten()]
             self._tell(auxiliary, real, sizes, most)
         return self._mixed(tokens, gates.t(), choices, sizes, most).view_as(states)
 

@@ -30,8 +30,8 @@ class LayerNorm(nn.LayerNorm):
         if config.offset and not config.gain:
             self.bias = nn.Parameter(torch.zeros(width))
 
-    def forward(self, states: Tensor, keep: Tensor | None = None) -> Tensor:
-        """(…, d) → (…, d). keep: not needed, every token stands for itself."""
+    def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
+        """(…, d) → (…, d). mask: not needed, every token stands for itself."""
         return super().forward(states)
 
 
@@ -53,8 +53,8 @@ class RMSNorm(nn.RMSNorm):
     def __init__(self, config: RMSNormConfig, width: int) -> None:
         super().__init__(width, config.epsilon, elementwise_affine=config.gain)
 
-    def forward(self, states: Tensor, keep: Tensor | None = None) -> Tensor:
-        """(…, d) → (…, d). keep: not needed, every token stands for itself."""
+    def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
+        """(…, d) → (…, d). mask: not needed, every token stands for itself."""
         return super().forward(states)
 
 
@@ -91,25 +91,25 @@ class BatchNorm(nn.Module):
         self.register_buffer("running_mean", torch.zeros(width))
         self.register_buffer("running_var", torch.ones(width))
 
-    def forward(self, states: Tensor, keep: Tensor | None = None) -> Tensor:
-        """(…, d) → (…, d). keep: (…) bool, False at padding, which counts for nothing; None where all are real."""
+    def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
+        """(…, d) → (…, d). mask: (…) bool, False at padding, which counts for nothing; None where all are real."""
         precise = states.to(torch.promote_types(states.dtype, torch.float32))
-        if keep is not None:  # padding is not normalised by itself: layer by layer it may grow beyond all bounds
-            precise = precise.masked_fill(~keep.unsqueeze(-1), 0.0)
-        mean, variance = self._of_batch(precise, keep) if self.training else (self.running_mean, self.running_var)
+        if mask is not None:  # padding is not normalised by itself: layer by layer it may grow beyond all bounds
+            precise = precise.masked_fill(~mask.unsqueeze(-1), 0.0)
+        mean, variance = self._of_batch(precise, mask) if self.training else (self.running_mean, self.running_var)
         result = (precise - mean) * (variance + self.epsilon).rsqrt() * self.weight + self.bias
         return result.to(states.dtype)
 
-    def _of_batch(self, states: Tensor, keep: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _of_batch(self, states: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """Mean and biased variance; the running ones move towards them, the variance without bias, as torch's."""
         real = states.flatten(0, -2)
         count: Tensor | float = float(len(real))
-        if keep is not None:
-            weight = keep.flatten()[:, None].to(states.dtype)
+        if mask is not None:
+            weight = mask.flatten()[:, None].to(states.dtype)
             real, count = real * weight, weight.sum().clamp_min(1)
         mean = real.sum(0) / count
         distance = states.flatten(0, -2) - mean
-        squares = (distance.square() if keep is None else distance.square() * weight).sum(0)
+        squares = (distance.square() if mask is None else distance.square() * weight).sum(0)
         with torch.no_grad():
             unbiased = squares / (count - 1 if count > 1 else 1)
             self.running_mean.lerp_(mean.to(self.running_mean.dtype), self.momentum)

@@ -25,18 +25,18 @@ class Residual(nn.Module):
         self.norm = norm.build(width)
         self.dropout = Dropout(dropout)
 
-    def forward(self, states: Tensor, sublayer: Callable[[Tensor], Tensor], keep: Tensor | None = None) -> Tensor:
-        """states (B, T, d) → (B, T, d); `sublayer` keeps the shape. keep: (B, T) bool, False at padding."""
+    def forward(self, states: Tensor, sublayer: Callable[[Tensor], Tensor], mask: Tensor | None = None) -> Tensor:
+        """states (B, T, d) → (B, T, d); `sublayer` keeps the shape. mask: (B, T) bool, False at padding."""
         if self.order == "post":
-            return self.norm(self._joined(states, self.dropout(sublayer(states))), keep)  # type: ignore[no-any-return]
-        return self._joined(states, self.dropout(sublayer(self.norm(states, keep))))
+            return self.norm(self._joined(states, self.dropout(sublayer(states))), mask)  # type: ignore[no-any-return]
+        return self._joined(states, self.dropout(sublayer(self.norm(states, mask))))
 
     def _joined(self, states: Tensor, result: Tensor) -> Tensor:
         return states + result if self.connected else result
 
 
 class _Unchanged(nn.Module):
-    def forward(self, states: Tensor, keep: Tensor | None = None) -> Tensor:
+    def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
         return states
 
 

@@ -19,22 +19,22 @@ class Batch(TargetBatch):
     """B sentence pairs, padded on the right.
 
     source: (B, S) int64, each sentence ends with EOS, or (B, S, n) float32, each sequence of vectors ends with a
-    vector of zeros; source_keep: (B, S) bool, True where a token stands.
+    vector of zeros; source_mask: (B, S) bool, True where a token stands.
     The others as in `TargetBatch`: `inputs` is BOS and the target without its EOS, `labels` the target with its EOS.
     """
 
     source: Tensor
-    source_keep: Tensor
+    source_mask: Tensor
 
     @property
     def reads(self) -> tuple[Tensor, ...]:
         """What a model reads of it: the source, where it has tokens, and what the target is predicted from."""
-        return self.source, self.source_keep, self.inputs
+        return self.source, self.source_mask, self.inputs
 
     def _part(self, rows: slice) -> Self:
-        width = int(self.source_keep[rows].sum(1).max())
-        source, source_keep = self.source[rows, :width], self.source_keep[rows, :width]
-        return replace(super()._part(rows), source=source, source_keep=source_keep)
+        width = int(self.source_mask[rows].sum(1).max())
+        source, source_mask = self.source[rows, :width], self.source_mask[rows, :width]
+        return replace(super()._part(rows), source=source, source_mask=source_mask)
 
 
 def pad(
@@ -42,7 +42,7 @@ def pad(
     before: tuple[int, ...] = (),
     after: tuple[int, ...] = (),
 ) -> tuple[Tensor, Tensor]:
-    """Stack id sequences, each with `before` and `after` added: ids (B, L) int64 and keep (B, L) bool.
+    """Stack id sequences, each with `before` and `after` added: ids (B, L) int64 and mask (B, L) bool.
 
     Sequences of vectors (L, n) become (B, L, n) float32, with vectors of zeros for special symbols and padding.
     """
@@ -58,8 +58,8 @@ def pad(
         for place, symbol in enumerate(after):
             np.put_along_axis(ids, lengths + place, symbol, axis=1)
     ids[(columns >= len(before)) & (columns < lengths)] = sentences.ids
-    keep = columns < lengths + len(after)
-    return torch.from_numpy(ids), torch.from_numpy(keep)
+    mask = columns < lengths + len(after)
+    return torch.from_numpy(ids), torch.from_numpy(mask)
 
 
 def collate(
@@ -70,15 +70,15 @@ def collate(
     """A `Batch` of token ids that carry no special symbols yet."""
     if not isinstance(targets, Sentences):
         targets = Sentences.of(targets)
-    source, source_keep = pad(sources, after=(EOS,))
+    source, source_mask = pad(sources, after=(EOS,))
     inputs, _ = pad(targets, before=(BOS,))
-    labels, target_keep = pad(targets, after=(EOS,))
+    labels, target_mask = pad(targets, after=(EOS,))
     return Batch(
         source=source,
-        source_keep=source_keep,
+        source_mask=source_mask,
         inputs=inputs,
         labels=labels,
-        target_keep=target_keep,
+        target_mask=target_mask,
         target_tokens=int(targets.lengths.sum()) + len(targets),
         rows=tuple(int(row) for row in rows),
     )

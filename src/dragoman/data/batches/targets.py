@@ -13,14 +13,14 @@ from torch import Tensor
 class TargetBatch:
     """B rows, padded on the right.
 
-    inputs: (B, T) int64, what stands before each label; labels: (B, T) int64, what is to be predicted; target_keep:
-    (B, T) bool, True where `labels` holds a token. target_tokens: the number of True in target_keep. rows: their
+    inputs: (B, T) int64, what stands before each label; labels: (B, T) int64, what is to be predicted; target_mask:
+    (B, T) bool, True where `labels` holds a token. target_tokens: the number of True in target_mask. rows: their
     indices in the corpus.
     """
 
     inputs: Tensor
     labels: Tensor
-    target_keep: Tensor
+    target_mask: Tensor
     target_tokens: int
     rows: tuple[int, ...]
 
@@ -55,10 +55,10 @@ class TargetBatch:
     @property
     def target_places(self) -> Tensor:
         """Where a target token stands: (B, T) bool, or (target_tokens,) int64, numbers of places counted row by row."""
-        if self.target_keep.device.type == "cpu":
-            return self.target_keep
+        if self.target_mask.device.type == "cpu":
+            return self.target_mask
         # a mask would make the CPU wait until the device has counted what is True in it
-        return _places(self.target_keep, self.target_tokens)
+        return _places(self.target_mask, self.target_tokens)
 
     def at_targets(self, values: Tensor) -> Tensor:
         """(B, T, …) → (target_tokens, …): the values where a target token stands, row by row."""
@@ -71,17 +71,17 @@ class TargetBatch:
         return [self._part(slice(*rows)) for rows in pairwise(ends) if rows[0] < rows[1]]
 
     def _part(self, rows: slice) -> Self:
-        width = int(self.target_keep[rows].sum(1).max())
+        width = int(self.target_mask[rows].sum(1).max())
         return replace(
             self,
             inputs=self.inputs[rows, :width],
             labels=self.labels[rows, :width],
-            target_keep=self.target_keep[rows, :width],
-            target_tokens=int(self.target_keep[rows].sum()),
+            target_mask=self.target_mask[rows, :width],
+            target_tokens=int(self.target_mask[rows].sum()),
             rows=self.rows[rows],
         )
 
 
-def _places(keep: Tensor, count: int) -> Tensor:
-    """(count,) int64: where `keep`, flattened, is True, which is so often."""
-    return torch.argsort(~keep.flatten(), stable=True)[:count]
+def _places(mask: Tensor, count: int) -> Tensor:
+    """(count,) int64: where `mask`, flattened, is True, which is so often."""
+    return torch.argsort(~mask.flatten(), stable=True)[:count]

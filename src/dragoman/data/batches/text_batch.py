@@ -24,13 +24,13 @@ class TextBatch(TargetBatch):
 
 def collate_text(excerpts: Sequence[Sequence[int] | NDArray[Any]] | Sentences, rows: Sequence[int]) -> TextBatch:
     """A `TextBatch` of n + 1 ids a row for n labels, as `TextDataset.take` and `excerpts` give them."""
-    ids, keep = pad(excerpts)
-    target_keep = keep[:, 1:].contiguous()
+    ids, mask = pad(excerpts)
+    target_mask = mask[:, 1:].contiguous()
     return TextBatch(
-        inputs=torch.where(target_keep, ids[:, :-1], PAD),
+        inputs=torch.where(target_mask, ids[:, :-1], PAD),
         labels=ids[:, 1:].contiguous(),
-        target_keep=target_keep,
-        target_tokens=int(target_keep.sum()),
+        target_mask=target_mask,
+        target_tokens=int(target_mask.sum()),
         rows=tuple(int(row) for row in rows),
     )
 

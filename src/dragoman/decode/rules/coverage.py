@@ -44,7 +44,7 @@ class Coverage(Scoring):
         attention = step.output.attention
         if attention is None:
             raise _no_attention()
-        if step.skip is not None:
+        if step.left_padding is not None:
             attention = attention.masked_fill(~step.read.unsqueeze(2), 0.0)
         return state + attention.float().sum(1)
 

@@ -46,12 +46,14 @@ class LanguageModelFusion(Addition):
 
         Raises ConfigError for a prefix that leaves no room.
         """
-        limit = self._decoder.start(None).limit
+        limit = self._decoder.start(None).max_length
         return prompts if limit is None else replace(prompts, limits=np.minimum(prompts.limits, limit))
 
     def start(self, prompts: Prompts) -> Tree:
         """The language model's state before it has read anything; it reads what the translation model reads."""
-        options: dict[str, Any] = {} if prompts.state.skip is None else {"skip": prompts.state.skip}
+        options: dict[str, Any] = (
+            {} if prompts.state.left_padding is None else {"left_padding": prompts.state.left_padding}
+        )
         return self._decoder.start(None, capacity=prompts.state.capacity, **options), None
 
     def read(self, state: Tree, step: Step) -> Tree:

@@ -31,7 +31,7 @@ class NoRepeatedNgram(Restriction):
 
     def read(self, state: Tree, step: Step) -> Tree:
         """(R, T + 1), −1 where there was padding."""
-        tokens = step.tokens if step.skip is None else step.tokens.masked_fill(~step.read, _PADDING)
+        tokens = step.tokens if step.left_padding is None else step.tokens.masked_fill(~step.read, _PADDING)
         return torch.cat([state, tokens], 1)
 
     def restrict(self, logits: Tensor, step: Step, state: Tree) -> None:

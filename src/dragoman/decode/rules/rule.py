@@ -26,15 +26,15 @@ class Step:
     output: what the decoder gave for it.
 
     Before the first step all of the prompts but their last tokens are read at once, where there are more. Nothing is
-    chosen then: T is any, lengths are those of the prefixes, and on the left `skip` (R,) int64 tokens of a row are
-    padding, None for none.
+    chosen then: T is any, lengths are those of the prefixes, and on the left `left_padding` (R,) int64 tokens of a row
+    are padding, None for none.
     """
 
     sentences: NDArray[np.int64]
     lengths: NDArray[np.int64]
     tokens: Tensor
     output: Output
-    skip: Tensor | None = None
+    left_padding: Tensor | None = None
 
     @property
     def beam_size(self) -> int:
@@ -45,7 +45,7 @@ class Step:
     def read(self) -> Tensor:
         """(R, T) bool, False where `tokens` is padding."""
         places = torch.arange(self.tokens.size(1), device=self.tokens.device).expand(self.tokens.shape)
-        return places >= 0 if self.skip is None else places >= self.skip.unsqueeze(1)
+        return places >= 0 if self.left_padding is None else places >= self.left_padding.unsqueeze(1)
 
     def of_hypotheses(self, values: Tensor) -> Tensor:
         """Values of all prompts, one row each, as values of the R hypotheses."""

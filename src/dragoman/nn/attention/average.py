@@ -53,9 +53,9 @@ class AverageAttention(Attention):
         wide = at_least_single(states)
         count = torch.arange(causal.start + 1, causal.start + causal.new + 1, device=states.device)[None, :, None]
         if (real := causal.real(causal.new)) is not None:
-            assert causal.skip is not None
+            assert causal.left_padding is not None
             wide = wide * real[:, :, None]
-            count = (count - causal.skip[:, None, None]).clamp_min(1)
+            count = (count - causal.left_padding[:, None, None]).clamp_min(1)
         total = wide.cumsum(1) if cache is None else wide.cumsum(1) + cache[:, None]
         mean = (total / count).to(states.dtype)
         seen = mean if self.network is None else self.network(mean)

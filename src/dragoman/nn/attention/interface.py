@@ -56,7 +56,7 @@ class Attention(nn.Module):
         """Each token attends itself and those before: states (R, T, d) of new tokens → (R, T, output_width), cache.
 
         cache: what the last call gave, None before the first token; tensors of R rows. What comes of padding before a
-        row's first token (`causal.skip`) is finite and has no meaning.
+        row's first token (`causal.left_padding`) is finite and has no meaning.
         """
         raise NotImplementedError
 

@@ -149,8 +149,8 @@ class SoftAttention(Attention):
     ) -> tuple[Tensor, TensorTree]:
         """The cache is a `KeyValueCache` of what is `kept`."""
         states, rows = self.converted(states), states.size(0)
-        keys = self._keys(states, causal.start, causal.skip)
-        queries = Queries(self._queries(states, rows, causal.start, causal.skip), rows, causal.start, keep)
+        keys = self._keys(states, causal.start, causal.left_padding)
+        queries = Queries(self._queries(states, rows, causal.start, causal.left_padding), rows, causal.start, keep)
         held = extended(cache, keys, self.capacity(causal))
         seen = self.attend_past(queries, keys if cache is None else held.read(), causal)
         return seen, self.kept(held)
@@ -224,18 +224,18 @@ class SoftAttention(Attention):
             context = context + pairs.relation.value(weights, pairs.offsets)
         return context
 
-    def _queries(self, states: Tensor, sentences: int, start: int, skip: Tensor | None = None) -> Tensor:
+    def _queries(self, states: Tensor, sentences: int, start: int, left_padding: Tensor | None = None) -> Tensor:
         queries = self._split((self.query(states) if self.config.projections else states), sentences)
-        return queries if self.relation is None else self.relation.rotate(queries, start, skip)
+        return queries if self.relation is None else self.relation.rotate(queries, start, left_padding)
 
-    def _keys(self, states: Tensor, start: int, skip: Tensor | None = None) -> Keys:
+    def _keys(self, states: Tensor, start: int, left_padding: Tensor | None = None) -> Keys:
         sentences = states.size(0)
         keys = self._split(self.key(states) if self.config.projections else states, sentences)
         values = keys
         if self.config.projections and not self.config.tie_keys_and_values:
             values = self._split(self.value(states), sentences)
         if self.relation is not None:
-            keys = self.relation.rotate(keys, start, skip)
+            keys = self.relation.rotate(keys, start, left_padding)
         return Keys(self.scorer.prepare(keys), values)
 
     def _split(self, states: Tensor, sentences: int) -> Tensor:

@@ -19,10 +19,10 @@ class Encoding(nn.Module):
         super().__init__()
         self.width = width
 
-    def forward(self, start: int, length: int, keep: Tensor | None) -> Tensor:
+    def forward(self, start: int, length: int, mask: Tensor | None) -> Tensor:
         """The vectors of positions start … start+length−1: (length, width), or (B, length, width) where they differ.
 
-        keep: (B, length) bool, True at tokens, or None where all are.
+        mask: (B, length) bool, True at tokens, or None where all are.
         """
         raise NotImplementedError
 
@@ -57,9 +57,9 @@ class Added(PositionEmbedding):
         self.encoding = encoding
         self.limit = encoding.limit
 
-    def embed(self, embeddings: Tensor, start: int, keep: Tensor | None, skip: Tensor | None = None) -> Tensor:
+    def embed(self, embeddings: Tensor, start: int, mask: Tensor | None, left_padding: Tensor | None = None) -> Tensor:
         """(B, T, d) → (B, T, d). Raises DataError past the encoding's limit."""
-        return embeddings + _vectors(self.encoding, embeddings, start, keep, skip)
+        return embeddings + _vectors(self.encoding, embeddings, start, mask, left_padding)
 
 
 class Concatenated(PositionEmbedding):
@@ -71,23 +71,25 @@ class Concatenated(PositionEmbedding):
         self.limit = encoding.limit
         self.back = nn.Linear(width + encoding.width, width)
 
-    def embed(self, embeddings: Tensor, start: int, keep: Tensor | None, skip: Tensor | None = None) -> Tensor:
+    def embed(self, embeddings: Tensor, start: int, mask: Tensor | None, left_padding: Tensor | None = None) -> Tensor:
         """(B, T, d) → (B, T, d). Raises DataError past the encoding's limit."""
-        vectors = _vectors(self.encoding, embeddings, start, keep, skip)
+        vectors = _vectors(self.encoding, embeddings, start, mask, left_padding)
         return self.back(torch.cat((embeddings, vectors.expand(*embeddings.shape[:-1], -1)), -1))  # type: ignore[no-any-return]
 
 
-def _vectors(encoding: Encoding, embeddings: Tensor, start: int, keep: Tensor | None, skip: Tensor | None) -> Tensor:
+def _vectors(
+    encoding: Encoding, embeddings: Tensor, start: int, mask: Tensor | None, left_padding: Tensor | None
+) -> Tensor:
     """The encoding of the tokens (B, T, d) that begin at `start`. Raises DataError past its limit."""
     end = start + embeddings.size(-2)
-    if skip is not None and encoding.limit is not None and end > encoding.limit:
-        end -= int(skip.min())
+    if left_padding is not None and encoding.limit is not None and end > encoding.limit:
+        end -= int(left_padding.min())
     if encoding.limit is not None and end > encoding.limit:
         raise DataError(
             f"a text of {end} tokens or more, but the model has only {encoding.limit} positions: shorten it, or train "
             "a model with a larger model.positions.limit"
         )
-    if skip is None:
-        return encoding(start, embeddings.size(-2), keep).to(embeddings.dtype)  # type: ignore[no-any-return]
-    places = torch.arange(start, start + embeddings.size(-2), device=skip.device) - skip[:, None]
+    if left_padding is None:
+        return encoding(start, embeddings.size(-2), mask).to(embeddings.dtype)  # type: ignore[no-any-return]
+    places = torch.arange(start, start + embeddings.size(-2), device=left_padding.device) - left_padding[:, None]
     return encoding(0, end, None).to(embeddings.dtype)[places.clamp_min(0)]  # type: ignore[no-any-return]

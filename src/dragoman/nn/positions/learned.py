@@ -32,6 +32,6 @@ class Learned(Encoding):
         self.table = nn.Parameter(torch.empty(limit, width))
         nn.init.normal_(self.table, std=width**-0.5)
 
-    def forward(self, start: int, length: int, keep: Tensor | None) -> Tensor:
+    def forward(self, start: int, length: int, mask: Tensor | None) -> Tensor:
         """(length, width)."""
         return self.table[start : start + length]

@@ -44,7 +44,7 @@ class Index(Encoding):
         self.anchor: Tensor
         self.register_buffer("anchor", torch.zeros(1, 1), persistent=False)  # tells the device
 
-    def forward(self, start: int, length: int, keep: Tensor | None) -> Tensor:
+    def forward(self, start: int, length: int, mask: Tensor | None) -> Tensor:
         """(length, width)."""
         places = torch.arange(start, start + length, dtype=torch.float32, device=self.anchor.device)
         return places[:, None].expand(-1, self.width)
@@ -67,10 +67,10 @@ class FractionConfig(_NumberScheme):
 class Fraction(Index):
     """1/n, 2/n, …, 1 for a text of n tokens."""
 
-    def forward(self, start: int, length: int, keep: Tensor | None) -> Tensor:
-        """(B, length, width), of which the rows differ by their own length; keep None: all have `length` tokens."""
-        if keep is None:
-            keep = torch.ones(1, length, dtype=torch.bool, device=self.anchor.device)
-        places = torch.arange(start + 1, start + length + 1, dtype=torch.float32, device=keep.device)
-        fractions = places / keep.sum(1, keepdim=True).clamp_min(1)
+    def forward(self, start: int, length: int, mask: Tensor | None) -> Tensor:
+        """(B, length, width), of which the rows differ by their own length; mask None: all have `length` tokens."""
+        if mask is None:
+            mask = torch.ones(1, length, dtype=torch.bool, device=self.anchor.device)
+        places = torch.arange(start + 1, start + length + 1, dtype=torch.float32, device=mask.device)
+        fractions = places / mask.sum(1, keepdim=True).clamp_min(1)
         return fractions.unsqueeze(2).expand(-1, -1, self.width)

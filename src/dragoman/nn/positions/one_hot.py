@@ -44,7 +44,7 @@ class OneHot(Encoding):
         self.anchor: Tensor
         self.register_buffer("anchor", torch.empty(0), persistent=False)  # knows the device and the kind of number
 
-    def forward(self, start: int, length: int, keep: Tensor | None) -> Tensor:
+    def forward(self, start: int, length: int, mask: Tensor | None) -> Tensor:
         """(length, width)."""
         places = torch.arange(start, start + length, device=self.anchor.device)
         return functional.one_hot(places, self.width).to(self.anchor.dtype)

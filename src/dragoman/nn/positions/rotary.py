@@ -46,14 +46,14 @@ class Rotary(RelativePositions):
         super().__init__()
         self.base = base
 
-    def rotate(self, vectors: Tensor, start: int, skip: Tensor | None = None) -> Tensor:
+    def rotate(self, vectors: Tensor, start: int, left_padding: Tensor | None = None) -> Tensor:
         """(B, h, T, d_k) → the same shape; angles are float32 whatever the vectors are."""
         end, width = start + vectors.size(-2), vectors.size(-1)
         wide = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
         pairs = wide.view(*wide.shape[:-1], width // 2, 2)
         places: slice | Tensor = slice(start, end)
-        if skip is not None:
-            numbers = torch.arange(start, end, device=vectors.device) - skip[:, None]
+        if left_padding is not None:
+            numbers = torch.arange(start, end, device=vectors.device) - left_padding[:, None]
             places = numbers.clamp_min(0)[:, None]
         if torch.compiler.is_compiling():  # the compiler fuses no complex numbers, and a table's length would be fixed
             angles = rotary_angles(end, width, self.base, vectors.device)[places]

@@ -37,11 +37,11 @@ class PositionEmbedding(nn.Module):
     limit: int | None = None
     """Positions from here on have no vector: the longest text in tokens, None where any length will do."""
 
-    def embed(self, embeddings: Tensor, start: int, keep: Tensor | None, skip: Tensor | None = None) -> Tensor:
+    def embed(self, embeddings: Tensor, start: int, mask: Tensor | None, left_padding: Tensor | None = None) -> Tensor:
         """embeddings (B, T, d) of the tokens at positions start … start+T−1 → (B, T, d).
 
-        keep: (B, T) bool, True at tokens, or None where all are; only the whole text's tells its length. skip: (B,)
-        int64, what is taken off each row's positions; below 0 they are padding's, and any will do.
+        mask: (B, T) bool, True at tokens, or None where all are; only the whole text's tells its length. left_padding:
+        (B,) int64, what is taken off each row's positions; below 0 they are padding's, and any will do.
         """
         return embeddings
 
@@ -55,10 +55,10 @@ class RelativePositions(nn.Module):
     acts_on_scores: bool = False
     acts_on_values: bool = False
 
-    def rotate(self, vectors: Tensor, start: int, skip: Tensor | None = None) -> Tensor:
+    def rotate(self, vectors: Tensor, start: int, left_padding: Tensor | None = None) -> Tensor:
         """Queries or keys (B, h, T, width) that stand at positions start … start+T−1, before they are compared.
 
-        skip: (B,) int64, what is taken off each row's positions, as in `PositionEmbedding.embed`.
+        left_padding: (B,) int64, what is taken off each row's positions, as in `PositionEmbedding.embed`.
         """
         return vectors
 

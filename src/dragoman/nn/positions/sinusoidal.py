@@ -47,7 +47,7 @@ class Sinusoidal(Encoding):
         if not self.table.is_meta:  # a model that is only tried out may be of any size
             self.table = sinusoids(_FIRST_LENGTH, width, base, layout)
 
-    def forward(self, start: int, length: int, keep: Tensor | None = None) -> Tensor:
+    def forward(self, start: int, length: int, mask: Tensor | None = None) -> Tensor:
         """(length, width); the table grows as far as it is asked for."""
         end, table = start + length, self.table  # another thread may put a shorter table in its place meanwhile
         if end > table.size(0):

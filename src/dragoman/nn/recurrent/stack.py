@@ -57,17 +57,17 @@ class Reader(nn.Module):
         self.backward_layers = nn.ModuleList(cell([each], hidden) for each in widths if both)
         self.dropout = Dropout(dropout)
 
-    def forward(self, inputs: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
-        """inputs (B, S, width), keep (B, S) bool, False at padding, which must stand behind the text.
+    def forward(self, inputs: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """inputs (B, S, width), mask (B, S) bool, False at padding, which must stand behind the text.
 
         Gives the last layer's states (B, S, output_width) and its final ones (B, output_width): behind the last token
         from left to right, behind the first from right to left; zero for an empty text.
         """
-        rows, length = keep.shape
-        lengths = keep.sum(1)
-        places = torch.arange(length, device=keep.device)[:, None]
+        rows, length = mask.shape
+        lengths = mask.sum(1)
+        places = torch.arange(length, device=mask.device)[:, None]
         mirror = torch.where(places < lengths, lengths - 1 - places, places) * rows
-        mirror = (mirror + torch.arange(rows, device=keep.device)).flatten()
+        mirror = (mirror + torch.arange(rows, device=mask.device)).flatten()
         outputs = inputs.transpose(0, 1).contiguous()
         for number, layer in enumerate(self.forward_layers):
             if number:

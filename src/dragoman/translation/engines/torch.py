@@ -162,8 +162,8 @@ class TorchEngine:
         """Of pairs that can be read together."""
         batch = collate([pair.source for pair in pairs], [pair.target for pair in pairs], range(len(pairs)))
         batch = batch.to(self._device)
-        memory = self.model.encode(batch.source, batch.source_keep)
-        scores = force(self.model.decoder, memory, batch.inputs, batch.labels, batch.target_keep)
+        memory = self.model.encode(batch.source, batch.source_mask)
+        scores = force(self.model.decoder, memory, batch.inputs, batch.labels, batch.target_mask)
         return [float(score) for score in scores.double().sum(1)]
 
     def _decoding_bytes(self, rows: Sequence[Row], free: int) -> int:

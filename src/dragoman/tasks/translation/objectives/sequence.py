@@ -10,7 +10,7 @@ from dragoman.data.batches.batch import Batch, pad
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.sampling import SamplingConfig, sample
 from dragoman.decode.search import Hypothesis
-from dragoman.models.interface import source_keep
+from dragoman.models.interface import source_mask
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.tasks.translation.objectives.reward import RewardConfig, leave_one_out, sentence_rewards
 from dragoman.tasks.translation.objectives.teacher import ALWAYS, TeacherForced, TeacherRatio
@@ -61,12 +61,12 @@ class SequenceObjective(TeacherForced):
     def minus_expected_reward(self, model: Seq2Seq, batch: Batch) -> tuple[Tensor, float]:
         """A scalar whose gradient estimates that of −Σ over pairs of E[r], and the mean reward of the samples."""
         count = self.reward.samples
-        memory = model.encode(batch.source, batch.source_keep)
-        longest = self.drawn.max_length(int(source_keep(memory).sum(1).max()))
+        memory = model.encode(batch.source, batch.source_mask)
+        longest = self.drawn.max_length(int(source_mask(memory).sum(1).max()))
         numbers = torch.rand(len(batch.rows), count, longest, dtype=torch.float64)
         found = sample(model.decoder, Prompts.of(model.decoder, memory, self.drawn), self.drawn, numbers)
         references = self.target.decode_batch(
-            row[keep].tolist()[:-1] for row, keep in zip(batch.labels, batch.target_keep, strict=True)
+            row[keep].tolist()[:-1] for row, keep in zip(batch.labels, batch.target_mask, strict=True)
         )
         rewards = self._rewards(found, references).to(batch.labels.device)
         if self.reward.baseline == "greedy":

@@ -134,7 +134,7 @@ def forward(model: Seq2Seq, batch: Batch, ratio: float = 1.0) -> ProjectedOutput
     """
     if ratio >= 1:
         return model(*batch.reads)  # type: ignore[no-any-return]
-    state = model.decoder.start(model.encode(batch.source, batch.source_keep))
+    state = model.decoder.start(model.encode(batch.source, batch.source_mask))
     reference = batch.inputs
     # drawn at once and on the CPU: neither the device nor what modules draw in between changes them
     coins = torch.rand(reference.shape, generator=generator(torch.device("cpu")))
