@@ -27,7 +27,7 @@ from dragoman import Translator
 from dragoman.base.settings.load import dump_settings
 from dragoman.checkpoint.folder import model_parameters, write_model_folder
 from dragoman.checkpoint.meta import Meta
-from dragoman.models.build import ModelConfig, build_model
+from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 
 SYLLABLES = [one + two for one in "bdfgklmnprst" for two in ("a", "e", "i", "o", "u")]
@@ -87,7 +87,7 @@ def write_model(folder: Path) -> None:
     texts = [line(number) for number in range(2000)]
     tokenizers = train_tokenizers(TextConfig.model_validate({"subword": {"size": 400}}), texts, texts)
     torch.manual_seed(1)
-    model = build_model(config, tokenizers.source.size, tokenizers.target.size)
+    model = config.build(tokenizers.source.size, tokenizers.target.size)
     parameters = {name: tensor.detach() * SPREAD for name, tensor in model_parameters(model).items()}
     section = "\n".join(f"  {each}" for each in dump_settings(config).splitlines())
     search = "search:\n  length_factor: 1.0\n  length_margin: 2\n"  # else nearly all would be as long as is allowed

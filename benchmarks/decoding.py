@@ -38,7 +38,7 @@ def imported(source: Path) -> ModuleType:
         own = "machine.allocator" if (source / "dragoman/base/machine").is_dir() else "allocator"
         importlib.import_module(f"dragoman.base.{own}").keep_large_tensors_on_heap()
         importlib.import_module("dragoman.decode.search")
-        return importlib.import_module("dragoman.models.build")
+        return importlib.import_module("dragoman.models.seq2seq")
     finally:
         sys.path.pop(0)
 
@@ -46,7 +46,7 @@ def imported(source: Path) -> ModuleType:
 def small(source: Path) -> Any:
     builder = imported(source)
     torch.manual_seed(1)
-    return builder.build_model(builder.ModelConfig.model_validate({"preset": "small"}), VOCABULARY, VOCABULARY).eval()
+    return builder.ModelConfig.model_validate({"preset": "small"}).build(VOCABULARY, VOCABULARY).eval()
 
 
 def last_logits(output: Any) -> Tensor:

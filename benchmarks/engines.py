@@ -34,7 +34,7 @@ from dragoman.exchange.ctranslate2.library import library
 from dragoman.exchange.ctranslate2.specification import names
 from dragoman.inspect.pictures.figure import new_figure, save
 from dragoman.metrics.translation import bleu
-from dragoman.models.build import ModelConfig, build_model
+from dragoman.models.seq2seq import ModelConfig
 from dragoman.translation.choice import ENGINES
 from dragoman.translation.engines.native import processor
 from dragoman.translation.files.lines import read_lines
@@ -54,7 +54,7 @@ def untrained(folder: Path, preset: str, made: Path) -> Path:
     like = load_model_folder(folder, torch.device("cpu"))
     config = ModelConfig(preset=preset)
     torch.manual_seed(1)
-    model = build_model(config, len(like.tokenizers.source.symbols), len(like.tokenizers.target.symbols))
+    model = config.build(len(like.tokenizers.source.symbols), len(like.tokenizers.target.symbols))
     search = {"length_factor": 0, "length_margin": FIXED, "minimum_length": FIXED - 1}
     settings = json.dumps({"model": config.model_dump(mode="json"), "search": search})
     write_model_folder(made, model_parameters(model), settings, like.tokenizers, like.meta)

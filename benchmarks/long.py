@@ -30,8 +30,8 @@ from torch import Tensor
 
 from dragoman.base.machine.allocator import keep_large_tensors_on_heap
 from dragoman.data.batches.batch import collate
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import State, tree_map
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 
 VOCABULARY, SHORT_SOURCE, FULL_UP_TO, DECODED, REPEATED = 1000, 64, 4096, 32, 8192
@@ -45,7 +45,7 @@ def model(kind: str) -> Seq2Seq:
     cross = {"cross_attention": {"kind": "soft" if kind == "soft" else "linear"}}
     settings = {"preset": None, "width": 128, "encoder": stack, "decoder": {**stack, **cross}, "dropout": 0.1}
     torch.manual_seed(1)
-    return build_model(ModelConfig.model_validate(settings), VOCABULARY, VOCABULARY)
+    return ModelConfig.model_validate(settings).build(VOCABULARY, VOCABULARY)
 
 
 def tokens(length: int) -> Tensor:

@@ -130,7 +130,7 @@ def judged(folder: Path) -> dict[str, Any]:
     from dragoman.base.settings.load import load_settings
     from dragoman.metrics.translation import bleu, tokenised_bleu
     from dragoman.tasks.translation.config import TranslationRun
-    from dragoman.tasks.translation.validation.held_out import read_held_out
+    from dragoman.tasks.translation.validation import read_held_out
     from dragoman.translation.translator import Translator
 
     torch.set_num_threads(1)

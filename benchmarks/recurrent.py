@@ -34,7 +34,8 @@ from training.sizes import CLIP, DROPOUT, PIECES, SMOOTHING
 
 from dragoman.base.machine.allocator import keep_large_tensors_on_heap
 from dragoman.data.batches.batch import Batch
-from dragoman.models.build import ModelConfig, build_model, count_parameters
+from dragoman.models.parts import count_parameters
+from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.special import BOS, EOS, PAD, UNK
 from dragoman.training.config import LoopConfig
 from dragoman.training.machine.journal import Journal
@@ -208,7 +209,7 @@ def config_of(wiring: str) -> ModelConfig:
 
 def dragoman_step(vocabulary: int, wiring: str, bf16: bool, folder: Path) -> Step:
     """An update as `dragoman train` makes it; `folder` is for its journal."""
-    model = build_model(config_of(wiring), vocabulary, vocabulary)
+    model = config_of(wiring).build(vocabulary, vocabulary)
     objective = Objective(ObjectiveConfig(label_smoothing=SMOOTHING))
     engine = Engine(
         LoopConfig(clip=CLIP),
@@ -242,7 +243,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> None:
                 peers.append(("dragoman fp32", "joey fp32"))
         if {"dragoman bf16", "joey fp32"} <= contenders.keys():
             peers.append(("dragoman bf16", "joey fp32"))  # the best of both
-        ours = count_parameters(build_model(config_of(wiring), vocabulary, vocabulary))
+        ours = count_parameters(config_of(wiring).build(vocabulary, vocabulary))
         plain = sum(parameter.numel() for parameter in PlainRecurrent(vocabulary, wiring).parameters())
         print(f"{wiring}: parameters: dragoman {ours:,}, plain {plain:,}", flush=True)
         speeds: dict[str, list[float]] = {name: [] for name in contenders}

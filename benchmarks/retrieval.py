@@ -27,8 +27,8 @@ from torch import Tensor
 
 from dragoman.base.machine.allocator import keep_large_tensors_on_heap
 from dragoman.data.batches.batch import Batch, collate, pad
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import tensors
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.text.special import BOS, EOS
 from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 
@@ -52,7 +52,7 @@ def model(kind: str, seed: int) -> Seq2Seq:
     decoder = {**stack, "cross_attention": across}
     settings = {"preset": None, "width": 64, "encoder": stack, "decoder": decoder, "dropout": 0.0}
     torch.manual_seed(seed)
-    return build_model(ModelConfig.model_validate({**settings, "positions": {"kind": "rotary"}}), SIZE, SIZE)
+    return ModelConfig.model_validate({**settings, "positions": {"kind": "rotary"}}).build(SIZE, SIZE)
 
 
 def draw(rng: np.random.Generator, rows: int, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

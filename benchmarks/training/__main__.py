@@ -140,7 +140,7 @@ class Measurement:
         """FLOPs a target token, and FLOP/s of a large product in fp32 and in bf16 (key True)."""
         import torch
 
-        from dragoman.models.build import ModelConfig
+        from dragoman.models.seq2seq import ModelConfig
         from dragoman.tasks.translation.cost import flops_per_target_token
         from dragoman.training.profiling.utilisation import measure_rate
 

@@ -7,7 +7,7 @@ from dragoman.base.errors import DragomanError
 from dragoman.base.settings.load import parse_settings
 from dragoman.base.settings.schema import kinds, union_members
 from dragoman.lecture.choices import Choice, assemble, choices
-from dragoman.models.build import ModelConfig
+from dragoman.models.seq2seq import ModelConfig
 from dragoman.tasks.translation.config import TranslationRun
 
 WIDTH, LAYERS, HEADS, FEEDFORWARD = 96, 2, 4, 192

@@ -118,7 +118,7 @@ def execute(settings: dict[str, Any], sources: list[str], references: list[str],
     from dragoman.base.log import console
     from dragoman.base.settings.load import parse_settings
     from dragoman.checkpoint.folder import load_model_folder
-    from dragoman.models.build import count_parameters
+    from dragoman.models.parts import count_parameters
     from dragoman.tasks.translation.config import TranslationRun
     from dragoman.training.run.loop import run
     from dragoman.translation.translator import Translator

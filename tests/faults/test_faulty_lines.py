@@ -13,7 +13,7 @@ from tiny_model import write_tiny_model
 
 from dragoman import Translator, translate_file
 from dragoman.cli.main import main
-from dragoman.models.build import ModelConfig
+from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.division import divide
 from dragoman.translation.alignment import AttentionChoice, pharaoh
 

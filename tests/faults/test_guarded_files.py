@@ -11,7 +11,7 @@ from tiny_model import tiny_config, write_tiny_model
 
 from dragoman import Translator, translate_file
 from dragoman.cli.main import main
-from dragoman.models.build import ModelConfig
+from dragoman.models.seq2seq import ModelConfig
 from dragoman.translation.guard.guard import Guard
 
 LINES = [f"the {noun} sees {number} dogs" for number in (3, 45) for noun in ("man", "dog", "park")] + ["", "a dog ."]

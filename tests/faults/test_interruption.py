@@ -23,7 +23,7 @@ from training_runs import (
 )
 
 from dragoman.cli.main import main
-from dragoman.tasks.translation.validation.validator import Validation, Validator
+from dragoman.tasks.translation.validation import Validation, Validator
 from dragoman.training.machine.interruption import Interruption, interruption
 
 EVERY = "train.log_every=1"

@@ -10,8 +10,8 @@ from dragoman.base.errors import ResourceError
 from dragoman.base.settings.load import load_settings
 from dragoman.checkpoint.store import CheckpointStore
 from dragoman.metrics import translation
+from dragoman.tasks.translation import validation
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.tasks.translation.validation import validator
 from dragoman.training.run.loop import run
 
 FULL = (
@@ -45,7 +45,7 @@ def test_validation(config: TranslationRun, monkeypatch: pytest.MonkeyPatch) -> 
     def fail(*_: object) -> translation.Score:
         raise MemoryError
 
-    monkeypatch.setattr(validator, "bleu", fail)
+    monkeypatch.setattr(validation, "bleu", fail)
     with pytest.raises(ResourceError, match="not enough memory to validate at step 4: leave the longest examples"):
         run(config)
     with CheckpointStore(Path(RUN)) as store:

@@ -8,7 +8,7 @@ import torch
 from toys import fit
 
 from dragoman.data.batches.batch import Batch, collate
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.attention.hard import HardAttention
 from dragoman.nn.attention.recording import recording
 
@@ -44,7 +44,7 @@ def trained(attention: dict[str, object], seed: int) -> Seq2Seq:
         "dropout": 0.0,
         "tie_embeddings": False,
     }
-    model = build_model(ModelConfig.model_validate(settings), 4 + len(SYMBOLS), 4 + len(NAMES))
+    model = ModelConfig.model_validate(settings).build(4 + len(SYMBOLS), 4 + len(NAMES))
     fit(model, (batch_of(ROWS, seed * 10_000 + step) for step in range(STEPS)), STEPS, PEAK)
     return model.eval()
 

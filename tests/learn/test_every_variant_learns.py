@@ -10,7 +10,7 @@ from toys import fit
 from variant_settings import Case, Settings, cases
 
 from dragoman.data.batches.batch import Batch, collate
-from dragoman.models.build import ModelConfig, build_model
+from dragoman.models.seq2seq import ModelConfig
 
 SYMBOLS = range(4, 10)
 ROWS, WARMUP = 64, 15
@@ -52,7 +52,7 @@ def batch_of(sources: list[list[int]], sort: bool) -> Batch:
 def share_right(settings: Settings, steps: int, peak: float, sort: bool) -> float:
     """Of the tokens of held-out words, under teacher forcing, after so many updates."""
     torch.manual_seed(1)
-    model = build_model(ModelConfig.model_validate(settings), SYMBOLS.stop, SYMBOLS.stop)
+    model = ModelConfig.model_validate(settings).build(SYMBOLS.stop, SYMBOLS.stop)
     train = words(steps * ROWS, 1)
     batches = (batch_of(train[step * ROWS :][:ROWS], sort) for step in range(steps))
     fit(model, batches, steps, peak, WARMUP)

@@ -9,7 +9,7 @@ from torch import Tensor
 from toys import fit
 
 from dragoman.data.batches.batch import Batch, collate
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.attention.hard import HardAttention
 from dragoman.nn.attention.recording import recording
 from dragoman.training.objectives import reinforce
@@ -43,7 +43,7 @@ def trained(decoder: str, task: str, seed: int, gradient: str = "reinforce") -> 
     looking = "attention" if decoder == "recurrent" else "cross_attention"
     chosen = {**DECODERS[decoder], looking: {"kind": "hard", "gradient": gradient}}
     config = {"preset": None, "width": 48, "encoder": ENCODER, "decoder": chosen, "dropout": 0.0}
-    model = build_model(ModelConfig.model_validate(config), len(SYMBOLS) + 4, len(SYMBOLS) + 4)
+    model = ModelConfig.model_validate(config).build(len(SYMBOLS) + 4, len(SYMBOLS) + 4)
     train = words(STEPS * ROWS, seed, task)
     fit(model, (batch_of(train[step * ROWS :][:ROWS], task) for step in range(STEPS)), STEPS, PEAK)
     return model.eval()

@@ -20,7 +20,7 @@ from searching import searched
 
 from dragoman.data.batches.batch import Batch, collate, pad
 from dragoman.decode.search import SearchConfig
-from dragoman.models.build import ModelConfig, build_model
+from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.special import EOS
 from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 
@@ -75,7 +75,7 @@ def test_finds_one_token_among_8192(
         "positions": positions,
         "dropout": 0.0,
     }
-    model = build_model(ModelConfig.model_validate(settings), SIZE, SIZE).train()
+    model = ModelConfig.model_validate(settings).build(SIZE, SIZE).train()
     optimiser = torch.optim.Adam(model.parameters(), 1e-2)
     objective = Objective(ObjectiveConfig(label_smoothing=0.0))
     for length, steps in ((8, 150), (32, 50), (128, 40), (512, 30), (2048, 15), (LONGEST, 6)):
@@ -111,7 +111,7 @@ def test_a_decoder_remembers_a_token_among_8192(attention: dict[str, Any], posit
     decoder = {**stack, "attention": attention}
     settings = {"preset": None, "width": 32, "encoder": stack, "decoder": decoder, "dropout": 0.0}
     positions = {"positions": {"kind": "none"}, "target_positions": positions}
-    model = build_model(ModelConfig.model_validate({**settings, **positions}), SIZE, SIZE).train()
+    model = ModelConfig.model_validate({**settings, **positions}).build(SIZE, SIZE).train()
 
     def ask(rows: int, length: int, parts: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits after the last of `length` tokens, read in so many steps, and the letter asked for."""

@@ -3,7 +3,7 @@
 import torch
 
 from dragoman.data.batches.batch import Batch, collate
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 from dragoman.training.objectives.r_drop import RDrop, RDropConfig
 
@@ -20,7 +20,7 @@ def trained(objective: Objective | RDrop) -> Seq2Seq:
     torch.manual_seed(1)
     stack = {"layers": 1, "heads": 2, "feedforward": 64}
     settings = {"preset": None, "width": 32, "encoder": stack, "decoder": stack, "dropout": 0.1}
-    model = build_model(ModelConfig.model_validate(settings), SIZE, SIZE).train()
+    model = ModelConfig.model_validate(settings).build(SIZE, SIZE).train()
     optimiser, draw = torch.optim.Adam(model.parameters(), 4e-3), torch.Generator().manual_seed(1)
     for _ in range(200):
         pairs = batch(draw, 32)

@@ -11,7 +11,7 @@ from toys import fit
 
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.decode.search import SearchConfig
-from dragoman.models.build import ModelConfig, build_model
+from dragoman.models.seq2seq import ModelConfig
 
 SYMBOLS = range(4, 12)
 ROWS, PEAK = 48, 7e-3
@@ -54,7 +54,7 @@ def test_learns(cell: str, wiring: str, task: str, settings: dict[str, Any], lon
         "decoder": {**side, "wiring": WIRINGS[wiring], **settings},
         "dropout": 0.0,
     }
-    model = build_model(ModelConfig.model_validate(config), len(SYMBOLS) + 4, len(SYMBOLS) + 4)
+    model = ModelConfig.model_validate(config).build(len(SYMBOLS) + 4, len(SYMBOLS) + 4)
     train, held_out = words(steps * ROWS, 1, longest), words(200, 2, longest)
     fit(model, (batch_of(train[step * ROWS :][:ROWS], task) for step in range(steps)), steps, PEAK)
     model.eval()

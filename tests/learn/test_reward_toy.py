@@ -9,7 +9,7 @@ from searching import searched
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.tasks.translation.objectives.reward import RewardConfig
 from dragoman.tasks.translation.objectives.sequence import SequenceObjective
 from dragoman.training.objectives.objective import Objective, ObjectiveConfig
@@ -48,7 +48,7 @@ def half_trained(seed: int, draw: torch.Generator, held_out: Batch) -> Seq2Seq:
     torch.manual_seed(seed)
     stack = {"layers": 1, "heads": 2, "feedforward": 64}
     settings = {"preset": None, "width": 32, "encoder": stack, "decoder": stack, "dropout": 0.0}
-    model = build_model(ModelConfig.model_validate(settings), SIZE, SIZE)
+    model = ModelConfig.model_validate(settings).build(SIZE, SIZE)
     likelihood = Objective(ObjectiveConfig(label_smoothing=0.0))
     optimiser = torch.optim.Adam(model.parameters(), 4e-3)
     for step in range(1, 401):

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.data.batches.batch import pad
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.convolution import Convolution
 
 WIDTH, SIZE = 8, 20
@@ -46,7 +46,7 @@ def test_convolution_equals_torch(kernel: int, dilation: int) -> None:
 def built(encoder: dict[str, Any], decoder: dict[str, Any]) -> Seq2Seq:
     torch.manual_seed(2)
     config = ModelConfig.model_validate({"preset": None, "width": WIDTH, "encoder": encoder, "decoder": decoder})
-    model = build_model(config, SIZE, SIZE).eval()
+    model = config.build(SIZE, SIZE).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)
@@ -145,7 +145,7 @@ def test_bytenet_is_its_formula(attends: bool) -> None:
 def test_simple_encoders_are_their_formulas(kind: str, positions: str | None) -> None:
     given = {"preset": None, "width": WIDTH, "encoder": {"kind": kind}}
     given |= {"positions": {"kind": positions}} if positions else {}
-    model = build_model(ModelConfig.model_validate(given), SIZE, SIZE).eval()
+    model = ModelConfig.model_validate(given).build(SIZE, SIZE).eval()
     source, keep = pad(SOURCES)
     memory = model.encode(source, keep)
     assert memory.final is not None
@@ -167,7 +167,7 @@ def test_a_deep_convolutional_model_starts_with_a_usable_gradient(layers: int) -
     torch.manual_seed(1)
     stack = {"kind": "convolutional", "layers": layers}
     given = {"preset": None, "width": 64, "encoder": stack, "decoder": stack}
-    model = build_model(ModelConfig.model_validate(given), 200, 200)
+    model = ModelConfig.model_validate(given).build(200, 200)
     source, keep = torch.randint(4, 200, (8, 12)), torch.ones(8, 12, dtype=torch.bool)
     output = model(source, keep, source)
     loss = functional.cross_entropy(output.logits().flatten(0, 1), source.flatten())

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.data.batches.batch import Batch, collate
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.attention import hard
 from dragoman.nn.attention.hard import HardAttention
 from dragoman.nn.auxiliary import collecting
@@ -49,7 +49,7 @@ def model(layers: int, **settings: Any) -> Seq2Seq:
     attention = {"kind": "hard", "gradient": "reinforce", **weights, "discount": 1.0, **settings}
     config = {"width": 6, "encoder": {**stack, "layers": 1}, "decoder": {**stack, "cross_attention": attention}}
     torch.manual_seed(3)
-    built = build_model(ModelConfig.model_validate({"preset": None, "dropout": 0.0, **config}), SIZE, SIZE).double()
+    built = ModelConfig.model_validate({"preset": None, "dropout": 0.0, **config}).build(SIZE, SIZE).double()
     with torch.no_grad():
         for parameter in built.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.4)

@@ -7,7 +7,7 @@ from searching import searched
 from dragoman.data.batches.batch import pad
 from dragoman.decode.rules.length_penalty import MeanLogProbability
 from dragoman.decode.search import SearchConfig
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.positions.sinusoidal import sinusoids
 from dragoman.text.special import BOS, EOS, PAD, UNK
 
@@ -48,7 +48,7 @@ def marian() -> "transformers.MarianMTModel":
 def ours(marian: "transformers.MarianMTModel") -> Seq2Seq:
     stack = {"layers": LAYERS, "heads": HEADS, "feedforward": INNER, "norm": "post"}
     config = ModelConfig.model_validate({"preset": None, "width": WIDTH, "encoder": stack, "decoder": stack})
-    model = build_model(config, SIZE, SIZE).eval()
+    model = config.build(SIZE, SIZE).eval()
     names = {
         "encoder.embedding.tokens.weight": "shared.weight",
         "self_attention": "self_attn",

@@ -6,7 +6,7 @@ from torch.nn import functional
 
 from dragoman.nn.auxiliary import collecting
 from dragoman.nn.feedforward import FeedForward
-from dragoman.nn.mixture import MixtureConfig
+from dragoman.nn.mixture import ExpertsConfig
 
 WIDTH, INNER = 6, 10
 
@@ -20,7 +20,7 @@ def test_equals_mixtral(active: int) -> None:
         hidden_size=WIDTH, intermediate_size=INNER, num_local_experts=4, num_experts_per_tok=active, hidden_act="silu"
     )
     theirs = modeling.MixtralSparseMoeBlock(config)
-    ours = MixtureConfig(count=4, active=active, capacity=None).build(
+    ours = ExpertsConfig(count=4, active=active, capacity=None).build(
         WIDTH, lambda: FeedForward(WIDTH, INNER, "swiglu", 0.0)
     )
     with torch.no_grad():

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import parse_settings
 from dragoman.data.batches.batch import Batch, collate
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.tasks.translation.objectives.config import TranslationObjectiveConfig
 from dragoman.training.objectives import cross_entropy
 from dragoman.training.objectives.cross_entropy import ProjectedLosses, projected_losses
@@ -124,7 +124,7 @@ def model(dropout: float) -> Seq2Seq:
     stack = {"layers": 1, "heads": 2, "feedforward": 24}
     settings = {"preset": None, "width": 16, "encoder": stack, "decoder": stack, "dropout": dropout}
     torch.manual_seed(4)
-    return build_model(ModelConfig.model_validate(settings), 30, 30).train()
+    return ModelConfig.model_validate(settings).build(30, 30).train()
 
 
 def gradients(model: Seq2Seq, loss: Tensor) -> Iterator[Tensor]:

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.data.batches.batch import pad
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.recording import recording
 from dragoman.nn.attention.soft import SoftAttention, SoftAttentionConfig
@@ -102,7 +102,7 @@ def small_model(order: str = "post", **settings: object) -> Seq2Seq:
     config = ModelConfig.model_validate(
         {"preset": None, "width": WIDTH, "encoder": stack, "decoder": stack, "dropout": 0.0, **settings}
     )
-    model = build_model(config, SIZE, SIZE).eval()
+    model = config.build(SIZE, SIZE).eval()
     randomise(model)
     return model
 
@@ -143,7 +143,7 @@ def test_sizes_of_the_paper() -> None:
     """63.1M and 214.2M parameters with 37,000 shared pieces and three-way tied embeddings."""
     with torch.device("meta"):
         sizes = {
-            name: sum(p.numel() for p in build_model(ModelConfig(preset=name), 37_000, 37_000).parameters())
+            name: sum(p.numel() for p in ModelConfig(preset=name).build(37_000, 37_000).parameters())
             for name in ("base", "big")
         }
     assert {name: round(size / 1e6, 1) for name, size in sizes.items()} == {"base": 63.1, "big": 214.2}

@@ -18,8 +18,7 @@ from dragoman.control.glossary import Glossary
 from dragoman.control.keep import Keep
 from dragoman.control.phrase import Phrase
 from dragoman.decode.search import Hypothesis
-from dragoman.models.build import build_model
-from dragoman.models.limits import LengthLimit, LengthLimits
+from dragoman.models.interface import LengthLimit, LengthLimits
 from dragoman.text.inline import TERMINOLOGY, Inlined, encode, slot
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.text.word_characters import units
@@ -56,9 +55,7 @@ def translator(kind: str, limit: int | None = None) -> Translator:
     positions = {} if limit is None else {"positions": {"kind": "learned", "limit": limit}}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
-        model = build_model(
-            tiny_config(tie_embeddings=False, **positions), tokenizers.source.size, tokenizers.target.size
-        )
+        model = tiny_config(tie_embeddings=False, **positions).build(tokenizers.source.size, tokenizers.target.size)
     return Translator.of(LoadedModel(model, tokenizers, Meta(step=0), {}), torch.device("cpu"), report_cut=False)
 
 

@@ -14,8 +14,8 @@ from torch import Tensor
 from dragoman.data.batches.batch import pad
 from dragoman.decode.forced import force
 from dragoman.decode.search import SearchConfig
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import Memory, State
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.auxiliary import collecting
 from dragoman.nn.normalisation import BatchNorm
 from dragoman.text.special import BOS, EOS
@@ -66,7 +66,7 @@ def model(name: str, size: int = SIZE, width: int = 8) -> Seq2Seq:
     torch.manual_seed(6)
     encoder, decoder = PAIRS[name]
     config = ModelConfig.model_validate({"preset": None, "width": width, "encoder": encoder, "decoder": decoder})
-    built = build_model(config, size, size).eval()
+    built = config.build(size, size).eval()
     with torch.no_grad():  # at their initial values biases and running statistics hide mistakes
         for parameter in built.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)
@@ -190,7 +190,7 @@ def test_a_beam_that_holds_everything_finds_what_brute_force_finds(name: str) ->
 def test_gradients_equal_differences(name: str) -> None:
     """In training, in double, with padding in both texts, along random directions through all parameters at once."""
     given = {"preset": None, "width": 4, "encoder": PAIRS[name][0], "decoder": PAIRS[name][1], "dropout": 0.0}
-    twin = build_model(ModelConfig.model_validate(given), 9, 9).double()
+    twin = ModelConfig.model_validate(given).build(9, 9).double()
     twin.load_state_dict(model(name, 9, 4).state_dict())
     source, keep = pad([[5, 6, 2], [7, 2]])
     inputs, target_mask = pad([[1, 6], [1]])

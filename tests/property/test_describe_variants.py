@@ -8,8 +8,9 @@ from pydantic import ValidationError
 
 from dragoman.inspect.describe import Description, describe
 from dragoman.lecture.choices import Choice, assemble, choices
-from dragoman.models.build import ModelConfig, build_model, count_parameters
 from dragoman.models.footprint import Footprint
+from dragoman.models.parts import count_parameters
+from dragoman.models.seq2seq import ModelConfig
 
 SIZE, LENGTH = 12, 3
 SMALL = {"layers": 1, "heads": 2, "feedforward": 8, "window": 2, "limit": 8, "count": 3}
@@ -92,6 +93,6 @@ def test_every_choice_can_be_described(name: str) -> None:
     config = configured(*LEVELS[name])
     found = describe(config, SIZE, SIZE, LENGTH, depth=20)
     check_sums(found)
-    assert found.parameters == count_parameters(build_model(config, SIZE, SIZE))
+    assert found.parameters == count_parameters(config.build(SIZE, SIZE))
     assert found.operations.writing > 0
     assert found.operations.training > found.operations.reading + found.operations.writing

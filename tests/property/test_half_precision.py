@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from variant_settings import Case, cases
 
 from dragoman.data.batches.batch import Batch, collate
-from dragoman.models.build import ModelConfig, build_model
+from dragoman.models.seq2seq import ModelConfig
 from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 
 SIZE = 20
@@ -34,7 +34,7 @@ def gradient(model: nn.Module, precision: torch.dtype) -> Tensor:
 def test_gradients_survive_half_precision(case: Case) -> None:
     settings = cases()[case]
     torch.manual_seed(1)
-    model = build_model(ModelConfig.model_validate(settings), SIZE, SIZE).train()
+    model = ModelConfig.model_validate(settings).build(SIZE, SIZE).train()
     exact = gradient(model, torch.float32)
     for precision, likeness in ((torch.bfloat16, 0.99), (torch.float16, 0.999)):
         found = gradient(model, precision)

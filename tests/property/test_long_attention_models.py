@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from dragoman.data.batches.batch import pad
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import State, tree_map
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.attention.window import WindowAttention
 
 SIZE = 20
@@ -64,7 +64,7 @@ def model(name: str) -> Seq2Seq:
     config = ModelConfig.model_validate(
         {"preset": None, "width": 8, "encoder": encoder, "decoder": decoder, **positions}
     )
-    built = build_model(config, SIZE, SIZE).eval()
+    built = config.build(SIZE, SIZE).eval()
     with torch.no_grad():  # at their initial values biases hide mistakes
         for parameter in built.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)

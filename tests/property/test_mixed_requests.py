@@ -13,7 +13,6 @@ from dragoman.checkpoint.folder import LoadedModel
 from dragoman.checkpoint.meta import Meta
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig
-from dragoman.models.build import build_model
 from dragoman.text.special import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 from dragoman.translation.engines.torch import TorchEngine
@@ -79,7 +78,7 @@ def translator() -> Translator:
     config = tiny_config(width=16, dropout=0.0, encoder=stack, decoder=stack, **untied)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(3)
-        model = build_model(config, tokenizers.source.size, tokenizers.target.size)
+        model = config.build(tokenizers.source.size, tokenizers.target.size)
         for parameter in model.parameters():
             if parameter.dim() > 1:
                 torch.nn.init.normal_(parameter, std=0.5)

@@ -98,7 +98,7 @@ def show(folder: Path) -> None:
     from dragoman.base.settings.load import load_settings
     from dragoman.checkpoint.folder import load_model_folder
     from dragoman.cli.main import app
-    from dragoman.models.build import ModelConfig
+    from dragoman.models.seq2seq import ModelConfig
     from dragoman.translation.translator import Translator
 
     assert Path(dragoman.__file__).is_relative_to(folder), dragoman.__file__

@@ -11,9 +11,8 @@ from torch import Tensor
 
 from dragoman.data.batches.batch import pad
 from dragoman.inspect.attention import capture
-from dragoman.models.build import ModelConfig, build_model
 from dragoman.models.interface import Memory, State
-from dragoman.models.seq2seq import Seq2Seq
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.attention.recording import recording
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
@@ -177,6 +176,6 @@ def test_a_transformer_reads_for_a_recurrent_decoder(wiring: str) -> None:
 def test_a_recurrent_encoder_reads_for_a_transformer() -> None:
     torch.manual_seed(1)
     settings = {"preset": None, "width": 8, "encoder": {"kind": "recurrent"}, "decoder": TRANSFORMER, "dropout": 0.0}
-    model = build_model(ModelConfig.model_validate(settings), SIZE, SIZE).eval()
+    model = ModelConfig.model_validate(settings).build(SIZE, SIZE).eval()
     test_any_split_of_the_steps_equals_the_whole(model)
     test_padding_and_the_batchs_order_change_nothing(model)

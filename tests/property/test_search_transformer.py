@@ -10,8 +10,8 @@ from dragoman.data.batches.batch import pad
 from dragoman.decode.forced import force
 from dragoman.decode.rules.length_penalty import GNMTPenalty, LengthPenalty, MeanLogProbability, NoPenalty
 from dragoman.decode.search import Hypothesis, SearchConfig
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import Memory, Output, State
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.attention.recording import recording
 from dragoman.text.special import BOS, EOS
 
@@ -24,7 +24,7 @@ STACK = {"layers": 2, "heads": 2, "feedforward": 24}
 def model(request: pytest.FixtureRequest) -> Seq2Seq:
     torch.manual_seed(3)
     stack = {**STACK, "norm": request.param}
-    model = build_model(ModelConfig(width=16, encoder=stack, decoder=stack), SIZE, SIZE).eval()  # type: ignore[arg-type]
+    model = ModelConfig(width=16, encoder=stack, decoder=stack).build(SIZE, SIZE).eval()  # type: ignore[arg-type]
     with torch.no_grad():
         for parameter in model.parameters():  # larger weights: outputs of many lengths that depend on what went before
             if parameter.dim() > 1:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from dragoman.data.batches.batch import pad
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import State
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 
 SIZE = 20
 CLOSE = {"rtol": 1e-4, "atol": 1e-4}
@@ -30,7 +30,7 @@ def model(norm: str, tied: bool, depths: tuple[int, int]) -> Seq2Seq:
             "tie_projection": tied,
         }
     )
-    built = build_model(config, SIZE, SIZE if tied else SIZE + 3).eval()
+    built = config.build(SIZE, SIZE if tied else SIZE + 3).eval()
     with torch.no_grad():  # at their initial values biases hide mistakes
         for parameter in built.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)

@@ -27,7 +27,7 @@ from variant_settings import (
 )
 
 from dragoman.lecture.choices import levels
-from dragoman.models.build import ModelConfig
+from dragoman.models.seq2seq import ModelConfig
 
 FIRST, SHARDS, ALL_SHARDS = 80, 8, 24
 """The first models that are found hold most pairs, and are dealt to so many tests; all of them to so many slow ones."""

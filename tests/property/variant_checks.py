@@ -16,12 +16,12 @@ from dragoman.data.batches.batch import collate, pad
 from dragoman.decode.forced import force
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import State
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.attention.hard import HardAttention
 from dragoman.tasks.translation.objectives.reward import RewardConfig
+from dragoman.tasks.translation.objectives.scheduled_sampling import ConstantRatioConfig, TeacherForced
 from dragoman.tasks.translation.objectives.sequence import SequenceObjective
-from dragoman.tasks.translation.objectives.teacher import ConstantRatioConfig, TeacherForced
 from dragoman.text.special import BOS, EOS
 from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 
@@ -42,7 +42,7 @@ class Numbers:
 def built(config: ModelConfig, seed: int) -> Seq2Seq:
     """A model with weights other than the initial ones."""
     torch.manual_seed(seed)
-    model = build_model(config, SIZE, SIZE if config.tie_embeddings else SIZE + 1)
+    model = config.build(SIZE, SIZE if config.tie_embeddings else SIZE + 1)
     with torch.no_grad():  # at their initial values biases hide mistakes
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.2)

@@ -7,7 +7,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dragoman.data.batches.batch import collate
-from dragoman.models.build import ModelConfig, build_model
+from dragoman.models.seq2seq import ModelConfig
 from dragoman.nn import additive
 from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 
@@ -41,7 +41,7 @@ def peak(length: int, width: int) -> int:
     side = {"kind": "transformer", "layers": 1, "heads": HEADS, "feedforward": 16, "attention": scorer}
     settings = {"preset": None, "width": 16, "encoder": side, "decoder": {**side, "cross_attention": scorer}}
     torch.manual_seed(1)
-    model = build_model(ModelConfig.model_validate(settings), 8, 8).train()
+    model = ModelConfig.model_validate(settings).build(8, 8).train()
     optimiser = torch.optim.Adam(model.parameters())
     texts = [[4] * (length - 1)] * PAIRS  # and the end, so T = S = length
     batch = collate(texts, texts, range(PAIRS))

@@ -14,9 +14,8 @@ from toys import fit
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.batches.batch import collate
-from dragoman.inspect.attention import capture
-from dragoman.inspect.source_attention import source_attention, source_attentions
-from dragoman.models.build import ModelConfig
+from dragoman.inspect.attention import capture, source_attention, source_attentions
+from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.sentencepiece import SentencePieceTokenizer, pieces_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, train_tokenizers

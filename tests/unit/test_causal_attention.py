@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from dragoman.base.errors import ConfigError
-from dragoman.models.build import ModelConfig, build_model
+from dragoman.models.seq2seq import ModelConfig
 from dragoman.nn.attention.average import AverageAttention, AverageAttentionConfig
 from dragoman.nn.attention.interface import Attention, AttentionSizes
 from dragoman.nn.attention.ssru import SSRU, SSRUConfig, recurrence
@@ -135,7 +135,7 @@ def test_positions_inside_attention_are_refused(kind: str, positions: str) -> No
     config = ModelConfig.model_validate(
         {**settings, "positions": {"kind": positions}, "target_positions": {"kind": "none"}}
     )
-    assert build_model(config, 9, 9).decoder.layers[0].compilable == (kind == "average")
+    assert config.build(9, 9).decoder.layers[0].compilable == (kind == "average")
     with pytest.raises(ConfigError, match=rf"{kind}"):
         CONFIGS[kind].build(SIZES, config.positions)
 

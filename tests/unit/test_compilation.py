@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from dragoman.base.errors import ConfigError
 from dragoman.data.batches.batch import Batch, collate
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.tasks.translation.config import TranslationLoopConfig as LoopConfig
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.job import check_compilable
@@ -63,7 +63,7 @@ def model(dropout: float = 0.0, **changes: Any) -> Seq2Seq:
     changes = {name: value for name, value in changes.items() if name != "stack"}
     settings = {"preset": None, "width": 16, "encoder": stack, "decoder": stack, "dropout": dropout, **changes}
     torch.manual_seed(4)
-    return build_model(ModelConfig.model_validate(settings), SIZE, SIZE)
+    return ModelConfig.model_validate(settings).build(SIZE, SIZE)
 
 
 def gradient(model: Seq2Seq, read: Batch, seed: int = 1) -> torch.Tensor:

@@ -12,8 +12,8 @@ from tiny_model import SOURCES, tiny_config, write_tiny_model
 from dragoman.base.errors import ConfigError
 from dragoman.data.batches.batch import pad
 from dragoman.decode.search import SearchConfig
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.footprint import evaluate, measure
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.translation.translator import Translator
 
 SIZE = 20
@@ -33,7 +33,7 @@ EACH = pytest.mark.parametrize(("encoder", "decoder"), FAMILIES)
 def built(encoder: dict[str, Any], decoder: dict[str, Any], width: int = 8) -> Seq2Seq:
     torch.manual_seed(1)
     given = {"preset": None, "width": width, "encoder": encoder, "decoder": decoder}
-    return build_model(ModelConfig.model_validate(given), SIZE, SIZE).eval()
+    return ModelConfig.model_validate(given).build(SIZE, SIZE).eval()
 
 
 @EACH
@@ -125,5 +125,5 @@ def test_defaults_are_models() -> None:
         config = ModelConfig.model_validate(given)
         assert config.width == 256
         with torch.device("meta"):
-            build_model(config, SIZE, SIZE)
+            config.build(SIZE, SIZE)
         assert ModelConfig.model_validate(config.model_dump(mode="json")) == config

@@ -14,8 +14,9 @@ from dragoman.cli.main import main
 from dragoman.generation.language_model import LanguageModel
 from dragoman.inspect.describe import Description, describe
 from dragoman.inspect.description_text import numbers_text, parts_table
-from dragoman.models.build import ModelConfig, build_model, count_parameters
 from dragoman.models.footprint import Footprint, evaluate, measure
+from dragoman.models.parts import count_parameters
+from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.special import BOS
 
 FORMAT_1 = Path(__file__).parent.parent / "fixtures" / "format-1"
@@ -156,7 +157,7 @@ def test_without_storage_as_many_operations_are_counted_as_are_done(settings: di
     config = ModelConfig.model_validate({"preset": None, "width": 8, **settings, **sides})
     length = 300
     found = describe(config, 20, 20, length).operations
-    model = build_model(config, 20, 20).eval()
+    model = config.build(20, 20).eval()
     tokens = torch.full((1, length), BOS)
     keep = torch.ones_like(tokens, dtype=torch.bool)
     explicit = torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH)  # all of it as counted products
@@ -169,7 +170,7 @@ def test_memory_is_what_the_model_takes() -> None:
     settings = {"width": 16, "encoder": {"layers": 2, "heads": 2}, "decoder": {"layers": 2, "heads": 2}}
     found = described(settings, vocabulary=60, length=20)
     config = ModelConfig.model_validate({"preset": None, **settings})
-    expected = measure(build_model(config, 60, 60), 20, training=True)
+    expected = measure(config.build(60, 60), 20, training=True)
     assert found.footprint == expected
     assert found.memory["training"] == evaluate(expected.training, 20) > 0
     assert found.memory["parameters"] == 4 * found.parameters
@@ -214,7 +215,7 @@ def test_the_verb_reads_a_model_a_recipe_and_a_folder(tmp_path: Path, capsys: py
     assert (
         one["parameters"]["all"]
         == sum(part["parameters"] for part in one["parts"] if "." not in part["name"])
-        == count_parameters(build_model(ModelConfig.model_validate(one["model"]), 900, 900))
+        == count_parameters(ModelConfig.model_validate(one["model"]).build(900, 900))
     )
     folder = told(capsys, str(FORMAT_1))
     assert folder["parameters"]["all"] == 3856

@@ -10,7 +10,7 @@ from torch import nn
 from dragoman.base.errors import ConfigError
 from dragoman.base.machine.device import choose_device
 from dragoman.data.batches.batch import Batch, collate
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.training.machine.journal import Journal
 from dragoman.training.objectives.loss import Moment
 from dragoman.training.objectives.objective import Objective, ObjectiveConfig
@@ -30,10 +30,9 @@ def engine(folder: Path, dropout: float = 0.0, clip: float | None = None, seed: 
     """Gradient descent, so that the parameters' change is the gradient."""
     stack = {"layers": 1, "heads": 2, "feedforward": 24}
     torch.manual_seed(4)
-    model = build_model(
-        ModelConfig.model_validate(
-            {"preset": None, "width": 16, "encoder": stack, "decoder": stack, "dropout": dropout}
-        ),
+    model = ModelConfig.model_validate(
+        {"preset": None, "width": 16, "encoder": stack, "decoder": stack, "dropout": dropout}
+    ).build(
         SIZE,
         SIZE,
     )

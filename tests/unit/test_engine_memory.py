@@ -9,8 +9,8 @@ from engines import build_engine
 from tiny_model import tiny_batch, tiny_config, tiny_model, tiny_tokenizers
 
 from dragoman.base.errors import ResourceError
-from dragoman.models.build import Seq2Seq
-from dragoman.models.output import ProjectedOutput
+from dragoman.models.family import ProjectedOutput
+from dragoman.models.seq2seq import Seq2Seq
 from dragoman.training.machine.journal import Journal
 from dragoman.training.objectives.loss import Moment
 from dragoman.training.objectives.objective import Objective, ObjectiveConfig

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.base.errors import ConfigError, DataError, LineError
 from dragoman.decode.search import Hypothesis
-from dragoman.models.limits import LengthLimit, LengthLimits
+from dragoman.models.interface import LengthLimit, LengthLimits
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.translation.engine import Pair, Row
 from dragoman.translation.request import Sampling

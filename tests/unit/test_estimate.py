@@ -7,7 +7,6 @@ import pytest
 from tiny_model import tiny_config
 
 from dragoman.base.errors import ResourceError
-from dragoman.models.build import build_model
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.job import TranslationJob
 from dragoman.training.machine.journal import Journal
@@ -36,7 +35,7 @@ def cut(folder: Path, monkeypatch: pytest.MonkeyPatch, mebibytes: float) -> int:
     monkeypatch.setattr("dragoman.training.run.estimate.available_memory", lambda: int(mebibytes * MEBIBYTE))
     decisions = Journal(folder / "journal")
     job = _Job(config)
-    check_memory(job, build_model(model, 280, 280), decisions, Ranks("cpu"))
+    check_memory(job, model.build(280, 280), decisions, Ranks("cpu"))
     made = decisions.made("halvings of all", 0)
     assert made == Journal(folder / "journal").made("halvings of all", 0)
     return int(made)

@@ -16,7 +16,7 @@ from dragoman.cli.main import main
 from dragoman.exchange.ctranslate2 import expressible
 from dragoman.exchange.ctranslate2.folder import export
 from dragoman.exchange.ctranslate2.specification import names
-from dragoman.models.build import ModelConfig
+from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.character import CharacterConfig
 
 ctranslate2 = pytest.importorskip("ctranslate2")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.footprint import LONG_TRIAL, SHORT_TRIAL, evaluate, measure, refined
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 
 FREE = 2**33
 TRANSFORMER = {"kind": "transformer", "heads": 2, "feedforward": 16}
@@ -30,8 +30,8 @@ def model(encoder: dict[str, Any]) -> Seq2Seq:
     kinds = {"attention": {"kind": "linear"}, "cross_attention": {"kind": "linear"}}
     decoder = {**TRANSFORMER, "layers": 1, **kinds}
     encoder = {"layers": 1, **encoder} if encoder["kind"] != "mean" else encoder
-    return build_model(
-        ModelConfig.model_validate({"preset": None, "width": 8, "encoder": encoder, "decoder": decoder}), 10, 10
+    return ModelConfig.model_validate({"preset": None, "width": 8, "encoder": encoder, "decoder": decoder}).build(
+        10, 10
     )
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from dragoman.base.errors import ConfigError
 from dragoman.data.batches.batch import collate
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.attention.hard import HardAttention, HardAttentionConfig, sampled
 from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.recording import recording
@@ -207,7 +207,7 @@ def model(**settings: Any) -> Seq2Seq:
     decoder = {**stack, "cross_attention": {"kind": "hard", **settings}}
     torch.manual_seed(1)
     config = {"preset": None, "width": 8, "encoder": stack, "decoder": decoder}
-    return build_model(ModelConfig.model_validate(config), 20, 20)
+    return ModelConfig.model_validate(config).build(20, 20)
 
 
 @pytest.mark.parametrize("gradient", ["straight_through", "reinforce"])

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from dragoman.data.batches.batch import Batch, collate
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.attention.recording import recording
 from dragoman.nn.attention.soft import SoftAttention, head_diversity
 from dragoman.training.objectives.objective import Objective, ObjectiveConfig
@@ -20,7 +20,7 @@ def model(self_attention: float, source_attention: float, **settings: Any) -> Se
     decoder = {**stack, "cross_attention": {"diversity": source_attention, **settings}}
     torch.manual_seed(5)
     config = {"preset": None, "width": 12, "dropout": 0.0, "encoder": stack, "decoder": decoder}
-    built = build_model(ModelConfig.model_validate(config), SIZE, SIZE)
+    built = ModelConfig.model_validate(config).build(SIZE, SIZE)
     with torch.no_grad():
         for parameter in built.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)

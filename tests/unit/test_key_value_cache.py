@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import State
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.attention.cache import Keys, KeyValueCache, extended
 
 SIZE, CAPACITY = 20, 24
@@ -33,7 +33,7 @@ def model(kind: str) -> Seq2Seq:
     torch.manual_seed(3)
     stack = {"kind": "transformer", "layers": 2, "heads": 2, "feedforward": 8, "attention": KINDS[kind]}
     settings = {"preset": None, "width": 8, "dropout": 0.0, "encoder": stack, "decoder": stack}
-    return build_model(ModelConfig.model_validate({**settings, "positions": {"kind": "rotary"}}), SIZE, SIZE).eval()
+    return ModelConfig.model_validate({**settings, "positions": {"kind": "rotary"}}).build(SIZE, SIZE).eval()
 
 
 @torch.no_grad()

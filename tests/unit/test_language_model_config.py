@@ -6,8 +6,8 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from dragoman.models.build import count_parameters
 from dragoman.models.language_model import PRESETS, LanguageModelConfig
+from dragoman.models.parts import count_parameters
 
 SMALL = {"layers": 2, "heads": 2, "feedforward": 12}
 FAMILIES: dict[str, dict[str, Any]] = {

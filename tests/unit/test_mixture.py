@@ -16,13 +16,11 @@ from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.settings.load import load_settings
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.batches.text_batch import collate_text
-from dragoman.tasks.mixture.batch import TaskBatch
-from dragoman.tasks.mixture.beside import DecoderAlone
-from dragoman.tasks.mixture.job import temperature_weights
-from dragoman.tasks.mixture.member import Member
-from dragoman.tasks.mixture.objective import MixedObjective
-from dragoman.tasks.mixture.plan import Interleaved, OwnBatches
+from dragoman.tasks.multitask.job import temperature_weights
+from dragoman.tasks.multitask.members import Member, MultiTaskObjective, TaskBatch
+from dragoman.tasks.multitask.plan import Interleaved, OwnBatches
 from dragoman.tasks.translation.config import TranslationRun
+from dragoman.tasks.translation.multitask import DecoderAlone
 from dragoman.training.machine.journal import Journal
 from dragoman.training.objectives.loss import Moment
 from dragoman.training.objectives.objective import Objective, ObjectiveConfig
@@ -65,7 +63,7 @@ def test_an_update_moves_by_the_weighted_sum_of_the_tasks_mean_losses(tmp_path: 
         "translation": Member("translation", None, 1.0, lambda model: model),  # type: ignore[arg-type]
         "text": Member("text", None, weight, DecoderAlone.of),  # type: ignore[arg-type]
     }
-    mixed = MixedObjective(members, dict.fromkeys(members, plain))
+    mixed = MultiTaskObjective(members, dict.fromkeys(members, plain))
     model.train()
     means = [
         plain(model, pairs).total / pairs.target_tokens,

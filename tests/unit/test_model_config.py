@@ -8,7 +8,8 @@ from pydantic import ValidationError
 from torch import nn
 
 from dragoman.base.errors import ConfigError
-from dragoman.models.build import PRESETS, ModelConfig, build_model, count_parameters, resolve_preset
+from dragoman.models.parts import count_parameters
+from dragoman.models.seq2seq import PRESETS, ModelConfig
 from dragoman.nn.positions.rotary import RotaryConfig
 
 
@@ -79,9 +80,9 @@ def test_a_presets_positions_are_for_what_can_take_them(preset: str, given: dict
     ("pairs", "preset"), [(1, "tiny"), (100_000, "tiny"), (100_001, "small"), (1_000_000, "small"), (1_000_001, "base")]
 )
 def test_auto_goes_by_the_corpus_and_keeps_what_was_set(pairs: int, preset: str) -> None:
-    assert resolve_preset(ModelConfig(), pairs) == ModelConfig(preset=preset)
+    assert ModelConfig().resolved(pairs) == ModelConfig(preset=preset)
     given: dict[str, Any] = {"width": 64, "encoder": {"layers": 2}, "dropout": {"attention": 0.2}}
-    resolved = resolve_preset(ModelConfig.model_validate(given), pairs)
+    resolved = ModelConfig.model_validate(given).resolved(pairs)
     assert resolved == ModelConfig.model_validate({"preset": preset, **given})
     assert (resolved.width, resolved.encoder.layers, resolved.dropout.attention) == (64, 2, 0.2)
     assert resolved.decoder.layers == PRESETS[preset]["decoder"]["layers"]
@@ -89,7 +90,7 @@ def test_auto_goes_by_the_corpus_and_keeps_what_was_set(pairs: int, preset: str)
 
 def test_a_named_preset_is_not_changed_by_the_corpus() -> None:
     config = ModelConfig(preset="big")
-    assert resolve_preset(config, 10) is config
+    assert config.resolved(10) is config
 
 
 def test_a_dumped_config_reads_back_as_itself() -> None:
@@ -112,8 +113,8 @@ def test_an_unknown_preset_is_refused_with_the_choice() -> None:
 
 def test_tied_embeddings_need_one_vocabulary() -> None:
     with pytest.raises(ConfigError, match="model.tie_embeddings .* 30 .* 40"):
-        build_model(ModelConfig(preset="tiny"), 30, 40)
-    model = build_model(ModelConfig(preset="tiny", tie_embeddings=False), 30, 40)  # type: ignore[call-arg]
+        ModelConfig(preset="tiny").build(30, 40)
+    model = ModelConfig(preset="tiny", tie_embeddings=False).build(30, 40)  # type: ignore[call-arg]
     assert len(model.encoder.embedding.tokens.weight) == 30
     assert len(model.decoder.projection.weight) == 40
 
@@ -121,13 +122,13 @@ def test_tied_embeddings_need_one_vocabulary() -> None:
 @pytest.mark.parametrize(("embeddings", "projection", "tables"), [(True, True, 1), (True, False, 2), (False, False, 3)])
 def test_tied_tables_are_one_parameter(embeddings: bool, projection: bool, tables: int) -> None:
     config = ModelConfig.model_validate({"preset": "tiny", "tie_embeddings": embeddings, "tie_projection": projection})
-    small, large = (count_parameters(build_model(config, size, size)) for size in (30, 31))
+    small, large = (count_parameters(config.build(size, size)) for size in (30, 31))
     assert large - small == tables * 192
 
 
 def test_initial_values() -> None:
     torch.manual_seed(1)
-    model = build_model(ModelConfig(preset="tiny"), 2000, 2000)
+    model = ModelConfig(preset="tiny").build(2000, 2000)
     table = model.encoder.embedding.tokens.weight
     assert abs(float(table.detach().mean())) < 1e-3
     assert float(table.detach().std()) == pytest.approx(192**-0.5, rel=0.01)
@@ -145,8 +146,8 @@ def test_initial_values() -> None:
 def test_auto_needs_one_preset_that_goes_with_the_rest() -> None:
     """The classes' own 8 heads do not divide 300; tiny's 4 do. Nothing divides 301."""
     config = ModelConfig.model_validate({"width": 300})
-    assert resolve_preset(config, 1000).width == 300
+    assert config.resolved(1000).width == 300
     with pytest.raises(ConfigError, match="auto is base for 5,000,000 pairs.*heads do not divide"):
-        resolve_preset(config, 5_000_000)
+        config.resolved(5_000_000)
     with pytest.raises(ValidationError, match="heads do not divide"):
         ModelConfig.model_validate({"width": 301})

@@ -14,7 +14,7 @@ from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.batches.targets import _places
 from dragoman.data.sentences import Sentences
-from dragoman.models.build import ModelConfig, build_model
+from dragoman.models.seq2seq import ModelConfig
 from dragoman.training.machine.journal import Journal
 from dragoman.training.objectives.loss import Moment
 from dragoman.training.objectives.objective import Objective, ObjectiveConfig
@@ -54,7 +54,7 @@ def test_the_loss_is_read_after_the_update(tmp_path: Path, monkeypatch: pytest.M
     """On a GPU a number that is read waits for all before it; so none may be read until the optimiser was started."""
     stack = {"layers": 1, "heads": 2, "feedforward": 24}
     settings = {"preset": None, "width": 16, "encoder": stack, "decoder": stack}
-    model = build_model(ModelConfig.model_validate(settings), 30, 30)
+    model = ModelConfig.model_validate(settings).build(30, 30)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.0)
     decisions = Journal(tmp_path / "decisions.jsonl")
     engine = build_engine(model, Objective(ObjectiveConfig()), optimiser, decisions, 1.0)

@@ -21,7 +21,7 @@ from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.cleaning import CleaningConfig
 from dragoman.data.preparation.prepare import prepare
 from dragoman.decode.search import SearchConfig
-from dragoman.models.limits import LengthLimit, first_exceeded
+from dragoman.models.interface import LengthLimit, first_exceeded
 from dragoman.nn.positions.absolute import AbsoluteScheme
 from dragoman.nn.positions.one_hot import OneHotConfig
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.positions.absolute import AbsoluteScheme, Added, Concatenated
 from dragoman.nn.positions.learned import Learned, LearnedConfig
 from dragoman.nn.positions.number import FractionConfig, IndexConfig
@@ -40,7 +40,7 @@ def model(width: int = 8, **positions: Any) -> Seq2Seq:
     torch.manual_seed(3)
     stack = {"layers": 2, "heads": 2, "feedforward": 12, "norm": "pre"}
     config = {"preset": None, "width": width, "encoder": stack, "decoder": stack, **positions}
-    built = build_model(ModelConfig.model_validate(config), 20, 20).eval()
+    built = ModelConfig.model_validate(config).build(20, 20).eval()
     with torch.no_grad():
         for parameter in built.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)
@@ -118,7 +118,7 @@ def test_the_tables_of_distances_have_the_queries_width() -> None:
     attention = {"scorer": {"kind": "general"}, "query_width": 3, "key_width": 5}
     stack = {"layers": 1, "heads": 2, "feedforward": 12, "attention": attention}
     config = {"preset": None, "width": 8, "encoder": stack, "decoder": stack, "positions": {"kind": "relative"}}
-    built = build_model(ModelConfig.model_validate(config), 20, 20)
+    built = ModelConfig.model_validate(config).build(20, 20)
     tokens = torch.randint(4, 20, (2, 5))
     assert built(tokens, torch.ones_like(tokens, dtype=torch.bool), tokens).logits().shape == (2, 5, 20)
     shapes = {name.rpartition(".")[2]: value.shape for name, value in built.named_parameters() if "relation" in name}

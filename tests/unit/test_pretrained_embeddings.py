@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.batches.batch import collate
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model, resolve_preset
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.text.special import EOS, UNK
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.training.optimisers.adam import AdamConfig
@@ -45,7 +45,7 @@ def settings(**embeddings: object) -> dict[str, Any]:
 
 def built(config: ModelConfig, tokenizers: Tokenizers) -> Seq2Seq:
     torch.manual_seed(3)
-    return build_model(config, tokenizers.source.size, tokenizers.target.size)
+    return config.build(tokenizers.source.size, tokenizers.target.size)
 
 
 def tables(model: Seq2Seq) -> tuple[torch.nn.Embedding, torch.nn.Embedding]:
@@ -162,13 +162,13 @@ def test_settings_that_clash_are_refused_before_any_file_is_read() -> None:
         ModelConfig.model_validate({**tied, "tie_embeddings": True, "embeddings": {"source": "x", "frozen": True}})
     ModelConfig.model_validate({**tied, "embeddings": {"source": "nowhere", "frozen": True}})
     with pytest.raises(ConfigError, match="leave out model.embeddings.source"):
-        build_model(ModelConfig.model_validate(settings(source="nowhere")), 5, 9, vectors=True)
+        ModelConfig.model_validate(settings(source="nowhere")).build(5, 9, vectors=True)
 
 
 def test_a_preset_chosen_by_the_corpus_keeps_the_embeddings() -> None:
     config = ModelConfig.model_validate({"embeddings": {"source": "en.vec"}, "width": 104})
     assert config.preset == "auto"
-    resolved = resolve_preset(config, 1000)
+    resolved = config.resolved(1000)
     assert resolved.preset == "tiny"
     assert (resolved.width, resolved.embeddings.source) == (104, Path("en.vec"))
 

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.tasks.translation.validation.validator import measures
+from dragoman.tasks.translation.validation import measures
 from dragoman.training.progress.horizon import Horizon
 from dragoman.training.progress.progress import Progress
 from dragoman.training.validation import Validation

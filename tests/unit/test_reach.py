@@ -16,7 +16,7 @@ from dragoman.lecture.reach import (
     recurrence,
     windowed_attention,
 )
-from dragoman.models.build import ModelConfig, build_model
+from dragoman.models.seq2seq import ModelConfig
 
 LENGTH = 41
 TRANSFORMER = {"kind": "transformer", "heads": 2, "feedforward": 8}
@@ -35,7 +35,7 @@ def built(encoder: dict[str, Any], layers: int) -> tuple[nn.Module, torch.Tensor
     torch.manual_seed(1)
     config = {"preset": None, "width": 8, "encoder": {**encoder, "layers": layers}, "dropout": 0}
     decoder = {"layers": 1, "heads": 2, "feedforward": 8}
-    model = build_model(ModelConfig.model_validate({**config, "decoder": decoder}), LENGTH, LENGTH).eval().double()
+    model = ModelConfig.model_validate({**config, "decoder": decoder}).build(LENGTH, LENGTH).eval().double()
     return model.encoder, model.encoder.embedding.tokens.weight
 
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from dragoman.data.batches.batch import collate
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
-from dragoman.tasks.translation.objectives.teacher import ConstantRatioConfig, TeacherForced
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
+from dragoman.tasks.translation.objectives.scheduled_sampling import ConstantRatioConfig, TeacherForced
 from dragoman.training.objectives.objective import ObjectiveConfig
 from dragoman.training.ranks import separable as module
 
@@ -20,7 +20,7 @@ def names(model: Seq2Seq, ratio: float = 1.0) -> list[str]:
 
 
 def built(**settings: object) -> Seq2Seq:
-    return build_model(ModelConfig.model_validate({"preset": None, "width": 8, **settings}), 12, 12)
+    return ModelConfig.model_validate({"preset": None, "width": 8, **settings}).build(12, 12)
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import parse_settings
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.decode.sampling import SamplingConfig
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.tasks.translation.objectives.reward import RewardConfig, leave_one_out, sentence_rewards
 from dragoman.tasks.translation.objectives.sequence import SequenceObjective
 from dragoman.text.special import BOS, EOS
@@ -36,7 +36,7 @@ def model() -> Seq2Seq:
     torch.manual_seed(2)
     stack = {"layers": 1, "heads": 2, "feedforward": 6}
     settings = {"preset": None, "width": 4, "encoder": stack, "decoder": stack, "dropout": 0.3}
-    built = build_model(ModelConfig.model_validate(settings), SIZE, SIZE)
+    built = ModelConfig.model_validate(settings).build(SIZE, SIZE)
     with torch.no_grad():
         for parameter in built.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.5)

@@ -9,7 +9,7 @@ from test_hard_attention import HEADS, KEEP, SIZES, WIDTH, attention, inputs, lo
 from torch import Tensor, nn
 
 from dragoman.data.batches.batch import collate
-from dragoman.models.build import ModelConfig, build_model
+from dragoman.models.seq2seq import ModelConfig
 from dragoman.nn.attention.hard import HardAttention, HardAttentionConfig
 from dragoman.nn.attention.recording import recording
 from dragoman.nn.auxiliary import collecting
@@ -165,9 +165,9 @@ def test_settings_of_reinforce_choose_it() -> None:
 def test_settings_of_a_folder_that_was_written_before_fit_its_parameters() -> None:
     decoder = {"layers": 1, "cross_attention": {"kind": "hard", "gradient": "reinforce"}}
     given = ModelConfig.model_validate({"preset": None, "width": 16, "encoder": {"layers": 1}, "decoder": decoder})
-    config, old = given.model_dump(mode="json"), build_model(given, 20, 20)
+    config, old = given.model_dump(mode="json"), given.build(20, 20)
     del config["decoder"]["cross_attention"]["gradient"], config["decoder"]["cross_attention"]["soft_updates"]
-    read = build_model(ModelConfig.model_validate(config), 20, 20)
+    read = ModelConfig.model_validate(config).build(20, 20)
     read.load_state_dict(old.state_dict())
     baseline = read.decoder.layers[0].cross_attention.baseline
     assert torch.equal(baseline.weight, old.decoder.layers[0].cross_attention.baseline.weight)

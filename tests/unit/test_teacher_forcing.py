@@ -11,13 +11,13 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import parse_settings
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.decode.search import SearchConfig
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
+from dragoman.models.family import ProjectedOutput
 from dragoman.models.interface import Memory, State
-from dragoman.models.output import ProjectedOutput
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.auxiliary import Decisions, collecting, collector
 from dragoman.nn.embedding import Projection
 from dragoman.tasks.translation.config import TranslationLoopConfig as LoopConfig
-from dragoman.tasks.translation.objectives.teacher import (
+from dragoman.tasks.translation.objectives.scheduled_sampling import (
     ConstantRatioConfig,
     ExponentialRatioConfig,
     InverseSigmoidRatioConfig,
@@ -37,7 +37,7 @@ def transformer(**changes: object) -> Seq2Seq:
     torch.manual_seed(3)
     stack = {"layers": 2, "heads": 2, "feedforward": 12}
     settings = {"preset": None, "width": 8, "encoder": stack, "decoder": stack, "dropout": 0.0, **changes}
-    model = build_model(ModelConfig.model_validate(settings), SIZE, SIZE)
+    model = ModelConfig.model_validate(settings).build(SIZE, SIZE)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.4)

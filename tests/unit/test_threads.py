@@ -10,9 +10,9 @@ from tiny_model import tiny_batch, tiny_config, tiny_model, tiny_tokenizers
 from torch import nn
 
 from dragoman.base.errors import ResourceError
-from dragoman.models.build import Seq2Seq
-from dragoman.models.output import ProjectedOutput
-from dragoman.nn.mixture import MixtureConfig
+from dragoman.models.family import ProjectedOutput
+from dragoman.models.seq2seq import Seq2Seq
+from dragoman.nn.mixture import ExpertsConfig
 from dragoman.nn.normalisation import BatchNormConfig
 from dragoman.tasks.translation.objectives.reward import RewardConfig
 from dragoman.tasks.translation.objectives.sequence import SequenceObjective
@@ -134,7 +134,7 @@ def test_what_cannot_be_divided_is_not() -> None:
     tokenizers, plain = tiny_tokenizers(), Objective(ObjectiveConfig())
     normed = tiny_model(tiny_config(encoder={"normalisation": BatchNormConfig().model_dump()}), tokenizers)
     assert count(normed, plain, "cpu", 2, 4096) == 1
-    mixed = tiny_model(tiny_config(encoder={"experts": MixtureConfig().model_dump()}), tokenizers)
+    mixed = tiny_model(tiny_config(encoder={"experts": ExpertsConfig().model_dump()}), tokenizers)
     assert count(mixed, plain, "cpu", 2, 4096) == 1
     rewarded = SequenceObjective(ObjectiveConfig(), RewardConfig(), tokenizers.target)
     assert count(tiny_model(tiny_config(), tokenizers), rewarded, "cpu", 2, 4096) == 1

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from dragoman.data.batches.batch import collate
-from dragoman.models.build import ModelConfig, build_model
+from dragoman.models.seq2seq import ModelConfig
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "training"
 MODULES = ("contender", "gate", "sizes", "worker", "programs", "programs.plain", "programs.reference")
@@ -100,7 +100,7 @@ def test_the_reference_computes_what_dragoman_computes(benchmark: SimpleNamespac
     torch.manual_seed(1)
     stack = {"layers": 2, "heads": 4, "feedforward": 24}
     settings = {"preset": None, "width": 16, "encoder": stack, "decoder": stack}
-    ours = build_model(ModelConfig.model_validate(settings), 30, 30).eval()
+    ours = ModelConfig.model_validate(settings).build(30, 30).eval()
     with torch.no_grad():
         for parameter in ours.parameters():
             parameter.copy_(torch.randn(parameter.shape) * 0.3)

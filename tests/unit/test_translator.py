@@ -8,7 +8,7 @@ import torch
 from dragoman.base.errors import ConfigError, DataError, ResourceError
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.decode.search import Hypothesis, SearchConfig
-from dragoman.models.build import ModelConfig, build_model
+from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.bpe import BPEConfig
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 from dragoman.translation.translator import Request, Translator
@@ -30,7 +30,7 @@ def translator() -> Translator:
     stack = {"layers": 2, "heads": 2, "feedforward": 32}
     config = ModelConfig(preset=None, width=16, encoder=stack, decoder=stack)
     torch.manual_seed(3)
-    model = build_model(config, tokenizers.source.size, tokenizers.target.size)
+    model = config.build(tokenizers.source.size, tokenizers.target.size)
     for parameter in model.parameters():
         if parameter.dim() > 1:
             torch.nn.init.normal_(parameter, std=0.4)  # far from uniform, so that sentences differ

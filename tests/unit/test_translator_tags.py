@@ -14,7 +14,6 @@ from dragoman.checkpoint.folder import LoadedModel, load_model_folder, model_par
 from dragoman.checkpoint.meta import Meta, dump_meta
 from dragoman.cli.main import main
 from dragoman.decode.sampling import SamplingConfig
-from dragoman.models.build import build_model
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.translation.engine import Pair, Prefix, Row
 from dragoman.translation.files.lines import one_line
@@ -35,7 +34,7 @@ def tokenizers(kind: str = "bpe", tags: tuple[str, ...] = ("to:de", "to:fr", "bt
 def translator(meta: Meta = SEVERAL, made: Tokenizers | None = None) -> Translator:
     made = made or tokenizers()
     torch.manual_seed(2)
-    model = build_model(tiny_config(dropout=0.0), made.source.size, made.target.size)
+    model = tiny_config(dropout=0.0).build(made.source.size, made.target.size)
     for parameter in model.parameters():
         if parameter.dim() > 1:
             torch.nn.init.normal_(parameter, std=0.5)

@@ -20,8 +20,8 @@ from dragoman.data.batches.batch import pad
 from dragoman.decode.replacement import Sentence, UnknownWords
 from dragoman.decode.search import SearchConfig
 from dragoman.decode.unknown import read_dictionary
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.interface import Decoder, Memory, State
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.text.special import BOS, EOS, UNK
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.translation.request import Sampling
@@ -187,7 +187,7 @@ def random_model(
         {"preset": None, "width": 16, "encoder": encoder, "decoder": decoder, "dropout": 0.0, **ties}
     )
     torch.manual_seed(seed)
-    model = build_model(config, tokenizers.source.size, tokenizers.target.size).eval()
+    model = config.build(tokenizers.source.size, tokenizers.target.size).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() > 1:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman.models.build import ModelConfig
+from dragoman.models.seq2seq import ModelConfig
 from dragoman.tasks.translation.cost import flops_per_target_token
 from dragoman.training.profiling import utilisation
 from dragoman.training.profiling.utilisation import Utilisation, measure_rate

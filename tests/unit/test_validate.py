@@ -11,8 +11,8 @@ from dragoman.checkpoint.meta import Meta
 from dragoman.data.batches.batch import collate
 from dragoman.data.batches.plan import BatchConfig
 from dragoman.decode.forced import force
-from dragoman.tasks.translation.validation import validator
-from dragoman.tasks.translation.validation.validator import Validator
+from dragoman.tasks.translation import validation
+from dragoman.tasks.translation.validation import Validator
 from dragoman.training.ranks.place import Place
 from dragoman.training.validation import Validation
 from dragoman.translation.translator import Translator
@@ -41,7 +41,7 @@ def judged() -> tuple[Validation, float]:
 
 @pytest.mark.parametrize("budget", [1, 60, 4096])
 def test_the_loss_equals_forced_decoding(monkeypatch: pytest.MonkeyPatch, budget: int) -> None:
-    monkeypatch.setattr(validator, "_BATCH", BatchConfig(tokens=budget))
+    monkeypatch.setattr(validation, "_BATCH", BatchConfig(tokens=budget))
     found, expected = judged()
     assert found["loss"].value == pytest.approx(expected, rel=1e-5)
     assert found["perplexity"].value == pytest.approx(exp(expected), rel=1e-4)

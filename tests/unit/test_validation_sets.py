@@ -9,8 +9,7 @@ from training_runs import RUN, SETTINGS, outcome, write_corpus
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import load_settings
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.tasks.translation.validation.sets import mean_of
-from dragoman.tasks.translation.validation.validator import measures
+from dragoman.tasks.translation.validation import mean_of, measures
 from dragoman.training.run.loop import run
 from dragoman.training.validation import Validation
 

@@ -14,7 +14,7 @@ from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import load_settings, read_document
 from dragoman.base.settings.yaml import parse_yaml
 from dragoman.lecture.choices import choices
-from dragoman.models.build import PRESETS
+from dragoman.models.seq2seq import PRESETS
 from dragoman.nn import scorers
 from dragoman.tasks.translation.config import TranslationRun
 

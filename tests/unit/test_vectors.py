@@ -16,9 +16,9 @@ from dragoman.data.batches.batch import collate, pad
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.cleaning import CleaningConfig
 from dragoman.data.preparation.prepare import prepare
-from dragoman.models.build import ModelConfig, Seq2Seq, build_model
 from dragoman.models.families import EncoderConfig
 from dragoman.models.footprint import measure
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 from dragoman.text.vectors import VectorError, VectorSequences
@@ -92,7 +92,7 @@ def model(kind: str) -> Seq2Seq:
     )
     encoder = {"kind": kind, **{name: value for name, value in sizes.items() if name in fields}}
     settings = {"preset": None, "width": 8, "encoder": encoder, "decoder": sizes, "tie_embeddings": False}
-    built = build_model(ModelConfig.model_validate(settings), WIDTH, SIZE, vectors=True).eval()
+    built = ModelConfig.model_validate(settings).build(WIDTH, SIZE, vectors=True).eval()
     with torch.no_grad():
         for parameter in built.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)
@@ -128,9 +128,11 @@ def test_the_projection_is_the_formula_and_memory_can_be_estimated() -> None:
     expected = (source @ embedding.tokens.weight.T + embedding.tokens.bias) * 8**0.5
     torch.testing.assert_close(embedding.tokens(source) * embedding.scale, expected)
     torch.manual_seed(1)
-    fresh = build_model(
-        ModelConfig.model_validate({"preset": "tiny", "tie_embeddings": False}), 64, SIZE, vectors=True
-    ).encoder.embedding
+    fresh = (
+        ModelConfig.model_validate({"preset": "tiny", "tie_embeddings": False})
+        .build(64, SIZE, vectors=True)
+        .encoder.embedding
+    )
     draws = torch.randn(1, 500, 64)
     assert float((fresh.tokens(draws) * fresh.scale).detach().std()) == pytest.approx(1, abs=0.05)
     assert measure(net, 20, training=True).training[-1] >= 0
@@ -138,7 +140,7 @@ def test_the_projection_is_the_formula_and_memory_can_be_estimated() -> None:
 
 def test_tied_embeddings_and_a_shared_vocabulary_are_refused() -> None:
     with pytest.raises(ConfigError, match="tie_embeddings=false"):
-        build_model(ModelConfig.model_validate({"preset": "tiny", "tie_embeddings": True}), WIDTH, SIZE, vectors=True)
+        ModelConfig.model_validate({"preset": "tiny", "tie_embeddings": True}).build(WIDTH, SIZE, vectors=True)
     with pytest.raises(ConfigError, match="no vocabulary to share"):
         parse_settings({"vectors": {"width": 2}, "shared": True}, TextConfig, "here")
     corpus = {"source": "a", "target": "b"}

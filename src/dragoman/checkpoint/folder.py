@@ -1,6 +1,7 @@
 """A model folder: everything that using a model takes, in files that hold no code."""
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -217,3 +218,26 @@ class _NoDraws(TorchFunctionMode):
 def _no_draws() -> Iterator[None]:
     with torch.random.fork_rng(devices=[]), _NoDraws():
         yield
+
+
+_PARAMETERS = (".safetensors", ".bin")
+
+
+def fingerprint(folder: Path) -> str:
+    """A digest of the parameters, settings and tokenizers, whatever format they are in, and wherever the folder lies.
+
+    The card and `meta.json` say nothing that a translation depends on once its request is made.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(Path(folder).iterdir()):
+        if path.suffix in _PARAMETERS or path.name == CONFIG or path.name.startswith("tokenizer"):
+            with path.open("rb") as file:
+                digest.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def fingerprint_of(folders: str | Path | Sequence[str | Path]) -> str:
+    """Of one folder, or of several that translate together, in their order."""
+    if isinstance(folders, str | Path):
+        return fingerprint(Path(folders))
+    return "+".join(fingerprint(Path(folder)) for folder in folders)

@@ -11,10 +11,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from dragoman.base.errors import ConfigError
-from dragoman.models.build import ModelConfig, build_model, count_active_parameters, count_parameters
 from dragoman.models.footprint import Footprint, evaluate, measure
+from dragoman.models.interface import LengthLimit
 from dragoman.models.language_model import LanguageModelConfig
-from dragoman.models.limits import LengthLimit
+from dragoman.models.parts import count_active_parameters, count_parameters
+from dragoman.models.seq2seq import ModelConfig
 
 _BYTES = 4
 _FEW = 8
@@ -95,15 +96,15 @@ class Description:
 def describe(
     config: ModelConfig, source_size: int, target_size: int, length: int, vectors: bool = False, depth: int = 3
 ) -> Description:
-    """The model that `build_model` makes of this, for sentence pairs of `length` tokens; parts down to `depth`.
+    """The model that `config.build` gives, for sentence pairs of `length` tokens; parts down to `depth`.
 
     Nothing is drawn. Where all modules can do without, no parameter has storage either; recurrences, linear and long
     additive attention and mixtures of experts cannot, and get some that is not filled.
-    Raises ConfigError as `build_model` does, and for a length beyond the model's positions.
+    Raises ConfigError as `config.build` does, and for a length beyond the model's positions.
     """
     return _described(
-        lambda: build_model(config, source_size, target_size, vectors),
-        lambda: build_model(config, source_size if vectors else _FEW, _FEW, vectors),
+        lambda: config.build(source_size, target_size, vectors),
+        lambda: config.build(source_size if vectors else _FEW, _FEW, vectors),
         length,
         depth,
     )
@@ -140,9 +141,9 @@ def _described(whole: Callable[[], Any], few: Callable[[], Any], length: int, de
 def count_operations(
     config: ModelConfig, source_size: int, target_size: int, length: int, vectors: bool = False
 ) -> Operations:
-    """`Description.operations` of the model that `build_model` makes of this; a length beyond its positions is cut."""
+    """`Description.operations` of the model that `config.build` gives; a length beyond its positions is cut."""
     with torch.device("meta"):
-        model = build_model(config, source_size, target_size, vectors).to("meta")
+        model = config.build(source_size, target_size, vectors).to("meta")
     most = [limit.positions for limit in model.limits if limit.positions is not None]
     return operations_of(model, min([length, *most]))
 

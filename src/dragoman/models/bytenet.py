@@ -19,10 +19,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.base.settings.config import Config
-from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, SideContext
+from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, ProjectedOutput, SideContext
 from dragoman.models.interface import Memory, State, Tree
 from dragoman.models.layered import HeldSource, LayeredDecoder, Step
-from dragoman.models.output import ProjectedOutput
 from dragoman.nn.attention.union import SourceAttentionConfig
 from dragoman.nn.convolution import Convolution
 from dragoman.nn.dropout import Dropout

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dragoman.models.interface import Decoder, Memory, Output, SourceModel, State, Trial
-from dragoman.models.limits import LengthLimit, LengthLimits
+from dragoman.models.interface import Decoder, LengthLimit, LengthLimits, Memory, Output, SourceModel, State, Trial
 
 
 @dataclass(frozen=True)

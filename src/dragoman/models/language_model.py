@@ -10,10 +10,8 @@ from torch import Tensor, nn
 from dragoman.base.settings.schema import kinds, union_members
 from dragoman.models.assembly import check_written, chosen_scheme, initialise_linear_layers, naming
 from dragoman.models.families import DecoderConfig
-from dragoman.models.family import DecoderContext, DecoderFamily
-from dragoman.models.interface import Trial
-from dragoman.models.limits import LengthLimit
-from dragoman.models.output import ProjectedOutput
+from dragoman.models.family import DecoderContext, DecoderFamily, ProjectedOutput
+from dragoman.models.interface import LengthLimit, Trial
 from dragoman.models.settings import ModelSettings
 from dragoman.models.transformer import TransformerDecoderConfig
 from dragoman.nn.dropout import DropoutConfig

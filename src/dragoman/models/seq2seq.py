@@ -10,10 +10,8 @@ from torch import Tensor, nn
 from dragoman.base.errors import ConfigError
 from dragoman.models.assembly import check_written, chosen_scheme, initialise_linear_layers, naming
 from dragoman.models.families import DecoderConfig, EncoderConfig
-from dragoman.models.family import DecoderContext, SideContext
-from dragoman.models.interface import Memory, Trial
-from dragoman.models.limits import LengthLimit, LengthLimits
-from dragoman.models.output import ProjectedOutput
+from dragoman.models.family import DecoderContext, ProjectedOutput, SideContext
+from dragoman.models.interface import LengthLimit, LengthLimits, Memory, Trial
 from dragoman.models.pretrained import PretrainedConfig
 from dragoman.models.settings import ModelSettings
 from dragoman.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
@@ -120,7 +118,7 @@ _FEW = 8
 
 
 class Seq2Seq(nn.Module):
-    """An encoder and a decoder. Built by `models.build.build_model`.
+    """An encoder and a decoder. Built by `ModelConfig.build`.
 
     vectors: numbers in each vector that the encoder reads, None where it reads tokens.
     """

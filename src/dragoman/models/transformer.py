@@ -7,16 +7,15 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from dragoman.base.settings.config import Config
-from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, SideContext
+from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, ProjectedOutput, SideContext
 from dragoman.models.interface import Memory, State, Tree
 from dragoman.models.layered import LayeredDecoder, Step
-from dragoman.models.output import ProjectedOutput
 from dragoman.nn.attention.interface import Attention
 from dragoman.nn.attention.soft import SoftAttentionConfig
 from dragoman.nn.attention.union import CausalAttentionConfig, SelfAttentionConfig, SourceAttentionConfig
 from dragoman.nn.feedforward import Activation, FeedForward
 from dragoman.nn.mask import Mask
-from dragoman.nn.mixture import Mixture, MixtureConfig
+from dragoman.nn.mixture import ExpertsConfig, Mixture
 from dragoman.nn.normalisation import LayerNormConfig, NormConfig
 from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig
@@ -33,7 +32,7 @@ class _Layers(Config):
     attention: CausalAttentionConfig = Field(SoftAttentionConfig(), description="how tokens attend one another")
     feedforward: int = Field(2048, ge=1, description="inner width of the feed-forward network d_ff (paper: 2048)")
     activation: Activation = Field("relu", description="feed-forward activation: relu (paper), gelu, swish or swiglu")
-    experts: MixtureConfig | None = Field(
+    experts: ExpertsConfig | None = Field(
         None, description="several feed-forward networks, of which each token is given to a few; null: one for all"
     )
     norm: NormOrder = Field("post", description="where the norm stands: post (paper) or pre")

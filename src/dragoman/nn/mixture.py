@@ -14,7 +14,7 @@ from dragoman.nn.auxiliary import Auxiliary, collector
 from dragoman.nn.feedforward import FeedForward
 
 
-class MixtureConfig(Config):
+class ExpertsConfig(Config):
     """y = Σ over the k best experts e of G_e(x)·FFN_e(x) (Shazeer et al. 2017, equations 1, 3 and 5, without noise).
 
     G is the softmax of xW_r over the k best; for k = 1 it is the probability among all, or the router would have no
@@ -59,7 +59,7 @@ class Mixture(nn.Module):
 
     reads_whole_batches = True
 
-    def __init__(self, config: MixtureConfig, width: int, network: Callable[[], FeedForward]) -> None:
+    def __init__(self, config: ExpertsConfig, width: int, network: Callable[[], FeedForward]) -> None:
         super().__init__()
         self.config = config
         self.router = nn.Parameter(torch.empty(config.count, width))

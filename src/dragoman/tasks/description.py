@@ -20,8 +20,8 @@ from dragoman.checkpoint.folder import read_config, read_meta
 from dragoman.inspect.describe import Description, describe_language_model
 from dragoman.inspect.describe import describe as describe_translator
 from dragoman.inspect.description_text import as_json, numbers_text, parts_table
-from dragoman.models.build import ModelConfig, resolve_preset
 from dragoman.models.language_model import LanguageModelConfig
+from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.union import AnyModelConfig, parse_model
 from dragoman.tasks.language_model.config import LanguageModelRun
 from dragoman.tasks.translation.config import TranslationRun
@@ -163,7 +163,7 @@ def _untrained(model: Source, overrides: Overrides, sizes: tuple[int, ...], pair
         if len(sizes) == 2 and "tie_embeddings" not in config.model_fields_set:
             config = ModelConfig.model_validate({**config.model_dump(exclude_unset=True), "tie_embeddings": False})
     if config.preset == "auto":
-        config = resolve_preset(config, pairs or PAIRS)
+        config = config.resolved(pairs or PAIRS)
         why = "of --pairs" if pairs else "assumed; --pairs says otherwise"
         notes.append(f"preset auto is {config.preset} for a corpus of {pairs or PAIRS:,} pairs ({why})")
     elif config.preset is not None:

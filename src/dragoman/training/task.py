@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from dragoman.base.settings.config import Config
 from dragoman.data.batches.plan import BatchPlan
-from dragoman.models.build import count_parameters
+from dragoman.models.parts import count_parameters
 from dragoman.training.config import LoopConfig
 from dragoman.training.objectives.loss import LossOf
 from dragoman.training.ranks.place import Place

@@ -9,7 +9,7 @@ from dragoman.control.phrase import Phrase
 from dragoman.decode.constraints.constraint import Constraint
 from dragoman.decode.replacement import unknown_words
 from dragoman.decode.search import Hypothesis
-from dragoman.models.limits import LengthLimits, first_exceeded
+from dragoman.models.interface import LengthLimits, first_exceeded
 from dragoman.text.inline import Inlined, encode
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vectors import VectorError

@@ -11,7 +11,7 @@ import numpy as np
 from dragoman.decode.constraints.constraint import Constraint
 from dragoman.decode.search import Hypothesis
 from dragoman.inspect.attention import AttentionMap
-from dragoman.models.limits import LengthLimits
+from dragoman.models.interface import LengthLimits
 from dragoman.translation.request import Decoding
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from dragoman.base.log import warn
-from dragoman.models.limits import LengthLimit
+from dragoman.models.interface import LengthLimit
 from dragoman.translation.result import Translation
 
 Result = TypeVar("Result")

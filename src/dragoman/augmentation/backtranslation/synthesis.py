@@ -13,7 +13,7 @@ from dragoman.base.log import info
 from dragoman.base.output.journal import OutputJournal, work_folder
 from dragoman.base.output.members import member_writer
 from dragoman.base.progress.work import Work
-from dragoman.checkpoint.fingerprint import fingerprint
+from dragoman.checkpoint.folder import fingerprint
 from dragoman.data.corpora.lines import has_broken_utf8
 from dragoman.translation.request import Request
 from dragoman.translation.result import Translation

@@ -17,7 +17,7 @@ from dragoman.checkpoint.meta import Meta, parse_meta
 from dragoman.exchange.ctranslate2.library import library
 from dragoman.exchange.ctranslate2.specification import positions, specification
 from dragoman.models.assembly import unfilled
-from dragoman.models.limits import LengthLimits
+from dragoman.models.interface import LengthLimits
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.union import parse_model
 from dragoman.text.tokenizers import Tokenizers

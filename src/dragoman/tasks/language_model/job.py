@@ -22,7 +22,7 @@ from dragoman.data.corpora.documents import read_texts
 from dragoman.data.corpora.readers import check_readable
 from dragoman.data.preparation.prepare import Prepared
 from dragoman.data.preparation.prepare_texts import prepare_texts
-from dragoman.models.build import count_parameters
+from dragoman.models.parts import count_parameters
 from dragoman.tasks.language_model.config import LanguageModelRun
 from dragoman.tasks.language_model.cost import flops_per_token, trained_bytes
 from dragoman.tasks.language_model.validator import HeldOutText, TextValidator, TextValidators

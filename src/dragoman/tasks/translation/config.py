@@ -14,15 +14,55 @@ from dragoman.data.corpora.corpus import Corpora, CorpusConfig
 from dragoman.data.preparation.cleaning import CleaningConfig
 from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.decode.search import SearchConfig
-from dragoman.models.build import ModelConfig
-from dragoman.tasks.mixture.config import MixtureConfig
+from dragoman.models.seq2seq import ModelConfig
+from dragoman.tasks.language_model.config import LanguageModelObjectiveConfig, TextDataConfig
 from dragoman.tasks.translation.objectives.config import TranslationObjectiveConfig
-from dragoman.tasks.translation.objectives.teacher import ConstantRatioConfig, TeacherRatioConfig
+from dragoman.tasks.translation.objectives.scheduled_sampling import ConstantRatioConfig, TeacherRatioConfig
 from dragoman.text.tokenizers import TextConfig
 from dragoman.training.config import AverageConfig, LoopConfig, MovingAverage
 from dragoman.training.optimisers.muon import MuonConfig
 from dragoman.training.optimisers.union import OptimiserConfig
 from dragoman.training.task import Job, RunConfig, Task
+
+
+class AuxiliaryLanguageModelConfig(Config):
+    """Language modelling of the target language's text by a translator's decoder, which reads no source meanwhile.
+
+    Attention over the source adds nothing then. Domhan & Hieber 2017, "Using target-side monolingual data for neural
+    machine translation through multi-task learning". The vocabulary is the translator's.
+    """
+
+    kind: Literal["language_model"] = "language_model"
+    body: Literal["decoder"] = Field("decoder", description="the part of the model that it shares")
+    weight: float = Field(
+        1.0, ge=0, description="λ, what its mean loss a token counts for where that of the run's own task counts for 1"
+    )
+    data: TextDataConfig = Field(description="plain text of the target language")
+    objective: LanguageModelObjectiveConfig = Field(LanguageModelObjectiveConfig(), description="the loss")
+
+
+class MultiTaskConfig(Config):
+    """Several tasks in one run: Σ λ_t L_t, L_t being the mean loss of task t in an update (deck 001, multi-task).
+
+    Every update has as many batches of each task. An epoch, validation's decision and the model folder are those of the
+    run's own task. YAML: `beside: {tasks: {german: {kind: language_model, data: {train: {text: news.de}, valid: …}}}}`.
+    """
+
+    tasks: dict[str, AuxiliaryLanguageModelConfig] = Field(min_length=1, description="the other tasks, by their names")
+    temperature: float | None = Field(
+        None,
+        gt=0,
+        description="instead of weights: λ_t = (n_t / n)^(1/temperature) of a task with n_t target tokens beside n of "
+        "the run's own",
+    )
+
+    @model_validator(mode="after")
+    def _weights_or_a_temperature(self) -> "MultiTaskConfig":
+        weighted = [name for name, task in self.tasks.items() if "weight" in task.model_fields_set]
+        if self.temperature is not None and weighted:
+            raise ValueError(f"temperature stands instead of weights: leave out the weight of {weighted[0]}")
+        return self
+
 
 _DROPOUT_EPOCHS = 20.0
 
@@ -165,11 +205,11 @@ class TranslationTask(Task):
 
     def open(self, run: "TranslationRun") -> Job:
         """Reads the validation sets and the model to start from, if there is one."""
-        from dragoman.tasks.mixture.beside import TranslationMixture  # which need this run's class
         from dragoman.tasks.translation.job import TranslationJob
+        from dragoman.tasks.translation.multitask import MultiTaskTranslation  # which need this run's class
 
         job = TranslationJob(run)
-        return job if run.beside is None else TranslationMixture(job, run.beside)
+        return job if run.beside is None else MultiTaskTranslation(job, run.beside)
 
 
 class TranslationRun(RunConfig):
@@ -181,7 +221,7 @@ class TranslationRun(RunConfig):
     model: ModelConfig = Field(ModelConfig(), description="the network")
     train: TranslationLoopConfig = Field(TranslationLoopConfig(), description="the training loop")
     search: SearchConfig = Field(SearchConfig(), description="how the trained model translates unless told otherwise")
-    beside: MixtureConfig | None = Field(None, description="other tasks that the model learns in the same run")
+    beside: MultiTaskConfig | None = Field(None, description="other tasks that the model learns in the same run")
 
     def chosen_as(self, stored: Self) -> Self:
         """With an automatic preset, and batches whose size was left open, as the stored run has chosen them."""

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.inspect.describe import count_operations
-from dragoman.models.build import ModelConfig, Seq2Seq
 from dragoman.models.footprint import SHORT_TRIAL, measure, refined
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.training.objectives.cost import activation_bytes
 
 _SAMPLED = 100_000

@@ -19,14 +19,14 @@ from dragoman.data.batches.plan import BatchPlan, plan_epoch
 from dragoman.data.batches.resampling import Resampler
 from dragoman.data.corpora.readers import check_readable
 from dragoman.data.preparation.prepare import Prepared, prepare
-from dragoman.models.build import Seq2Seq, build_model, count_parameters, resolve_preset
+from dragoman.models.parts import count_parameters
+from dragoman.models.seq2seq import Seq2Seq
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.cost import flops_per_target_token, trained_bytes
+from dragoman.tasks.translation.distillation_teacher import load_teacher
 from dragoman.tasks.translation.lengths import check_lengths
 from dragoman.tasks.translation.start import copy_parameters, load_start
-from dragoman.tasks.translation.teacher import load_teacher
-from dragoman.tasks.translation.validation.held_out import check_tags, digest, read_held_out
-from dragoman.tasks.translation.validation.sets import ValidationSets
+from dragoman.tasks.translation.validation import ValidationSets, check_tags, digest, read_held_out
 from dragoman.training.objectives.loss import LossOf
 from dragoman.training.task import Content, Job
 from dragoman.training.validation import Validation
@@ -83,13 +83,13 @@ class TranslationJob(Job):
         self.prepared = prepare(data.corpora, data.cleaning, text, folder, data.temperature, sample, marking=marking)
         pairs = len(self.prepared.dataset)
         data = data.model_copy(update={"batch": data.batch.sized(pairs)})
-        self.run = run.model_copy(update={"data": data, "model": resolve_preset(run.model, pairs)})
+        self.run = run.model_copy(update={"data": data, "model": run.model.resolved(pairs)})
 
     def build(self) -> Seq2Seq:
         """Raises ConfigError where texts are longer than its positions."""
         tokenizers = self.prepared.tokenizers
         sizes = tokenizers.source.size, tokenizers.target.size
-        model = build_model(self.run.model, *sizes, tokenizers.reads_vectors)
+        model = self.run.model.build(*sizes, tokenizers.reads_vectors)
         self._longest = tuple(limit.tokens for limit in model.limits)
         check_lengths(model.limits, self.run.data, self.prepared, self._held_out)
         return model

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from dragoman.base.errors import ConfigError
 from dragoman.data.preparation.prepare import Prepared
-from dragoman.models.limits import LengthLimit, first_exceeded
+from dragoman.models.interface import LengthLimit, first_exceeded
 from dragoman.tasks.translation.config import DataConfig
-from dragoman.tasks.translation.validation.held_out import HeldOut
+from dragoman.tasks.translation.validation import HeldOut
 
 _AT_ONCE = 1 << 20
 """Pairs."""

@@ -16,7 +16,7 @@ from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import flat, parse_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.tensors import model_parameters
-from dragoman.models.build import ModelConfig, Seq2Seq
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 

@@ -6,7 +6,7 @@ from pydantic import Field
 from torch import Tensor
 
 from dragoman.base.settings.config import Config
-from dragoman.models.output import ProjectedOutput
+from dragoman.models.family import ProjectedOutput
 from dragoman.nn.auxiliary import Auxiliary, collecting
 from dragoman.training.objectives.cross_entropy import projected_losses
 from dragoman.training.objectives.loss import FIRST, Loss, Moment

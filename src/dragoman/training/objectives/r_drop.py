@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from pydantic import Field
 
 from dragoman.base.settings.config import Config
-from dragoman.models.output import ProjectedOutput
+from dragoman.models.family import ProjectedOutput
 from dragoman.nn.auxiliary import Auxiliary, collecting
 from dragoman.training.objectives.loss import FIRST, Loss, Moment
 

@@ -6,7 +6,7 @@ from torch import nn
 from dragoman.base.errors import ResourceError
 from dragoman.base.log import info, warn
 from dragoman.base.machine.memory import available_memory
-from dragoman.models.build import count_parameters
+from dragoman.models.parts import count_parameters
 from dragoman.training.machine.journal import Journal
 from dragoman.training.ranks.interface import Ranks
 from dragoman.training.task import Job

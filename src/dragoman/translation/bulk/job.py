@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dragoman.checkpoint.fingerprint import fingerprint_of
+from dragoman.checkpoint.folder import fingerprint_of
 from dragoman.translation.bulk.shard import Shard
 from dragoman.translation.files.faulty_lines import OnError
 from dragoman.translation.files.line_translation import LineTranslation

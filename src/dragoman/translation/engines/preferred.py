@@ -8,7 +8,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.log import warn
 from dragoman.decode.search import Hypothesis
 from dragoman.inspect.attention import AttentionMap
-from dragoman.models.limits import LengthLimits
+from dragoman.models.interface import LengthLimits
 from dragoman.translation.engine import AttentionEngine, Engine, Pair, Row
 
 

@@ -18,11 +18,9 @@ from dragoman.decode.prompts import Prompts
 from dragoman.decode.replacement import Sentence, UnknownWords
 from dragoman.decode.sampling import sample, uniforms
 from dragoman.decode.search import Hypothesis, SearchConfig
-from dragoman.inspect.attention import AttentionMap, attention_maps, without_weights
-from dragoman.inspect.source_attention import source_attention
+from dragoman.inspect.attention import AttentionMap, attention_maps, source_attention, without_weights
 from dragoman.models.footprint import SHORT_TRIAL, Footprint, evaluate, measure, refined
-from dragoman.models.interface import Memory, SourceModel
-from dragoman.models.limits import LengthLimits
+from dragoman.models.interface import LengthLimits, Memory, SourceModel
 from dragoman.nn.attention.interface import Attention
 from dragoman.text.special import EOS
 from dragoman.text.tokenizers import Tokenizers

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.output.companion import Companion
 from dragoman.base.progress.work import Work
-from dragoman.checkpoint.fingerprint import fingerprint
+from dragoman.checkpoint.folder import fingerprint
 from dragoman.control.control import Control
 from dragoman.control.phrase import read_phrases
 from dragoman.data.corpora.lines import count_lines

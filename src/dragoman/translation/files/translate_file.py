@@ -10,7 +10,7 @@ from dragoman.base.errors import ConfigError, DataError, in_files, refuse
 from dragoman.base.log import quietly
 from dragoman.base.machine.threads import use_threads
 from dragoman.base.output.companion import companion_alone
-from dragoman.checkpoint.fingerprint import fingerprint_of
+from dragoman.checkpoint.folder import fingerprint_of
 from dragoman.translation.alignment import AttentionChoice
 from dragoman.translation.files.choosing import check_choice
 from dragoman.translation.files.faulty_lines import on_error_of

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.meta import Meta
 from dragoman.generation.language_model import LanguageModel
-from dragoman.models.limits import first_exceeded
+from dragoman.models.interface import first_exceeded
 from dragoman.translation.reranking.config import RerankingConfig, ReverseConfig
 from dragoman.translation.result import Translation
 from dragoman.translation.translator import Translator

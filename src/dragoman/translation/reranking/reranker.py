@@ -8,7 +8,7 @@ import numpy as np
 
 from dragoman.base.files import atomic_write
 from dragoman.base.settings.load import dump_settings, load_settings
-from dragoman.checkpoint.fingerprint import fingerprint
+from dragoman.checkpoint.folder import fingerprint
 from dragoman.translation.reranking.choice import ordered
 from dragoman.translation.reranking.config import RerankingConfig
 from dragoman.translation.reranking.features import Features

@@ -4,8 +4,8 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from dragoman.tasks.translation.objectives.reward import RewardConfig
+from dragoman.tasks.translation.objectives.scheduled_sampling import TeacherForced, TeacherRatio
 from dragoman.tasks.translation.objectives.sequence import SequenceObjective
-from dragoman.tasks.translation.objectives.teacher import TeacherForced, TeacherRatio
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.objectives.loss import LossOf
 from dragoman.training.objectives.objective import ObjectiveConfig

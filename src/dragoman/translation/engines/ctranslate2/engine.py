@@ -25,7 +25,7 @@ from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.decode.unknown import ForbidUnknownConfig
 from dragoman.exchange.ctranslate2.folder import Exported
 from dragoman.exchange.ctranslate2.specification import names
-from dragoman.models.limits import LengthLimits
+from dragoman.models.interface import LengthLimits
 from dragoman.text.special import EOS
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translation.engine import Pair, Row

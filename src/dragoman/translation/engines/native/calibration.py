@@ -13,7 +13,7 @@ import torch
 
 from dragoman.base.files import atomic_write
 from dragoman.decode.rules.length_penalty import NoPenalty
-from dragoman.models.build import ModelConfig, build_model
+from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.special import EOS
 from dragoman.translation.engines.native.build import cache_folder
 from dragoman.translation.engines.native.model import NativeModel
@@ -52,7 +52,7 @@ def _measured(most: int) -> Calibration:
     counts = sorted({most, *(2**power for power in range(most.bit_length())), max(1, most // 2)})
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
-        model = build_model(ModelConfig(preset="small"), _VOCABULARY, _VOCABULARY)
+        model = ModelConfig(preset="small").build(_VOCABULARY, _VOCABULARY)
     models = {count: NativeModel(model, "int8", count) for count in counts}
     chance = random.Random(1)
     texts = [_text(chance, chance.randint(*_LENGTHS)) for _ in range(_TEXTS)]

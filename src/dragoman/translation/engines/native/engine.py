@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from dragoman.base.errors import ResourceError
 from dragoman.decode.search import Hypothesis, SearchConfig
-from dragoman.models.limits import LengthLimits
+from dragoman.models.interface import LengthLimits
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.text.special import EOS
 from dragoman.text.tokenizers import Tokenizers

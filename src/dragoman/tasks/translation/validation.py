@@ -1,23 +1,76 @@
 """Judging a model on held-out pairs: loss, perplexity and BLEU."""
 
+import hashlib
+import json
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import exp
 
 import numpy as np
 import torch
 
+from dragoman.base.errors import ConfigError, in_files
 from dragoman.base.progress.work import Work
 from dragoman.data.batches.batch import collate
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
+from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.data.corpora.readers import read_sides
 from dragoman.decode.search import SearchConfig
 from dragoman.metrics.translation import bleu
-from dragoman.models.build import Seq2Seq
+from dragoman.models.seq2seq import Seq2Seq
+from dragoman.tasks.translation.config import TranslationRun
+from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 from dragoman.training.ranks.interface import Ranks
 from dragoman.training.ranks.place import Place
 from dragoman.training.validation import Measure, Validation
 from dragoman.translation.request import Request
 from dragoman.translation.translator import Translator
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """A validation set in memory."""
+
+    corpus: CorpusConfig
+    sources: list[str]
+    targets: list[str]
+
+    @property
+    def name(self) -> str:
+        """What messages and the log call it."""
+        return str(self.corpus)
+
+
+def read_held_out(config: TranslationRun) -> tuple[HeldOut, ...]:
+    """The validation sets. Raises DataError for one that cannot be read or is blank."""
+    return tuple(HeldOut(corpus, *read_sides(corpus)) for corpus in config.data.valid_sets)
+
+
+def check_tags(sets: Sequence[HeldOut], config: TranslationRun, tokenizers: Tokenizers | None) -> None:
+    """Raises ConfigError where a set asks for a language or a tag that the model will not know.
+
+    tokenizers: of the model that the run takes them from, if it does.
+    """
+    if tokenizers is not None:
+        known = set(tokenizers.tags)
+    else:
+        known = {*config.text.tags, *(tag for corpus in config.data.corpora for tag in corpus.all_tags)}
+    for each in sets:
+        for tag in each.corpus.all_tags:
+            if tag not in known:
+                raise ConfigError(
+                    f"the validation set {each.name} has the tag {tag!r}, which no corpus of data.train has; known are "
+                    f"{', '.join(sorted(known)) or 'none'}"
+                )
+
+
+def digest(sets: Sequence[HeldOut]) -> str:
+    """Tells validation sets from others, by their texts."""
+    texts = [[each.sources, each.targets] for each in sets]
+    return hashlib.sha256(json.dumps(texts, ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
+
 
 _BATCH = BatchConfig(tokens=4096)
 _SENTENCES = 64
@@ -101,3 +154,28 @@ class Validator:
             tokens += loss.tokens
         total, tokens = place.ranks.sum([total, tokens])
         return total / tokens
+
+
+class ValidationSets:
+    """A validator for each set. One set alone is judged as ever."""
+
+    def __init__(self, sets: Sequence[HeldOut], model: Seq2Seq, translator: Translator, beam: int) -> None:
+        self._validators: list[tuple[str, Validator]] = []
+        for each in sets:
+            with in_files(each.corpus.files[0]):
+                tags = each.corpus.all_tags
+                validator = Validator(each.sources, each.targets, model, translator, beam, tags)
+            self._validators.append((each.name, validator))
+
+    def run(self, place: Place) -> Validation:
+        """Judge the model on each; several have their means of loss and BLEU, each set counting as much."""
+        found = {name: validator.run(place) for name, validator in self._validators}
+        return mean_of(found) if len(found) > 1 else next(iter(found.values()))
+
+
+def mean_of(sets: dict[str, Validation]) -> Validation:
+    """The means over the sets, with the sets beside them."""
+    each = list(sets.values())
+    signature = f"mean of {len(each)} sets, {each[0]['bleu'].signature}"
+    loss, bleu = (sum(one[key].value for one in each) / len(each) for key in ("loss", "bleu"))
+    return Validation(measures(loss, bleu, signature), sum(one.seconds for one in each), sets)

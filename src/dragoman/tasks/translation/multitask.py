@@ -1,4 +1,4 @@
-"""`TranslationMixture`: translation, and language modelling of the target's text by the same decoder."""
+"""`MultiTaskTranslation`: translation, and language modelling of the target's text by the same decoder."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,17 +11,17 @@ from dragoman.base.errors import ConfigError
 from dragoman.models.interface import Decoder, Output
 from dragoman.tasks.language_model.config import LanguageModelLoopConfig, LanguageModelRun, LanguageModelTask
 from dragoman.tasks.language_model.job import LanguageModelJob
-from dragoman.tasks.mixture.config import LanguageModelBesideConfig, MixtureConfig
-from dragoman.tasks.mixture.job import MixtureJob, temperature_weights
-from dragoman.tasks.mixture.member import Member
+from dragoman.tasks.multitask.job import MultiTaskJob, temperature_weights
+from dragoman.tasks.multitask.members import Member
+from dragoman.tasks.translation.config import AuxiliaryLanguageModelConfig, MultiTaskConfig
 from dragoman.tasks.translation.job import TranslationJob
 from dragoman.training.config import LoopConfig
 
 
-class TranslationMixture(MixtureJob):
+class MultiTaskTranslation(MultiTaskJob):
     """The other tasks learn the vocabulary's entries that translation has, and only those."""
 
-    def __init__(self, translation: TranslationJob, mixture: MixtureConfig) -> None:
+    def __init__(self, translation: TranslationJob, mixture: MultiTaskConfig) -> None:
         """Raises ConfigError and DataError for what is cheap to find wrong with any of the tasks."""
         super().__init__(translation, "translation")
         self._translation, self._mixture = translation, mixture
@@ -78,7 +78,7 @@ class DecoderAlone:
         return self.decoder.step(inputs, self.decoder.start(None))[0]
 
 
-def _run_of(task: LanguageModelBesideConfig, train: LoopConfig, out: Any) -> LanguageModelRun:
+def _run_of(task: AuxiliaryLanguageModelConfig, train: LoopConfig, out: Any) -> LanguageModelRun:
     """The task as if it were a run of its own, of which its data and its loss count."""
     loop = {name: getattr(train, name) for name in LoopConfig.model_fields if name not in ("metric", "start")}
     return LanguageModelRun(

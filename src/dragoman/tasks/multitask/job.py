@@ -1,4 +1,4 @@
-"""`MixtureJob`: a run's own task and others beside it, whose batches every update mixes."""
+"""`MultiTaskJob`: a run's own task and others beside it, whose batches every update mixes."""
 
 import hashlib
 import tempfile
@@ -12,11 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dragoman.data.batches.plan import BatchPlan
-from dragoman.tasks.mixture.batch import TaskBatch
-from dragoman.tasks.mixture.member import Member
-from dragoman.tasks.mixture.objective import MixedObjective
-from dragoman.tasks.mixture.plan import Interleaved, OwnBatches
-from dragoman.tasks.mixture.validator import MixedValidator
+from dragoman.tasks.multitask.members import Member, MultiTaskObjective, MultiTaskValidator, TaskBatch
+from dragoman.tasks.multitask.plan import Interleaved, OwnBatches
 from dragoman.training.objectives.loss import LossOf
 from dragoman.training.task import Content, Job
 from dragoman.training.validation import Validation
@@ -25,7 +22,7 @@ _SIDES = 2
 _AT_ONCE = 1 << 18
 
 
-class MixtureJob(Job):
+class MultiTaskJob(Job):
     """An update has `train.accumulate` batches of every task, and moves by Σ λ_t L_t, L_t the mean loss of task t.
 
     An epoch is the first task's. The model, its folder and what decides in validation are the first task's too.
@@ -163,15 +160,15 @@ class MixtureJob(Job):
     def objective(self, device: torch.device) -> LossOf:
         """Σ λ_t L_t."""
         members = {member.name: member for member in self._members}
-        return MixedObjective(members, {name: member.job.objective(device) for name, member in members.items()})
+        return MultiTaskObjective(members, {name: member.job.objective(device) for name, member in members.items()})
 
     def trial(self, model: Any) -> TaskBatch:
         """The first task's, which reads with all of the model."""
         return TaskBatch(self._name, self._first.trial(model))
 
-    def validator(self, model: Any, device: torch.device) -> MixedValidator:
+    def validator(self, model: Any, device: torch.device) -> MultiTaskValidator:
         """Judges all tasks."""
-        return MixedValidator(
+        return MultiTaskValidator(
             {member.name: member.job.validator(member.body(model), device) for member in self._members}
         )
 
