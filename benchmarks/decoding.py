@@ -35,8 +35,9 @@ def imported(source: Path) -> ModuleType:
         del sys.modules[name]
     sys.path.insert(0, str(source))
     try:
-        own = "machine.allocator" if (source / "dragoman/base/machine").is_dir() else "allocator"
-        importlib.import_module(f"dragoman.base.{own}").keep_large_tensors_on_heap()
+        names = ("machine/startup", "machine/allocator", "allocator")  # of this version and of earlier ones
+        own = next(name for name in names if (source / f"dragoman/base/{name}.py").is_file())
+        importlib.import_module(f"dragoman.base.{own.replace('/', '.')}").keep_large_tensors_on_heap()
         importlib.import_module("dragoman.decode.search")
         return importlib.import_module("dragoman.models.seq2seq")
     finally:

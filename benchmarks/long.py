@@ -28,7 +28,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from dragoman.base.machine.allocator import keep_large_tensors_on_heap
+from dragoman.base.machine.startup import keep_large_tensors_on_heap
 from dragoman.data.batches.batch import collate
 from dragoman.models.interface import State, tree_map
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq

@@ -32,7 +32,7 @@ from torch.nn import functional
 from training.corpus import corpus, make_batches, tokenise, windows
 from training.sizes import CLIP, DROPOUT, PIECES, SMOOTHING
 
-from dragoman.base.machine.allocator import keep_large_tensors_on_heap
+from dragoman.base.machine.startup import keep_large_tensors_on_heap
 from dragoman.data.batches.batch import Batch
 from dragoman.models.parts import count_parameters
 from dragoman.models.seq2seq import ModelConfig

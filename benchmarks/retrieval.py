@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.base.machine.allocator import keep_large_tensors_on_heap
+from dragoman.base.machine.startup import keep_large_tensors_on_heap
 from dragoman.data.batches.batch import Batch, collate, pad
 from dragoman.models.interface import tensors
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dragoman.base.machine.allocator import find_tcmalloc
+from dragoman.base.machine.startup import find_tcmalloc
 
 _ON_HEAP = {
     "MALLOC_MMAP_THRESHOLD_": "4294967296",

@@ -6,7 +6,7 @@ What the verbs of the command line do, these functions do: docs/python.md shows 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dragoman.base.machine.waiting import wait_briefly
+from dragoman.base.machine.startup import wait_briefly
 
 if TYPE_CHECKING:
     from dragoman.augmentation.backtranslation.backtranslate import backtranslate

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, overload
 
 from dragoman.base.errors import DragomanError
-from dragoman.base.packages import optional
+from dragoman.base.packages import import_optional
 
 AGAIN = frozenset((429, 502, 503, 504))
 """Statuses of a server that may answer later."""
@@ -73,7 +73,7 @@ class _Requests:
     """What both clients send, and how they read answers."""
 
     def __init__(self, url: str, key: str | None, timeout: float, retry: Retry | None) -> None:
-        self._httpx: Any = optional("httpx", "client")
+        self._httpx: Any = import_optional("httpx", "client")
         self._url, self._key, self._retry = url.rstrip("/"), key, retry or Retry()
         self._options = {"base_url": self._url, "timeout": timeout}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from documented import command, options
 
-from dragoman.base.settings.schema import known_settings
+from dragoman.base.settings.config import known_settings
 from dragoman.tasks.union import RUNS, load_recipe
 
 ROOT = Path(__file__).resolve().parents[2]

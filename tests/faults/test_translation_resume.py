@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.base.output import journal as journals
-from dragoman.base.output.journal import OutputJournal
-from dragoman.base.progress.work import Work
+from dragoman.base import journal as journals
+from dragoman.base.journal import OutputJournal
+from dragoman.base.progress import Work
 from dragoman.cli.main import main
 from dragoman.data.corpora.lines import open_lines
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from dragoman.base.machine.allocator import find_tcmalloc
+from dragoman.base.machine.startup import find_tcmalloc
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems have other allocators")
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ot
 def test_large_blocks_stay_on_the_heap() -> None:
     program = (
         "import resource, numpy as np\n"
-        "from dragoman.base.machine.allocator import keep_large_tensors_on_heap\n"
+        "from dragoman.base.machine.startup import keep_large_tensors_on_heap\n"
         "def faults():\n"
         "    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
         "    for _ in range(10): np.ones(5_000_000)\n"
@@ -36,7 +36,7 @@ def test_large_blocks_stay_on_the_heap() -> None:
 
 RESTART = """
 import json, os, sys
-from dragoman.base.machine import allocator
+from dragoman.base.machine import startup
 allocator.find_library = lambda name: {found!r} if name == "tcmalloc" else None
 allocator.restart_on_tcmalloc()
 told = {{key: os.environ.get(key) for key in ("LD_PRELOAD", "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD", "KEPT")}}

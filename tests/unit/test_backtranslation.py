@@ -14,9 +14,9 @@ from format_1 import PAIRS
 from dragoman.augmentation.backtranslation.filters import RULES, FilterConfig, Judged, broken_rule, unusable
 from dragoman.augmentation.backtranslation.repetition import most_repeats
 from dragoman.augmentation.backtranslation.run import BackTranslation
+from dragoman.base import journal as journals
 from dragoman.base.errors import ConfigError, ResourceError
-from dragoman.base.output import journal as journals
-from dragoman.base.output.journal import OutputJournal, work_folder
+from dragoman.base.journal import OutputJournal, work_folder
 from dragoman.base.settings.yaml import parse_yaml
 from dragoman.cli.main import main
 from dragoman.data.corpora.lines import open_lines

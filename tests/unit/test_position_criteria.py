@@ -7,7 +7,7 @@ import pytest
 import torch
 from matplotlib.image import imread
 
-from dragoman.base.settings.schema import kinds, union_members
+from dragoman.base.settings.config import kinds, union_members
 from dragoman.cli.main import main
 from dragoman.inspect.pictures.matrices import draw_matrices
 from dragoman.lecture.position_criteria import CRITERIA, Probe, Setting, criteria_table, first_rise, judge

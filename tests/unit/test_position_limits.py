@@ -10,8 +10,8 @@ import torch
 from searching import searched
 
 from dragoman.base.errors import ConfigError, DataError
+from dragoman.base.settings.config import kinds, union_members
 from dragoman.base.settings.load import load_settings
-from dragoman.base.settings.schema import kinds, union_members
 from dragoman.base.settings.yaml import dump_yaml
 from dragoman.cli.main import main
 from dragoman.data.batches.loader import Loader

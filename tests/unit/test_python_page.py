@@ -18,7 +18,7 @@ BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re
 NOTEBOOKS = find_spec("nbclient") is not None and find_spec("ipykernel") is not None
 IN_PROGRESS = """
 import time
-from dragoman.base.progress.work import Work
+from dragoman.base.progress import Work
 with Work("Waiting", "moments", 4) as work:
     for moment in range(4):
         time.sleep(0.3)

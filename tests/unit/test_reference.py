@@ -6,9 +6,8 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field
 
-from dragoman.base.settings.config import Config
+from dragoman.base.settings.config import Config, known_settings
 from dragoman.base.settings.reference import markdown, plain, sections, select
-from dragoman.base.settings.schema import known_settings
 from dragoman.cli.main import main
 from dragoman.tasks.translation.config import TranslationRun
 

@@ -11,17 +11,16 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from dragoman.base import log
+from dragoman.base import log, progress
 from dragoman.base.log import info, quietly, warn
-from dragoman.base.progress import display, work
-from dragoman.base.progress.work import Work
+from dragoman.base.progress import Work
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Seconds, in a list of one."""
     now = [100.0]
-    monkeypatch.setattr(work, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
     return now
 
 
@@ -37,10 +36,10 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
     """stderr is a terminal 120 wide; no thread is left."""
     screen = Screen()
     console = Console(file=screen, force_terminal=True, width=120, soft_wrap=True, highlight=False)
-    for module in (log, display):
+    for module in (log, progress):
         monkeypatch.setattr(module, "console", console)
-    monkeypatch.setattr(display.Terminal, "delay", 0.0)
-    monkeypatch.setattr(display.Terminal, "_EVERY", 0.01)
+    monkeypatch.setattr(progress.Terminal, "delay", 0.0)
+    monkeypatch.setattr(progress.Terminal, "_EVERY", 0.01)
     yield screen
     assert not any(thread.name == "progress" for thread in threading.enumerate())
 
@@ -180,7 +179,7 @@ def test_a_work_that_was_never_closed_does_not_keep_the_line(screen: Screen) -> 
     with Work("Outer"):
         Work("Translating", "lines", 10).__enter__()
         appears(screen, "Translating: 0 of 10 lines")
-    assert not display._TERMINAL._works
+    assert not progress._TERMINAL._works
 
 
 def test_narrow_terminals_have_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,8 +187,8 @@ def test_narrow_terminals_have_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     told.tell(500)
     for width, bar in ((120, True), (80, True), (66, False), (30, False)):
         console = Console(width=width, record=True, file=StringIO())
-        monkeypatch.setattr(display, "console", console)
-        console.print(display.Terminal()._line(told, told.opened + 3))
+        monkeypatch.setattr(progress, "console", console)
+        console.print(progress.Terminal()._line(told, told.opened + 3))
         (line,) = console.export_text().splitlines()
         assert ("━" in line) == bar and len(line) <= width and "Translating: 500 of 1," in line
 

@@ -6,7 +6,7 @@ from typing import Any
 from dragoman.base.errors import ConfigError
 
 
-def optional(module: str, extra: str, package: str | None = None) -> Any:
+def import_optional(module: str, extra: str, package: str | None = None) -> Any:
     """A module. extra: of dragoman, that brings it; package: its name where that is not the module's.
 
     Raises ConfigError, which says how to install it, where it is missing.

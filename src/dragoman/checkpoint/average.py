@@ -8,7 +8,7 @@ from torch import Tensor
 
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.log import quietly
-from dragoman.base.progress.work import Work
+from dragoman.base.progress import Work
 from dragoman.checkpoint.folder import CONFIG, PARAMETERS, read_config, read_meta, write_model_folder
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.text.tokenizers import Tokenizers

@@ -35,7 +35,7 @@ def client(
 
     from dragoman.base.files import atomic_file
     from dragoman.base.log import quietly
-    from dragoman.base.progress.work import Work
+    from dragoman.base.progress import Work
     from dragoman.client import Client, translate_lines
     from dragoman.translation.files.lines import read_lines
 

@@ -47,7 +47,7 @@ def generate(
     Each text begins with its prompt and ends with a line feed; between two texts there is a line with ---.
     """
     from dragoman.base.errors import ConfigError
-    from dragoman.base.machine.threads import use_threads
+    from dragoman.base.machine.device import use_threads
     from dragoman.generation.language_model import LanguageModel
 
     use_threads(threads)

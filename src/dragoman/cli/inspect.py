@@ -28,7 +28,7 @@ def inspect(
     """Heat maps of every layer and head of every attention as PNG and SVG, the weights as .npz, a page to look at."""
     from dragoman.base.errors import refuse
     from dragoman.base.log import info, warn
-    from dragoman.base.machine.threads import use_threads
+    from dragoman.base.machine.device import use_threads
     from dragoman.evaluation.score import is_language_model
     from dragoman.generation.language_model import LanguageModel
     from dragoman.inspect.inspection import PAGE, check_free

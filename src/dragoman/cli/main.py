@@ -9,7 +9,7 @@ import typer
 
 from dragoman import __version__
 from dragoman.base.errors import DragomanError
-from dragoman.base.machine.allocator import restart_on_tcmalloc
+from dragoman.base.machine.startup import restart_on_tcmalloc
 from dragoman.cli import (
     average,
     backtranslate,

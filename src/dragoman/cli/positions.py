@@ -36,7 +36,7 @@ def positions(
     |i − j|. They do so only at first: what is printed is the distance at which the products rise again, 44 for d = 512.
     """
     from dragoman.base.log import info
-    from dragoman.base.machine.threads import use_threads
+    from dragoman.base.machine.device import use_threads
     from dragoman.lecture.draw_positions import draw_positions
 
     use_threads(threads)

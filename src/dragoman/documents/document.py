@@ -7,8 +7,8 @@ from typing import Generic, Unpack
 
 from dragoman.base.errors import ConfigError, DataError, DocumentError
 from dragoman.base.log import info, warn
-from dragoman.base.machine.threads import use_threads
-from dragoman.base.progress.work import Work
+from dragoman.base.machine.device import use_threads
+from dragoman.base.progress import Work
 from dragoman.documents.divided import DividedDocument, keeping
 from dragoman.documents.formats.format import Content, Opened
 from dragoman.documents.formats.union import format_of

@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
+from dragoman.base.companion import member_writer
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.files import atomic_write
-from dragoman.base.output.members import member_writer
 from dragoman.data.corpora.lines import read_chunks
 from dragoman.documents.formats.format import Content, Format
 from dragoman.translation.files.faulty_lines import on_error_of

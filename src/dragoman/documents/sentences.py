@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
-from dragoman.base.packages import optional
+from dragoman.base.packages import import_optional
 from dragoman.documents.passage import Mark, Passage
 from dragoman.text.division import divide
 
@@ -26,7 +26,7 @@ class Splitter:
 
     def __init__(self, language: str, fits: Callable[[str], bool]) -> None:
         """language: a code such as en. fits: whether the model can read a text, without blanks around it."""
-        self._segment = optional("sentencex", "documents").segment
+        self._segment = import_optional("sentencex", "documents").segment
         self._language, self._fits = language, fits
         self.divided = 0
 

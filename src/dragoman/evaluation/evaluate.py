@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from dragoman.base.errors import ConfigError, in_files, refuse
 from dragoman.base.log import quietly
-from dragoman.base.machine.threads import use_threads
+from dragoman.base.machine.device import use_threads
 from dragoman.metrics.bootstrap import Comparison, paired_bootstrap
 from dragoman.metrics.translation import (
     LengthScore,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.base.errors import ConfigError, in_files, refuse
 from dragoman.base.log import quietly
-from dragoman.base.machine.threads import use_threads
+from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import parse_settings
 from dragoman.data.corpora.documents import read_texts
 from dragoman.data.corpora.text_corpus import TextCorpusConfig

@@ -8,7 +8,7 @@ import numpy as np
 
 from dragoman.base.errors import ConfigError, in_files
 from dragoman.base.log import quietly, warn
-from dragoman.base.machine.threads import use_threads
+from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import Overrides
 from dragoman.metrics.statistics import SUMMED
 from dragoman.translation.files.lines import Lines, name_of, read_together

@@ -8,9 +8,9 @@ from typing import Any, Unpack
 import torch
 
 from dragoman.base.errors import ConfigError, DataError, ModelError, ResourceError
-from dragoman.base.machine.allocator import keep_large_tensors_on_heap
 from dragoman.base.machine.device import choose_device
 from dragoman.base.machine.memory import is_out_of_memory
+from dragoman.base.machine.startup import keep_large_tensors_on_heap
 from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.meta import Meta

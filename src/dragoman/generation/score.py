@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.progress.work import Work
+from dragoman.base.progress import Work
 from dragoman.data.batches.text_batch import collate_text
 from dragoman.decode.forced import force, read_on
 from dragoman.models.interface import Decoder

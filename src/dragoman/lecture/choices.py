@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from dragoman.base.settings.schema import is_group, kinds, members_of_fields, union_members
+from dragoman.base.settings.config import is_group, kinds, members_of_fields, union_members
 
 Path = tuple[str, ...]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from dragoman.base.errors import ConfigError
+from dragoman.base.settings.config import kinds, union_members
 from dragoman.base.settings.load import Overrides, all_overrides, load_settings
-from dragoman.base.settings.schema import kinds, union_members
 from dragoman.inspect.pictures.matrices import draw_matrices
 from dragoman.lecture.position_criteria import Probe, Setting, Verdict, criteria_table, first_rise, judge
 from dragoman.lecture.reach import reach_table

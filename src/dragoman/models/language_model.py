@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from dragoman.base.settings.schema import kinds, union_members
+from dragoman.base.settings.config import kinds, union_members
 from dragoman.models.assembly import check_written, chosen_scheme, initialise_linear_layers, naming
 from dragoman.models.families import DecoderConfig
 from dragoman.models.family import DecoderContext, DecoderFamily, ProjectedOutput

@@ -9,8 +9,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from dragoman.base.settings.config import Config
-from dragoman.base.settings.schema import kinds, union_members
+from dragoman.base.settings.config import Config, kinds, union_members
 from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, ProjectedOutput, SideContext
 from dragoman.models.interface import Memory, State, Tree
 from dragoman.nn.attention.interface import AttentionSizes

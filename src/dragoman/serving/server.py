@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.base.errors import ConfigError, DragomanError
 from dragoman.base.log import info, warn
-from dragoman.base.packages import optional
+from dragoman.base.packages import import_optional
 from dragoman.base.settings.load import Overrides, load_settings
 from dragoman.serving.access.access import Access
 from dragoman.serving.config import ServeConfig
@@ -35,8 +35,8 @@ def serve(config: str | Path | Mapping[str, Any] | ServeConfig | None = None, se
     parsed = load_settings(config, settings, ServeConfig)
     if not parsed.models:
         raise ConfigError("there is no model to serve: name a model folder, or `models` in serve.yaml")
-    optional("fastapi", "serve")
-    optional("uvicorn", "serve")
+    import_optional("fastapi", "serve")
+    import_optional("uvicorn", "serve")
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(parsed))
 

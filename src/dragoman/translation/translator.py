@@ -9,9 +9,9 @@ from typing import Any, Unpack
 import torch
 
 from dragoman.base.errors import ConfigError, DataError, LineError
-from dragoman.base.machine.allocator import keep_large_tensors_on_heap
 from dragoman.base.machine.device import choose_device
-from dragoman.base.progress.work import Work
+from dragoman.base.machine.startup import keep_large_tensors_on_heap
+from dragoman.base.progress import Work
 from dragoman.base.settings.load import Overrides
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.meta import Meta

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from dragoman.base.errors import ConfigError, LineError
-from dragoman.base.progress.work import Work
+from dragoman.base.progress import Work
 from dragoman.decode.search import Hypothesis
 from dragoman.translation.codec import Codec
 from dragoman.translation.engine import Engine, Row

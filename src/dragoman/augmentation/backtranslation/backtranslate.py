@@ -11,7 +11,7 @@ from dragoman.augmentation.backtranslation.run import BackTranslation, check
 from dragoman.augmentation.backtranslation.synthesis import KEPT, LINES, account
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import info, quietly, warn
-from dragoman.base.machine.threads import use_threads
+from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import parse_settings
 from dragoman.translation.request import Sampling
 from dragoman.translation.translator import Translator

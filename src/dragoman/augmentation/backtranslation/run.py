@@ -11,7 +11,7 @@ from pathlib import Path
 from dragoman.augmentation.backtranslation.filters import FilterConfig
 from dragoman.augmentation.backtranslation.synthesis import Line, Synthesis, exists
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.base.output.journal import work_folder
+from dragoman.base.journal import work_folder
 from dragoman.data.corpora.lines import count_lines, open_lines
 from dragoman.translation.request import Request
 

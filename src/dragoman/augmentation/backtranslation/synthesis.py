@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dragoman.augmentation.backtranslation.filters import RULES, FilterConfig, Judged, broken_rule, unusable
+from dragoman.base.companion import member_writer
 from dragoman.base.errors import ConfigError
+from dragoman.base.journal import OutputJournal, work_folder
 from dragoman.base.log import info
-from dragoman.base.output.journal import OutputJournal, work_folder
-from dragoman.base.output.members import member_writer
-from dragoman.base.progress.work import Work
+from dragoman.base.progress import Work
 from dragoman.checkpoint.folder import fingerprint
 from dragoman.data.corpora.lines import has_broken_utf8
 from dragoman.translation.request import Request

@@ -9,7 +9,7 @@ from dragoman.augmentation.distillation.pairs import TeacherPairs
 from dragoman.augmentation.distillation.recipe import student_recipe
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import info, quietly
-from dragoman.base.machine.threads import use_threads
+from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import Overrides
 from dragoman.training.run.loop import TrainingResult, run
 from dragoman.translation.translator import Translator

@@ -1,15 +1,20 @@
-"""Which device to compute on."""
+"""Device and threads that PyTorch computes with."""
 
-import torch
+from typing import TYPE_CHECKING
 
 from dragoman.base.errors import ConfigError
 
+if TYPE_CHECKING:
+    import torch
 
-def choose_device(name: str = "auto") -> torch.device:
+
+def choose_device(name: str = "auto") -> "torch.device":
     """The device of that name, cpu, cuda or cuda:N; `auto` is the first GPU, or the CPU.
 
     Raises ConfigError for one that is not there.
     """
+    import torch
+
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -24,3 +29,11 @@ def choose_device(name: str = "auto") -> torch.device:
         reason = str(error).splitlines()[0]
         raise ConfigError(f"the device '{name}' cannot be used here ({reason}); use cpu") from None
     return device
+
+
+def use_threads(threads: int | None) -> None:
+    """Let this process compute on that many CPU threads from now on; None changes nothing."""
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)

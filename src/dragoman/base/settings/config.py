@@ -1,10 +1,143 @@
-"""The base class of every configuration. A config stands beside the module it builds and forbids unknown keys."""
+"""`Config`, the base class of every configuration, and which settings a config class has."""
 
-from typing import Any
+import inspect
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic.fields import FieldInfo
 
-from dragoman.base.settings.schema import fill_kinds
+Key = tuple[str | int, ...]
+LIST = "list"
+"""What tells a list from a single group in the errors of a setting that may be either: no part of the key."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one of pydantic's error locations lies.
+
+    key: the location as the user wrote it, without the union tags that pydantic adds; siblings: the fields beside the
+    last part of the key; tags: the values of `kind` where the place is a union.
+    """
+
+    key: Key
+    siblings: tuple[str, ...]
+    tags: tuple[str, ...]
+
+
+def locate(config: Any, location: Key) -> Place:
+    """Follow pydantic's error location through the annotations of `config`."""
+    key: Key = ()
+    siblings: tuple[str, ...] = ()
+    candidates = union_members(config)
+    for part in location:
+        groups = [candidate for candidate in candidates if is_group(candidate)]
+        tagged = [group for group in groups if part == group.__name__ or part in kinds(group)]
+        if len(candidates) > 1 and tagged:
+            candidates = tagged
+            continue
+        containers = [candidate for candidate in candidates if item_type(candidate) is not None]
+        if part == LIST and groups and containers:
+            candidates = containers
+            continue
+        if groups:
+            siblings = tuple(dict.fromkeys(name for group in groups for name in group.model_fields))
+            fields = [group.model_fields[str(part)] for group in groups if part in group.model_fields]
+            key = (*key, part)
+            candidates = [member for field in fields for member in union_members(field.annotation)]
+        elif containers and (isinstance(part, int) or get_origin(containers[0]) is dict):
+            siblings = ()
+            key = (*key, part)
+            candidates = [member for container in containers for member in union_members(item_type(container))]
+        elif not candidates:
+            key = (*key, part)
+        # What is left is the label of a plain member of a union, such as `int`: no part of the key.
+    tags = tuple(tag for candidate in candidates for tag in kinds(candidate))
+    return Place(key, siblings, tags)
+
+
+def known_settings(config: Any) -> list[str]:
+    """Every setting's dotted name, the groups and all members of unions included."""
+    return list(dict.fromkeys(_names(config, "", 0)))
+
+
+def fill_kinds(config: Any, settings: Any) -> Any:
+    """The same settings, where groups of a union that leave `kind` out get the kind of the field's default.
+
+    Where the default is null, the field may name a kind: `json_schema_extra={"kind": …}`. What a class's `usual_kinds`
+    says of the settings beside comes first.
+    """
+    if not isinstance(settings, dict):
+        return settings
+    groups = [member for member in union_members(config) if is_group(member)]
+    if len(groups) != 1:
+        return settings
+    filled = dict(settings)
+    usual = groups[0].usual_kinds(settings) if hasattr(groups[0], "usual_kinds") else {}
+    unions = members_of_fields(groups[0])
+    for name, value in settings.items():
+        if name not in unions or not isinstance(value, dict):
+            continue
+        tag = usual.get(name, _usual_kind(groups[0].model_fields[name]))
+        if len(unions[name]) > 1 and tag is not None:
+            value = {"kind": tag, **value}
+        chosen = [member for member in unions[name] if value.get("kind") in (None, *kinds(member))]
+        filled[name] = fill_kinds(chosen[0], value) if len(chosen) == 1 else value
+    return filled
+
+
+@cache
+def members_of_fields(group: type[BaseModel]) -> dict[str, tuple[Any, ...]]:
+    """The alternatives of every field of a config class (`union_members`), by the field's name."""
+    return {name: tuple(union_members(field.annotation)) for name, field in group.model_fields.items()}
+
+
+def _usual_kind(field: FieldInfo) -> str | None:
+    extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+    kind = getattr(field.default, "kind", None) or extra.get("kind")
+    return kind if isinstance(kind, str) else None
+
+
+def union_members(annotation: Any) -> list[Any]:
+    """The alternatives of a union, None apart; of any other type itself."""
+    if get_origin(annotation) is Annotated:
+        return union_members(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        return [member for part in get_args(annotation) if part is not type(None) for member in union_members(part)]
+    value = getattr(annotation, "__value__", None)  # `type X = …`
+    return [annotation] if value is None else union_members(value)
+
+
+@cache
+def is_group(annotation: Any) -> bool:
+    """Whether an annotation is a config class."""
+    return inspect.isclass(annotation) and issubclass(annotation, BaseModel)
+
+
+@cache
+def kinds(group: Any) -> tuple[str, ...]:
+    """The values of `kind` that choose this member of a union; none for other types."""
+    field = group.model_fields.get("kind") if is_group(group) else None
+    return get_args(field.annotation) if field and get_origin(field.annotation) is Literal else ()
+
+
+def item_type(annotation: Any) -> Any:
+    """The type of a list's, tuple's or dict's values, or None."""
+    if get_origin(annotation) in (list, tuple, dict, set, frozenset):
+        arguments = get_args(annotation)
+        return arguments[1] if get_origin(annotation) is dict else arguments[0]
+    return None
+
+
+def _names(annotation: Any, prefix: str, depth: int) -> Iterator[str]:
+    for member in union_members(annotation):
+        if is_group(member) and depth < 10:
+            for name, field in member.model_fields.items():
+                yield f"{prefix}{name}"
+                yield from _names(field.annotation, f"{prefix}{name}.", depth + 1)
 
 
 class Config(BaseModel):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.settings.schema import fill_kinds, known_settings, locate
+from dragoman.base.settings.config import fill_kinds, known_settings, locate
 from dragoman.base.settings.yaml import Document, dump_yaml, parse_scalar, parse_yaml
 
 C = TypeVar("C")

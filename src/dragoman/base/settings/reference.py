@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from dragoman.base.settings.schema import is_group, item_type, kinds, union_members
+from dragoman.base.settings.config import is_group, item_type, kinds, union_members
 from dragoman.base.settings.yaml import dump_yaml
 
 _WORDS = {"int": "whole number", "float": "number", "bool": "true or false", "str": "text", "Path": "path"}

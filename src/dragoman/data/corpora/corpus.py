@@ -5,8 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from dragoman.base.settings.config import Config
-from dragoman.base.settings.schema import LIST
+from dragoman.base.settings.config import LIST, Config
 from dragoman.text.tags import Tag as TagName
 from dragoman.text.tags import check_tag, in_order, language_tag
 

@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Tag, model_validator
 
-from dragoman.base.settings.config import Config
-from dragoman.base.settings.schema import LIST
+from dragoman.base.settings.config import LIST, Config
 from dragoman.data.corpora.corpus import by_form
 
 

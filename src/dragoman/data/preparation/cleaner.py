@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.files import atomic_write
-from dragoman.base.progress.work import Work
+from dragoman.base.progress import Work
 from dragoman.data.preparation.blocks import Item, block_file, in_blocks, joined_texts, read_block, write_block
 from dragoman.data.preparation.cleaned import Cleaned
 from dragoman.data.preparation.cleaned_texts import CleanedTexts

@@ -14,7 +14,7 @@ from typing import ClassVar, Generic, TypeVar
 from dragoman.base.errors import ConfigError, DataError, DragomanError, ModelError, ResourceError
 from dragoman.base.files import atomic_folder, remove_folder, remove_stale_temporaries, unwritable
 from dragoman.base.log import info, warn
-from dragoman.base.progress.work import Work
+from dragoman.base.progress import Work
 from dragoman.data.batches.epoch import Part
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.pair import Pair

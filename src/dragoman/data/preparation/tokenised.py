@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.base.progress.work import Work
+from dragoman.base.progress import Work
 from dragoman.data.preparation.blocks import block_file, read_block
 from dragoman.data.preparation.cleaned import Cleaned
 from dragoman.data.preparation.report import CleaningReport

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dragoman.base.log import warn
-from dragoman.base.packages import optional
+from dragoman.base.packages import import_optional
 from dragoman.documents.passage import Passage, PassageBuilder, Raw, as_text
 
 _SPECIAL = re.compile(r"[\\`*\[\]<|]|~(?=~)|(?<=~)~|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)")
@@ -32,8 +32,8 @@ class MarkdownParser:
     """
 
     def __init__(self) -> None:
-        package = optional("markdown_it", "documents", "markdown-it-py")
-        rules = optional("markdown_it.rules_inline", "documents", "markdown-it-py")
+        package = import_optional("markdown_it", "documents", "markdown-it-py")
+        rules = import_optional("markdown_it.rules_inline", "documents", "markdown-it-py")
         self._parser: Any = package.MarkdownIt("commonmark").enable(["table", "strikethrough"])
         self._parser.core.ruler.disable(["inline", "text_join"])
         self._ends: dict[int, int] = {}

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from dragoman.base.packages import optional
+from dragoman.base.packages import import_optional
 
 
 def library() -> Any:
     """The module. Raises ConfigError where it is not installed."""
-    return optional("ctranslate2", "fast")
+    return import_optional("ctranslate2", "fast")

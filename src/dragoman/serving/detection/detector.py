@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import regex
 
-from dragoman.base.packages import optional
+from dragoman.base.packages import import_optional
 from dragoman.serving.detection.languages import closest_code, language_of
 from dragoman.serving.detection.scripts import letters_of, shares
 
@@ -101,5 +101,5 @@ def _is_address(word: str) -> bool:
 @cache
 def _model() -> Any:
     """py3langid's, of all its languages, with scores as they are."""
-    module = optional("py3langid.langid", "serve", "py3langid")
+    module = import_optional("py3langid.langid", "serve", "py3langid")
     return module.LanguageIdentifier.from_model_file(module.MODEL_FILE)

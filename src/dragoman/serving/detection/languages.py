@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from functools import lru_cache
 
-from dragoman.base.packages import optional
+from dragoman.base.packages import import_optional
 from dragoman.serving.detection.language_names import NAMES
 
 _OTHER_CODES = {"pb": "pt-br", "zt": "zh-hant"}
@@ -52,7 +52,9 @@ def _closest(plain: str, known: tuple[str, ...]) -> str | None:
     language = language_of(wanted)
     if language in meant and language != "zh":
         return meant[language]
-    found = optional("langcodes", "serve").closest_match(wanted, list(reversed(meant)), max_distance=_FARTHEST)[0]
+    found = import_optional("langcodes", "serve").closest_match(wanted, list(reversed(meant)), max_distance=_FARTHEST)[
+        0
+    ]
     return meant.get(found)
 
 
@@ -69,19 +71,19 @@ def name_of(code: str) -> str:
 def language_of(code: str) -> str:
     """The language alone, without script and region: `zh` of `zh-Hans`, `pt` of `pb`; what is no code stays."""
     plain = _standard(_plain(code))
-    return str(optional("langcodes", "serve").get(plain).language) if _is_tag(plain) else code
+    return str(import_optional("langcodes", "serve").get(plain).language) if _is_tag(plain) else code
 
 
 def script_of(code: str) -> str:
     """What it is written in, as ISO 15924 names it: `Hans`, `Latn`; empty where that is not known."""
     plain = _standard(_plain(code))
-    return str(optional("langcodes", "serve").get(plain).maximize().script or "") if _is_tag(plain) else ""
+    return str(import_optional("langcodes", "serve").get(plain).maximize().script or "") if _is_tag(plain) else ""
 
 
 def has_script(code: str) -> bool:
     """Whether the code itself says what it is written in, as `sr-Latn` does."""
     plain = _standard(_plain(code))
-    return _is_tag(plain) and optional("langcodes", "serve").get(plain).script is not None
+    return _is_tag(plain) and import_optional("langcodes", "serve").get(plain).script is not None
 
 
 def _plain(code: str) -> str:
@@ -93,4 +95,4 @@ def _standard(plain: str) -> str:
 
 
 def _is_tag(code: str) -> bool:
-    return bool(optional("langcodes", "serve").tag_is_valid(code))
+    return bool(import_optional("langcodes", "serve").tag_is_valid(code))

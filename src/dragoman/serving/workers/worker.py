@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection
 
+from dragoman.base.machine.device import use_threads
 from dragoman.base.machine.memory import limit_memory
-from dragoman.base.machine.threads import use_threads
 from dragoman.serving.queue.ticket import Found
 from dragoman.serving.workers.loading import load_translator
 from dragoman.serving.workers.messages import Done, Failed, Nursed, Ready, without_tokenizer

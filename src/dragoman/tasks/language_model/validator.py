@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from dragoman.base.progress.work import Work
+from dragoman.base.progress import Work
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.data.batches.text_batch import collate_text, excerpts
 from dragoman.metrics.perplexity import bytes_of, words_of

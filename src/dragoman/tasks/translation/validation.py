@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from dragoman.base.errors import ConfigError, in_files
-from dragoman.base.progress.work import Work
+from dragoman.base.progress import Work
 from dragoman.data.batches.batch import collate
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.data.corpora.corpus import CorpusConfig

@@ -11,7 +11,7 @@ from typing import Any
 
 from dragoman.base.files import atomic_write
 from dragoman.base.log import clock, info
-from dragoman.base.progress.work import Work
+from dragoman.base.progress import Work
 from dragoman.inspect.pictures.curves import draw_curves
 from dragoman.training.profiling.utilisation import Utilisation
 from dragoman.training.progress.horizon import Horizon

@@ -12,7 +12,7 @@ from torch import nn
 from dragoman.base.errors import ConfigError
 from dragoman.base.files import atomic_write
 from dragoman.base.log import info
-from dragoman.base.machine.allocator import keep_large_tensors_on_heap
+from dragoman.base.machine.startup import keep_large_tensors_on_heap
 from dragoman.base.settings.load import dump_settings, load_settings
 from dragoman.checkpoint.store import CheckpointStore, TrainingSnapshot
 from dragoman.training.machine.compilation import compile_layers

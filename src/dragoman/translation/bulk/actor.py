@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from dragoman.base.errors import DragomanError, ModelError, in_files
+from dragoman.base.journal import differences
 from dragoman.base.log import quietly
-from dragoman.base.machine.threads import use_threads
-from dragoman.base.output.journal import differences
+from dragoman.base.machine.device import use_threads
 from dragoman.translation.bulk.formats.format import Part, Window
 from dragoman.translation.bulk.job import Job
 from dragoman.translation.bulk.shard import digest

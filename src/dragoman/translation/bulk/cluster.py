@@ -10,7 +10,7 @@ from typing import Any
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import info
-from dragoman.base.packages import optional
+from dragoman.base.packages import import_optional
 
 AUTO, LOCAL = "auto", "local"
 _CLIENT = "ray://"
@@ -52,10 +52,10 @@ def joined_cluster(address: str) -> Iterator[Any]:
     auto: the one that runs on this machine or that RAY_ADDRESS names, else this machine alone, as local. Raises
     ConfigError where Ray is missing or nobody answers.
     """
-    ray = optional("ray", "ray", "ray[data]")
-    optional("ray.data", "ray", "ray[data]")
+    ray = import_optional("ray", "ray", "ray[data]")
+    import_optional("ray.data", "ray", "ray[data]")
     if _asked(address).startswith(_CLIENT):
-        optional("grpc", "ray", "ray[client]")
+        import_optional("grpc", "ray", "ray[client]")
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     if ray.is_initialized():
         yield ray
@@ -104,7 +104,10 @@ def _unreachable() -> Iterator[None]:
 
     Otherwise its ports are open to all of the network, without a password.
     """
-    constants, name = optional("ray._private.ray_constants", "ray", "ray[data]"), "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+    constants, name = (
+        import_optional("ray._private.ray_constants", "ray", "ray[data]"),
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER",
+    )
     before, constants.ENABLE_RAY_CLUSTER, os.environ[name] = constants.ENABLE_RAY_CLUSTER, False, "0"
     try:
         yield

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, NamedTuple, Self
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.files import remove_stale_temporaries, sync, unwritable
-from dragoman.base.output.journal import differences
+from dragoman.base.journal import differences
 
 MANIFEST = "manifest.jsonl"
 """Its file: a line with the settings, then one a shard that is done."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dragoman.base.errors import ResourceError
-from dragoman.base.packages import optional
+from dragoman.base.packages import import_optional
 from dragoman.translation.bulk.actor import WindowTranslator, read_windows
 from dragoman.translation.bulk.cluster import Actors
 from dragoman.translation.bulk.job import Job
@@ -23,7 +23,10 @@ def run(job: Job, actors: Actors) -> Iterator[tuple[int, Any]]:
 
     Raises ResourceError where the processes of actors end again and again.
     """
-    data, exceptions = optional("ray.data", "ray", "ray[data]"), optional("ray.exceptions", "ray", "ray[data]")
+    data, exceptions = (
+        import_optional("ray.data", "ray", "ray[data]"),
+        import_optional("ray.exceptions", "ray", "ray[data]"),
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of old names of settings, all of which a copy reads
         context = data.DataContext.get_current().copy()

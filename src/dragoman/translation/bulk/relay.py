@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from dragoman.base.errors import DragomanError, ResourceError
-from dragoman.base.packages import optional
+from dragoman.base.packages import import_optional
 from dragoman.translation.bulk.actor import Failure
 from dragoman.translation.bulk.cluster import Actors
 from dragoman.translation.bulk.job import Job
@@ -22,7 +22,7 @@ def is_client(ray: Any) -> bool:
 
 def relayed_run(ray: Any, job: Job, actors: Actors) -> Iterator[tuple[int, Any]]:
     """As `run`. Raises ResourceError also where the cluster is lost on the way."""
-    exceptions = optional("ray.exceptions", "ray", "ray[data]")
+    exceptions = import_optional("ray.exceptions", "ray", "ray[data]")
     # no processor: the actors that translate have them all
     relay = ray.remote(num_cpus=0)(Relay).remote(job, actors)
     try:

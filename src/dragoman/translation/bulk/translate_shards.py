@@ -10,7 +10,7 @@ from typing import Any, Unpack
 from dragoman.base.errors import ConfigError, Interrupted
 from dragoman.base.files import atomic_file
 from dragoman.base.log import info, quietly
-from dragoman.base.progress.work import Work
+from dragoman.base.progress import Work
 from dragoman.translation.bulk.actor import End, Failure, Translated
 from dragoman.translation.bulk.cluster import Actors, joined_cluster, processors
 from dragoman.translation.bulk.job import Job, with_absolute_paths

@@ -10,7 +10,7 @@ import torch
 
 from dragoman.base.errors import ResourceError
 from dragoman.base.machine.memory import available_memory, is_out_of_memory
-from dragoman.base.progress.work import Work
+from dragoman.base.progress import Work
 from dragoman.data.batches.batch import collate, pad
 from dragoman.decode.constraints.places import beam_places
 from dragoman.decode.forced import CHUNK, force

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, cast, get_args
 
 from dragoman.base.errors import ConfigError, TooLongError
-from dragoman.base.progress.work import Work
+from dragoman.base.progress import Work
 from dragoman.data.corpora.lines import has_broken_utf8
 from dragoman.text.division import divide
 from dragoman.text.special import EOS

@@ -8,9 +8,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
+from dragoman.base.companion import Companion
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.base.output.companion import Companion
-from dragoman.base.progress.work import Work
+from dragoman.base.progress import Work
 from dragoman.checkpoint.folder import fingerprint
 from dragoman.control.control import Control
 from dragoman.control.phrase import read_phrases

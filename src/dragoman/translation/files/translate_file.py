@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
+from dragoman.base.companion import companion_alone
 from dragoman.base.errors import ConfigError, DataError, in_files, refuse
 from dragoman.base.log import quietly
-from dragoman.base.machine.threads import use_threads
-from dragoman.base.output.companion import companion_alone
+from dragoman.base.machine.device import use_threads
 from dragoman.checkpoint.folder import fingerprint_of
 from dragoman.translation.alignment import AttentionChoice
 from dragoman.translation.files.choosing import check_choice

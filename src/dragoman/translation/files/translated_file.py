@@ -9,11 +9,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+from dragoman.base.companion import Companion, companion_kept, member_writer, published
 from dragoman.base.errors import DataError, Interrupted
+from dragoman.base.journal import COMPANION, OutputJournal
 from dragoman.base.log import info
-from dragoman.base.output.companion import Companion, companion_kept, published
-from dragoman.base.output.journal import COMPANION, OutputJournal
-from dragoman.base.output.members import member_writer
 
 _SIZE = "bytes of the companion"
 KEEP_EVERY = 10.0

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from dragoman.base.companion import Compress, member_writer
 from dragoman.base.files import atomic_file
-from dragoman.base.output.members import Compress, member_writer
 from dragoman.translation.result import Translation
 from dragoman.translation.tree import tree_of
 

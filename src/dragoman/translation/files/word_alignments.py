@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from dragoman.base.companion import Companion
 from dragoman.base.errors import LineError
-from dragoman.base.output.companion import Companion
 from dragoman.translation.alignment import Alignment, AttentionChoice, pharaoh
 from dragoman.translation.files.noted_lines import NotedLines
 from dragoman.translation.translator import Translator

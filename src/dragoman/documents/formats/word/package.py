@@ -10,7 +10,7 @@ from typing import Any
 from xml.parsers import expat
 
 from dragoman.base.errors import DataError
-from dragoman.base.packages import optional
+from dragoman.base.packages import import_optional
 
 LARGEST = 1 << 26
 """Bytes unpacked that any archive may have."""
@@ -101,7 +101,7 @@ def parsed(data: bytes, name: str) -> Element:
 
     Without a document type there are no entities, nor anything that is elsewhere (ECMA-376 part 2, section 9.1.4).
     """
-    etree = optional("lxml.etree", "documents", "lxml")
+    etree = import_optional("lxml.etree", "documents", "lxml")
     _check(data, name)
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     try:
@@ -112,7 +112,7 @@ def parsed(data: bytes, name: str) -> Element:
 
 def serialised(root: Element) -> bytes:
     """The whole part."""
-    etree = optional("lxml.etree", "documents", "lxml")
+    etree = import_optional("lxml.etree", "documents", "lxml")
     tree = root.getroottree()
     written: bytes = etree.tostring(tree, xml_declaration=True, encoding="UTF-8", standalone=tree.docinfo.standalone)
     return written

@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 
-from dragoman.base.packages import optional
+from dragoman.base.packages import import_optional
 from dragoman.documents.formats.word.package import Element, attribute, child, kind
 from dragoman.documents.passage import Passage, PassageBuilder
 
@@ -93,7 +93,7 @@ def format_of_run(run: Element | None) -> str:
     properties = None if run is None else child(run, "rPr")
     if properties is None:
         return ""
-    etree = optional("lxml.etree", "documents", "lxml")
+    etree = import_optional("lxml.etree", "documents", "lxml")
     seen = [each for each in properties if kind(each) not in _OF_SPELLING]
     shown = [etree.tostring(each, method="c14n", exclusive=True, with_tail=False) for each in seen]
     return b"".join(shown).decode()
@@ -315,7 +315,7 @@ class _Writer:
 
 def _sub(holder: Element, name: str, beside: Element) -> Element:
     """A new element in a holder; beside: whose name space it has."""
-    etree = optional("lxml.etree", "documents", "lxml")
+    etree = import_optional("lxml.etree", "documents", "lxml")
     return etree.SubElement(holder, beside.tag[: beside.tag.index("}") + 1] + name)
 
 

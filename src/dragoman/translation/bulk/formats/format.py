@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from dragoman.base.output.members import member_writer
+from dragoman.base.companion import member_writer
 from dragoman.translation.files.faulty_lines import OnError
 
 

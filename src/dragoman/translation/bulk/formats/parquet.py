@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.base.errors import DataError
-from dragoman.base.packages import optional
+from dragoman.base.packages import import_optional
 from dragoman.data.corpora.lines import has_broken_utf8
 from dragoman.translation.bulk.formats.format import Part, ShardFormat, Window
 from dragoman.translation.files.faulty_lines import OnError
@@ -34,7 +34,7 @@ class Parquet(ShardFormat):
 
     def part(self, window: Window, translations: list[str], name: str) -> Part:
         """The batch with one more column. Compression is the writer's."""
-        arrow = optional("pyarrow", "ray")
+        arrow = import_optional("pyarrow", "ray")
         batch = window.rest
         schema = batch.schema.append(arrow.field(self.target, arrow.string()))
         return arrow.RecordBatch.from_arrays([*batch.columns, arrow.array(translations, arrow.string())], schema=schema)
@@ -42,7 +42,7 @@ class Parquet(ShardFormat):
     @contextmanager
     def writer(self, source: Path, target: Path) -> Iterator[Callable[[Part], object]]:
         """With the schema, its metadata and the compression of the shard; row groups of 65,536 rows."""
-        arrow, parquet = optional("pyarrow", "ray"), optional("pyarrow.parquet", "ray", "pyarrow")
+        arrow, parquet = import_optional("pyarrow", "ray"), import_optional("pyarrow.parquet", "ray", "pyarrow")
         with self._open(source) as file:
             schema = file.schema_arrow.append(arrow.field(self.target, arrow.string()))
             groups = file.metadata.num_row_groups
@@ -65,7 +65,7 @@ class Parquet(ShardFormat):
 
     def _open(self, path: Path) -> Any:
         """Raises DataError for a file that is missing or none, or lacks the column, or has no texts in it."""
-        arrow, parquet = optional("pyarrow", "ray"), optional("pyarrow.parquet", "ray", "pyarrow")
+        arrow, parquet = import_optional("pyarrow", "ray"), import_optional("pyarrow.parquet", "ray", "pyarrow")
         try:
             file = parquet.ParquetFile(path)
         except (OSError, arrow.ArrowInvalid) as error:
@@ -87,7 +87,7 @@ class Parquet(ShardFormat):
         return file
 
     def _texts(self, batch: Any, path: Path, first: int, on_error: OnError) -> Iterator[str]:
-        arrow = optional("pyarrow", "ray")
+        arrow = import_optional("pyarrow", "ray")
         for number, data in enumerate(batch.column(self.source).cast(arrow.large_binary()).to_pylist(), start=first):
             text = (data or b"").decode("utf-8", "surrogateescape")
             if on_error == "stop" and has_broken_utf8(text):

@@ -20,7 +20,7 @@ from math import ceil, fsum, isnan
 from typing import Any
 
 from dragoman.base.errors import ModelError, ResourceError
-from dragoman.base.progress.work import Work
+from dragoman.base.progress import Work
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.decode.unknown import ForbidUnknownConfig
 from dragoman.exchange.ctranslate2.folder import Exported

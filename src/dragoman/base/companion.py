@@ -1,14 +1,33 @@
-"""`Companion`: a second file that is written along with an output, and takes its name together with it."""
+"""`Companion`: a second file that is written along with an output and published together with it."""
 
+import gzip
+import lzma
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from dragoman.base.errors import ResourceError
 from dragoman.base.files import atomic_file, sync, unwritable
-from dragoman.base.output.members import member_writer
+
+Compress = Callable[[bytes], bytes]
+
+
+def member_writer(path: Path) -> Compress:
+    """What turns a part of the text into bytes of the file, by the ending of its name: .gz, .xz, .zst, or none.
+
+    Members one after another are a file of that format (RFC 1952, section 2.2; RFC 8878, section 3.1).
+    """
+    if path.suffix == ".gz":
+        return lambda data: gzip.compress(data, mtime=0)
+    if path.suffix == ".xz":
+        return lzma.compress
+    if path.suffix == ".zst":
+        import zstandard
+
+        return zstandard.ZstdCompressor().compress
+    return lambda data: data
 
 
 class Companion:

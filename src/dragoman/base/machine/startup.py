@@ -1,4 +1,4 @@
-"""What hands out the memory of tensors on a CPU."""
+"""Settings of a process that must be made at its start: the allocator of tensors and how threads wait."""
 
 import ctypes
 import os
@@ -52,3 +52,18 @@ def restart_on_tcmalloc() -> None:
         return
     environment = {"TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD": _QUIET, **os.environ, "LD_PRELOAD": library}
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
+
+
+_TURNS = "1000"
+
+
+def wait_briefly() -> None:
+    """Make libgomp's threads sleep soon when they wait for others. To be called before torch is imported.
+
+    All cores meet at the end of every operation. By default those that are there first turn in circles for
+    milliseconds, which keeps the last one from its core on a machine that does other work too: programs then take
+    several times as long (docs/EXPERIMENTS.md). So many turns are what libgomp itself chooses where threads outnumber
+    cores. What the user has set, GOMP_SPINCOUNT or OMP_WAIT_POLICY, stays.
+    """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", _TURNS)
