@@ -37,8 +37,8 @@ def test_large_blocks_stay_on_the_heap() -> None:
 RESTART = """
 import json, os, sys
 from dragoman.base.machine import startup
-allocator.find_library = lambda name: {found!r} if name == "tcmalloc" else None
-allocator.restart_on_tcmalloc()
+startup.find_library = lambda name: {found!r} if name == "tcmalloc" else None
+startup.restart_on_tcmalloc()
 told = {{key: os.environ.get(key) for key in ("LD_PRELOAD", "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD", "KEPT")}}
 print(json.dumps([told, sys.argv[1:], sys.flags.utf8_mode]))
 """
