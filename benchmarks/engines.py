@@ -36,7 +36,7 @@ from dragoman.inspect.pictures.figure import new_figure, save
 from dragoman.metrics.translation import bleu
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.translation.choice import ENGINES
-from dragoman.translation.engines.native import processor
+from dragoman.translation.engines.native import build
 from dragoman.translation.files.lines import read_lines
 
 Contender = Callable[[Sequence[str], int, int], list[str]]
@@ -225,7 +225,7 @@ def main() -> None:
     )
     settings = parser.parse_args()
     if settings.avx2:
-        processor._flags = lambda: frozenset(("avx2", "fma"))  # type: ignore[assignment]
+        build._processor_flags = lambda: frozenset(("avx2", "fma"))  # type: ignore[assignment]
         # for CTranslate2 and the libraries of its products, which read this when they are first used
         os.environ.update(CT2_FORCE_CPU_ISA="AVX2", ONEDNN_MAX_CPU_ISA="AVX2", MKL_ENABLE_INSTRUCTIONS="AVX2")
     torch.set_num_threads(settings.threads)

@@ -184,20 +184,20 @@ class Open:
         self.closed = False
 
     @property
-    def waiting(self) -> int:
+    def queued(self) -> int:
         return max(0, len(self._lines) - 1)
 
     @property
-    def under_way(self) -> int:
+    def in_progress(self) -> int:
         return len(self._lines)
 
-    def put(self, lines: Sequence[Line]) -> list[Line]:
+    def submit(self, lines: Sequence[Line]) -> list[Line]:
         refused = [line for line in lines if "control" in line[0]]
         self._lines += [line for line in lines if line not in refused]
         self._model.put.append([text for text, _ in lines])
         return refused
 
-    def found(self, seconds: float) -> list[tuple[Line, Found]]:
+    def completed(self, timeout: float) -> list[tuple[Line, Found]]:
         self._model.asked.release()
         assert self._model.may_go_on.acquire(timeout=10)
         self._asked += 1

@@ -22,7 +22,7 @@ from dragoman.text.tokenizers import TextConfig, train_tokenizers
 from dragoman.text.whitespace import word_places, word_spans
 from dragoman.translation.alignment import AttentionChoice, aligned, pharaoh
 from dragoman.translation.engine import Pair
-from dragoman.translation.engines.torch import TorchEngine
+from dragoman.translation.engines.torch import AttentionTorchEngine
 from dragoman.translation.translator import Translator
 
 FAMILIES = {
@@ -176,7 +176,7 @@ def test_a_model_that_has_learned_to_reverse_is_aligned_backwards() -> None:
             yield collate(ids, [each[::-1] for each in ids], range(len(ids)))
 
     fit(model, batches(), 200, 0.01)
-    translator = Translator(TorchEngine(model, tokenizers, torch.device("cpu")), tokenizers)
+    translator = Translator(AttentionTorchEngine(model, tokenizers, torch.device("cpu")), tokenizers)
     tests = lines(40)
     sources, targets = [" ".join(each) for each in tests], [" ".join(each[::-1]) for each in tests]
     found = translator.align(sources, targets, batch_size=7)

@@ -34,9 +34,9 @@ def opened(translator: Translator) -> ContinuousTranslation:
 def settled(batch: ContinuousTranslation) -> list[tuple[Line, list[Translation]]]:
     done: list[tuple[Line, list[Translation]]] = []
     until = time.monotonic() + 30
-    while batch.under_way:
+    while batch.in_progress:
         assert time.monotonic() < until
-        done += batch.found(0.2)
+        done += batch.completed(0.2)
     return done
 
 
@@ -65,8 +65,8 @@ def test_finds_what_a_window_finds(translator: Translator, seed: int) -> None:
     batch, found = opened(translator), []
     try:
         for begin in range(0, len(lines), 5):
-            assert batch.put(lines[begin : begin + 5]) == []
-            found += batch.found(chance.choice([0, 0.01]))
+            assert batch.submit(lines[begin : begin + 5]) == []
+            found += batch.completed(chance.choice([0, 0.01]))
         found += settled(batch)
     finally:
         batch.close()
@@ -87,11 +87,11 @@ def test_takes_plain_lines_alone(translator: Translator) -> None:
     ]
     batch = opened(translator)
     try:
-        assert batch.put(others) == others, "none of them opens a batch"
-        assert batch.under_way == 0 and batch.found(0) == []
-        assert batch.put([others[0], plain, others[4]]) == [others[0], others[4]]
+        assert batch.submit(others) == others, "none of them opens a batch"
+        assert batch.in_progress == 0 and batch.completed(0) == []
+        assert batch.submit([others[0], plain, others[4]]) == [others[0], others[4]]
         assert [line for line, _ in settled(batch)] == [plain]
-        assert batch.put([plain, others[-1]]) == [others[-1]], "an open one refuses what is too long as well"
+        assert batch.submit([plain, others[-1]]) == [others[-1]], "an open one refuses what is too long as well"
     finally:
         batch.close()
 
@@ -103,7 +103,7 @@ def test_one_wrong_line_leaves_the_others_to_the_window(translator: Translator) 
     lines = [(SOURCES[0], plain), (SOURCES[1], wrong)]
     batch = opened(translator)
     try:
-        assert batch.put(lines) == lines
+        assert batch.submit(lines) == lines
     finally:
         batch.close()
 

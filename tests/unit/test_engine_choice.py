@@ -69,7 +69,7 @@ def test_an_engine_that_was_asked_for_refuses(model: Path, capsys: pytest.Captur
     arguments = ["translate", str(model), "--engine", "ctranslate2", "-i", str(model / "README.md")]
     assert main([*arguments, "--sample"]) == 2
     assert "--engine torch" in capsys.readouterr().err
-    with pytest.raises(ConfigError, match="does not show what its model attends"):
+    with pytest.raises(ConfigError, match="does not show attention"):
         Translator.load(model, engine="ctranslate2").attention(SOURCES[0])
 
 
@@ -99,8 +99,8 @@ def test_without_the_package(
     ("engine", "precision", "message"),
     [
         ("torch", "int8", "does not compute in int8: choose native, ctranslate2"),
-        ("tensor", None, "there is no engine 'tensor': use auto, native, ctranslate2, torch"),
-        ("auto", "int4", "there is no precision 'int4'"),
+        ("tensor", None, "unknown engine 'tensor': use auto, native, ctranslate2, torch"),
+        ("auto", "int4", "unknown precision 'int4'"),
     ],
 )
 def test_names_that_are_none(model: Path, engine: str, precision: str | None, message: str) -> None:

@@ -89,7 +89,7 @@ def test_what_an_engine_cannot_do_is_refused_before_anything_is_computed(transla
     with pytest.raises(ConfigError, match="a dictionary has nothing to draw"):
         translator.translate(["a dog", "a dog"], requests=requests)
     assert not translator.engine.calls
-    with pytest.raises(ConfigError, match="does not show what its model attends"):
+    with pytest.raises(ConfigError, match="does not show attention"):
         translator.attention("a dog")
 
 

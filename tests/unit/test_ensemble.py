@@ -18,8 +18,8 @@ from dragoman.models.ensemble import Ensemble
 from dragoman.models.interface import SourceModel
 from dragoman.text.special import BOS, EOS, UNK
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
+from dragoman.translation.engine import AttentionEngine
 from dragoman.translation.engines.torch import TorchEngine
-from dragoman.translation.ensemble import EnsembleEngine
 from dragoman.translation.translator import Translator
 
 RECURRENT = {"kind": "recurrent", "layers": 1}
@@ -150,12 +150,13 @@ def test_other_vocabularies_and_other_engines_are_refused(folders: list[Path], t
     (tmp_path / "backward" / "meta.json").write_text(dump_meta(card))
     with pytest.raises(ModelError, match="one reads en and .*backward de: they cannot translate together"):
         Translator.load([folders[0], tmp_path / "backward"], "cpu")
-    assert not isinstance(Translator.load([folders[0]], "cpu").engine, EnsembleEngine)
+    assert isinstance(Translator.load([folders[0]], "cpu").engine, AttentionEngine)
+    assert not isinstance(Translator.load(folders, "cpu").engine, AttentionEngine)
     with pytest.raises(ConfigError, match="at least one folder"):
         Translator.load([], "cpu")
     with pytest.raises(ConfigError, match="native computes one model"):
         Translator.load(folders, "cpu", "native")
-    with pytest.raises(ConfigError, match="no attention of their own"):
+    with pytest.raises(ConfigError, match="ensembles and exported models have no attention"):
         Translator.load(folders, "cpu").attention(SOURCES[0])
     with pytest.raises(ModelError, match="there is no model folder"):
         Translator.load([folders[0], tmp_path / "nowhere"], "cpu")

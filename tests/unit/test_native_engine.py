@@ -12,17 +12,22 @@ from typing import Any
 import native_searches
 import pytest
 import torch
-from native_searches import native_text, random_model, random_search, random_settings, searched
+from native_searches import native_request, random_model, random_search, random_settings, searched
 from tiny_model import write_tiny_model
 
 from dragoman.base.errors import ModelError, ResourceError
 from dragoman.decode.search import Hypothesis
-from dragoman.translation.engines.native import build, processor
-from dragoman.translation.engines.native.build import NoCompilerError, built
+from dragoman.translation.engines.native import build
+from dragoman.translation.engines.native.build import (
+    INSTRUCTION_SETS,
+    InstructionSet,
+    NoCompilerError,
+    available,
+    compiled_library,
+)
 from dragoman.translation.engines.native.engine import NativeEngine
 from dragoman.translation.engines.native.model import NativeModel
-from dragoman.translation.engines.native.processor import INSTRUCTION_SETS, available
-from dragoman.translation.engines.native.transformer import Unsupported
+from dragoman.translation.engines.native.packing import Unsupported
 from dragoman.translation.request import Sampling
 from dragoman.translation.translator import Translator
 
@@ -51,11 +56,11 @@ def close(found: list[Hypothesis], expected: list[Hypothesis]) -> bool:
 
 @pytest.mark.parametrize("instructions", available(), ids=lambda each: each.name)
 @pytest.mark.parametrize("seed", range(6))
-def test_finds_what_the_search_finds(instructions: processor.InstructionSet, seed: int) -> None:
+def test_finds_what_the_search_finds(instructions: InstructionSet, seed: int) -> None:
     chance = random.Random(seed)
     model = random_model(random_settings(chance), seed)
     searches = [random_search(chance) for _ in range(7)]
-    texts = [native_text(model, *each) for each in searches]
+    texts = [native_request(model, *each) for each in searches]
     native = NativeModel(model, "float32", threads=2, instructions=instructions)
     found = native.translate(texts, batch_size=3, workers=2)
     assert all(close(one, searched(model, *each)) for one, each in zip(found, searches, strict=True))
@@ -69,20 +74,20 @@ def test_eight_bits_do_not_depend_on_what_is_at_work_together() -> None:
     chance = random.Random(5)
     model = random_model(random_settings(chance), 5)
     native = NativeModel(model, "int8", threads=2)
-    texts = [native_text(model, *random_search(chance)) for _ in range(60)]
+    texts = [native_request(model, *random_search(chance)) for _ in range(60)]
     found = native.translate(texts, batch_size=64, workers=1)
     assert native.translate(texts[::-1], batch_size=5, workers=2) == found[::-1]
     assert [native.translate([text], 1, 1)[0] for text in texts] == found
 
 
 @pytest.mark.parametrize("instructions", available(), ids=lambda each: each.name)
-def test_eight_bits_are_near(instructions: processor.InstructionSet) -> None:
+def test_eight_bits_are_near(instructions: InstructionSet) -> None:
     """Forced to write the same, a model of codes gives nearly the same log-probability."""
     model = random_model({**BASE, "width": 64}, seed=1)
     exact, codes = (NativeModel(model, precision, 1, instructions) for precision in ("float32", "int8"))
     source, _, config = random_search(random.Random(3))
     prefix = [5, 6, 7, 8, 9, 10, 11, 12]
-    texts = [native_text(model, [*range(4, 4 + length), 3], prefix, config) for length in (1, 5, 20)]
+    texts = [native_request(model, [*range(4, 4 + length), 3], prefix, config) for length in (1, 5, 20)]
     for a, b in zip(exact.translate(texts, 3, 1), codes.translate(texts, 3, 1), strict=True):
         first = min(len(a[0].tokens), len(b[0].tokens), len(prefix))
         assert first == len(prefix)
@@ -101,7 +106,7 @@ def test_activations_far_from_zero(activation: str, bias: float) -> None:
         model.encoder.layers[0].feedforward.inner.bias.fill_(bias)
     search = random_search(random.Random(2))
     native = NativeModel(model, "float32", 1)
-    assert close(native.translate([native_text(model, *search)], 1, 1)[0], searched(model, *search))
+    assert close(native.translate([native_request(model, *search)], 1, 1)[0], searched(model, *search))
 
 
 @pytest.mark.parametrize(
@@ -139,10 +144,10 @@ def test_damaged_weights_and_foreign_ids_are_refused() -> None:
     native = NativeModel(model, "float32", 1)
     source, prefix, config = random_search(random.Random(1))
     for wrong in ({"source": [99]}, {"source": [-1]}, {"prefix": [37]}, {"forbidden": [37]}):
-        text = native_text(model, source, prefix, config).__class__(
-            **{**vars(native_text(model, source, prefix, config)), **wrong}
+        text = native_request(model, source, prefix, config).__class__(
+            **{**vars(native_request(model, source, prefix, config)), **wrong}
         )
-        with pytest.raises(ModelError, match="is not among the vocabulary's"):
+        with pytest.raises(ModelError, match="is not in the vocabulary"):
             native.translate([text], 1, 1)
     assert native.translate([], 1, 1) == []
     with torch.no_grad():
@@ -157,7 +162,7 @@ def test_numbers_that_grow_too_large_are_told() -> None:
         model.decoder.projection.weight.fill_(3e38)
     source, _, config = random_search(random.Random(1))
     with pytest.raises(ModelError, match=r"not numbers \(NaN\)"):
-        NativeModel(model, "float32", 1).translate([native_text(model, source, [], config)], 1, 1)
+        NativeModel(model, "float32", 1).translate([native_request(model, source, [], config)], 1, 1)
 
 
 def test_behind_a_translator(tmp_path: Path) -> None:
@@ -176,14 +181,14 @@ def test_behind_a_translator(tmp_path: Path) -> None:
 
 def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    for name, message in (("no-such-compiler", "cannot be run"), ("false", "cannot make the native engine")):
+    for name, message in (("no-such-compiler", "cannot be run"), ("false", "cannot compile the native engine")):
         monkeypatch.setenv("CC", name)
         with pytest.raises(NoCompilerError, match=message):
-            built(INSTRUCTION_SETS[-1])
+            compiled_library(INSTRUCTION_SETS[-1])
     monkeypatch.delenv("CC")
     monkeypatch.setattr(build.shutil, "which", lambda _: None)
     with pytest.raises(NoCompilerError, match="install one"):
-        built(INSTRUCTION_SETS[-1])
+        compiled_library(INSTRUCTION_SETS[-1])
     assert not list(tmp_path.rglob("*.so"))
 
 
@@ -206,7 +211,7 @@ def test_under_the_sanitizers() -> None:
             pytest.skip(f"the compiler brings no {name}")
         preload.append(found)
     flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-g")
-    library = built(available()[0], flags)
+    library = compiled_library(available()[0], flags)
     settings = {
         "LD_PRELOAD": " ".join(preload),
         "ASAN_OPTIONS": "detect_leaks=0",

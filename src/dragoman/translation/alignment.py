@@ -31,9 +31,12 @@ def pharaoh(alignment: Alignment) -> str:
 
 
 def attending(engine: Engine) -> AttentionEngine:
-    """The engine as one that shows attention. Raises ConfigError where it does not."""
+    """The engine, as one that shows attention. Raises ConfigError if it does not."""
     if not isinstance(engine, AttentionEngine):
-        raise ConfigError("this engine does not show what its model attends: load the model with PyTorch's")
+        raise ConfigError(
+            "this engine does not show attention: load a single model folder with --engine torch or auto, since "
+            "ensembles and exported models have no attention to show"
+        )
     return engine
 
 

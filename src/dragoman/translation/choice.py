@@ -1,4 +1,4 @@
-"""Which engine translates: the registry, and what `auto` takes."""
+"""The registry of engines, and the choice among them."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -19,41 +19,36 @@ from dragoman.translation.engines.ctranslate2.engine import CTranslate2Engine
 from dragoman.translation.engines.native.build import NoCompilerError
 from dragoman.translation.engines.native.engine import NativeEngine
 from dragoman.translation.engines.preferred import PreferredEngine
-from dragoman.translation.engines.torch import TorchEngine
+from dragoman.translation.engines.torch import AttentionTorchEngine
 
 Precision = Literal["float32", "int8"]
-"""In what numbers matrix products are computed. int8 is faster and rounds: some translations differ."""
-
-REFERENCE: Precision = "float32"
-
+"""The numbers of matrix products. int8 is faster and rounds: some translations differ."""
 
 @dataclass(frozen=True)
 class EngineKind:
     """An engine by its name.
 
-    make: of a model on a device, with so many threads; PyTorch has its own. Raises ConfigError or ModelError where the
-    engine cannot compute the model here.
-
-    precisions: those that it has; automatic: those that `auto` takes it for. An engine that is exact, that is with the
-    translations of TorchEngine up to near-ties, may be taken for float32. helped: whether the last engine computes
-    what it refuses also where it was asked for by its name.
+    make: builds it for a model on a device, with a number of threads. Raises ConfigError or ModelError if the engine
+    cannot compute the model here. precisions: those that it supports. automatic: those for which `auto` chooses it. An
+    engine may be chosen for float32 if it is exact: its translations are those of TorchEngine, up to near-ties.
+    fallback: whether the reference computes what the engine refuses even if the engine was chosen by name.
     """
 
     name: str
     precisions: tuple[Precision, ...]
     automatic: tuple[Precision, ...]
     make: Callable[[LoadedModel, torch.device, Precision, int], Engine]
-    helped: bool = False
+    fallback: bool = False
 
 
 def _torch(loaded: LoadedModel, device: torch.device, precision: Precision, threads: int) -> Engine:
-    return TorchEngine(loaded.model, loaded.tokenizers, device)
+    """PyTorch has its own number of threads."""
+    return _reference(loaded, device)
 
 
 def _native(loaded: LoadedModel, device: torch.device, precision: Precision, threads: int) -> Engine:
     _check_cpu(device, "native")
-    reference = TorchEngine(loaded.model, loaded.tokenizers, device)
-    return NativeEngine(loaded.model, loaded.tokenizers, reference, precision, threads)
+    return NativeEngine(loaded.model, loaded.tokenizers, _reference(loaded, device), precision, threads)
 
 
 def _ctranslate2(loaded: LoadedModel, device: torch.device, precision: Precision, threads: int) -> Engine:
@@ -62,11 +57,11 @@ def _ctranslate2(loaded: LoadedModel, device: torch.device, precision: Precision
 
 
 ENGINES: Sequence[EngineKind] = (
-    EngineKind("native", ("float32", "int8"), ("float32", "int8"), _native, helped=True),
+    EngineKind("native", ("float32", "int8"), ("float32", "int8"), _native, fallback=True),
     EngineKind("ctranslate2", ("float32", "int8"), ("int8",), _ctranslate2),
     EngineKind("torch", ("float32",), ("float32",), _torch),
 )
-"""The fastest first; the last can do whatever can be asked for."""
+"""The fastest first. The last is the reference, which supports every request."""
 
 
 def choose_engine(
@@ -78,33 +73,33 @@ def choose_engine(
 ) -> Engine:
     """The engine of that name, or for `auto` the fastest that is installed and can compute the model.
 
-    What that one refuses of a request, the last of `ENGINES` does, and it is said. precision: None is float32. threads:
-    None is one a processor. Raises ConfigError for a name or a precision that there is not, or that the engine does not
-    have, and what `make` raises.
+    `auto` passes what that engine refuses to the reference, with a warning. precision: None is float32. threads: None is
+    one per processor. Raises ConfigError for an unknown name or precision, or a precision that the engine does not
+    support, and whatever `EngineKind.make` raises.
     """
-    chosen, threads = _precision(precision) or REFERENCE, threads or _threads()
+    chosen, threads = _precision(precision) or "float32", threads or _threads()
     if name != "auto":
         kind = _named(name)
         if chosen not in kind.precisions:
-            having = ", ".join(each.name for each in ENGINES if chosen in each.precisions)
+            supporting = ", ".join(each.name for each in ENGINES if chosen in each.precisions)
             raise ConfigError(
-                f"the engine {name} does not compute in {chosen}: choose {having}, or --precision float32"
+                f"the engine {name} does not compute in {chosen}: choose {supporting}, or --precision float32"
             )
-        made = kind.make(loaded, device, chosen, threads)
-        return PreferredEngine(made, ENGINES[-1].make(loaded, device, REFERENCE, threads)) if kind.helped else made
-    last = ENGINES[-1].make(loaded, device, REFERENCE, threads)
+        engine = kind.make(loaded, device, chosen, threads)
+        return PreferredEngine(engine, _reference(loaded, device)) if kind.fallback else engine
+    reference = _reference(loaded, device)
     reasons = []
     for kind in ENGINES[:-1]:
         if chosen in kind.automatic:
             try:
-                return PreferredEngine(kind.make(loaded, device, chosen, threads), last)
+                return PreferredEngine(kind.make(loaded, device, chosen, threads), reference)
             except (ConfigError, ModelError) as error:
                 reasons.append(f"{kind.name}: {error}")
             except NoCompilerError as error:
                 info(f"translating without the native engine, which is the fastest: {error}")
     if chosen not in ENGINES[-1].precisions:
-        warn(f"computing in {REFERENCE}, since no engine can in {chosen}. {'; '.join(reasons)}")
-    return last
+        warn(f"computing in float32, since no engine can compute in {chosen}. {'; '.join(reasons)}")
+    return reference
 
 
 def open_exported(
@@ -114,13 +109,13 @@ def open_exported(
     precision: str | None = None,
     threads: int | None = None,
 ) -> tuple[Engine, Exported]:
-    """The engine of a folder that `dragoman export` wrote. precision: None is as its weights are stored.
+    """The engine of a folder that `dragoman export` wrote. precision: None is that of the stored weights.
 
-    Raises ConfigError for another engine or a device that is no CPU, ModelError as `open_folder`.
+    Raises ConfigError for another engine or a device that is not a CPU, ModelError as `open_folder`.
     """
     if name not in ("auto", "ctranslate2"):
         _named(name)
-        raise ConfigError(f"{folder} was exported for ctranslate2: for --engine {name} give the model folder it is of")
+        raise ConfigError(f"{folder} was exported for ctranslate2: for --engine {name} give the model folder that it was exported from")
     _check_cpu(choose_device(device or "cpu"), "ctranslate2")
     workers = threads or _threads()
     exported = open_folder(folder, Computing(_precision(precision) or "default", workers))
@@ -128,21 +123,25 @@ def open_exported(
 
 
 def _threads() -> int:
-    """One a processor, unless torch was told otherwise from outside."""
+    """One per processor, unless OMP_NUM_THREADS says otherwise."""
     return torch.get_num_threads() if "OMP_NUM_THREADS" in os.environ else cores()
+
+
+def _reference(loaded: LoadedModel, device: torch.device) -> AttentionTorchEngine:
+    return AttentionTorchEngine(loaded.model, loaded.tokenizers, device)
 
 
 def _named(name: str) -> EngineKind:
     for kind in ENGINES:
         if kind.name == name:
             return kind
-    raise ConfigError(f"there is no engine '{name}': use auto, {', '.join(kind.name for kind in ENGINES)}")
+    raise ConfigError(f"unknown engine '{name}': use auto, {', '.join(kind.name for kind in ENGINES)}")
 
 
 def _precision(name: str | None) -> Precision | None:
     if name is None or name == "float32" or name == "int8":
         return name  # type: ignore[return-value]
-    raise ConfigError(f"there is no precision '{name}' to translate in: use float32 or int8")
+    raise ConfigError(f"unknown precision '{name}': use float32 or int8")
 
 
 def _check_cpu(device: torch.device, name: str) -> None:

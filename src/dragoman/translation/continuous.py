@@ -1,4 +1,4 @@
-"""`ContinuousTranslation`: lines that are given and found one by one, while others are under way."""
+"""`ContinuousTranslation`: continuous batching of lines, which are submitted while others are translated."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -6,81 +6,85 @@ from itertools import count
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.translation.codec import Codec
-from dragoman.translation.engine import ContinuousEngine, Engine, OpenBatch, Row
+from dragoman.translation.engine import Engine, Row
+from dragoman.translation.engines.native.engine import NativeEngine
+from dragoman.translation.engines.native.model import NativeSession
 from dragoman.translation.engines.preferred import PreferredEngine
 from dragoman.translation.lines import Line
 from dragoman.translation.result import Translation
 
 
-def continuous_engine(engine: Engine) -> ContinuousEngine | None:
-    """Of a translator's engines the one that takes in rows while it computes others, if there is one."""
+def continuous_engine(engine: Engine) -> NativeEngine | None:
+    """The engine that admits rows while it decodes others, if a translator's engine is or prefers one."""
     if isinstance(engine, PreferredEngine):
         engine = engine.preferred
-    return engine if isinstance(engine, ContinuousEngine) else None
+    return engine if isinstance(engine, NativeEngine) else None
 
 
 class ContinuousTranslation:
-    """What it finds is what `WindowTranslation` finds. It takes plain lines only: the rest is for a window.
+    """Translates plain lines as `WindowTranslation` does, and returns each as soon as it is completed. Close it.
 
-    Plain are lines that the engine can search, that fit the model, and of whose translations no more is asked than that
-    they are found: nothing to hold, no guard.
+    Plain lines are those that the engine does not refuse, that fit the model, and whose request has neither control nor
+    guard: the others need `WindowTranslation`.
     """
 
-    def __init__(self, engine: ContinuousEngine, codec: Codec, batch_size: int) -> None:
-        """batch_size: lines that are computed together."""
+    def __init__(self, engine: NativeEngine, codec: Codec, batch_size: int) -> None:
+        """batch_size: the largest number of lines that are decoded together."""
         self._engine, self._codec, self._batch_size = engine, codec, batch_size
-        self._batch: OpenBatch | None = None
+        self._session: NativeSession | None = None
         self._numbers = count()
         self._lines: dict[int, Line] = {}
 
     @property
-    def waiting(self) -> int:
-        """Lines that were given, and not begun with when it was last asked what is found."""
-        return 0 if self._batch is None else self._batch.waiting
+    def queued(self) -> int:
+        """Submitted lines that were not started at the last call of `completed`."""
+        return 0 if self._session is None else self._session.queued
 
     @property
-    def under_way(self) -> int:
-        """Lines that were given, and not found."""
+    def in_progress(self) -> int:
+        """Submitted lines that `completed` has not returned."""
         return len(self._lines)
 
-    def put(self, lines: Sequence[Line]) -> list[Line]:
-        """Those that it does not take, in order. Raises ResourceError."""
+    def submit(self, lines: Sequence[Line]) -> list[Line]:
+        """Queue the plain lines; returns the others, in order. Raises ResourceError."""
         rows = self._plain(lines)
-        if self._batch is None and rows:
-            self._batch = self._engine.open_batch([rows[place] for place in rows], self._batch_size)
-        elif self._batch is not None:
-            rows = {place: row for place, row in rows.items() if self._batch.has_room_for(row)}
-            if rows:
-                self._batch.put([rows[place] for place in rows])
+        if self._session is None and rows:
+            self._session = self._engine.session(list(rows.values()), self._batch_size)
+        elif self._session is not None:
+            requests = {place: self._engine.request(row) for place, row in rows.items()}
+            requests = {place: request for place, request in requests.items() if self._session.accepts(request)}
+            if requests:
+                self._session.submit(list(requests.values()))
+            rows = {place: rows[place] for place in requests}
         self._lines.update((next(self._numbers), lines[place]) for place in rows)
         return [line for place, line in enumerate(lines) if place not in rows]
 
-    def found(self, seconds: float) -> list[tuple[Line, list[Translation]]]:
-        """Lines that are done since the last time, and their hypotheses; waits so long for one.
+    def completed(self, timeout: float) -> list[tuple[Line, list[Translation]]]:
+        """The lines completed since the last call, with their hypotheses.
 
-        Raises what `OpenBatch.found` raises.
+        timeout: seconds to wait for at least one. Raises ModelError and ResourceError as `NativeSession.completed`.
         """
-        if self._batch is None:
+        if self._session is None:
             return []
         return [
             (self._lines.pop(number), [self._codec.translation(each) for each in hypotheses])
-            for number, hypotheses in self._batch.found(seconds)
+            for number, hypotheses in self._session.completed(timeout)
         ]
 
     def close(self) -> None:
-        """What is not done is given up."""
-        if self._batch is not None:
-            self._batch.close()
+        """Drop all lines that are not completed."""
+        if self._session is not None:
+            self._session.close()
 
     def _plain(self, lines: Sequence[Line]) -> dict[int, Row]:
-        """By place, those with more source tokens first, so that no long one is left over at the end."""
+        """The rows of plain lines, by index; those with more source tokens first, so that no long one ends last."""
         plain = [
             place
             for place, (text, request) in enumerate(lines)
             if text.strip() and request.control is None and request.guard is None
         ]
         rows: dict[int, Row] = {}
-        with suppress(ConfigError, DataError):  # whose line it is, the window's translation tells
+        with suppress(ConfigError, DataError):  # `WindowTranslation` will report which line is at fault
             for place, row in zip(plain, self._codec.rows([lines[each] for each in plain], first=1), strict=True):
                 if self._codec.has_positions_for(row.source, row.prefix.ids) and self._engine.refusal(row) is None:
                     rows[place] = row

@@ -1,4 +1,4 @@
-"""`Engine`: what computes translations, whatever it computes with. Texts are above it, models below.
+"""`Engine`: the protocol of whatever finds hypotheses of rows of ids. Text is handled above it, models below.
 
 Ids are those of a model's vocabularies, without beginning and end of sentence.
 """
@@ -16,26 +16,26 @@ from dragoman.translation.request import Decoding
 
 
 class Prefix(NamedTuple):
-    """What a translation starts with: its ids, and its words that the vocabulary lacks, one for each UNK among them."""
+    """The start of a translation: its ids, and the words that the vocabulary lacks, one for each UNK among them."""
 
     ids: tuple[int, ...] = ()
     unknown: tuple[str, ...] = ()
 
 
 class Expected(NamedTuple):
-    """What a translation is to hold. forbidden: ids that nothing but the constraints may write."""
+    """What a translation should contain. forbidden: ids that only the constraints may write."""
 
     constraints: tuple[Constraint, ...]
     forbidden: tuple[int, ...] = ()
 
 
 class Row(NamedTuple):
-    """A text to translate, with all that is wanted of its translation; no other row changes what it gets.
+    """A source to translate, with everything that its request says of the translation; other rows have no influence.
 
-    number: the line's, from 1, for messages and for what is drawn. source: the ids of `text`, those of as many tags as
-    `tags` says before them, and perhaps inline symbols in the place of parts of it; of a source of vectors (S, n)
-    float32. constraints: what a searched translation must hold. expected: what it had better hold, for which the engine
-    does nothing.
+    number: of the line, from 1, for messages and for random draws. source: the ids of `text`, after those of `tags`
+    tags, and possibly with inline symbols in place of parts of the text; for a source of vectors (S, n) float32.
+    constraints: enforced by the search. expected: not enforced by the engine; the caller checks it and, if it is not
+    met, searches again with constraints.
     """
 
     number: int
@@ -49,7 +49,7 @@ class Row(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A source, tags before it, and a target to score. number: the line's, from 1, for messages."""
+    """A source, its tags included, and a target to score. number: of the line, from 1, for messages."""
 
     number: int
     source: Sequence[int]
@@ -57,28 +57,28 @@ class Pair(NamedTuple):
 
 
 class Engine(Protocol):
-    """Finds hypotheses of rows and scores pairs. One call may hold rows that want different things.
+    """Finds hypotheses of rows and scores pairs. The rows of one call may have different requests.
 
-    It forms batches itself: it may sort the rows of a call, compute several batches at a time, and fill up a batch as
-    rows of it are done. Whatever it does, a row gets what it would get alone, up to rounding.
+    An engine forms its own batches: it may sort the rows of a call, compute several batches at a time, and refill a
+    batch as its rows are completed. The result of a row does not depend on the other rows, up to rounding.
     """
 
     @property
     def limits(self) -> LengthLimits:
-        """How long sources and targets may be. Longer ones are never handed to it."""
+        """The longest source and target, which callers observe."""
         ...
 
     def refusal(self, row: Row) -> str | None:
-        """Why it cannot do what the row asks for, and what to do instead; None where it can."""
+        """Why the engine cannot do what the row requests, and what to do instead; None if it can."""
         ...
 
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """The place of each row among `rows`, and its hypotheses: never none, best first, samples as they were drawn.
+        """The index of each row in `rows` and its hypotheses: at least one, best first, samples in the order drawn.
 
-        In whatever order they are found, so that none waits for the rest; the first rows had better come early, since
-        texts go out in order. batch_size: rows that are computed together at most. Only rows without a `refusal` are
-        given. An UNK shows its text in `Hypothesis.unknown`. Raises ResourceError for a row that alone does not fit the
-        memory.
+        They come in any order, so that none waits for the rest; the first rows should come early, since texts are
+        written in order. batch_size: the largest number of rows that are computed together. The caller passes only rows
+        without a `refusal`. The text of each UNK is in `Hypothesis.unknown`. Raises ResourceError for a row that does
+        not fit into memory even alone.
         """
         ...
 
@@ -87,57 +87,9 @@ class Engine(Protocol):
         ...
 
 
-class OpenBatch(Protocol):
-    """Rows that are computed together, where others take the places of those that are done. For one thread."""
-
-    @property
-    def waiting(self) -> int:
-        """Rows that were given, and were not begun with when it was last asked what is found."""
-        ...
-
-    @property
-    def under_way(self) -> int:
-        """Rows that were given, and whose hypotheses were not."""
-        ...
-
-    def has_room_for(self, row: Row) -> bool:
-        """Whether it takes in the row, for which the engine has no refusal; one that is too long waits for its end."""
-        ...
-
-    def put(self, rows: Sequence[Row]) -> None:
-        """Rows that there is room for. They are numbered on, from 0."""
-        ...
-
-    def found(self, seconds: float) -> list[tuple[int, list[Hypothesis]]]:
-        """The numbers of rows that are done since the last time, and their hypotheses; waits so long for one.
-
-        Raises ResourceError where what is under way does not fit the memory, ModelError for damaged parameters.
-        """
-        ...
-
-    def close(self) -> None:
-        """What is not done is given up."""
-        ...
-
-
 @runtime_checkable
-class ContinuousEngine(Engine, Protocol):
-    """An engine that takes in rows while it computes others.
-
-    Continuous batching: Yu et al. 2022, "Orca: A Distributed Serving System for Transformer-Based Generative Models".
-    """
-
-    def open_batch(self, rows: Sequence[Row], batch_size: int) -> OpenBatch:
-        """A batch that begins with these rows, of which there is one at least. batch_size: as in `hypotheses`.
-
-        Until it is closed the engine is asked for nothing else but scores. Raises ResourceError.
-        """
-        ...
-
-
-@runtime_checkable
-class AttentionEngine(Protocol):
-    """An engine that can also show what its model attends."""
+class AttentionEngine(Engine, Protocol):
+    """An engine that can also show what its model attends to."""
 
     def attention(self, source: Sequence[int], target: Sequence[int]) -> list[AttentionMap]:
         """The weights of every layer, head and kind while `target` is predicted from `source`, tags included."""
@@ -146,12 +98,12 @@ class AttentionEngine(Protocol):
     def source_attention(
         self, pairs: Sequence[Pair], batch_size: int, layer: int | None = None, head: int | None = None
     ) -> list[np.ndarray]:
-        """(T, S) of each pair, in order: what is attended of the source while the target's T tokens are predicted.
+        """The weights over the source while the target's T tokens are predicted: (T, S) of each pair, in order.
 
-        As `inspect.source_attention`, tags included. Raises ResourceError for a pair that does not fit the memory.
+        As `inspect.source_attention`, tags included. Raises ResourceError for a pair that does not fit into memory.
         """
         ...
 
     def without_weights(self) -> list[str]:
-        """What of the model has no weights to show, and why, a line each."""
+        """One line per part of the model that has no attention weights to show, with the reason."""
         ...

@@ -1,10 +1,9 @@
-"""Several model folders that translate together."""
+"""Ensembles: several model folders that translate together."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from dragoman.base.errors import ConfigError, ModelError
@@ -12,40 +11,20 @@ from dragoman.base.log import info, warn
 from dragoman.base.machine.device import choose_device
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.exchange.ctranslate2.folder import is_exported
-from dragoman.inspect.attention import AttentionMap
 from dragoman.models.ensemble import Ensemble
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.translation.engine import Pair
 from dragoman.translation.engines.torch import TorchEngine
-
-
-class EnsembleEngine(TorchEngine):
-    """PyTorch's, of an `Ensemble`."""
-
-    def attention(self, source: Sequence[int], target: Sequence[int]) -> list[AttentionMap]:
-        """Raises ConfigError: each model attends in its own way."""
-        raise ConfigError("several models together have no attention of their own to show: inspect each alone")
-
-    def source_attention(
-        self, pairs: Sequence[Pair], batch_size: int, layer: int | None = None, head: int | None = None
-    ) -> list[np.ndarray]:
-        """Raises ConfigError as `attention`."""
-        raise ConfigError("several models together have no attention of their own to show: inspect or align each alone")
-
-    def without_weights(self) -> list[str]:
-        """Raises ConfigError as `attention`."""
-        raise ConfigError("several models together have no attention of their own to show: inspect each alone")
 
 
 def open_ensemble(
     folders: Sequence[Path], device: str | None = None, engine: str = "auto", precision: str | None = None
-) -> tuple[EnsembleEngine, LoadedModel]:
-    """The one engine that computes several models, and these as one. Arguments as of `Translator.load`.
+) -> tuple[TorchEngine, LoadedModel]:
+    """PyTorch's engine for several models, and the models as one. Arguments as of `Translator.load`.
 
-    Raises ConfigError for no folder and for another engine, ModelError as `load_ensemble`.
+    Raises ConfigError if there is no folder, or for another engine; ModelError as `load_ensemble`.
     """
     if not folders:
-        raise ConfigError("there is no model to load: name at least one folder")
+        raise ConfigError("no model to load: name at least one folder")
     if engine not in ("auto", "torch"):
         raise ConfigError(f"the engine {engine} computes one model, not several: leave out --engine, or use torch")
     chosen = choose_device(device or "auto")
@@ -54,14 +33,14 @@ def open_ensemble(
         warn(f"computing in float32: several models are computed by PyTorch, which has no {precision}")
     elif engine == "auto" and chosen.type == "cpu":
         info("several models are computed by PyTorch; the native engine, which is faster, computes one")
-    return EnsembleEngine(loaded.model, loaded.tokenizers, chosen), loaded
+    return TorchEngine(loaded.model, loaded.tokenizers, chosen), loaded
 
 
 def load_ensemble(folders: Sequence[Path], device: torch.device) -> LoadedModel:
-    """The models of the folders as one, with the first one's tokenizers, card and settings of the search.
+    """The models of the folders as one, with the tokenizers, card and search settings of the first.
 
-    Raises ModelError as `load_model_folder`, where languages differ, and where source or target vocabularies do: then
-    the ids of one model mean other text to another.
+    Raises ModelError as `load_model_folder`, and for models with different languages or vocabularies: the same ids
+    would stand for different text.
     """
     for folder in folders:
         if is_exported(folder):

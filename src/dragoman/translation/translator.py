@@ -27,7 +27,7 @@ from dragoman.translation.choice import choose_engine, open_exported
 from dragoman.translation.codec import Codec
 from dragoman.translation.continuous import ContinuousTranslation, continuous_engine
 from dragoman.translation.engine import Engine
-from dragoman.translation.engines.torch import TorchEngine
+from dragoman.translation.engines.torch import AttentionTorchEngine
 from dragoman.translation.ensemble import open_ensemble
 from dragoman.translation.guards import Guards
 from dragoman.translation.languages import SourceTags
@@ -104,7 +104,7 @@ class Translator:
     @classmethod
     def of(cls, loaded: LoadedModel, device: torch.device, report_cut: bool = True) -> "Translator":
         """With a model in memory, on `device`, by PyTorch; it is put into evaluation mode. report_cut: as above."""
-        engine = TorchEngine(loaded.model, loaded.tokenizers, device)
+        engine = AttentionTorchEngine(loaded.model, loaded.tokenizers, device)
         return cls(engine, loaded.tokenizers, loaded.meta, loaded.config.get("search"), report_cut)
 
     def request(
@@ -271,9 +271,10 @@ class Translator:
         return self._windows([window], batch_size, first, work)
 
     def continuous(self, batch_size: int = 64) -> ContinuousTranslation | None:
-        """For lines that come while others are translated; None where the engine takes in none then.
+        """Continuous batching: lines can be submitted while others are translated. None if the engine has none.
 
-        batch_size: lines that are computed together. It is to be closed; until then nothing else is translated.
+        batch_size: the largest number of lines that are decoded together. Close it; until then this translator must not
+        translate anything else.
         """
         check_batch_size(batch_size)
         engine = continuous_engine(self.engine)

@@ -10,10 +10,11 @@ from typing import NamedTuple, Protocol
 from dragoman.base.errors import DragomanError
 from dragoman.serving.config import QueueConfig
 from dragoman.serving.queue.cache import Cache
-from dragoman.serving.queue.model import Continuous, Model, Translate
+from dragoman.serving.queue.model import Model, Translate
 from dragoman.serving.queue.ticket import Found, Ticket
 from dragoman.serving.queue.under_way import UnderWay
 from dragoman.serving.queue.waiting_lines import WaitingLines
+from dragoman.translation.continuous import ContinuousTranslation
 from dragoman.translation.lines import Line
 
 _LOOK_SECONDS = 0.005
@@ -98,23 +99,23 @@ class Batcher:
                 under_way.fail(error)
 
     def _go_on(
-        self, batch: Continuous, lines: Sequence[Line], under_way: UnderWay, current: tuple[Model, Cache]
+        self, batch: ContinuousTranslation, lines: Sequence[Line], under_way: UnderWay, current: tuple[Model, Cache]
     ) -> None:
         """As long as there are lines. Those that the batch does not take, or fails at, stay under way."""
         config, told = self._config, _Told(self._watch)
         stock = config.batch_lines // 2  # waits within the batch, so that it never wants lines while this thread rests
         refused = []
         try:
-            while lines or batch.under_way:
-                refused += batch.put(lines) if lines else []
+            while lines or batch.in_progress:
+                refused += batch.submit(lines) if lines else []
                 told.most(under_way.tokens)
-                for line, found in batch.found(_LOOK_SECONDS):
+                for line, found in batch.completed(_LOOK_SECONDS):
                     told.more(under_way.done(line, found), config.batch_lines)
                 lines = ()
-                if batch.waiting > stock // 2:
+                if batch.queued > stock // 2:
                     time.sleep(_LOOK_SECONDS)  # many at once are less work than one by one
                 elif not refused and current is self._current:
-                    room = config.batch_tokens - under_way.tokens, stock - batch.waiting
+                    room = config.batch_tokens - under_way.tokens, stock - batch.queued
                     taken = self.waiting.take_at_once(*room)
                     lines = under_way.add(taken) if taken else ()
         except DragomanError:  # too little memory, or one line's fault: each is tried anew

@@ -82,29 +82,6 @@ class TorchEngine:
                 work.tell(work.done + len(places))
         return scores
 
-    def attention(self, source: Sequence[int], target: Sequence[int]) -> list[AttentionMap]:
-        """As `AttentionEngine.attention`."""
-        return attention_maps(self.model, self._tokenizers, target, source)
-
-    def source_attention(
-        self, pairs: Sequence[Pair], batch_size: int, layer: int | None = None, head: int | None = None
-    ) -> list[np.ndarray]:
-        """As `AttentionEngine.source_attention`; a batch that does not fit the memory is halved."""
-        order = sorted(range(len(pairs)), key=lambda place: (len(pairs[place].target), len(pairs[place].source)))
-        found: dict[int, np.ndarray] = {}
-        for places in _chunks(order, batch_size):
-            weights = self._halving(
-                [pairs[place] for place in places],
-                self._attention_bytes,
-                lambda some: source_attention(self.model, [(each.source, each.target) for each in some], layer, head),
-            )
-            found.update(zip(places, weights, strict=True))
-        return [found[place] for place in range(len(pairs))]
-
-    def without_weights(self) -> list[str]:
-        """As `AttentionEngine.without_weights`."""
-        return without_weights(self.model)
-
     def _halving(
         self,
         lines: Sequence[Line],
@@ -184,12 +161,6 @@ class TorchEngine:
         logits = len(pairs) * (max(len(pair.target) for pair in pairs) + 1)
         return 12 * min(logits, CHUNK) * self._tokenizers.target.size
 
-    def _attention_bytes(self, pairs: Sequence[Pair], free: int) -> int:
-        """Those of the weights of all attentions, as many heads each as is usual, which are recorded together."""
-        length = max(max(len(pair.source), len(pair.target)) for pair in pairs) + 1
-        attentions = sum(isinstance(module, Attention) for _, module in self.model.named_modules())
-        return 4 * len(pairs) * attentions * _USUAL_HEADS * length * length
-
     @cached_property
     def _footprint(self) -> Footprint:
         return measure(self.model, SHORT_TRIAL, training=False)
@@ -199,6 +170,39 @@ class TorchEngine:
             free, _ = torch.cuda.mem_get_info(self._device)
             return int(free + torch.cuda.memory_reserved(self._device) - torch.cuda.memory_allocated(self._device))
         return available_memory()
+
+
+class AttentionTorchEngine(TorchEngine):
+    """The engine of a single model, whose attention can also be shown; an ensemble has none of its own."""
+
+    def attention(self, source: Sequence[int], target: Sequence[int]) -> list[AttentionMap]:
+        """As `AttentionEngine.attention`."""
+        return attention_maps(self.model, self._tokenizers, target, source)
+
+    def source_attention(
+        self, pairs: Sequence[Pair], batch_size: int, layer: int | None = None, head: int | None = None
+    ) -> list[np.ndarray]:
+        """As `AttentionEngine.source_attention`; a batch that does not fit the memory is halved."""
+        order = sorted(range(len(pairs)), key=lambda place: (len(pairs[place].target), len(pairs[place].source)))
+        found: dict[int, np.ndarray] = {}
+        for places in _chunks(order, batch_size):
+            weights = self._halving(
+                [pairs[place] for place in places],
+                self._attention_bytes,
+                lambda some: source_attention(self.model, [(each.source, each.target) for each in some], layer, head),
+            )
+            found.update(zip(places, weights, strict=True))
+        return [found[place] for place in range(len(pairs))]
+
+    def without_weights(self) -> list[str]:
+        """As `AttentionEngine.without_weights`."""
+        return without_weights(self.model)
+
+    def _attention_bytes(self, pairs: Sequence[Pair], free: int) -> int:
+        """Those of the weights of all attentions, as many heads each as is usual, which are recorded together."""
+        length = max(max(len(pair.source), len(pair.target)) for pair in pairs) + 1
+        attentions = sum(isinstance(module, Attention) for _, module in self.model.named_modules())
+        return 4 * len(pairs) * attentions * _USUAL_HEADS * length * length
 
 
 def _batches(rows: Sequence[Row], batch_size: int) -> list[Sequence[int]]:

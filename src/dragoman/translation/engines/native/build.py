@@ -1,64 +1,105 @@
-"""Building the engine's library from its C sources, once a machine and instruction set."""
+"""Instruction sets of processors, and the engine's library, compiled from its C sources once per machine and set."""
 
 import hashlib
 import os
+import platform
 import shlex
 import shutil
 import subprocess
 import tempfile
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from dragoman.base.errors import ResourceError
 from dragoman.base.log import info
-from dragoman.translation.engines.native.processor import InstructionSet
 
 SOURCE = Path(__file__).parent / "source"
 _FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-shared", "-pthread", "-ffp-contract=fast", "-fno-math-errno", "-Wno-psabi")
 _COMPILERS = ("cc", "gcc", "clang")
+_AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl")
 
 
 class NoCompilerError(ResourceError):
     """There is no C compiler, or it cannot compile the sources."""
 
 
-def built(chosen: InstructionSet, extra: tuple[str, ...] = ()) -> Path:
-    """The library for an instruction set, compiled where it is not there yet.
+@dataclass(frozen=True)
+class InstructionSet:
+    """An instruction set that the kernels are compiled for.
 
-    It lies in the user's cache folder, under a name that holds a digest of sources, flags and compiler. extra: more
-    flags, such as sanitizers. Raises NoCompilerError.
+    flags: for the compiler. needs: the flags in /proc/cpuinfo of a processor that supports it.
+    """
+
+    name: str
+    flags: tuple[str, ...]
+    needs: frozenset[str]
+
+
+INSTRUCTION_SETS = (
+    InstructionSet(
+        "avx512", tuple(f"-m{each}" for each in (*_AVX512, "avx512vnni", "fma")), frozenset((*_AVX512, "avx512_vnni"))
+    ),
+    InstructionSet("avxvnni", ("-mavx2", "-mfma", "-mavxvnni"), frozenset(("avx2", "fma", "avx_vnni"))),
+    InstructionSet("avx2", ("-mavx2", "-mfma"), frozenset(("avx2", "fma"))),
+    InstructionSet("portable", (), frozenset()),
+)
+"""Best first. The last is plain C, for any processor."""
+
+
+@cache
+def available() -> tuple[InstructionSet, ...]:
+    """The instruction sets that this processor supports, best first."""
+    supported = _processor_flags() if platform.machine().lower() in ("x86_64", "amd64") else frozenset()
+    return tuple(each for each in INSTRUCTION_SETS if each.needs <= supported)
+
+
+def compiled_library(instructions: InstructionSet, extra_flags: tuple[str, ...] = ()) -> Path:
+    """The path of the library for an instruction set, compiled if it is not there yet.
+
+    It lies in the user's cache folder, under a name with a digest of sources, flags and compiler. extra_flags: more
+    flags for the compiler, such as sanitizers. Raises NoCompilerError.
     """
     compiler = _compiler()
-    flags = (*_FLAGS, *chosen.flags, *extra)
+    flags = (*_FLAGS, *instructions.flags, *extra_flags)
     digest = hashlib.sha256("\0".join((*compiler, _version(compiler), *flags)).encode())
     for file in sorted(SOURCE.iterdir()):
         digest.update(file.read_bytes())
-    library = cache_folder() / f"engine-{chosen.name}-{digest.hexdigest()[:16]}.so"
+    library = cache_folder() / f"engine-{instructions.name}-{digest.hexdigest()[:16]}.so"
     if not library.exists():
         library.parent.mkdir(parents=True, exist_ok=True)
-        info(f"Native engine: compiling for {chosen.name} with {compiler[0]}, once")
+        info(f"Native engine: compiling for {instructions.name} with {compiler[0]}, once")
         with tempfile.TemporaryDirectory(dir=library.parent) as folder:
-            made = Path(folder) / library.name
-            _run((*compiler, *flags, str(SOURCE / "engine.c"), "-o", str(made), "-lm"))
-            made.replace(library)
+            compiled = Path(folder) / library.name
+            _run((*compiler, *flags, str(SOURCE / "engine.c"), "-o", str(compiled), "-lm"))
+            compiled.replace(library)
     return library
 
 
 def cache_folder() -> Path:
-    """$XDG_CACHE_HOME/dragoman, ~/.cache/dragoman where that is not set."""
+    """$XDG_CACHE_HOME/dragoman, or ~/.cache/dragoman if that variable is not set."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "dragoman"
 
 
+def _processor_flags() -> frozenset[str]:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return frozenset()
+    return frozenset(next((line.partition(":")[2] for line in lines if line.startswith("flags")), "").split())
+
+
 def _compiler() -> tuple[str, ...]:
-    """$CC, or the first that is found."""
+    """$CC, or the first compiler that is installed."""
     if given := os.environ.get("CC"):
         return tuple(shlex.split(given))
     for name in _COMPILERS:
         if shutil.which(name):
             return (name,)
     raise NoCompilerError(
-        f"the native engine is compiled when it is first used, and there is no C compiler ({', '.join(_COMPILERS)}): "
-        "install one (Debian, Ubuntu: apt install gcc), or use --engine torch"
+        "the native engine is compiled when it is first used, and no C compiler was found "
+        f"({', '.join(_COMPILERS)}): install one (Debian, Ubuntu: apt install gcc), or use --engine torch"
     )
 
 
@@ -74,10 +115,12 @@ def _run(command: tuple[str, ...]) -> str:
             f"the C compiler {command[0]} cannot be run ({error}): set CC, or use --engine torch"
         ) from None
     if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        first = next((line for line in said if "error" in line), said[0] if said else f"exit code {done.returncode}")
+        output = (done.stderr or done.stdout).strip().splitlines()
+        first = next(
+            (line for line in output if "error" in line), output[0] if output else f"exit code {done.returncode}"
+        )
         raise NoCompilerError(
-            f"the C compiler {command[0]} cannot make the native engine ({first}): set CC to another one, or use "
-            "--engine torch"
+            f"the C compiler {command[0]} cannot compile the native engine ({first}): set CC to another compiler, or "
+            "use --engine torch"
         )
     return done.stdout

@@ -1,4 +1,4 @@
-"""How many threads are best on this machine: for many texts, each worker by itself, and for a single one, together."""
+"""How many threads are fastest on this machine: one per worker for many sources, or several on a single source."""
 
 import json
 import os
@@ -17,68 +17,70 @@ from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.special import EOS
 from dragoman.translation.engines.native.build import cache_folder
 from dragoman.translation.engines.native.model import NativeModel
-from dragoman.translation.engines.native.texts import NativeText
+from dragoman.translation.engines.native.request import NativeRequest
 
 _SECONDS = 2.0
-_VOCABULARY, _LENGTHS, _TEXTS = 6000, (4, 24), 160
+_VOCABULARY, _LENGTHS, _REQUESTS = 6000, (4, 24), 160
 
 
 class Calibration(NamedTuple):
-    """workers: that share many texts, a thread each. threads: that work on a single text together."""
+    """workers: threads that share many requests, each computing its own batch. threads: that compute one request."""
 
     workers: int
     threads: int
 
 
 @cache
-def calibrated(most: int, library: Path) -> Calibration:
-    """For at most so many threads; measured in two seconds when it is first asked for, and kept for the machine.
+def calibrate(max_threads: int, library: Path) -> Calibration:
+    """The fastest numbers of workers and threads, each at most `max_threads`.
 
-    A core that offers two threads gains little from the second, and threads that wait for one another lose where cores
-    are far apart: what is best is measured. library: what was compiled for this machine.
+    They are measured once per machine, in two seconds, and kept in the cache folder: a core that offers two hardware
+    threads gains little from the second, and threads that wait for one another lose where cores are far apart. library:
+    the library that was compiled for this machine.
     """
-    if most == 1:
+    if max_threads == 1:
         return Calibration(1, 1)
-    path = cache_folder() / f"calibration-{library.stem}-{most}-of-{os.cpu_count()}.json"
+    path = cache_folder() / f"calibration-{library.stem}-{max_threads}-of-{os.cpu_count()}.json"
     try:
         return Calibration(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):
-        found = _measured(most)
-        atomic_write(path, json.dumps(found._asdict()))
-        return found
+        measured = _measure(max_threads)
+        atomic_write(path, json.dumps(measured._asdict()))
+        return measured
 
 
-def _measured(most: int) -> Calibration:
-    counts = sorted({most, *(2**power for power in range(most.bit_length())), max(1, most // 2)})
+def _measure(max_threads: int) -> Calibration:
+    powers = (2**power for power in range(max_threads.bit_length()))
+    counts = sorted({max_threads, *powers, max(1, max_threads // 2)})
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
         model = ModelConfig(preset="small").build(_VOCABULARY, _VOCABULARY)
     models = {count: NativeModel(model, "int8", count) for count in counts}
-    chance = random.Random(1)
-    texts = [_text(chance, chance.randint(*_LENGTHS)) for _ in range(_TEXTS)]
+    generator = random.Random(1)
+    requests = [_random_request(generator, generator.randint(*_LENGTHS)) for _ in range(_REQUESTS)]
     end = time.monotonic() + _SECONDS
-    together: dict[int, list[float]] = {count: [] for count in counts}
+    many: dict[int, list[float]] = {count: [] for count in counts}
     single: dict[int, list[float]] = {count: [] for count in counts}
-    while time.monotonic() < end or len(single[most]) < 3:
+    while time.monotonic() < end or len(single[max_threads]) < 3:
         for count, native in models.items():
-            together[count].append(_seconds(models[most], texts, count))
-            single[count].append(sum(_seconds(native, [text], 1) for text in texts[:8]))
-    return Calibration(_fastest(together), _fastest(single))
+            many[count].append(_seconds(models[max_threads], requests, count))
+            single[count].append(sum(_seconds(native, [request], 1) for request in requests[:8]))
+    return Calibration(_fastest(many), _fastest(single))
 
 
-def _text(chance: random.Random, length: int) -> NativeText:
-    """Random tokens, whose translation is as long."""
-    source = [*(chance.randrange(4, _VOCABULARY) for _ in range(length)), EOS]
-    return NativeText(source, (), (EOS,), 1, 1, length, 0, NoPenalty())
+def _random_request(generator: random.Random, length: int) -> NativeRequest:
+    """A source of random tokens, translated greedily into as many tokens."""
+    source = [*(generator.randrange(4, _VOCABULARY) for _ in range(length)), EOS]
+    return NativeRequest(source, (), (EOS,), 1, 1, length, 0, NoPenalty())
 
 
-def _seconds(native: NativeModel, texts: list[NativeText], workers: int) -> float:
-    begun = time.perf_counter()
-    native.translate(texts, 32, workers)
-    return time.perf_counter() - begun
+def _seconds(native: NativeModel, requests: list[NativeRequest], workers: int) -> float:
+    start = time.perf_counter()
+    native.translate(requests, 32, workers)
+    return time.perf_counter() - start
 
 
 def _fastest(seconds: dict[int, list[float]]) -> int:
-    """The smallest number that is within a twentieth of the fastest."""
+    """The smallest number of threads whose median time is within 5% of the fastest."""
     medians = {count: median(each) for count, each in seconds.items()}
     return min(count for count, time in medians.items() if time <= 1.05 * min(medians.values()))

@@ -100,8 +100,8 @@ class Positions(Structure):
     """vectors: (length, width); turns: (length, turns_width), cosines, then sines; or none."""
 
     _fields_ = (("vectors", c_void_p), ("turns", c_void_p), ("turns_width", c_int32), ("length", c_int32))
-    held: object
-    """Keeps alive what it points to."""
+    arrays: object
+    """Keeps the arrays alive that it points to."""
 
 
 class Plan(Structure):

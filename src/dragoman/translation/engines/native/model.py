@@ -1,8 +1,9 @@
-"""`NativeModel`: a Transformer that the native engine holds, and what it does: it translates texts."""
+"""`NativeModel`: a Transformer with packed weights that translates requests, and `NativeSession`, open for more."""
 
 import ctypes
 from collections.abc import Sequence
-from typing import Literal
+from ctypes import c_int32
+from typing import Literal, Self
 from weakref import finalize
 
 from dragoman.base.errors import ModelError, ResourceError
@@ -10,19 +11,17 @@ from dragoman.decode.search import Hypothesis
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.text.special import BOS, EOS
 from dragoman.translation.engines.native import library
-from dragoman.translation.engines.native.build import built
-from dragoman.translation.engines.native.processor import InstructionSet, available
-from dragoman.translation.engines.native.session import NativeSession
-from dragoman.translation.engines.native.texts import NativeText, TextArray
-from dragoman.translation.engines.native.transformer import Packing, PositionTables, stacks
+from dragoman.translation.engines.native.build import InstructionSet, available, compiled_library
+from dragoman.translation.engines.native.packing import Packing, PositionTables, stacks
+from dragoman.translation.engines.native.request import NativeRequest, RequestArray
 
 Precision = Literal["float32", "int8"]
 
 
 class NativeModel:
-    """Weights packed once, as float32 or 8-bit codes; products, attention and search in one call of the library.
+    """Holds packed weights, as float32 or 8-bit codes; encoder, decoder and search run in one call of the library.
 
-    Not for several calls at a time, nor while a session is open.
+    Supports one call at a time, and no call while a session is open.
     """
 
     def __init__(
@@ -32,56 +31,132 @@ class NativeModel:
         threads: int = 1,
         instructions: InstructionSet | None = None,
     ) -> None:
-        """threads: that work on a text together where there is one worker. instructions: None for the best there are.
+        """threads: that compute one batch together if there is a single worker. instructions: None for the best.
 
-        Raises Unsupported for a model that the engine does not have, NoCompilerError where it cannot be built.
+        Raises Unsupported for a model that the engine cannot compute, NoCompilerError if the library cannot be
+        compiled, ResourceError if the packed weights do not fit into memory.
         """
         packing = Packing(model, library.INT8 if precision == "int8" else library.FLOAT32, threads)
-        self.library = built(instructions or available()[0])
-        """The file of the compiled engine."""
-        self._library = library.load(self.library)
+        self._library = library.load(compiled_library(instructions or available()[0]))
         self._model = self._library.dragoman_open(ctypes.byref(packing.model))
         if not self._model:
             raise ResourceError(
-                "the model does not fit the memory a second time, packed for the native engine: use --engine torch"
+                "the model does not fit into memory a second time, packed for the native engine: use --engine torch"
             )
         self._close = finalize(self, self._library.dragoman_close, self._model)
         encoder, decoder = stacks(model)
         self._source, self._target = PositionTables(encoder), PositionTables(decoder)
-        self._vocabulary = packing.model.vocabulary.outputs
-        self._sizes = packing.model.encoder.size, packing.model.decoder.size
+        self._vocabulary_sizes = packing.model.encoder.size, packing.model.decoder.size
 
-    def translate(self, texts: Sequence[NativeText], batch_size: int, workers: int) -> list[list[Hypothesis]]:
-        """The hypotheses of each, as `dragoman.decode.search.search` has them.
+    def translate(self, requests: Sequence[NativeRequest], batch_size: int, workers: int) -> list[list[Hypothesis]]:
+        """The hypotheses of each request, as `dragoman.decode.search.search` returns them.
 
-        The texts are taken up in their order. batch_size: that a worker has at work at most. workers: that share the
-        texts, a thread each; with one, the model's threads work together. Raises ModelError where log-probabilities
-        are not numbers, ResourceError where the memory is too small.
+        Requests are started in order. batch_size: the largest number of requests that a worker decodes together.
+        workers: threads that share the requests; a single worker uses the model's threads together. Raises ModelError
+        if log-probabilities are not numbers, ResourceError if memory runs out.
         """
-        if not texts:
+        if not requests:
             return []
-        batch = TextArray(texts, self._sizes)
-        tables = self._tables(texts)
-        plan = library.Plan(*tables, BOS, EOS, max(1, min(workers, len(texts))), max(1, min(batch_size, len(texts))))
-        outcome = self._library.dragoman_translate(self._model, batch.texts, len(texts), ctypes.byref(plan))
-        library.check(outcome)
-        return [batch.hypotheses(number) for number in range(len(texts))]
-
-    def session(self, texts: Sequence[NativeText], batch_size: int, workers: int) -> NativeSession:
-        """Workers that begin with these, and to which more may be given. batch_size, workers: as above.
-
-        Raises ResourceError where there is no room for them, ModelError for ids beyond the vocabulary.
-        """
-        tables = self._tables(texts)
+        array = RequestArray(requests, self._vocabulary_sizes)
+        tables = self._tables(requests)
+        workers, batch_size = max(1, min(workers, len(requests))), max(1, min(batch_size, len(requests)))
         plan = library.Plan(*tables, BOS, EOS, workers, batch_size)
-        session = NativeSession(self._library, self._model, plan, tables, self._sizes, self)
-        try:
-            session.put(texts)
-        except ModelError:
-            session.close()
-            raise
-        return session
+        library.check(
+            self._library.dragoman_translate(self._model, array.requests, len(requests), ctypes.byref(plan))
+        )
+        return [array.hypotheses(index) for index in range(len(requests))]
 
-    def _tables(self, texts: Sequence[NativeText]) -> tuple[library.Positions, library.Positions]:
-        source = self._source.table(max(len(text.source) for text in texts))
-        return source, self._target.table(max(text.limit for text in texts))
+    def session(self, requests: Sequence[NativeRequest], batch_size: int, workers: int) -> "NativeSession":
+        """Start workers on at least one request; more can be submitted while they run.
+
+        batch_size, workers: as in `translate`. Raises ResourceError if no thread can be started, ModelError for ids
+        that are not in the vocabulary.
+        """
+        return NativeSession(self, requests, batch_size, workers)
+
+    def _tables(self, requests: Sequence[NativeRequest]) -> tuple[library.Positions, library.Positions]:
+        """The source's and the target's positions, for the longest of the requests."""
+        source = self._source.table(max(len(request.source) for request in requests))
+        return source, self._target.table(max(request.limit for request in requests))
+
+
+class NativeSession:
+    """Workers of a `NativeModel` that admit requests while they decode others. For use by one thread; close it.
+
+    Continuous batching: Yu et al. 2022, "Orca: A Distributed Serving System for Transformer-Based Generative Models".
+    """
+
+    def __init__(self, model: NativeModel, requests: Sequence[NativeRequest], batch_size: int, workers: int) -> None:
+        """As `NativeModel.session`."""
+        self._library, self._vocabulary_sizes = model._library, model._vocabulary_sizes
+        self._tables = tables = model._tables(requests)
+        plan = library.Plan(*tables, BOS, EOS, workers, batch_size)
+        session = self._library.dragoman_begin(model._model, ctypes.byref(plan))
+        if not session:
+            raise ResourceError("the native engine cannot start a thread: use fewer --threads, or free memory")
+        self._session = session
+        self._submitted: dict[int, tuple[RequestArray, int]] = {}
+        """By address: the array that holds a request, and its number."""
+        self.close = finalize(self, _close, self._library, session, self._submitted, (model, tables))
+        """Stops the workers; requests that are not completed are dropped. May be called again."""
+        self._count = 0
+        self.queued = 0
+        """Requests that no worker had started at the last call of `completed`."""
+        try:
+            self.submit(requests)
+        except ModelError:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def in_progress(self) -> int:
+        """Requests that were submitted and not returned by `completed`."""
+        return len(self._submitted)
+
+    def accepts(self, request: NativeRequest) -> bool:
+        """Whether the tables of positions, built for the first requests, are long enough for this one."""
+        source, target = self._tables
+        return bool(len(request.source) <= source.length and request.limit <= target.length)
+
+    def submit(self, requests: Sequence[NativeRequest]) -> None:
+        """Queue requests that it `accepts`, in order. They are numbered from 0 over all calls.
+
+        Raises ModelError for ids that are not in the vocabulary; then none of them is queued.
+        """
+        array = RequestArray(requests, self._vocabulary_sizes)
+        first, size = ctypes.addressof(array.requests), ctypes.sizeof(library.Text)
+        for index in range(len(requests)):
+            self._submitted[first + index * size] = array, self._count + index
+        self._count += len(requests)
+        self.queued += len(requests)
+        self._library.dragoman_put(self._session, array.requests, len(requests))
+
+    def completed(self, timeout: float) -> list[tuple[int, list[Hypothesis]]]:
+        """The number and the hypotheses of each request completed since the last call.
+
+        timeout: seconds to wait for at least one. Raises ModelError and ResourceError as `NativeModel.translate`, for
+        everything that is in progress.
+        """
+        outcome, queued = c_int32(), c_int32()
+        address = self._library.dragoman_found(self._session, round(timeout * 1000), outcome, queued)
+        library.check(outcome.value)
+        self.queued = queued.value
+        done = []
+        while address:
+            array, number = self._submitted.pop(address)
+            index = array.index(address)
+            address = array.requests[index].next
+            done.append((number, array.hypotheses(index)))
+        return done
+
+
+def _close(functions: ctypes.CDLL, session: int, submitted: dict[int, tuple[RequestArray, int]], _: object) -> None:
+    """Only then are the submitted arrays freed: until the workers have ended, they read and write them."""
+    functions.dragoman_end(session)
+    submitted.clear()

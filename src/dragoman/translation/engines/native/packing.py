@@ -1,4 +1,7 @@
-"""A PyTorch Transformer as the native engine holds it: filled up to whole registers, and refused where it cannot."""
+"""`Packing`: the weights of a PyTorch Transformer, padded to whole registers, as structures of the library.
+
+Widths, head widths and vocabulary sizes are padded to multiples of `library.LANES` with zeros, which change no result.
+"""
 
 from ctypes import c_void_p
 from typing import Any
@@ -32,36 +35,36 @@ _ACTIVATIONS = {
     ("silu", False): library.SWISH,
     ("silu", True): library.SWIGLU,
 }
-"""By torch's function and whether there is a gate."""
+"""By the name of torch's function and whether there is a gate."""
 
 
 class Unsupported(ConfigError):
-    """A part of a model that the native engine does not have."""
+    """The native engine cannot compute a part of the model."""
 
 
 def padded(count: int) -> int:
-    """The next multiple of a register's sixteen numbers."""
+    """The next multiple of the sixteen numbers of the widest register."""
     return -(-count // library.LANES) * library.LANES
 
 
 def stacks(model: Seq2Seq) -> tuple[TransformerEncoder, TransformerDecoder]:
-    """Both sides of a model. Raises Unsupported where one is no Transformer."""
+    """The encoder and decoder of a model. Raises Unsupported if one is not a Transformer."""
     encoder, decoder = model.encoder, model.decoder
     if isinstance(encoder, TransformerEncoder) and isinstance(decoder, TransformerDecoder):
         return encoder, decoder
     side, other = ("decoder", decoder) if isinstance(encoder, TransformerEncoder) else ("encoder", encoder)
-    raise Unsupported(f"the native engine has Transformers alone, but the {side} is a {type(other).__name__}")
+    raise Unsupported(f"the native engine computes only Transformers, but the {side} is a {type(other).__name__}")
 
 
 class Packing:
-    """Everything that `library.Model` points to. It must live until the model is open.
+    """A `library.Model` with everything that it points to. It must outlive the call that opens the model.
 
-    Raises Unsupported, which names the part, for a model that the engine does not have, ModelError for weights that
-    are not numbers.
+    Raises Unsupported, which names the part, for a model that the engine cannot compute, ModelError for weights that
+    are not finite.
     """
 
     def __init__(self, model: Seq2Seq, precision: int, threads: int) -> None:
-        self._held: list[Any] = []
+        self._arrays: list[Any] = []
         encoder, decoder = stacks(model)
         weight = _numbers(decoder.projection.weight)
         given = decoder.projection.bias
@@ -73,57 +76,57 @@ class Packing:
         layers = [self._layer(layer) for layer in stack.layers]
         orders = {each.order for layer in stack.layers for each in layer.children() if isinstance(each, Residual)}
         array = (library.Layer * len(layers))(*layers)
-        self._held.append(array)
+        self._arrays.append(array)
         tokens = token_vectors(stack.embedding)
         pre = orders == {"pre"}
         norm = self._norm(stack.norm) if pre else library.Norm()
         width = padded(tokens.shape[1])
-        table = self._keep(_filled(tokens, len(tokens), width))
+        table = self._keep(_padded(tokens, len(tokens), width))
         return library.Stack(array, table, norm, len(layers), width, len(tokens), pre)
 
     def _layer(self, layer: Any) -> library.Layer:
-        found = library.Layer()
+        packed = library.Layer()
         if isinstance(layer.self_attention, SSRU):
-            found.recurrent, found.attention, found.projections = True, *self._unit(layer.self_attention)
+            packed.recurrent, packed.attention, packed.projections = True, *self._recurrent_unit(layer.self_attention)
         else:
-            found.attention = _attention(layer.self_attention, self)
-            found.projections = self._projections(layer.self_attention, "qkv")
-            found.output = self._output(layer.self_attention)
-        found.around_attention = self._around(getattr(layer, "around_attention", None) or layer.around_self_attention)
+            packed.attention = _attention(layer.self_attention, self)
+            packed.projections = self._projections(layer.self_attention, "qkv")
+            packed.output = self._output(layer.self_attention)
+        packed.around_attention = self._around(getattr(layer, "around_attention", None) or layer.around_self_attention)
         if hasattr(layer, "cross_attention"):
             if layer.cross_attention is None:
                 raise Unsupported(
-                    "the native engine's decoders attend the source in every layer, but cross_attention is null"
+                    "the native engine's decoders attend to the source in every layer, but cross_attention is null"
                 )
-            found.source = _attention(layer.cross_attention, self)
-            found.source_query = self._projections(layer.cross_attention, "q")
-            found.source_projections = self._projections(layer.cross_attention, "kv")
-            found.source_output = self._output(layer.cross_attention)
-            found.around_source = self._around(layer.around_cross_attention)
+            packed.source = _attention(layer.cross_attention, self)
+            packed.source_query = self._projections(layer.cross_attention, "q")
+            packed.source_projections = self._projections(layer.cross_attention, "kv")
+            packed.source_output = self._output(layer.cross_attention)
+            packed.around_source = self._around(layer.around_cross_attention)
         network = layer.feedforward
         if type(network) is not FeedForward:
             raise Unsupported(
-                f"the native engine has one feed-forward network a layer, but this is a {type(network).__name__}"
+                f"the native engine has one feed-forward network per layer, but this is a {type(network).__name__}"
             )
         name = network.activation.__name__, network.gate is not None
         if name not in _ACTIVATIONS:
             raise Unsupported(f"the native engine does not have the activation {name[0]}{' with a gate' * name[1]}")
-        found.activation = _ACTIVATIONS[name]
-        found.inner, found.outer = self._linear(network.inner), self._linear(network.outer)
+        packed.activation = _ACTIVATIONS[name]
+        packed.inner, packed.outer = self._linear(network.inner), self._linear(network.outer)
         if network.gate is not None:
-            found.gate = self._linear(network.gate)
-        found.around_feedforward = self._around(layer.around_feedforward)
-        return found
+            packed.gate = self._linear(network.gate)
+        packed.around_feedforward = self._around(layer.around_feedforward)
+        return packed
 
-    def _unit(self, unit: SSRU) -> tuple[library.Attention, library.Matrix]:
-        """Its cell, which is held where one head's keys would be; its gate and its candidate."""
+    def _recurrent_unit(self, unit: SSRU) -> tuple[library.Attention, library.Matrix]:
+        """The cell, stored where the keys of one head would be; the forget gate over the candidate (2·width, inputs)."""
         width, inputs = (padded(size) for size in unit.forget.weight.shape)
-        weights = [_filled(_numbers(each.weight), width, inputs) for each in (unit.forget, unit.candidate)]
-        bias = np.concatenate([_filled(_numbers(unit.forget.bias), width), np.zeros(width, np.float32)])
+        weights = [_padded(_numbers(each.weight), width, inputs) for each in (unit.forget, unit.candidate)]
+        bias = np.concatenate([_padded(_numbers(unit.forget.bias), width), np.zeros(width, np.float32)])
         return library.Attention(1, width, 0), self._packed(np.concatenate(weights), bias)
 
     def _projections(self, attention: SoftAttention, which: str) -> library.Matrix:
-        """Queries, keys, values, each head filled up."""
+        """Queries, keys and values in the order of `which`, with every head padded: (Σ heads · head width, inputs)."""
         heads = attention.heads
         value = attention.key if attention.config.tie_keys_and_values else attention.value
         parts = {"q": attention.query, "k": attention.key, "v": value}
@@ -134,7 +137,7 @@ class Packing:
             filled = np.zeros((heads, padded(head), padded(inputs)), np.float32)
             filled[:, :head, :inputs] = weight.reshape(heads, head, inputs)
             weights.append(filled.reshape(-1, padded(inputs)))
-            biases.append(_filled(bias.reshape(heads, head), heads, padded(head)).reshape(-1))
+            biases.append(_padded(bias.reshape(heads, head), heads, padded(head)).reshape(-1))
         return self._packed(np.concatenate(weights), np.concatenate(biases))
 
     def _output(self, attention: SoftAttention) -> library.Matrix:
@@ -142,17 +145,17 @@ class Packing:
         outputs, head = len(weight), weight.shape[1] // heads
         filled = np.zeros((padded(outputs), heads, padded(head)), np.float32)
         filled[:outputs, :, :head] = weight.reshape(outputs, heads, head)
-        return self._packed(filled.reshape(padded(outputs), -1), _filled(bias, padded(outputs)))
+        return self._packed(filled.reshape(padded(outputs), -1), _padded(bias, padded(outputs)))
 
     def _linear(self, linear: nn.Linear) -> library.Matrix:
         weight = _numbers(linear.weight)
         return self._matrix(weight, _numbers(linear.bias), *weight.shape)
 
     def _matrix(self, weight: Floats, bias: Floats, outputs: int, inputs: int, missing: float = 0.0) -> library.Matrix:
-        """missing: the bias of outputs that fill it up."""
+        """missing: the bias of the outputs that pad it."""
         biases = np.full(padded(outputs), missing, np.float32)
         biases[:outputs] = bias
-        return self._packed(_filled(weight, padded(outputs), padded(inputs)), biases)
+        return self._packed(_padded(weight, padded(outputs), padded(inputs)), biases)
 
     def _packed(self, weight: Floats, bias: Floats) -> library.Matrix:
         return library.Matrix(self._keep(weight), self._keep(bias), *weight.shape)
@@ -171,31 +174,31 @@ class Packing:
             raise Unsupported(f"the native engine has layer and RMS norms, but this is a {type(norm).__name__}")
         (width,) = norm.normalized_shape
         found = [
-            None if each is None else self._keep(_filled(_numbers(each), padded(width)))
+            None if each is None else self._keep(_padded(_numbers(each), padded(width)))
             for each in (norm.weight, offset)
         ]
         return library.Norm(*found, float(norm.eps or 0.0), kind, width, padded(width))
 
     def keep(self, array: Floats) -> c_void_p:
-        """A pointer to it; it lives as long as this."""
+        """A pointer to the numbers, which live as long as this object."""
         return self._keep(array)
 
     def _keep(self, array: Floats) -> c_void_p:
         array = np.ascontiguousarray(array, np.float32)
-        self._held.append(array)
+        self._arrays.append(array)
         return c_void_p(array.ctypes.data)
 
 
 def _attention(attention: nn.Module, packing: Packing) -> library.Attention:
     if type(attention) is not SoftAttention:
-        raise Unsupported(f"the native engine has soft attention alone, but this is {type(attention).__name__}")
+        raise Unsupported(f"the native engine has only soft attention, but this is {type(attention).__name__}")
     config, scorer, relation = attention.config, attention.scorer, attention.relation
     if config.normaliser != "softmax":
         raise Unsupported(
             f"the native engine's attention is normalised by softmax, but normaliser is {config.normaliser}"
         )
     if not config.projections or attention.combine != "project":
-        raise Unsupported("the native engine's heads are projected, before and after, but these are not")
+        raise Unsupported("the native engine's heads are projected at the input and at the output, but these are not")
     if type(scorer) not in (ScaledDot, Dot):
         raise Unsupported(f"the native engine has the scorers scaled_dot and dot, but this is {type(scorer).__name__}")
     if relation is not None and type(relation) not in (Rotary, Alibi):
@@ -211,7 +214,7 @@ def _attention(attention: nn.Module, packing: Packing) -> library.Attention:
 
 
 def token_vectors(embedding: Embedding) -> Floats:
-    """(V, d): what a token brings to the first layer, whatever its position. Raises Unsupported."""
+    """(V, d): the input of the first layer without the positions, for each token. Raises Unsupported."""
     tokens, positions = embedding.tokens, embedding.positions
     if not isinstance(tokens, nn.Embedding):
         raise Unsupported("the native engine reads tokens, but this model reads vectors")
@@ -226,7 +229,7 @@ def token_vectors(embedding: Embedding) -> Floats:
 
 
 class PositionTables:
-    """What positions add to token vectors, and the turns of rotary ones, for texts of any length."""
+    """Tables of position vectors and of rotary angles, which grow with the longest input."""
 
     def __init__(self, stack: TransformerEncoder | TransformerDecoder) -> None:
         first: Any = stack.layers[0]
@@ -237,41 +240,41 @@ class PositionTables:
         self._width = 0 if self._rotary is None else attention.key.out_features // attention.heads
         self._length = 0
         self._vectors: Floats | None = None
-        self._turns: Floats | None = None
+        self._angles: Floats | None = None
 
     def table(self, length: int) -> library.Positions:
-        """For `length` tokens and some more."""
+        """A table for at least `length` positions; the arrays that it points to are not changed later."""
         if length > self._length:
-            limit, room = self._embedding.positions.limit, max(256, 1 << (length - 1).bit_length())
-            self._length = room if limit is None else min(room, limit)
+            limit, size = self._embedding.positions.limit, max(256, 1 << (length - 1).bit_length())
+            self._length = size if limit is None else min(size, limit)
             self._fill()
-        held = self._vectors, self._turns
-        vectors, turns = (None if each is None else c_void_p(each.ctypes.data) for each in held)
-        found = library.Positions(vectors, turns, self._width if self._turns is not None else 0, self._length)
-        found.held = held
-        return found
+        arrays = self._vectors, self._angles
+        vectors, angles = (None if each is None else c_void_p(each.ctypes.data) for each in arrays)
+        table = library.Positions(vectors, angles, self._width if self._angles is not None else 0, self._length)
+        table.arrays = arrays
+        return table
 
     @torch.no_grad()
     def _fill(self) -> None:
         positions, width = self._embedding.positions, self._embedding.tokens.embedding_dim
         if type(positions) is not PositionEmbedding:
-            nothing = torch.zeros(1, self._length, width, device=self._embedding.tokens.weight.device)
-            vectors = positions.embed(nothing, 0, None)[0]
-            self._vectors = np.ascontiguousarray(_filled(_numbers(vectors), self._length, padded(width)))
+            zeros = torch.zeros(1, self._length, width, device=self._embedding.tokens.weight.device)
+            vectors = positions.embed(zeros, 0, None)[0]  # (L, width)
+            self._vectors = np.ascontiguousarray(_padded(_numbers(vectors), self._length, padded(width)))
         if self._rotary is not None:
-            found = rotary_angles(self._length, self._width, self._rotary.base, torch.device("cpu"))
-            self._turns = np.ascontiguousarray(_numbers(torch.cat((found.cos(), found.sin()), 1)))
+            angles = rotary_angles(self._length, self._width, self._rotary.base, torch.device("cpu"))  # (L, width / 2)
+            self._angles = np.ascontiguousarray(_numbers(torch.cat((angles.cos(), angles.sin()), 1)))
 
 
-def _filled(array: Floats, *shape: int) -> Floats:
-    """With zeros up to a shape."""
+def _padded(array: Floats, *shape: int) -> Floats:
+    """The array, padded with zeros up to a shape."""
     result = np.zeros(shape, np.float32)
     result[tuple(slice(0, size) for size in array.shape)] = array
     return result
 
 
 def _numbers(tensor: Tensor) -> Floats:
-    """float32 on the CPU. Raises ModelError where one is not finite."""
+    """The tensor as float32 on the CPU. Raises ModelError unless all of it is finite."""
     array: Floats = tensor.detach().float().cpu().numpy()
     if not np.isfinite(array).all():
         raise ModelError("a weight of the model is not a number (NaN or infinite): damaged or diverged parameters")

@@ -1,0 +1,154 @@
+"""`NativeRequest`, what the native engine translates, and `RequestArray`, requests in memory that the library shares."""
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.base.errors import ModelError
+from dragoman.decode.rules.length_penalty import GNMTPenalty, LengthPenalty, MeanLogProbability, NoPenalty
+from dragoman.decode.search import Hypothesis, SearchConfig
+from dragoman.translation.engines.native import library
+
+
+@dataclass(frozen=True)
+class NativeRequest:
+    """A source to translate, with the settings of its search resolved.
+
+    source: ids with the end of sentence. prefix: ids that each output starts with. forbidden: ids that are never
+    written after it. nbest: hypotheses to return. limit: the largest number of output tokens, end of sentence counted,
+    larger than the prefix; minimum: the smallest. unknown: as `Hypothesis.unknown`, for the UNKs of the prefix.
+    """
+
+    source: Sequence[int]
+    prefix: Sequence[int]
+    forbidden: Sequence[int]
+    beam: int
+    nbest: int
+    limit: int
+    minimum: int
+    penalty: LengthPenalty
+    unknown: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(
+        source: Sequence[int],
+        prefix: Sequence[int],
+        config: SearchConfig,
+        positions: int | None,
+        unknown: tuple[str, ...] = (),
+    ) -> "NativeRequest":
+        """The request of a search. positions: the decoder's limit in tokens, None for any length."""
+        longest = config.max_length(len(source))
+        limit = longest if positions is None else min(longest, positions)
+        return NativeRequest(
+            source=source,
+            prefix=prefix,
+            forbidden=config.forbid,
+            beam=config.beam,
+            nbest=config.nbest,
+            limit=max(limit, len(prefix) + 1),
+            minimum=config.min_length(len(source)),
+            penalty=config.length_penalty,
+            unknown=unknown,
+        )
+
+
+class RequestArray:
+    """An array of the library's `Request`, with the arrays that it points to: N requests, R = Σ nbest hypotheses.
+
+    Inputs are one array of ids. Results are `tokens` (Σ nbest · limit), padded to the limit of their request, and one
+    value per hypothesis (R) of everything else. The arrays belong to this object: it must outlive the library's use.
+    """
+
+    def __init__(self, requests: Sequence[NativeRequest], vocabulary_sizes: tuple[int, int]) -> None:
+        """vocabulary_sizes: source and target. Raises ModelError for ids that are not in the vocabulary."""
+        ids: list[int] = []
+        starts = []
+        source_size, target_size = vocabulary_sizes
+        for request in requests:
+            for some, size in (
+                (request.source, source_size),
+                (request.prefix, target_size),
+                (request.forbidden, target_size),
+            ):
+                _check_ids(some, size)
+                starts.append(len(ids))
+                ids.extend(some)
+        self._ids = np.array(ids or [0], np.int32)
+        hypotheses, tokens = 0, 0
+        self._places = []
+        """Of each request: its first hypothesis, the first token of that, and the limit."""
+        for request in requests:
+            self._places.append((hypotheses, tokens, request.limit))
+            hypotheses, tokens = hypotheses + request.nbest, tokens + request.nbest * request.limit
+        self._unknown = [request.unknown for request in requests]
+        self._tokens = np.zeros(tokens, np.int32)
+        self._lengths = np.zeros(hypotheses, np.int32)
+        self._log_probabilities = np.zeros(hypotheses, np.float32)
+        self._scores = np.zeros(hypotheses, np.float64)
+        self._finished = np.zeros(hypotheses, np.uint8)
+        results: list[NDArray[Any]] = [
+            self._tokens,
+            self._lengths,
+            self._log_probabilities,
+            self._scores,
+            self._finished,
+        ]
+        addresses = [array.ctypes.data for array in results]
+        first = self._ids.ctypes.data
+        self.requests = (library.Text * len(requests))()
+        for number, request in enumerate(requests):
+            hypothesis, token, _ = self._places[number]
+            places = (token, hypothesis, hypothesis, hypothesis, hypothesis)
+            penalty = request.penalty
+            self.requests[number] = library.Text(
+                *(first + 4 * start for start in starts[3 * number : 3 * number + 3]),
+                len(request.source),
+                len(request.prefix),
+                len(request.forbidden),
+                request.beam,
+                request.nbest,
+                request.limit,
+                request.minimum,
+                _PENALTIES[type(penalty)],
+                penalty.alpha if isinstance(penalty, GNMTPenalty) else 0.0,
+                *(base + each.itemsize * at for base, each, at in zip(addresses, results, places, strict=True)),
+                None,
+                -1,
+            )
+
+    def index(self, address: int) -> int:
+        """The index of the request at an address of the library's."""
+        return (address - ctypes.addressof(self.requests)) // ctypes.sizeof(library.Text)
+
+    def hypotheses(self, index: int) -> list[Hypothesis]:
+        """The hypotheses of a request, best first, once the library has completed it."""
+        return [self._hypothesis(index, rank) for rank in range(self.requests[index].found)]
+
+    def _hypothesis(self, index: int, rank: int) -> Hypothesis:
+        hypothesis, token, limit = self._places[index]
+        hypothesis, token = hypothesis + rank, token + rank * limit
+        return Hypothesis(
+            tuple(self._tokens[token : token + int(self._lengths[hypothesis])].tolist()),
+            float(self._log_probabilities[hypothesis]),
+            float(self._scores[hypothesis]),
+            bool(self._finished[hypothesis]),
+            self._unknown[index],
+        )
+
+
+_PENALTIES = {
+    NoPenalty: library.NO_PENALTY,
+    GNMTPenalty: library.GNMT_PENALTY,
+    MeanLogProbability: library.MEAN_PENALTY,
+}
+
+
+def _check_ids(ids: Sequence[int], size: int) -> None:
+    if ids and (min(ids) < 0 or max(ids) >= size):
+        wrong = min(ids) if min(ids) < 0 else max(ids)
+        raise ModelError(f"token {wrong} is not in the vocabulary of {size} entries")
