@@ -144,7 +144,7 @@ def test_pieces_of_weight_become_links_of_words() -> None:
     """An engine whose attention is known: each target piece looks at the mirrored source piece."""
     tokenizers = tiny_tokenizers()
 
-    class Mirror(TorchEngine):
+    class Mirror(AttentionTorchEngine):
         def source_attention(self, pairs, batch_size, layer=None, head=None):  # type: ignore[no-untyped-def]
             return [np.eye(len(pair.target), len(pair.source), dtype=np.float32)[:, ::-1] for pair in pairs]
 

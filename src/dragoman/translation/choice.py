@@ -24,6 +24,7 @@ from dragoman.translation.engines.torch import AttentionTorchEngine
 Precision = Literal["float32", "int8"]
 """The numbers of matrix products. int8 is faster and rounds: some translations differ."""
 
+
 @dataclass(frozen=True)
 class EngineKind:
     """An engine by its name.
@@ -73,8 +74,8 @@ def choose_engine(
 ) -> Engine:
     """The engine of that name, or for `auto` the fastest that is installed and can compute the model.
 
-    `auto` passes what that engine refuses to the reference, with a warning. precision: None is float32. threads: None is
-    one per processor. Raises ConfigError for an unknown name or precision, or a precision that the engine does not
+    `auto` passes what that engine refuses to the reference, with a warning. precision: None is float32. threads: None
+    is one per processor. Raises ConfigError for an unknown name or precision, or a precision that the engine does not
     support, and whatever `EngineKind.make` raises.
     """
     chosen, threads = _precision(precision) or "float32", threads or _threads()
@@ -115,7 +116,9 @@ def open_exported(
     """
     if name not in ("auto", "ctranslate2"):
         _named(name)
-        raise ConfigError(f"{folder} was exported for ctranslate2: for --engine {name} give the model folder that it was exported from")
+        raise ConfigError(
+            f"{folder} was exported for ctranslate2: with --engine {name} give the model folder that it was made from"
+        )
     _check_cpu(choose_device(device or "cpu"), "ctranslate2")
     workers = threads or _threads()
     exported = open_folder(folder, Computing(_precision(precision) or "default", workers))

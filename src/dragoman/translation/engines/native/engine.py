@@ -82,9 +82,7 @@ class NativeEngine:
         """As `Engine.scores`, by the other engine."""
         return self._scorer.scores(pairs, batch_size)
 
-    def _translate(
-        self, requests: Sequence[NativeRequest], batch_size: int, workers: int
-    ) -> list[list[Hypothesis]]:
+    def _translate(self, requests: Sequence[NativeRequest], batch_size: int, workers: int) -> list[list[Hypothesis]]:
         try:
             return self._model.translate(requests, batch_size, workers)
         except ResourceError:

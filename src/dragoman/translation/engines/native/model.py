@@ -61,9 +61,7 @@ class NativeModel:
         tables = self._tables(requests)
         workers, batch_size = max(1, min(workers, len(requests))), max(1, min(batch_size, len(requests)))
         plan = library.Plan(*tables, BOS, EOS, workers, batch_size)
-        library.check(
-            self._library.dragoman_translate(self._model, array.requests, len(requests), ctypes.byref(plan))
-        )
+        library.check(self._library.dragoman_translate(self._model, array.requests, len(requests), ctypes.byref(plan)))
         return [array.hypotheses(index) for index in range(len(requests))]
 
     def session(self, requests: Sequence[NativeRequest], batch_size: int, workers: int) -> "NativeSession":

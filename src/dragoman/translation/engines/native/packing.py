@@ -119,7 +119,7 @@ class Packing:
         return packed
 
     def _recurrent_unit(self, unit: SSRU) -> tuple[library.Attention, library.Matrix]:
-        """The cell, stored where the keys of one head would be; the forget gate over the candidate (2·width, inputs)."""
+        """The cell, stored where the keys of one head would be; the gate above the candidate (2·width, inputs)."""
         width, inputs = (padded(size) for size in unit.forget.weight.shape)
         weights = [_padded(_numbers(each.weight), width, inputs) for each in (unit.forget, unit.candidate)]
         bias = np.concatenate([_padded(_numbers(unit.forget.bias), width), np.zeros(width, np.float32)])

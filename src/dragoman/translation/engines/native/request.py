@@ -1,4 +1,4 @@
-"""`NativeRequest`, what the native engine translates, and `RequestArray`, requests in memory that the library shares."""
+"""`NativeRequest`, what the native engine translates, and `RequestArray`, requests in the library's memory layout."""
 
 import ctypes
 from collections.abc import Sequence
