@@ -102,8 +102,8 @@ def test_the_verb(tmp_path: Path, scheme: list[str], pictures: list[str], capsys
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["kind=one_hot", "--width", "8", "--heads", "2", "--length", "9"], "--length 9 is more than the 8 positions"),
-        (["--width", "9", "--heads", "2"], "2 heads do not divide a width of 9"),
+        (["kind=one_hot", "--width", "8", "--heads", "2", "--length", "9"], "--length 9 exceeds the 8 positions"),
+        (["--width", "9", "--heads", "2"], "a width of 9 is not divisible by 2 heads"),
         (["kind=learned", "limits=3"], "did you mean limit?"),
         (["kind=rotary", "--width", "6", "--heads", "2"], "keys are 3 wide"),
     ],

@@ -1,6 +1,6 @@
-"""Multi-head attention that is a given convolution (Cordonnier et al. 2020, theorem 1), constructed, not learned.
+"""Construct multi-head attention that computes a given convolution (Cordonnier et al. 2020, theorem 1).
 
-No model is built of it: it is for those who teach or study what attention can express, in Python (docs/variants.md).
+No model uses it. It shows what attention can express, from Python (docs/variants.md).
 """
 
 from collections.abc import Sequence
@@ -15,20 +15,20 @@ from dragoman.nn.mask import Mask
 from dragoman.nn.positions.relative import Relative, RelativeConfig
 
 _SHARPNESS = 200.0
-"""The score of the one key that a head attends, the others' being 0: e^−200 is 0 in float32."""
+"""Score of the key that a head attends; all others score 0, and e^−200 is 0 in float32."""
 
 
 def attention_as_convolution(offsets: Sequence[int], weight: Tensor, bias: Tensor | None = None) -> SoftAttention:
-    """Attention whose result at t is Σ_j weight[:, :, j] · x_(t + offsets[j]) + bias, where all these tokens exist.
+    """Return attention whose output at t is Σ_j weight[:, :, j] · x_(t + offsets[j]) + bias, where these tokens exist.
 
-    offsets: distinct, one a head; weight: (channels out, channels in, heads); bias: (channels out,). Head j asks with
-    the same query for every token, a bias of W_q, which meets one row only of the relative scheme's w^K (Shaw et al.
-    2018): that of distance offsets[j]. So its softmax is 1 there and 0 elsewhere, its values are the states as they
-    are, and its columns of W_O are the kernel's matrix for that distance.
+    offsets: distinct, one per head. weight: (output channels, input channels, heads). bias: (output channels,).
+    Head j has the same query at every position, a bias of W_q. Of the relative scheme's w^K (Shaw et al. 2018) it
+    matches only the row of distance offsets[j], so its softmax is 1 there and 0 elsewhere. Its values are the states
+    themselves, and its columns of W_O are the kernel's matrix for that distance.
     """
     heads = len(offsets)
     outputs, inputs, _ = weight.shape
-    # one further than is attended, because all that is farther away shares the last row
+    # one more than the largest offset, because all farther distances share the last row
     relative = RelativeConfig(distance=max(map(abs, offsets)) + 1, values=False)
     config = SoftAttentionConfig(key_width=heads, value_width=inputs)
     built = config.build(AttentionSizes(inputs, inputs, outputs, heads), relative)
@@ -48,10 +48,10 @@ def attention_as_convolution(offsets: Sequence[int], weight: Tensor, bias: Tenso
 
 
 class AttentionConvolution1d(nn.Module):
-    """What `torch.nn.functional.conv1d(…, padding="same")` computes, by attention."""
+    """`torch.nn.functional.conv1d(…, padding="same")`, computed by attention."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None, dilation: int = 1) -> None:
-        """weight: (channels out, channels in, k)."""
+        """weight: (output channels, input channels, k). bias: (output channels,)."""
         super().__init__()
         size = weight.size(2)
         self.left = dilation * (size - 1) // 2
@@ -59,16 +59,16 @@ class AttentionConvolution1d(nn.Module):
         self.attention = attention_as_convolution([dilation * j - self.left for j in range(size)], weight, bias)
 
     def forward(self, states: Tensor) -> Tensor:
-        """(B, channels in, T) → (B, channels out, T). What lies beyond the ends is zeros, attended as tokens."""
+        """(B, input channels, T) → (B, output channels, T). Zeros beyond the ends are attended like tokens."""
         padded = functional.pad(states, (self.left, self.right)).transpose(1, 2)
         return _everywhere(self.attention, padded)[:, self.left : self.left + states.size(2)].transpose(1, 2)
 
 
 class AttentionConvolution2d(nn.Module):
-    """What `torch.nn.functional.conv2d(…, padding="same")` computes, by attention over the pixels, row after row."""
+    """`torch.nn.functional.conv2d(…, padding="same")`, computed by attention over the pixels in row-major order."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None, *, columns: int) -> None:
-        """weight: (channels out, channels in, k, k'); columns: of the images, on which a row's distance depends."""
+        """weight: (output channels, input channels, k, k'). columns: width of the images in pixels."""
         super().__init__()
         rows, across = weight.shape[2:]
         self.top, self.left = (rows - 1) // 2, (across - 1) // 2
@@ -78,7 +78,7 @@ class AttentionConvolution2d(nn.Module):
         self.attention = attention_as_convolution(offsets, weight.flatten(2), bias)
 
     def forward(self, images: Tensor) -> Tensor:
-        """(B, channels in, rows, columns) → (B, channels out, rows, columns)."""
+        """(B, input channels, rows, columns) → (B, output channels, rows, columns)."""
         padded = functional.pad(images, (self.left, self.right, self.top, self.bottom))
         found = _everywhere(self.attention, padded.flatten(2).transpose(1, 2))
         grid = found.transpose(1, 2).reshape(len(images), -1, *padded.shape[2:])

@@ -1,7 +1,6 @@
-"""Every choice that a config class offers: kinds of unions, fixed words, switches, groups that may be left out.
+"""Enumerate the choices that a config class offers: union kinds, literals, booleans and optional groups.
 
-Only tests and benchmarks ask. It stays here because it reads configs by the rules of `schema`, and changes with them;
-and because tests and benchmarks, of which neither imports the other, have no other place in common.
+Tests and benchmarks use this to cover the space of model variants.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,11 +19,11 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Choice:
-    """One field at which a level is chosen.
+    """A field that takes one of several levels.
 
-    path: the field, from the top; levels: a label each, such as a kind, `true` or `null`; usual: the default's label;
-    within: the levels above it that this field exists in, by path; needs: levels left out, because their groups have
-    settings without a default, such as the name of a file.
+    path: names of the nested fields, outermost first. levels: one label per level, such as a kind, `true` or `null`.
+    usual: the label of the default. within: the (path, level) pairs of enclosing choices under which the field exists.
+    needs: levels that are left out because their groups have required settings, such as a file name.
     """
 
     path: Path
@@ -36,13 +35,13 @@ class Choice:
 
 Level = tuple[Path, str]
 Numbers = Mapping[str, Sequence[Any]]
-"""Values of fields that offer no choice by themselves, such as sizes, by the field's name; the usual one first."""
+"""Values to try for fields with an open range, such as sizes, by field name; the default comes first."""
 
 
 def choices(config: type[BaseModel], numbers: Numbers | None = None) -> list[Choice]:
-    """All choices of `config`, each before those inside it; a field that several kinds have occurs once a kind.
+    """Return all choices of `config`, outer choices before inner ones.
 
-    numbers: make a choice of each of these fields too, wherever they exist.
+    A field that several kinds share is returned once per kind. numbers: open-ended fields to include as choices.
     """
     return list(_choices(config, (), (), numbers or {}))
 
@@ -53,17 +52,17 @@ def assemble(
     values: Mapping[str, Any] | None = None,
     numbers: Numbers | None = None,
 ) -> tuple[dict[str, Any], dict[Path, str]]:
-    """Settings made by asking `pick` for a level at each choice that exists under the levels picked before.
+    """Build settings by calling `pick` for a level at each choice that exists under the levels picked so far.
 
-    None leaves the field out, so that its default holds. values: of other fields, by name, wherever they exist.
-    numbers: as for `choices`. Gives the settings and the level of every choice asked for.
+    If `pick` returns None, the field is omitted and keeps its default. values: values of other fields, by name, used
+    wherever the field exists. numbers: as for `choices`. Returns the settings and the level picked at each choice.
     """
     chosen: dict[Path, str] = {}
     return _assembled(config, (), (), pick, values or {}, numbers or {}, chosen), chosen
 
 
 def levels(config: BaseModel, found: Iterable[Choice]) -> dict[Choice, str]:
-    """The level that a config has at each of the choices that exist in it."""
+    """Return the level of `config` at each choice in `found` that exists in it."""
     present: dict[Choice, str] = {}
     at: dict[Path, str] = {}
     for choice in found:  # each before those inside it
@@ -76,7 +75,7 @@ def levels(config: BaseModel, found: Iterable[Choice]) -> dict[Choice, str]:
 
 
 def compatible(one: tuple[Choice, str], other: tuple[Choice, str]) -> dict[Path, str] | None:
-    """The levels that must be fixed for both to exist in one config; None where there can be no such config."""
+    """Return the levels that a config with both choices must have, or None if no config can have both."""
     fixed: dict[Path, str] = {}
     for choice, level in (one, other):
         for path, wanted in (*choice.within, (choice.path, level)):
@@ -98,7 +97,7 @@ def _choices(group: type[BaseModel], path: Path, within: tuple[Level, ...], numb
 
 
 def _choice(group: type[BaseModel], path: Path, within: tuple[Level, ...], numbers: Numbers) -> Choice | None:
-    """The choice at the field of `group` that `path` ends with, or None where there is nothing to choose."""
+    """Return the choice at the last field of `path`, a field of `group`, or None if it has fewer than two levels."""
     if path[-1] == "kind":
         return None
     labels, usual, missing = _offered(group)[path[-1]]
@@ -110,13 +109,13 @@ def _choice(group: type[BaseModel], path: Path, within: tuple[Level, ...], numbe
 
 @cache
 def _offered(group: type[BaseModel]) -> dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]]:
-    """The labels that each field offers by itself, the default's, and those left out (`Choice.needs`)."""
+    """Return, per field, the labels of its levels, the default's label, and the labels left out (`Choice.needs`)."""
     return {name: _labels(field, _groups(group)[name]) for name, field in group.model_fields.items()}
 
 
 def _labels(field: FieldInfo, groups: dict[str, type[BaseModel]]) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
     optional = NoneType in get_args(field.annotation)
-    # without a factory the default itself, of which get_default would make a deep copy
+    # get_default makes a deep copy, so use the default itself if there is no factory
     default = field.default if field.default_factory is None else field.get_default(call_default_factory=True)
     usual = _label(default)
     if groups:
@@ -125,7 +124,7 @@ def _labels(field: FieldInfo, groups: dict[str, type[BaseModel]]) -> tuple[tuple
         labels = ["null", *labels] if optional else labels
     else:
         labels, missing = [_label(value) for value in _values(field.annotation)], ()
-        # null means "chosen from other settings": another level only where it is the default
+        # null means "derived from other settings", so it is a level of its own only if it is the default
         labels = ["null", *labels] if labels and optional and default is None else labels
     return tuple(labels), usual, missing
 
@@ -163,7 +162,7 @@ def _assembled(
 
 @cache
 def _groups(config: type[BaseModel]) -> dict[str, dict[str, type[BaseModel]]]:
-    """The config classes that each field may hold, by kind; `set` where a class has none."""
+    """Return the config classes that each field may hold, by kind, or under `set` for a class without a kind."""
     return {
         name: {label: member for member in members if is_group(member) for label in kinds(member) or ("set",)}
         for name, members in members_of_fields(config).items()

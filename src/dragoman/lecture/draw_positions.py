@@ -1,4 +1,4 @@
-"""`draw_positions`: pictures of a position scheme, and what the schemes can and cannot tell a model."""
+"""Draw a position scheme, and compare all schemes by the criteria of deck 001."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,10 +17,12 @@ from dragoman.nn.positions.union import PositionsConfig
 
 @dataclass(frozen=True)
 class PositionsDrawing:
-    """pictures: the files, none of a scheme without vectors and relations. verdicts: of the scheme, by criterion.
+    """The result of `draw_positions`.
 
-    falls: whether it has a vector a position, whose dot products can fall with the distance; rise: the distance at
-    which those with position 0 rise again, None where they fall all the way.
+    pictures: the files written, empty for a scheme with neither position vectors nor terms inside attention.
+    verdicts: the scheme's verdict per criterion. falls: whether the scheme has one vector per position, so that dot
+    products can fall with distance. rise: the first distance at which dot products with position 0 rise again, or None
+    if they fall throughout.
     """
 
     kind: str
@@ -33,20 +35,20 @@ class PositionsDrawing:
     layers: int
 
     def __str__(self) -> str:
-        """Deck 001's criteria for all schemes, and how far kinds of layers see."""
+        """Return a table of deck 001's criteria for all schemes, and the receptive fields of kinds of layers."""
         kind, length = self.kind, self.setting.length
         products = ""
         if self.falls:
-            told = "fall all the way" if self.rise is None else f"first rise again at distance {self.rise}"
-            products = f"\n{kind}: dot products with position 0 {told}, of {length} tokens.\n"
+            course = "fall throughout" if self.rise is None else f"first rise again at distance {self.rise}"
+            products = f"\n{kind}: in a text of {length} tokens, dot products with position 0 {course}.\n"
         lines = [
-            f"Deck 001's criteria for d = {self.setting.width}, {self.setting.heads} heads and {length} tokens; {kind} "
-            "as it is set, the others by default.",
+            f"Deck 001's criteria for d = {self.setting.width}, {self.setting.heads} heads and {length} tokens. {kind} "
+            "has the given settings, the others have their defaults.",
             criteria_table(self.schemes, self.setting),
-            "unique: in an encoder, as the token in the middle sees the others; a decoder, which looks back only, "
-            "tells\nalibi's distances apart. deterministic: a formula, not learned. evenly spaced: neighbours are "
-            f"equally far\napart everywhere, also in a text of {max(2, length // 2)} tokens. longer texts: "
-            f"{10 * length} tokens, with nothing larger to read.",
+            "unique: in an encoder, the token in the middle can tell all positions apart; in a decoder, which attends "
+            "only to\nthe left, alibi's distances are unique too. deterministic: given by a formula, not learned. "
+            f"evenly spaced:\nneighbours are equally far apart everywhere, also in a text of {max(2, length // 2)} "
+            f"tokens. longer texts: {10 * length} tokens have\npositions too, and no value grows.",
             products,
             reach_table(self.layers, length),
         ]
@@ -62,23 +64,24 @@ def draw_positions(
     length: int = 100,
     layers: int = 6,
 ) -> PositionsDrawing:
-    """Draw a position scheme into the folder `out`, and judge it as deck 001 does.
+    """Draw a position scheme into the folder `out`, and apply the criteria of deck 001 to it.
 
-    positions: its settings, as under `model.positions`, such as `{"kind": "alibi"}` (default: sinusoidal). width: d;
-    length: tokens of a text; layers: that receptive fields are given for. Two pictures of a scheme with a vector a
-    position: encoding.png, the matrix of all vectors, and dot-products.png, PE(i)·PE(j) of all pairs. One of a scheme
-    inside attention: weights.png, what each head attends among equal tokens. Raises ConfigError for sizes that do not
-    fit.
+    positions: settings of the scheme, as under `model.positions`, such as `{"kind": "alibi"}` (default: sinusoidal).
+    width: model width d. heads: attention heads, which must divide d. length: length of the text in tokens. layers:
+    number of layers for which receptive fields are listed. For a scheme with one vector per position, two pictures are
+    written: encoding.png, the matrix of all vectors, and dot-products.png, PE(i)·PE(j) for all pairs. For a scheme
+    inside attention, weights.png shows the attention weights of each head over identical tokens. Raises ConfigError for
+    sizes that do not fit.
     """
     if width % heads:
-        raise ConfigError(f"{heads} heads do not divide a width of {width}: choose --heads or --width that fit")
+        raise ConfigError(f"a width of {width} is not divisible by {heads} heads: change --heads or --width")
     chosen: Any = load_settings(None, all_overrides(["kind=sinusoidal"], positions), cast(Any, PositionsConfig))
     setting = Setting(width, heads, length)
     schemes = {kinds(member)[0]: member() for member in union_members(PositionsConfig)}
     schemes[chosen.kind] = chosen
     probe = Probe(chosen, setting)
     if probe.limit is not None and length > probe.limit:
-        raise ConfigError(f"--length {length} is more than the {probe.limit} positions of {chosen.kind}: lower it")
+        raise ConfigError(f"--length {length} exceeds the {probe.limit} positions of {chosen.kind}: lower it")
     verdicts = judge(chosen, setting)
     title = (
         f"Positions of kind {chosen.kind}, d = {width}{'' if verdicts['deterministic'].holds else ', before training'}"

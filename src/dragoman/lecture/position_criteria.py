@@ -1,4 +1,4 @@
-"""What a position scheme tells a model: deck 001's four criteria, measured, and the numbers behind its pictures."""
+"""Deck 001's four criteria for position schemes, measured, and the numbers behind its pictures."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from dragoman.nn.positions.scheme import PositionScheme, RelativePositions
 
 CRITERIA = ("unique", "deterministic", "evenly spaced", "longer texts")
 _SAME = 1e-4
-"""Numbers that differ by less, relative to the largest, are the same: float32 errors stay far below."""
+"""Tolerance relative to the largest value, far above the rounding errors of float32."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a criterion holds, and what was found where it does not."""
+    """Whether a criterion holds, and if not, the counterexample found."""
 
     holds: bool
     found: str = ""
@@ -29,9 +29,9 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Setting:
-    """Where schemes are judged: a model of `width` whose self-attention looks both ways with so many heads.
+    """The model in which schemes are compared: its width d and the number of heads of its bidirectional self-attention.
 
-    length: tokens of a text; longer texts are ten times as long.
+    length: length of the text in tokens; the criterion "longer texts" uses ten times this length.
     """
 
     width: int = 128
@@ -40,7 +40,7 @@ class Setting:
 
 
 class Probe:
-    """A scheme, built from a seed, and asked what it tells of positions."""
+    """A scheme built from a seed, as one query sees the positions of all keys."""
 
     def __init__(self, scheme: PositionScheme, setting: Setting, seed: int = 0) -> None:
         """Raises ConfigError for a scheme that does not fit the setting."""
@@ -53,7 +53,7 @@ class Probe:
             )
             torch.manual_seed(0)
             self.queries = torch.randn(1, 2 * setting.heads, 1, self.width)
-            # half of the keys are the queries themselves, which no turning makes fit better than at distance 0
+            # half of the keys equal the queries: no rotation makes them fit better than at distance 0
             other = torch.randn(1, setting.heads, 1, self.width)
             self.keys = torch.cat((self.queries[:, : setting.heads], other), 1)
         self.heads = setting.heads
@@ -64,7 +64,7 @@ class Probe:
 
     @torch.no_grad()
     def vectors(self, length: int) -> Tensor:
-        """(length, features): what tells the positions of a text apart, as a query in its middle sees them."""
+        """Return (length, features): what distinguishes the positions of a text for a query in its middle."""
         if self.encoding is not None:
             found: Tensor = self.encoding(0, length, None)
             return found.detach().reshape(length, -1)
@@ -72,7 +72,7 @@ class Probe:
 
     @torch.no_grad()
     def steps(self, length: int) -> Tensor:
-        """(length − 1,): the distance of each position to the next one."""
+        """Return (length − 1,): the distance between each position and the next."""
         if self.encoding is not None:
             moved = self.vectors(length).diff(dim=0)
             return moved.square().sum(1).sqrt()
@@ -81,13 +81,15 @@ class Probe:
 
     @torch.no_grad()
     def pairs(self, length: int) -> Tensor:
-        """(1 or heads, length, length): dot products of the encodings, or weights of attention where all tokens ask
-        for what all tokens are, each relative to the largest of its row; one matrix where all heads have the same.
+        """Return (1 or heads, length, length) values of all pairs of positions.
+
+        These are dot products of the encodings or, for a scheme inside attention, weights over identical tokens
+        relative to the largest of each row. There is one matrix if all heads agree.
         """
         if self.encoding is not None:
             vectors = self.vectors(length)
             return (vectors @ vectors.t())[None]
-        # components of 1, so that a scaled dot product is √d_k
+        # all components are 1, so the scaled dot product is √d_k
         same = torch.ones(1, self.heads, length, self.width)
         places = torch.arange(length)
         scores = self._scores(same, same, 0, 0, places - places[:, None])[0]
@@ -95,7 +97,7 @@ class Probe:
         return found[:1] if torch.allclose(found, found[:1].expand_as(found)) else found
 
     def _seen(self, place: int, keys: Tensor) -> Tensor:
-        """(len(keys), features): scores and values that a query at `place` gets of keys at `keys`, ascending by 1."""
+        """Return (len(keys), features): scores and values for a query at `place` and keys at consecutive positions."""
         start, count = int(keys[0]), len(keys)
         features = torch.zeros(count, 1)
         if self.relation is None:
@@ -112,7 +114,7 @@ class Probe:
         return features
 
     def _scores(self, queries: Tensor, keys: Tensor, place: int, start: int, offsets: Tensor) -> Tensor:
-        """(1, heads, T, S), scaled dot products, of queries from `place` on over keys from `start` on."""
+        """Return the scores (1, heads, T, S) of queries from position `place` on and keys from position `start` on."""
         assert self.relation is not None
         scores: Tensor = self.relation.rotate(queries, place) @ self.relation.rotate(keys, start).transpose(-2, -1)
         scores = scores * self.width**-0.5
@@ -120,13 +122,13 @@ class Probe:
 
 
 def judge(scheme: PositionScheme, setting: Setting) -> dict[str, Verdict]:
-    """Deck 001's criteria, in the order of `CRITERIA`, each decided by what the scheme gives.
+    """Return the verdicts on deck 001's criteria, in the order of `CRITERIA`.
 
-    unique: no two positions of a text look alike. deterministic: two models drawn from different seeds agree, so the
-    encoding is a formula and nothing learned. evenly spaced: a position and the next one are equally far apart
-    everywhere, in this text and in one of half the length. longer texts: ten times the length has positions too, and
-    nothing that the model reads of them is larger than before. Schemes inside attention are judged by what one query
-    sees of all keys. Raises ConfigError for a scheme that does not fit.
+    unique: no two positions of a text look alike. deterministic: models initialised from different seeds agree, so the
+    encoding is a formula and nothing is learned. evenly spaced: neighbouring positions are equally far apart, in this
+    text and in one of half the length. longer texts: a text of ten times the length has positions too, and none
+    of the values that the model reads is larger than before. Schemes inside attention are judged by what one query sees
+    of all keys. Raises ConfigError for a scheme that does not fit the setting.
     """
     probe = Probe(scheme, setting)
     length = min(setting.length, probe.limit or setting.length)
@@ -148,16 +150,16 @@ def judge(scheme: PositionScheme, setting: Setting) -> dict[str, Verdict]:
 
 
 def first_rise(products: Tensor) -> int | None:
-    """The first distance at which the dot product with position 0 is larger than at the distance before it.
+    """Return the first distance at which the dot product with position 0 is larger than at the previous distance.
 
-    products: (n, n), as `Probe.pairs` gives. None where they fall all the way.
+    products: (n, n), as `Probe.pairs` returns them. Returns None if the products fall throughout.
     """
     rises = (products[0].diff() > 0).nonzero()
     return int(rises[0]) + 1 if len(rises) else None
 
 
 def criteria_table(schemes: Mapping[str, PositionScheme], setting: Setting) -> str:
-    """For people: a line a scheme, a column a criterion; dashes for a scheme that does not fit the setting."""
+    """Return a table with one line per scheme and one column per criterion; dashes mark schemes that do not fit."""
     rows: list[tuple[Any, ...]] = [("positions", *CRITERIA)]
     for name, scheme in schemes.items():
         try:
@@ -186,7 +188,7 @@ def _even(*steps: Tensor) -> Verdict:
 def _longer(probe: Probe, length: int) -> Verdict:
     if probe.limit is not None:
         return Verdict(False, f"ends at {probe.limit}")
-    # the score of a far key may sink without end: its weight goes to 0
+    # the score of a distant key may decrease without bound: its weight approaches 0
     size = torch.abs if probe.encoding is not None else torch.clone
     short, long = (float(size(probe.vectors(each)).max()) for each in (length, 10 * length))
     return Verdict(long <= short * (1 + 100 * _SAME), f"{short:.3g} grows to {long:.3g}")

@@ -1,6 +1,6 @@
-"""How far apart two tokens may stand to be one step apart: path length and receptive field of each kind of layer.
+"""Path length and receptive field of each kind of layer (Vaswani et al. 2017, table 1; deck 001).
 
-Vaswani et al. 2017, table 1, and deck 001; here as exact counts, which tests compare with the gradients of models.
+The counts are exact; tests compare them with the gradients of models.
 """
 
 from collections.abc import Callable
@@ -14,9 +14,10 @@ from dragoman.models.interface import Encoder
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A kind of layer that reads a text. reach: tokens to either side that layer l = 0, 1, … sees, None for all.
+    """A kind of layer.
 
-    stepwise: a layer passes what it sees on from token to token, so that the path is as long as the distance.
+    reach: number of tokens to either side that layer l = 0, 1, … reads, None for all. stepwise: whether a layer passes
+    information from token to token, so that the path is as long as the distance.
     """
 
     name: str
@@ -24,13 +25,13 @@ class Mechanism:
     stepwise: bool = False
 
     def receptive_field(self, layers: int, length: int) -> int:
-        """Tokens of a text of `length` that can change the result in its middle, after so many layers."""
+        """Return how many tokens of a text of `length` influence its middle position after `layers` layers."""
         middle = length // 2
         left, right = (self._reached(layers, side) for side in (middle, length - 1 - middle))
         return left + 1 + right
 
     def path_length(self, distance: int) -> int:
-        """Operations that a signal passes from a token to another one, `distance` > 0 tokens away."""
+        """Return the number of operations on the path between two tokens that are `distance` > 0 positions apart."""
         if self.stepwise:
             return distance
         layers = 1
@@ -39,7 +40,7 @@ class Mechanism:
         return layers
 
     def _reached(self, layers: int, most: int) -> int:
-        """Tokens to one side, `most` of which there are."""
+        """Return how many of the `most` tokens on one side influence a position after `layers` layers."""
         total = 0
         for layer in range(layers):
             reach = self.reach(layer)
@@ -50,31 +51,31 @@ class Mechanism:
 
 
 def recurrence() -> Mechanism:
-    """A recurrent layer that reads both ways."""
-    return Mechanism("recurrence, both ways", lambda layer: None, stepwise=True)
+    """Return a bidirectional recurrent layer."""
+    return Mechanism("recurrence, bidirectional", lambda layer: None, stepwise=True)
 
 
 def convolution(kernel: int) -> Mechanism:
-    """Convolutions of an odd `kernel` ≥ 3."""
+    """Return convolutions with an odd `kernel` ≥ 3."""
     return Mechanism(f"convolution, kernel {kernel}", lambda layer: kernel // 2)
 
 
 def dilated_convolution(kernel: int, dilations: tuple[int, ...]) -> Mechanism:
-    """Convolutions of an odd `kernel` ≥ 3 whose taps are dilations[l] apart, over again after the last."""
+    """Return convolutions with an odd `kernel` ≥ 3 and dilation dilations[l] in layer l, repeated cyclically."""
     shown = ", ".join(map(str, dilations))
     return Mechanism(
-        f"convolution, kernel {kernel}, dilated by {shown}",
+        f"convolution, kernel {kernel}, dilation {shown}",
         lambda layer: kernel // 2 * dilations[layer % len(dilations)],
     )
 
 
 def attention() -> Mechanism:
-    """Attention over all tokens, softmax or linear."""
+    """Return attention over all tokens, softmax or linear."""
     return Mechanism("attention, full", lambda layer: None)
 
 
 def windowed_attention(window: int) -> Mechanism:
-    """Attention over `window` tokens to either side."""
+    """Return attention over `window` tokens to either side."""
     return Mechanism(f"attention, window of {window} to each side", lambda layer: window)
 
 
@@ -85,17 +86,17 @@ MECHANISMS = (
     attention(),
     windowed_attention(8),
 )
-"""Those that the table shows."""
+"""The rows of `reach_table`."""
 
 
 def influence(encoder: Encoder, table: Tensor, tokens: Tensor, place: int) -> Tensor:
-    """Which of `tokens` (S,), distinct ids, change the encoder's result at `place`: (S,) bool, by its gradient.
+    """Return (S,) bool: which of `tokens` (S,), distinct ids, influence the encoder's output at `place`.
 
-    table: (V, d), the embeddings that it reads. It should compute in float64, in which a gradient that has come a long
-    way is small but not 0.
+    Influence is a non-zero gradient with respect to `table` (V, d), the embedding that the encoder reads. Use a model
+    in float64, in which gradients along a long path are small but not zero.
     """
     states = encoder(tokens[None], torch.ones(1, len(tokens), dtype=torch.bool)).states
-    # an uneven sum: the plain one of a layer-normalised vector never changes
+    # unequal weights: the plain sum of a layer-normalised vector is constant
     weights = torch.linspace(1, 2, states.size(2), dtype=states.dtype).square()
     (gradient,) = torch.autograd.grad((states[0, place] * weights).sum(), table)
     changed: Tensor = gradient[tokens].abs().sum(1) > 0
@@ -103,7 +104,7 @@ def influence(encoder: Encoder, table: Tensor, tokens: Tensor, place: int) -> Te
 
 
 def reach_table(layers: int, length: int) -> str:
-    """For people: a line a mechanism."""
+    """Return a table with one line per mechanism."""
     heads = ("kind of layer", f"path length, first to last of {length} tokens", f"receptive field of {layers} layers")
     rows = [
         (each.name, str(each.path_length(max(1, length - 1))), f"{each.receptive_field(layers, length)} tokens")

@@ -1,4 +1,4 @@
-"""The adjectives of the embedded grammar, with their comparison and the nouns that they go with."""
+"""The adjectives of the embedded grammar, with their comparison and the classes of nouns that they modify."""
 
 from dataclasses import dataclass
 
@@ -78,7 +78,7 @@ _NO_DEGREE = frozenset("open new empty white black red green blue yellow grey br
 
 @dataclass(frozen=True, slots=True)
 class Adjective:
-    """One concept; triples are positive, comparative and superlative.
+    """One concept. Triples are positive, comparative and superlative.
 
     French forms are masculine, feminine, masculine plural, feminine plural, masculine before a vowel.
     """
@@ -92,7 +92,7 @@ class Adjective:
 
     @property
     def gradable(self) -> bool:
-        """True if it has a natural comparative."""
+        """Return whether it has a natural comparative."""
         return self.name not in _NO_DEGREE
 
 

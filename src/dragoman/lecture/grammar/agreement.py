@@ -1,4 +1,4 @@
-"""Person, number and gender of what the verb and the adjective agree with."""
+"""Agreement: the person, number and gender that verbs and adjectives agree with."""
 
 from typing import Literal, NamedTuple
 
@@ -10,9 +10,9 @@ Language = Literal["en", "de", "fr"]
 
 
 class Features(NamedTuple):
-    """`plural` is what the verb shows, `many` what adjectives and participles show.
+    """`plural` is the number of the verb, `many` that of adjectives and participles.
 
-    They differ where one person is addressed politely: "vous êtes patient".
+    They differ in the polite form of address: "vous êtes patient".
     """
 
     person: int
@@ -22,7 +22,7 @@ class Features(NamedTuple):
 
 
 def noun_gender(noun: str, language: Language) -> str:
-    """m, f or n; English nouns have none, so persons and things alike are "n" there."""
+    """Return m, f or n. English nouns have no gender, so it is always "n" there."""
     if language == "en":
         return "n"
     return NOUNS[noun].german_gender if language == "de" else NOUNS[noun].french_gender
@@ -34,7 +34,7 @@ def name_gender(name: str) -> str:
 
 
 def features(argument: Argument, language: Language) -> Features:
-    """What agrees with `argument` in `language`."""
+    """Return the agreement features of `argument` in `language`."""
     match argument:
         case Phrase():
             return Features(3, argument.plural, noun_gender(argument.noun, language), argument.plural)

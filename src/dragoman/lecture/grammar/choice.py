@@ -1,4 +1,4 @@
-"""Random choices that are the same for a seed on every platform and Python version."""
+"""Random choices that depend on the seed alone, not on the platform or the Python version."""
 
 from collections.abc import Sequence
 from random import Random
@@ -8,25 +8,25 @@ T = TypeVar("T")
 
 
 class Choice:
-    """Draws from `random`; only `Random.random` is used, whose sequence Python promises to keep."""
+    """Draws from `random`. Only `Random.random` is used, whose sequence Python guarantees to be stable."""
 
     def __init__(self, random: Random) -> None:
         self._random = random.random
 
     def chance(self, probability: float) -> bool:
-        """True with `probability`."""
+        """Return True with probability `probability`."""
         return self._random() < probability
 
     def pick(self, options: Sequence[T]) -> T:
-        """One of `options`, all equally likely."""
+        """Return one of `options`, uniformly."""
         return options[int(self._random() * len(options))]
 
     def between(self, low: int, high: int) -> int:
-        """A whole number, both ends included."""
+        """Return a uniform integer, both ends included."""
         return low + int(self._random() * (high - low + 1))
 
     def weighted(self, **weights: float) -> str:
-        """A key, as likely as its weight."""
+        """Return a key with probability proportional to its weight."""
         point = self._random() * sum(weights.values())
         for key, weight in weights.items():
             point -= weight

@@ -1,4 +1,4 @@
-"""Random clauses: events, states, relative clauses, and the times that go with their tense."""
+"""Random clauses: events, states, relative clauses, and time expressions that fit their tense."""
 
 from dataclasses import replace
 
@@ -52,7 +52,7 @@ class Clauses(Phrases):
         return [name for frame in frames for name in BY_FRAME[frame] if kind in VERBS[name].subjects]
 
     def relative(self, head: Phrase) -> Clause:
-        """A relative clause on `head`."""
+        """Draw a relative clause that modifies `head`."""
         kind = NOUNS[head.noun].kind
         gap = Gap(antecedent=replace(head, relative=None))
         tense = self.weighted(present=5, past=5, future=1)
@@ -80,13 +80,13 @@ class Clauses(Phrases):
         return Clause(gap, "be", place=self.location(self.places_of(kind)), tense=tense)
 
     def knower(self, head: Phrase) -> Argument:
-        """A short human subject inside the relative clause on `head`."""
+        """Draw a short human subject for a relative clause that modifies `head`."""
         owner = self.owner()
         same = isinstance(owner, Phrase) and owner.noun == head.noun
         return self.pronoun() if same or self.chance(0.5) else owner
 
     def time(self, tense: str, ongoing: bool) -> Time:
-        """A time that goes with the tense; `ongoing` tells the present of now from the present of habit."""
+        """Draw a time expression that fits the tense; `ongoing` separates the present of now from that of habit."""
         if tense == "past":
             kind = self.weighted(word=6, date=1.5, year=1.2, weekday=1, clock=0.7, ago=1)
         elif tense == "future":
@@ -110,7 +110,7 @@ class Clauses(Phrases):
                 return Time(self.pick(tuple(table)))
 
     def event(self, verb: Verb, tense: str, rich: bool = True, subject: Argument | None = None) -> Clause:
-        """A clause with a full verb, its arguments and, if rich, its adverbials, modal and negation."""
+        """Draw a clause with a full verb and its arguments; a rich one may have adverbials, a modal and negation."""
         if verb.name in _PRESENT_ONLY:
             tense = "present"
         actor = subject or self.subject(verb, rich)
@@ -134,7 +134,7 @@ class Clauses(Phrases):
         return replace(clause, negation="not") if negative else clause
 
     def _enriched(self, clause: Clause, verb: Verb) -> Clause:
-        """With modal, negation, frequency, time and manner where they fit."""
+        """Add a modal, negation, frequency, time and manner where they fit."""
         tense = clause.tense
         if (not verb.stative or verb.name in _MODAL_STATES) and tense != "future" and self.chance(0.17):
             vehicle = isinstance(clause.subject, Phrase) and NOUNS[clause.subject.noun].kind == "vehicle"
@@ -164,14 +164,14 @@ class Clauses(Phrases):
 
     @staticmethod
     def _vague(clause: Clause) -> bool:
-        """True where a negation would leave open what is denied: every, a, twelve."""
+        """Return whether a negation would be ambiguous in scope: with every, a, twelve."""
         subject, target = clause.subject, clause.object
         return (isinstance(subject, Phrase) and subject.determiner in _INDEFINITE) or (
             isinstance(target, Phrase) and target.determiner == "number"
         )
 
     def state(self, tense: str, rich: bool = True) -> Clause:
-        """A clause with to be: a quality, a comparison, a place, a profession, existence, a price."""
+        """Draw a clause with "to be": a quality, a comparison, a place, a profession, existence or a price."""
         negation = "not" if self.chance(0.12) else ""
         kind = self.weighted(quality=5, compare=3, place=3, profession=1.5, exist=2, cost=1)
         if kind == "profession":
@@ -231,7 +231,7 @@ class Clauses(Phrases):
         return Clause(Impersonal(), "exist", object=target, place=place, tense=tense, negation=negation)
 
     def clause(self, tense: str, rich: bool = True) -> Clause:
-        """Any clause that neither reports nor is relative."""
+        """Draw a clause that is neither reported speech nor relative."""
         frame = self.weighted(none=3.5, object=9, give=3, about=2, go=1.5, live=1, state=5, weather=0.4)
         if frame == "state":
             return self.state(tense, rich)

@@ -27,7 +27,7 @@ class Sentence(NamedTuple):
 
 @dataclass(frozen=True)
 class EmbeddedCorpus:
-    """Three disjoint lists; `derivations` maps every sentence to the tree that it was made from."""
+    """Three disjoint lists; `derivations` maps every sentence to its derivation tree."""
 
     train: list[Sentence]
     valid: list[Sentence]
@@ -36,12 +36,12 @@ class EmbeddedCorpus:
 
 
 def realise(utterance: Utterance) -> Sentence:
-    """The tree in three languages."""
+    """Return the tree's sentence in three languages."""
     return Sentence(english.realise(utterance), german.realise(utterance), french.realise(utterance))
 
 
 def words(text: str) -> set[str]:
-    """The words of a sentence without punctuation, lowercased: what must have been seen in training."""
+    """Return the lowercased words of a sentence without punctuation, which must occur in training."""
     bare = text.lower().replace("\u00a0", " ").replace("'", "' ")
     return {word.strip(".,?!") for word in bare.split()} - {""}
 
@@ -51,7 +51,7 @@ def _fits(sentence: Sentence) -> bool:
 
 
 def generate(seed: int = 1, train: int = 12000, valid: int = 500, test: int = 500) -> EmbeddedCorpus:
-    """Draw a corpus: the same for a seed and sizes on every platform and Python version.
+    """Draw a corpus. It depends on the seed and the sizes alone, not on the platform or the Python version.
 
     Validation sentences are built like training sentences; every test sentence shows at least one combination of
     `held_out` that no training or validation sentence shows, while each of its words occurs in training, in
@@ -70,7 +70,7 @@ def generate(seed: int = 1, train: int = 12000, valid: int = 500, test: int = 50
     splits: dict[str, list[Sentence]] = {"train": [], "valid": [], "test": []}
     shown: Counter[str] = Counter()
     quota = -(-test // len(KINDS))
-    # The kinds share the test set evenly; after `even` attempts the common ones fill what the rare ones leave.
+    # All kinds get equal shares of the test set; after `even` attempts the frequent ones fill the rest.
     even = 2 * train + valid + 50 * test
     attempts, limit = 0, 50 * (train + valid + test) + 20000
     while len(splits["train"]) < train or len(splits["valid"]) < valid or len(splits["test"]) < test:
@@ -106,7 +106,7 @@ def generate(seed: int = 1, train: int = 12000, valid: int = 500, test: int = 50
 
 
 def write(corpus: EmbeddedCorpus, folder: Path) -> None:
-    """Write train.en, train.de, train.fr, valid.*, test.* as UTF-8, a sentence a line."""
+    """Write train.en, train.de, train.fr, valid.*, test.* as UTF-8, one sentence per line."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("train", "valid", "test"):
         sentences: list[Sentence] = getattr(corpus, name)

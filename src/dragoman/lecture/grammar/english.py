@@ -36,7 +36,7 @@ from dragoman.lecture.grammar.verbs import VERBS
 
 _SUBJECTS = {(1, False): "I", (1, True): "we", (2, False): "you", (2, True): "you", (3, True): "they"}
 _OBJECTS = {(1, False): "me", (1, True): "us", (2, False): "you", (2, True): "you", (3, True): "them"}
-# After these a receiver is never put before the object: "describes the house to me".
+# These verbs never take the receiver before the object: "describes the house to me".
 _ALWAYS_TO = ("describe", "give_back")
 _THIRD = {"m": ("he", "him"), "f": ("she", "her"), "n": ("it", "it")}
 _DO = {"present": ("do", "does"), "past": ("did", "did")}
@@ -170,7 +170,7 @@ def statement(clause: Clause, fronted: bool = False, simple: bool = False) -> li
 
 
 def _none(clause: Clause) -> bool:
-    """True where the negation is said with "no": there is no …"""
+    """Return whether the negation is expressed by "no": there is no …"""
     return clause.verb == "exist" and clause.negation == "not" and isinstance(clause.object, Phrase)
 
 
@@ -195,7 +195,7 @@ def _be(agree: Features, past: bool) -> str:
 
 
 def _verbs(clause: Clause, agree: Features, support: bool = False, simple: bool = False) -> tuple[list[str], list[str]]:
-    """(auxiliary, main verb); a bare main verb takes do-support under negation with "not" and in questions."""
+    """Return (auxiliary, main verb); a bare main verb takes do-support in questions and under negation with "not"."""
     third = agree.person == 3 and not agree.plural
     be = clause.verb in ("be", "exist")
     lemma = "be" if be else VERBS[clause.verb].english[0] if clause.verb in VERBS else clause.verb
@@ -222,7 +222,7 @@ def _verbs(clause: Clause, agree: Features, support: bool = False, simple: bool 
 
 
 def progressive(clause: Clause) -> bool:
-    """True if a present action is going on: no habit, no state."""
+    """Return whether an action is in progress now, neither a habit nor a state."""
     if clause.verb == "cost" or (clause.verb in VERBS and VERBS[clause.verb].stative):
         return False
     habit = clause.time is not None and (clause.time.key in HABIT or clause.time.key in ("weekdays", "clock"))

@@ -56,12 +56,12 @@ def realise(utterance: Utterance) -> str:
 
 
 def starts_with_vowel(word: str) -> bool:
-    """True if a word before it elides."""
+    """Return whether a preceding word elides."""
     return bool(_VOWEL.match(word)) and not word.startswith(_ASPIRATED)
 
 
 def elide(words: list[str]) -> list[str]:
-    """le ami → l'ami, que il → qu'il, si il → s'il; before an aspirated h nothing happens."""
+    """Elide: le ami → l'ami, que il → qu'il, si il → s'il, but never before an aspirated h."""
     split = " ".join(word for word in words if word).split(" ")
     result: list[str] = []
     for word, following in zip(split, [*split[1:], ","], strict=True):
@@ -165,12 +165,12 @@ def _participle_agreement(clause: Clause, agree: Features) -> tuple[str, bool]:
 
 
 def _early(clause: Clause) -> bool:
-    """True if the time is a short adverb that stands with the verb: bientôt, maintenant."""
+    """Return whether the time is a short adverb placed next to the verb: bientôt, maintenant."""
     return clause.time is not None and clause.time.key in ("soon", "now") and not clause.negation
 
 
 def _predicate(clause: Clause, time: bool) -> list[str]:
-    """Negation, clitics, verb, adverb of frequency and participle in their order."""
+    """Return negation, clitics, verb, adverb of frequency and participle in the right order."""
     agree = features(clause.subject, "fr")
     if clause.verb == "exist":
         agree = Features(3, False, "m", False)

@@ -39,7 +39,7 @@ def adjective_form(adjective: str, gender: str, plural: bool, before_vowel: bool
 
 
 def contract(preposition: str, words: list[str]) -> list[str]:
-    """à + le → au, de + les → des; l' stays, which the caller elides later."""
+    """Contract à + le → au, de + les → des. A form l' stays; the caller elides it later."""
     first = words[0]
     joined = _CONTRACTIONS.get((preposition, first))
     if joined is None or (first == "le" and vowel(words[1], words[1].startswith(ASPIRATED))):
@@ -79,7 +79,7 @@ def strong_pronoun(pronoun: Argument) -> str:
 
 
 def noun_phrase(argument: Argument, relative: Relative, negative: bool = False) -> list[str]:
-    """The words of an argument (pronouns as subjects); `negative` turns an indefinite or partitive article into de."""
+    """Return the words of an argument, pronouns as subjects; `negative` turns an indefinite or partitive article into de."""
     match argument:
         case Name():
             return [address(argument.name)]

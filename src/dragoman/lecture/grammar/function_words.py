@@ -2,7 +2,7 @@
 
 Triple = tuple[str, str, str]
 
-# Times that go with the past, with what is going on, with habits and with the future.
+# Time expressions of the past, of the ongoing present, of habits and of the future.
 PAST: dict[str, Triple] = {
     "yesterday": ("yesterday", "gestern", "hier"),
     "last week": ("last week", "letzte Woche", "la semaine dernière"),
@@ -45,7 +45,7 @@ FREQUENCIES: dict[str, Triple] = {
     "sometimes": ("sometimes", "manchmal", "parfois"),
     "rarely": ("rarely", "selten", "rarement"),
 }
-# Manner, and the verbs that it goes with.
+# Adverbs of manner, and the verbs that they modify.
 MANNERS: dict[str, Triple] = {
     "slowly": ("slowly", "langsam", "lentement"),
     "quickly": ("quickly", "schnell", "vite"),
@@ -67,7 +67,7 @@ NAMES: dict[str, str] = {
     "Anna": "f", "Paul": "m", "Maria": "f", "Thomas": "m", "Julia": "f", "Martin": "m", "Sophie": "f", "David": "m",
     "Clara": "f", "Simon": "m", "Emma": "f", "Daniel": "m", "Nina": "f", "Felix": "m",
 }  # fmt: skip
-# Family names take a title when somebody is addressed politely.
+# Family names take a title in polite address.
 FAMILY_NAMES: dict[str, str] = {
     "Mr Weber": "m", "Mrs Weber": "f", "Mr Martin": "m", "Mrs Martin": "f", "Mr Miller": "m", "Mrs Miller": "f",
 }  # fmt: skip

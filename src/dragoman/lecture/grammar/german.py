@@ -133,7 +133,7 @@ def relative(phrase: Phrase, clause: Clause) -> list[str]:
 
 
 def _predicate(clause: Clause) -> tuple[str, list[str]]:
-    """(finite verb, what closes the clause): a separable prefix, an infinitive or a participle."""
+    """Return (finite verb, clause-final part): the latter is a separable prefix, an infinitive or a participle."""
     agree = features(Impersonal() if clause.verb == "exist" else clause.subject, "de")
     person, plural = agree.person, agree.plural
     key = "sein" if clause.verb == "be" else clause.verb
@@ -155,7 +155,7 @@ def _predicate(clause: Clause) -> tuple[str, list[str]]:
 
 
 def _order(clause: Clause, first: str, subject: bool = True) -> list[str]:
-    """`first` is subject, time, none (verb first) or final (verb last)."""
+    """Return a clause; `first` is subject, time, none (verb first) or final (verb last)."""
     finite, closing = _predicate(clause)
     if clause.verb == "go" and clause.vehicle:
         agree = features(clause.subject, "de")
@@ -170,7 +170,7 @@ def _order(clause: Clause, first: str, subject: bool = True) -> list[str]:
             return [*topic, finite, *middle, *closing, *after]
         case "time" | "none":
             time = [time_phrase(clause.time)] if clause.time and first == "time" else []
-            # An unstressed pronoun goes before a noun subject where no reader can take it for the subject itself.
+            # An unstressed pronoun precedes a noun subject, unless it could be read as the subject itself.
             early = isinstance(clause.subject, Phrase | Name | Pair) and subject and bool(middle)
             if early and middle[0] in _UNMISTAKABLE:
                 topic, middle = [middle[0], *topic], middle[1:]

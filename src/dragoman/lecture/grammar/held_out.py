@@ -1,4 +1,4 @@
-"""The combinations that the training set never shows, found in a sentence's tree."""
+"""The combinations that are held out of the training set, found in a sentence's tree."""
 
 import zlib
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from functools import cache
 from dragoman.lecture.grammar.function_words import SUBORDINATING
 from dragoman.lecture.grammar.tree import Argument, Clause, Name, Pair, Phrase, Pronoun, Utterance
 
-# One in so many combinations of two words is held out.
+# One in _WORD_SHARE combinations of two words is held out.
 _WORD_SHARE = 9
 _STATES = frozenset(("be", "exist", "cost"))
 STRUCTURES = (
@@ -32,7 +32,7 @@ class Combination:
 
     @property
     def held_out(self) -> bool:
-        """True if training must not show it. The choice hangs on the words alone, not on a seed."""
+        """Return whether it is held out of training. This depends on the words alone, not on a seed."""
         return _held_out(self.words)
 
 
@@ -42,7 +42,7 @@ def _held_out(words: tuple[str, ...]) -> bool:
 
 
 def nodes(*roots: Clause | Argument | None) -> tuple[list[Clause], list[Phrase]]:
-    """Every clause and every noun phrase under `roots`, the antecedents of gaps and pronouns not counted again."""
+    """Yield every clause and noun phrase under `roots`, without the antecedents of gaps and pronouns."""
     clauses: list[Clause] = []
     phrases: list[Phrase] = []
     waiting: list[Clause | Argument | None] = list(roots)
@@ -63,7 +63,7 @@ def nodes(*roots: Clause | Argument | None) -> tuple[list[Clause], list[Phrase]]
 
 
 def combinations(utterance: Utterance) -> frozenset[Combination]:
-    """All combinations that could be held out: word pairs, and the structures of STRUCTURES."""
+    """Return all combinations that could be held out: word pairs and the structures of STRUCTURES."""
     clauses, phrases = nodes(utterance.clause, utterance.second)
     pairs = [("adjective and noun", (phrase.adjective, phrase.noun)) for phrase in phrases if phrase.adjective]
     structures: list[str] = []
@@ -114,5 +114,5 @@ def _has_relative(clause: Clause | None) -> bool:
 
 
 def held_out(utterance: Utterance) -> frozenset[Combination]:
-    """The held-out combinations that the sentence shows; empty for a training sentence."""
+    """Return the held-out combinations in the sentence; empty for a training sentence."""
     return frozenset(combination for combination in combinations(utterance) if combination.held_out)

@@ -1,4 +1,4 @@
-"""The nouns of the embedded grammar: one concept a row, its three words, genders, plurals and semantic class."""
+"""The nouns of the embedded grammar: one concept per row with its three words, genders, plurals and semantic class."""
 
 from dataclasses import dataclass
 from functools import cache

@@ -74,7 +74,7 @@ def english_ordinal(number: int) -> str:
 
 
 def english_year(year: int) -> str:
-    """The year as it is spoken, 1910 to 2099 without the first decade of a century: "nineteen eighty-five"."""
+    """The year as spoken, from 1910 to 2099 except the first decade of a century: "nineteen eighty-five"."""
     century, rest = divmod(year, 100)
     return f"{english_number(century)} {english_number(rest)}"
 

@@ -1,4 +1,4 @@
-"""Random noun phrases, subjects, objects and places whose words go together."""
+"""Random noun phrases, subjects, objects and places with compatible words."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -35,14 +35,14 @@ _DEFINITE_OBJECTS = frozenset(("love", "hate", "know", "admire", "call", "visit"
 
 
 class Phrases(Choice):
-    """Draws arguments; the clause inside a relative clause is left to a subclass."""
+    """Draws arguments. Subclasses draw the clauses inside relative clauses."""
 
     @abstractmethod
     def relative(self, head: Phrase) -> Clause:
-        """A relative clause on `head`."""
+        """Draw a relative clause that modifies `head`."""
 
     def phrase(self, noun: str, *, subject: bool = False, rich: bool = True) -> Phrase:
-        """A noun phrase around `noun`; a rich one may take a relative clause, a place or a superlative."""
+        """Draw a noun phrase headed by `noun`; a rich one may have a relative clause, a place or a superlative."""
         entry = NOUNS[noun]
         result = self._determined(noun, subject)
         if QUALITIES[entry.kind] and self.chance(0.3):
@@ -86,7 +86,7 @@ class Phrases(Choice):
         return Phrase(noun, plural=plural, determiner=kind, possessor=self.owner() if kind == "of" else None)
 
     def owner(self) -> Phrase | Name:
-        """A short human phrase: who owns a thing."""
+        """Draw a short human noun phrase for the owner of a thing."""
         if self.chance(0.4):
             return Name(self.pick(_NAMES))
         noun = self.pick(_PEOPLE)
@@ -138,14 +138,14 @@ class Phrases(Choice):
         return result
 
     def other(self, subject: Argument) -> Pronoun:
-        """An object pronoun for somebody who is not the subject."""
+        """Draw an object pronoun for a person other than the subject."""
         while True:
             pronoun = self.pronoun()
             if not isinstance(subject, Pronoun) or subject.person == 3 or pronoun.person == 3:
                 return pronoun
 
     def receiver(self, subject: Argument) -> Argument:
-        """To whom something is given."""
+        """Draw the receiver of something given."""
         if self.chance(0.5):
             return self.other(subject)
         receiver = self.owner()
@@ -153,7 +153,7 @@ class Phrases(Choice):
 
     @staticmethod
     def places_of(kind: str) -> tuple[str, ...]:
-        """Where one meets things of a semantic class."""
+        """Draw a place where things of a semantic class are found."""
         return OUTDOORS if kind in ("animal", "vehicle") else PLACE_NAMES
 
     def location(self, nouns: Sequence[str] = PLACE_NAMES) -> Phrase:

@@ -1,8 +1,8 @@
-"""The places of the embedded grammar with the prepositions that they take in each language."""
+"""The places of the embedded grammar with their prepositions in each language."""
 
 from dataclasses import dataclass
 
-# Where one is and where one goes: name | English place, goal | German place (dative), goal | French place, goal.
+# Location and destination: name | English location, destination | German (dative, accusative) | French.
 _PLACES = """
 school | at to | in in | à à
 garden | in to | in in | dans dans
@@ -47,7 +47,7 @@ cellar | in to | in in | dans dans
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The prepositions that a place takes in each language: (where one is, where one goes)."""
+    """The prepositions of a place in each language: (location, destination)."""
 
     english: tuple[str, str]
     german: tuple[str, str]

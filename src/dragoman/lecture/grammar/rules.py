@@ -1,4 +1,4 @@
-"""Random sentences: statements, questions, reports, two clauses, words put to somebody by name."""
+"""Random sentences: statements, questions, reported speech, two clauses, and address by name."""
 
 from dataclasses import replace
 
@@ -68,9 +68,9 @@ class Rules(Clauses):
                 return clause if tense == "future" else replace(clause, negation="")
 
     def anaphor(self, main: Clause, tense: str) -> Clause | None:
-        """A second clause about the subject of the first, as a pronoun."""
+        """Draw a second clause whose subject is a pronoun for the subject of the first."""
         subject = main.subject
-        # German children and girls are neuter, which few speakers keep up in the next clause.
+        # German Kind and Mädchen are neuter, but few speakers keep the neuter pronoun in the next clause.
         if not isinstance(subject, Phrase) or subject.noun in ("girl", "child") or subject.determiner == "every":
             return None
         if self.chance(0.3):
@@ -86,7 +86,7 @@ class Rules(Clauses):
         return Clause(pronoun, "be", quality=Quality(self.pick(options)), tense=tense) if options else None
 
     def question(self, tense: str) -> Utterance:
-        """A question; half of those with a human subject are put to somebody by name."""
+        """Draw a question; half of those with a human subject address a person by name."""
         kind = self.weighted(yesno=6, who=1.5, what=1.5, where=1.5, when=1, why=1.5)
         if kind == "who":
             verb = VERBS[self.pick(BY_FRAME[self.weighted(object=4, none=2, go=1, give=1)])]
@@ -112,7 +112,7 @@ class Rules(Clauses):
         return self.addressed(utterance) if self.chance(0.5) else utterance
 
     def addressed(self, utterance: Utterance) -> Utterance:
-        """The same said to somebody: the subject becomes you."""
+        """Turn the sentence into an address: the subject becomes "you"."""
         clause = utterance.clause
         subject = clause.subject
         human = isinstance(subject, Phrase) and NOUNS[subject.noun].kind == "person"

@@ -22,7 +22,7 @@ class Impersonal:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The place of the relative pronoun or of the question word within its clause; it agrees like `antecedent`."""
+    """The gap of the relative pronoun or question word in its clause; it agrees like `antecedent`."""
 
     antecedent: "Phrase | None" = None
     word: str = ""
@@ -72,7 +72,7 @@ class Quality:
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """When: the key of an adverb, or a kind (date, year, weekday, clock, ago, in) with its numbers."""
+    """A time expression: the key of an adverb, or a kind (date, year, weekday, clock, ago, in) with its numbers."""
 
     key: str
     number: int = 0

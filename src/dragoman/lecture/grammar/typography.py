@@ -1,4 +1,4 @@
-"""From words to a written sentence: commas, capitals, blanks before punctuation."""
+"""Turn words into a written sentence: commas, capitals and spaces before punctuation."""
 
 import re
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ _COMMA_BEFORE_END = re.compile(r",\s*([.?!])")
 
 
 def sentence(words: Sequence[str], end: str, blank: str = "") -> str:
-    """Join `words`, in which "," stands for a comma, and close with `end`; `blank` goes before "?" and "!" (French)."""
+    """Join `words`, in which "," is a comma, and append `end`; `blank` is put before "?" and "!" (French)."""
     text = " ".join(word for word in words if word)
     text = _COMMAS.sub(", ", text).strip(", ")
     text += (blank if end in "?!" else "") + end

@@ -1,4 +1,4 @@
-"""The verbs of the embedded grammar: one concept a row, its forms, its frame, who does it to what."""
+"""The verbs of the embedded grammar: one concept per row with its forms, frame, subjects and objects."""
 
 from dataclasses import dataclass
 
@@ -145,7 +145,7 @@ wonder wondered | fragen gefragt r | demander:er r | person |
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One concept: forms in three languages, the frame, and what fits as subject and object (see `nouns_for`).
+    """One concept: its forms in three languages, its frame, and its possible subjects and objects (see `nouns_for`).
 
     `english` is (lemma, past, -ing form), each possibly with a particle after a blank; `stative` verbs take no
     progressive. `german_present` holds the du- and er-forms or two empty strings if they are regular.
