@@ -79,7 +79,7 @@ def strong_pronoun(pronoun: Argument) -> str:
 
 
 def noun_phrase(argument: Argument, relative: Relative, negative: bool = False) -> list[str]:
-    """Return the words of an argument, pronouns as subjects; `negative` turns an indefinite or partitive article into de."""
+    """Return the words of an argument (pronouns as subjects); `negative`: an indefinite or partitive article is de."""
     match argument:
         case Name():
             return [address(argument.name)]
