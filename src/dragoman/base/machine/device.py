@@ -11,8 +11,17 @@ if TYPE_CHECKING:
 def choose_device(name: str = "auto") -> "torch.device":
     """The device of that name, cpu, cuda or cuda:N; `auto` is the first GPU, or the CPU.
 
-    Raises ConfigError for one that is not there.
+    On a GPU, attention kernels that are slow on new shapes are turned off (`keep_fast_attention_kernels`). Raises
+    ConfigError for a device that is not available.
     """
+    from dragoman.base.machine.attention_kernels import keep_fast_attention_kernels  # which imports torch
+
+    device = _device(name)
+    keep_fast_attention_kernels(device)
+    return device
+
+
+def _device(name: str) -> "torch.device":
     import torch
 
     if name == "auto":

@@ -16,6 +16,7 @@ from torch.distributed.rendezvous import rendezvous
 
 from dragoman.base.errors import ConfigError, DivergenceError, DragomanError, Interrupted
 from dragoman.base.log import console
+from dragoman.base.machine.attention_kernels import keep_fast_attention_kernels
 from dragoman.training.ranks.interface import RankLost, Ranks
 
 Value = TypeVar("Value")
@@ -185,6 +186,7 @@ def _own_device(name: str, local_rank: int, local_size: int) -> torch.device:
         )
     device = torch.device("cuda", local_rank)
     torch.cuda.set_device(device)
+    keep_fast_attention_kernels(device)
     return device
 
 
