@@ -29,7 +29,7 @@ def keep_fast_attention_kernels(device: torch.device) -> bool:
     choice is measured on the device, not looked up: it takes a few plans' time, once per process. On a CPU nothing is
     done, nor if cuDNN's attention is off already (`torch.backends.cuda.enable_cudnn_sdp`).
     """
-    if device.type != "cuda" or not torch.backends.cuda.cudnn_sdp_enabled():
+    if device.type != "cuda" or not torch.backends.cuda.cudnn_sdp_enabled():  # type: ignore[no-untyped-call]
         return False
     slow = cudnn_is_slow(lambda kernel: _new_shape_seconds(kernel, device))
     if slow:
