@@ -34,7 +34,7 @@ from dragoman.data.corpora.lines import open_lines
 from dragoman.decode.search import Hypothesis
 from dragoman.metrics.translation import bleu
 from dragoman.tasks.train import train
-from dragoman.text.word_characters import units
+from dragoman.text.words import units
 from dragoman.translation.engine import Row
 from dragoman.translation.request import Request
 from dragoman.translation.translator import Translator

@@ -29,7 +29,7 @@ from dragoman.base.machine.startup import keep_large_tensors_on_heap
 from dragoman.data.batches.batch import Batch, collate, pad
 from dragoman.models.interface import tensors
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
-from dragoman.text.special import BOS, EOS
+from dragoman.text.symbols import BOS, EOS
 from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 
 TERMS = LETTERS = 8

@@ -17,9 +17,9 @@ from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.lines import open_lines
 from dragoman.data.preparation.cleaning import CleaningConfig
 from dragoman.data.preparation.prepare import prepare
-from dragoman.text.bpe import BPEConfig
-from dragoman.text.special import BOS, EOS, PAD, UNK
+from dragoman.text.symbols import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
+from dragoman.text.vocabularies.bpe import BPEConfig
 
 _VALID = 200
 

@@ -33,7 +33,7 @@ def test_imports_go_down_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "line"),
     [
-        ("base/errors.py", "import dragoman.text.special"),
+        ("base/errors.py", "import dragoman.text.symbols"),
         ("nn/__init__.py", "import dragoman.models.interface"),
         ("decode/__init__.py", "import dragoman.models.seq2seq"),
         ("metrics/__init__.py", "import dragoman.decode"),

@@ -15,8 +15,8 @@ from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation import blocks
 from dragoman.data.preparation.cleaning import CleaningConfig
 from dragoman.data.preparation.prepare import prepare
-from dragoman.text.bpe import BPEConfig
 from dragoman.text.tokenizers import TextConfig
+from dragoman.text.vocabularies.bpe import BPEConfig
 
 PAIRS = 40
 SCRIPT = """
@@ -26,7 +26,7 @@ from dragoman.data.preparation import blocks
 from dragoman.data.preparation.cleaning import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.prepare import prepare
-from dragoman.text.bpe import BPEConfig
+from dragoman.text.vocabularies.bpe import BPEConfig
 from dragoman.text.tokenizers import TextConfig
 
 blocks.PAIRS = 40

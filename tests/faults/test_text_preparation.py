@@ -18,7 +18,7 @@ from dragoman.data.corpora.text_corpus import TextCorpusConfig
 from dragoman.data.preparation import blocks
 from dragoman.data.preparation.prepare_texts import prepare_texts
 from dragoman.data.preparation.text_cleaning import TextCleaningConfig
-from dragoman.text.bpe import BPEConfig
+from dragoman.text.vocabularies.bpe import BPEConfig
 from dragoman.text.tokenizers import TextConfig
 
 passage.LONGEST, blocks.CHARACTERS = 400, 1500

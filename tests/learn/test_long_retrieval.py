@@ -21,7 +21,7 @@ from searching import searched
 from dragoman.data.batches.batch import Batch, collate, pad
 from dragoman.decode.search import SearchConfig
 from dragoman.models.seq2seq import ModelConfig
-from dragoman.text.special import EOS
+from dragoman.text.symbols import EOS
 from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 
 LETTERS, LONGEST = 8, 8192

@@ -13,7 +13,7 @@ from dragoman.checkpoint.folder import LoadedModel
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.exchange.ctranslate2.specification import POSITIONS
 from dragoman.models.seq2seq import ModelConfig
-from dragoman.text.special import BOS, PAD, UNK
+from dragoman.text.symbols import BOS, PAD, UNK
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.translation.engine import Engine, Pair, Prefix, Row
 from dragoman.translation.request import Sampling

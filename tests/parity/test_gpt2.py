@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from dragoman.models.language_model import DecoderOnly, LanguageModelConfig
-from dragoman.text.special import PAD
+from dragoman.text.symbols import PAD
 
 transformers = pytest.importorskip("transformers")
 

@@ -9,7 +9,7 @@ from dragoman.decode.rules.length_penalty import MeanLogProbability
 from dragoman.decode.search import SearchConfig
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.positions.sinusoidal import sinusoids
-from dragoman.text.special import BOS, EOS, PAD, UNK
+from dragoman.text.symbols import BOS, EOS, PAD, UNK
 
 transformers = pytest.importorskip("transformers")
 

@@ -16,7 +16,7 @@ from dragoman.data.batches.batch import pad
 from dragoman.exchange.marian.exporting import export
 from dragoman.exchange.marian.importing import import_marian
 from dragoman.exchange.marian.vocabulary import rows
-from dragoman.text.special import BOS, EOS, PAD
+from dragoman.text.symbols import BOS, EOS, PAD
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.translator import Translator
 

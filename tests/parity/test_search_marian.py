@@ -10,7 +10,7 @@ from dragoman.data.batches.batch import pad
 from dragoman.decode.rules.length_penalty import MeanLogProbability, NoPenalty
 from dragoman.decode.search import SearchConfig
 from dragoman.models.interface import Memory, State
-from dragoman.text.special import BOS, EOS, PAD, UNK
+from dragoman.text.symbols import BOS, EOS, PAD, UNK
 
 transformers = pytest.importorskip("transformers")
 

@@ -12,8 +12,15 @@ from subword_nmt.learn_bpe import learn_bpe
 
 from dragoman.data.corpora.lines import open_lines
 from dragoman.lecture.grammar.corpus import generate
-from dragoman.text.special import UNK
-from dragoman.text.subword_nmt import OLDEST, USUAL, Codes, SubwordNMTConfig, SubwordNMTTokenizer, read_codes
+from dragoman.text.symbols import UNK
+from dragoman.text.vocabularies.subword_nmt import (
+    OLDEST,
+    USUAL,
+    Codes,
+    SubwordNMTConfig,
+    SubwordNMTTokenizer,
+    read_codes,
+)
 
 
 def corpus() -> tuple[list[str], list[str]]:

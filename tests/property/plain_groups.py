@@ -8,7 +8,7 @@ from plain_search import hypothesis, longest, may_follow, next_log_probabilities
 
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.models.interface import Decoder, Memory
-from dragoman.text.special import EOS
+from dragoman.text.symbols import EOS
 
 
 @dataclass(frozen=True)

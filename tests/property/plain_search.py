@@ -10,7 +10,7 @@ import torch
 
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.models.interface import Decoder, Memory
-from dragoman.text.special import BOS, EOS
+from dragoman.text.symbols import BOS, EOS
 
 
 @dataclass(frozen=True)

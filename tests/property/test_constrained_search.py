@@ -19,7 +19,7 @@ from dragoman.decode.constraints.constraint import Alternative, Constraint, Cons
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.models.interface import Memory
-from dragoman.text.special import EOS
+from dragoman.text.symbols import EOS
 
 SIZE = 8
 WORDS = st.sampled_from([4, 5, 6])

@@ -19,9 +19,9 @@ from dragoman.control.keep import Keep
 from dragoman.control.phrase import Phrase
 from dragoman.decode.search import Hypothesis
 from dragoman.models.interface import LengthLimit, LengthLimits
-from dragoman.text.inline import TERMINOLOGY, Inlined, encode, slot
+from dragoman.text.symbols import TERMINOLOGY, Inlined, slot
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
-from dragoman.text.word_characters import units
+from dragoman.text.words import units
 from dragoman.translation.engine import Pair, Row
 from dragoman.translation.translator import Translator
 
@@ -179,7 +179,7 @@ class Learned(Deaf):
         line = Inlined((self.text.split("{")[0], *(part for _, part in parts)), tuple(symbol for symbol, _ in parts))
         self.forced.append([bool(row.constraints) for row in rows])
         for place in range(len(rows)):
-            yield place, [Hypothesis(tuple(encode(target, [line])[0]), -1.0, -1.0, finished=True)]
+            yield place, [Hypothesis(tuple(target.encode_inlined([line])[0]), -1.0, -1.0, finished=True)]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from dragoman.models.interface import Memory, State
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.auxiliary import collecting
 from dragoman.nn.normalisation import BatchNorm
-from dragoman.text.special import BOS, EOS
+from dragoman.text.symbols import BOS, EOS
 
 SIZE = 20
 CLOSE = {"rtol": 1e-4, "atol": 1e-4}

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dragoman.text.bpe import BPEConfig
-from dragoman.text.special import SPECIAL_SYMBOLS
+from dragoman.text.symbols import SPECIAL_SYMBOLS
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
+from dragoman.text.vocabularies.bpe import BPEConfig
 
 CORPUS = [
     "A dog runs over the green grass .",

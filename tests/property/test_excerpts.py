@@ -18,9 +18,9 @@ from dragoman.data.corpora.text_corpus import TextCorpusConfig
 from dragoman.data.preparation import blocks, tokenised_texts
 from dragoman.data.preparation.prepare_texts import prepare_texts
 from dragoman.data.preparation.text_cleaning import TextCleaningConfig
-from dragoman.text.character import CharacterConfig
-from dragoman.text.special import BOS, EOS, PAD
+from dragoman.text.symbols import BOS, EOS, PAD
 from dragoman.text.tokenizers import Tokenizers
+from dragoman.text.vocabularies.character import CharacterConfig
 
 LETTERS = "ab c\n\td"
 TOKENIZER = CharacterConfig(min_frequency=1).learn([LETTERS])

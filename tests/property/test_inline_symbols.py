@@ -11,8 +11,7 @@ from dragoman.control.glossary import Glossary
 from dragoman.control.marking import PairMarking, written
 from dragoman.control.placeholders import Placeholders, PlaceholdersConfig
 from dragoman.control.terminology import Terminology, TerminologyConfig
-from dragoman.text.inline import AS, END, TERM, TERMINOLOGY, Inlined, encode, slot
-from dragoman.text.special import UNK
+from dragoman.text.symbols import AS, END, TERM, TERMINOLOGY, UNK, Inlined, slot
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 
@@ -73,7 +72,7 @@ def test_what_is_replaced_comes_back(kind: str, source: str, target: str, seed: 
     for text, spans in zip((source, target), replaced, strict=True):
         line = written(text, spans, [])
         assert line.text(meant) == text
-        (ids,) = encode(own, [line])
+        (ids,) = own.encode_inlined([line])
         assert [number for number in ids if number >= first_symbol(own)] == own.tag_ids(line.symbols)
         assert shown(own, ids, line, meant) == text
 
@@ -92,7 +91,7 @@ def test_marks_of_terms_come_off(kind: str, source: str, target: str, line: int)
         parts[3 * place + 2] = ""
     bare = "".join(parts)
     assert source in ((bare, bare.removeprefix(" ")) if not parts[0] and pair.terms else (bare,))
-    (ids,) = encode(tokenizer(kind), [pair.source])
+    (ids,) = tokenizer(kind).encode_inlined([pair.source])
     assert sum(number >= first_symbol(tokenizer(kind)) for number in ids) == 3 * pair.terms
 
 
@@ -100,9 +99,9 @@ def test_marks_of_terms_come_off(kind: str, source: str, target: str, line: int)
 @given(kind=KIND, text=st.lists(st.one_of(st.sampled_from([slot(1), f"<{slot(2)}>", *TERMINOLOGY, "<bt>"]), TEXT)))
 def test_no_text_spells_a_symbol(kind: str, text: list[str]) -> None:
     own, line = tokenizer(kind), "".join(text)
-    for ids in (*encode(own, [Inlined((line,))]), *own.encode_further([line])):
+    for ids in (*own.encode_inlined([Inlined((line,))]), *own.encode_further([line])):
         assert max(ids, default=0) < first_symbol(own)
-    assert encode(own, [Inlined((line,))]) == [own.encode(line)]
+    assert own.encode_inlined([Inlined((line,))]) == [own.encode(line)]
 
 
 @settings(max_examples=30, deadline=None)
@@ -112,7 +111,7 @@ def test_subwords_drawn_anew_leave_symbols_and_text(source: str, target: str, se
     spans, _ = SPANS.replaced(source, target, random)
     meant = {symbol: source[start:end] for start, end, symbol in spans}
     line = written(source, spans, [])
-    (ids,) = encode(own, [line])
+    (ids,) = own.encode_inlined([line])
     again = own.resample(own.tag_ids(["bt"]) + ids, random, 0.5)
     assert again[0] == first_symbol(own)
     assert shown(own, again[1:], line, meant) == source

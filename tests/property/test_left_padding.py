@@ -14,7 +14,7 @@ from dragoman.models.interface import Memory, State
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, Projection, token_table
 from dragoman.nn.positions.union import PositionsConfig
-from dragoman.text.special import PAD
+from dragoman.text.symbols import PAD
 
 WIDTH, SIZE, SOURCE = 8, 20, 5
 TEXTS = [[7, 5, 9, 4, 11, 6, 13], [8, 3], [5, 9, 12, 4], [17]]

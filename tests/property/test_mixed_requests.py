@@ -13,7 +13,7 @@ from dragoman.checkpoint.folder import LoadedModel
 from dragoman.checkpoint.meta import Meta
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig
-from dragoman.text.special import BOS, EOS, PAD, UNK
+from dragoman.text.symbols import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 from dragoman.translation.engines.torch import TorchEngine
 from dragoman.translation.result import Translation

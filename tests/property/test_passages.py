@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dragoman.data.corpora import passage
 from dragoman.data.corpora.passage import Passage, in_passages
-from dragoman.text.special import UNK
+from dragoman.text.symbols import UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig
 

@@ -15,7 +15,7 @@ from dragoman.decode.forced import force
 from dragoman.decode.sampling import SamplingConfig, truncated, uniforms
 from dragoman.decode.search import SearchConfig
 from dragoman.models.interface import Memory
-from dragoman.text.special import BOS, EOS, PAD
+from dragoman.text.symbols import BOS, EOS, PAD
 
 SIZE = 7
 TOYS = {"markov": MarkovToy, "recurrent": RecurrentToy, "attending": AttendingToy}

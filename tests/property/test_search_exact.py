@@ -13,7 +13,7 @@ from dragoman.decode.forced import force
 from dragoman.decode.rules.length_penalty import GNMTPenalty, LengthPenalty, MeanLogProbability, NoPenalty
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.models.interface import Memory
-from dragoman.text.special import BOS, EOS
+from dragoman.text.symbols import BOS, EOS
 
 SIZE = 8
 PENALTIES = [GNMTPenalty(), GNMTPenalty(alpha=1.5), MeanLogProbability(), NoPenalty()]

@@ -22,7 +22,7 @@ from dragoman.decode.rules.rule import Restriction, Step
 from dragoman.decode.sampling import SamplingConfig, sample, uniforms
 from dragoman.decode.search import SearchConfig, search
 from dragoman.models.interface import Memory, State, Tree
-from dragoman.text.special import BOS
+from dragoman.text.symbols import BOS
 
 SIZE = 8
 

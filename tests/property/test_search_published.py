@@ -24,7 +24,7 @@ from dragoman.decode.rules.rule import Step
 from dragoman.decode.sampling import SamplingConfig, uniforms
 from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.models.interface import Memory, State
-from dragoman.text.special import BOS, EOS
+from dragoman.text.symbols import BOS, EOS
 
 
 @settings(max_examples=40, deadline=None)

@@ -26,7 +26,7 @@ from dragoman.decode.rules.rule import Addition, BeamSizes, Ended, Restriction, 
 from dragoman.decode.sampling import Draws, SamplingConfig, uniforms
 from dragoman.decode.search import SearchConfig, search
 from dragoman.models.interface import Decoder, Memory, State, Tree
-from dragoman.text.special import BOS, EOS
+from dragoman.text.symbols import BOS, EOS
 
 SIZE = 8
 

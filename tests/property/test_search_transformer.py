@@ -13,7 +13,7 @@ from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.models.interface import Memory, Output, State
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.attention.recording import recording
-from dragoman.text.special import BOS, EOS
+from dragoman.text.symbols import BOS, EOS
 
 SIZE = 24
 SOURCES = [[5, 9, 4, EOS], [7, EOS], [12, 4, 20, 11, 6, 5, EOS], [9, 9, EOS], [EOS]]

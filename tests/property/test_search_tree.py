@@ -14,7 +14,7 @@ from toy_decoders import AttendingToy, MarkovToy, RecurrentToy, toy_memory
 from dragoman.decode.search import SearchConfig
 from dragoman.decode.tree import Fate, SearchTree
 from dragoman.models.interface import Memory
-from dragoman.text.special import EOS
+from dragoman.text.symbols import EOS
 
 LIVING = {Fate.CONTINUED, Fate.LIMIT, Fate.STUCK, Fate.DONE}
 Decoder = MarkovToy | RecurrentToy | AttendingToy

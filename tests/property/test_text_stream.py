@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tiny_language_model import BYTE_LEVEL, tiny_tokenizers
 
 from dragoman.generation.text_stream import TextStream
-from dragoman.text.special import SPECIAL_SYMBOLS, UNK
-from dragoman.text.subword_nmt import Codes, SubwordNMTTokenizer
+from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.vocabularies.subword_nmt import Codes, SubwordNMTTokenizer
 
 KINDS: dict[str, Tokenizer] = {
     "bpe": tiny_tokenizers(BYTE_LEVEL).target,

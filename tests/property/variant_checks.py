@@ -22,7 +22,7 @@ from dragoman.nn.attention.hard import HardAttention
 from dragoman.tasks.translation.objectives.reward import RewardConfig
 from dragoman.tasks.translation.objectives.scheduled_sampling import ConstantRatioConfig, TeacherForced
 from dragoman.tasks.translation.objectives.sequence import SequenceObjective
-from dragoman.text.special import BOS, EOS
+from dragoman.text.symbols import BOS, EOS
 from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 
 CLOSE: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-6}

@@ -16,10 +16,10 @@ from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.batches.batch import collate
 from dragoman.inspect.attention import capture, source_attention, source_attentions
 from dragoman.models.seq2seq import ModelConfig
-from dragoman.text.sentencepiece import SentencePieceTokenizer, pieces_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
-from dragoman.text.whitespace import word_places, word_spans
+from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer, pieces_of
+from dragoman.text.words import word_places, word_spans
 from dragoman.translation.alignment import AttentionChoice, aligned, pharaoh
 from dragoman.translation.engine import Pair
 from dragoman.translation.engines.torch import AttentionTorchEngine

@@ -17,7 +17,7 @@ from dragoman.inspect.description_text import numbers_text, parts_table
 from dragoman.models.footprint import Footprint, evaluate, measure
 from dragoman.models.parts import count_parameters
 from dragoman.models.seq2seq import ModelConfig
-from dragoman.text.special import BOS
+from dragoman.text.symbols import BOS
 
 FORMAT_1 = Path(__file__).parent.parent / "fixtures" / "format-1"
 

@@ -16,7 +16,7 @@ from dragoman.decode.prompts import Prompts
 from dragoman.decode.search import SearchConfig, search
 from dragoman.models.ensemble import Ensemble
 from dragoman.models.interface import SourceModel
-from dragoman.text.special import BOS, EOS, UNK
+from dragoman.text.symbols import BOS, EOS, UNK
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 from dragoman.translation.engine import AttentionEngine
 from dragoman.translation.engines.torch import TorchEngine

@@ -17,7 +17,7 @@ from dragoman.exchange.ctranslate2 import expressible
 from dragoman.exchange.ctranslate2.folder import export
 from dragoman.exchange.ctranslate2.specification import names
 from dragoman.models.seq2seq import ModelConfig
-from dragoman.text.character import CharacterConfig
+from dragoman.text.vocabularies.character import CharacterConfig
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 CPU = torch.device("cpu")

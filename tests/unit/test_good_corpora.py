@@ -12,7 +12,7 @@ from dragoman.data.corpora.text_corpus import TextCorpusConfig
 from dragoman.data.preparation.cleaner import Cleaner
 from dragoman.data.preparation.cleaning import CleaningConfig, PairRules
 from dragoman.data.preparation.text_cleaning import TextCleaningConfig, TextRules
-from dragoman.text.character import CharacterConfig
+from dragoman.text.vocabularies.character import CharacterConfig
 
 ROOT = os.environ.get("DRAGOMAN_DATA")
 pytestmark = pytest.mark.skipif(ROOT is None, reason="DRAGOMAN_DATA does not say where the corpora are")

@@ -16,7 +16,7 @@ from dragoman.nn.mask import Mask
 from dragoman.nn.normalisation import LayerNormConfig
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig, sinusoids
 from dragoman.nn.scorers import DotConfig, ScaledDotConfig
-from dragoman.text.special import BOS, EOS
+from dragoman.text.symbols import BOS, EOS
 
 
 def test_exponents_of_deck_000_lose_the_distance() -> None:

@@ -18,9 +18,9 @@ from dragoman.data.batches.resampling import Resampler
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.cleaning import CleaningConfig
 from dragoman.data.preparation.prepare import Prepared, prepare
-from dragoman.text.bpe import BPEConfig
-from dragoman.text.special import BOS, EOS
+from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizers import TextConfig
+from dragoman.text.vocabularies.bpe import BPEConfig
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from dragoman.exchange.marian.exporting import export
 from dragoman.exchange.marian.generation import generation_json
 from dragoman.exchange.marian.importing import import_marian
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.text.sentencepiece import SentencePieceTokenizer
+from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer
 from dragoman.training.run.loop import run
 from dragoman.translation.choice import ENGINES
 from dragoman.translation.translator import Translator

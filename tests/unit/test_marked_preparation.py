@@ -16,7 +16,7 @@ from dragoman.data.preparation.cleaning import CleaningConfig
 from dragoman.data.preparation.prepare import Prepared, prepare
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.start import with_all_tags
-from dragoman.text.inline import TERMINOLOGY
+from dragoman.text.symbols import TERMINOLOGY
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 
 PAIRS = [

@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.base.errors import DataError
 from dragoman.metrics.perplexity import TextScore
-from dragoman.text.special import UNK
+from dragoman.text.symbols import UNK
 
 
 def score(log_probability: float, **counts: Any) -> TextScore:

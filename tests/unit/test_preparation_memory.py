@@ -17,8 +17,8 @@ from dragoman.data.preparation.cleaning import CleaningConfig
 from dragoman.data.preparation.prepare import prepare
 from dragoman.data.preparation.prepare_texts import prepare_texts
 from dragoman.data.preparation.text_cleaning import TextCleaningConfig
-from dragoman.text.character import CharacterConfig
 from dragoman.text.tokenizers import Tokenizers
+from dragoman.text.vocabularies.character import CharacterConfig
 
 
 @pytest.fixture(autouse=True)

@@ -16,8 +16,8 @@ from dragoman.data.preparation.cleaning import CleaningConfig
 from dragoman.data.preparation.prepare import Prepared, _PairPreparation, prepare
 from dragoman.data.sentences import Sentences
 from dragoman.data.shards import Dataset, DatasetWriter, id_types
-from dragoman.text.bpe import BPEConfig
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
+from dragoman.text.vocabularies.bpe import BPEConfig
 
 TEXT = TextConfig(subword=BPEConfig(size=300, min_frequency=1))
 SOURCES = ["A dog runs.", "", "Two dogs sleep.", "A dog runs.", "word " * 30]

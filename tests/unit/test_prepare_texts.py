@@ -18,10 +18,10 @@ from dragoman.data.preparation.cleaned_texts import BYTES_A_PAIR
 from dragoman.data.preparation.prepare import Prepared
 from dragoman.data.preparation.prepare_texts import prepare_texts
 from dragoman.data.preparation.text_cleaning import TextCleaningConfig
-from dragoman.text.bpe import BPEConfig
-from dragoman.text.special import BOS, EOS
+from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
-from dragoman.text.union import Kinds
+from dragoman.text.vocabularies.bpe import BPEConfig
+from dragoman.text.vocabularies.union import Kinds
 
 TEXT = TextConfig(subword=BPEConfig(size=300, min_frequency=1))
 DOCUMENTS = ["A dog runs.\n\nIt is fast.\n", "", "Two dogs sleep.", "A dog runs.\n\nIt is fast.\n", "Ein Hund läuft."]

@@ -16,7 +16,7 @@ from dragoman.decode.rules.coverage import penalty
 from dragoman.decode.rules.length_penalty import GNMTPenalty, MeanLogProbability, NoPenalty
 from dragoman.decode.search import SearchConfig
 from dragoman.models.interface import Memory, State
-from dragoman.text.special import BOS, EOS, PAD, UNK
+from dragoman.text.symbols import BOS, EOS, PAD, UNK
 
 A, B, SIZE = 4, 5, 6
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
-from dragoman.text.union import Kinds
+from dragoman.text.vocabularies.union import Kinds
 
 TEXTS = ["A dog runs in the park.", "Two dogs sleep, one cat runs.", "Grüße aus dem Park 😀"] * 3
 

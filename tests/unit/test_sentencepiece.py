@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.base.errors import ConfigError, DataError, ModelError
-from dragoman.text.sentencepiece import SentencePieceTokenizer, parted, tag_of
-from dragoman.text.special import SPECIAL_SYMBOLS, UNK
+from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
-from dragoman.text.union import load_tokenizer
+from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer, parted, tag_of
+from dragoman.text.vocabularies.union import load_tokenizer
 
 pytest.importorskip("sentencepiece")
 

@@ -15,7 +15,7 @@ from dragoman.decode.sampling import SamplingConfig
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.tasks.translation.objectives.reward import RewardConfig, leave_one_out, sentence_rewards
 from dragoman.tasks.translation.objectives.sequence import SequenceObjective
-from dragoman.text.special import BOS, EOS
+from dragoman.text.symbols import BOS, EOS
 from dragoman.training.objectives.cross_entropy import projected_cross_entropy
 from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 from dragoman.training.objectives.reinforce import policy_loss

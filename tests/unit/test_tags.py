@@ -8,11 +8,10 @@ import pytest
 
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.settings.load import parse_settings
-from dragoman.text.special import SPECIAL_SYMBOLS, UNK
-from dragoman.text.tags import in_order, languages
+from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK, in_order, languages
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
-from dragoman.text.union import load_tokenizer
+from dragoman.text.vocabularies.union import load_tokenizer
 
 KINDS = ("bpe", "subword_nmt", "wordpiece", "unigram", "word", "character")
 SIZES = {"bpe": 300, "wordpiece": 120, "unigram": 290, "word": 100}

@@ -26,7 +26,7 @@ from dragoman.tasks.translation.objectives.scheduled_sampling import (
     TeacherRatioConfig,
     forward,
 )
-from dragoman.text.special import BOS, EOS, PAD
+from dragoman.text.symbols import BOS, EOS, PAD
 from dragoman.training.objectives.loss import Moment
 from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 

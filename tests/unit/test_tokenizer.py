@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from dragoman.base.errors import DataError, ModelError
-from dragoman.text.bpe import BPEConfig
-from dragoman.text.dropout import MergeTable
-from dragoman.text.special import SPECIAL_SYMBOLS
+from dragoman.text.symbols import SPECIAL_SYMBOLS
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
-from dragoman.text.union import load_tokenizer
+from dragoman.text.vocabularies.bpe import BPEConfig
+from dragoman.text.vocabularies.bpe_dropout import MergeTable
+from dragoman.text.vocabularies.union import load_tokenizer
 
 SOURCES = ["Nikitin sleeps .", "Niki sleeps in tin .", "the tin , the ki and </s> and <s> </s>"] * 20
 TARGETS = ["Nikitin schläft.", "Die schläft im Zinn.", "das Zinn </s></s></s>"] * 20

@@ -9,8 +9,8 @@ from dragoman.base.errors import ConfigError, DataError, ResourceError
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.models.seq2seq import ModelConfig
-from dragoman.text.bpe import BPEConfig
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
+from dragoman.text.vocabularies.bpe import BPEConfig
 from dragoman.translation.translator import Request, Translator
 
 TEXT = [

@@ -15,8 +15,8 @@ from dragoman.data.preparation.cleaner import clean
 from dragoman.data.preparation.cleaning import CleaningConfig, PairRules
 from dragoman.data.preparation.prepare import Prepared, prepare
 from dragoman.data.union import epoch_weights
-from dragoman.text.bpe import BPEConfig
 from dragoman.text.tokenizers import TextConfig, Tokenizers
+from dragoman.text.vocabularies.bpe import BPEConfig
 
 TEXT = TextConfig(subword=BPEConfig(size=300, min_frequency=1))
 TEXTS = {

@@ -22,7 +22,7 @@ from dragoman.decode.search import SearchConfig
 from dragoman.decode.unknown import read_dictionary
 from dragoman.models.interface import Decoder, Memory, State
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
-from dragoman.text.special import BOS, EOS, UNK
+from dragoman.text.symbols import BOS, EOS, UNK
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.translation.request import Sampling
 from dragoman.translation.translator import Translator

@@ -21,7 +21,7 @@ from dragoman.models.footprint import measure
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.tokenizers import TextConfig, Tokenizers
-from dragoman.text.vectors import VectorError, VectorSequences
+from dragoman.text.vocabularies.vectors import VectorError, VectorSequences
 
 WIDTH, SIZE = 3, 12
 ENCODERS = sorted({each.model_fields["kind"].default for each in get_args(get_args(EncoderConfig)[0])})

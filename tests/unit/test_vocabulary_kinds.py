@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.base.settings.load import load_settings, parse_settings
-from dragoman.text.special import SPECIAL_SYMBOLS, UNK
-from dragoman.text.subword_nmt import SubwordNMTConfig, read_codes
+from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
-from dragoman.text.union import load_tokenizer
+from dragoman.text.vocabularies.subword_nmt import SubwordNMTConfig, read_codes
+from dragoman.text.vocabularies.union import load_tokenizer
 
 KINDS = ("bpe", "subword_nmt", "wordpiece", "unigram", "word", "character")
 LOSSLESS = ("bpe", "unigram")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.control.phrase import Phrase
 from dragoman.data.corpora.lines import has_broken_utf8, open_lines
-from dragoman.text.word_characters import units
+from dragoman.text.words import units
 
 EXACT = "="
 """Before a source term: letters are not taken for others of another case."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import regex
 
 from dragoman.base.errors import ConfigError
-from dragoman.text.word_characters import WORD_CHARACTER
+from dragoman.text.words import WORD_CHARACTER
 
 _MODIFIED = r"\p{Emoji_Modifier}?\uFE0F?\u20E3?[\U000E0020-\U000E007F]*"
 _ONE_EMOJI = rf"(?:\p{{Emoji_Presentation}}|\p{{Extended_Pictographic}}|\p{{Emoji}}(?=\uFE0F|\u20E3)){_MODIFIED}"

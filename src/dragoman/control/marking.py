@@ -7,7 +7,7 @@ import numpy as np
 from dragoman.control.placeholders import Placeholders, PlaceholdersConfig, Replaced
 from dragoman.control.terminology import Marked, Terminology, TerminologyConfig
 from dragoman.data.preparation.marking import MarkedPair
-from dragoman.text.inline import Inlined, InlineWriter
+from dragoman.text.symbols import Inlined, InlineWriter
 
 _KEY = 0x504C4143
 """What is drawn depends on it and on the line: no setting of training changes the data."""

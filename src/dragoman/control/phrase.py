@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from dragoman.base.errors import ConfigError
 from dragoman.data.corpora.lines import has_broken_utf8
-from dragoman.text.word_characters import stands_apart
+from dragoman.text.words import stands_apart
 
 SEPARATOR, ALTERNATIVE, ESCAPE = "\t", "|", "\\"
 

@@ -10,8 +10,8 @@ from pydantic import Field, ValidationInfo, field_validator
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
 from dragoman.control.keep import KINDS, Keep, Span
-from dragoman.text.inline import MOST_SLOTS, Inlined, slot
-from dragoman.text.word_characters import is_word_character, units
+from dragoman.text.symbols import MOST_SLOTS, Inlined, slot
+from dragoman.text.words import is_word_character, units
 
 SHORTEST_WORD = 3
 """Characters; shorter ones that two languages share are seldom names: `in` and `so` of English and German."""

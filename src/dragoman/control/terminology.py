@@ -9,7 +9,7 @@ from pydantic import Field
 from dragoman.base.errors import DataError
 from dragoman.base.settings.config import Config
 from dragoman.control.glossary import Glossary, Match
-from dragoman.text.inline import TERMINOLOGY
+from dragoman.text.symbols import TERMINOLOGY
 
 
 class TerminologyConfig(Config):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dragoman.base.errors import DataError
 from dragoman.data.sentences import Sentences
-from dragoman.text.special import BOS, EOS
+from dragoman.text.symbols import BOS, EOS
 
 FORMAT = 2
 HEADER = "dataset.json"

@@ -6,7 +6,7 @@ from typing import TypeVar
 from pydantic import Field, model_validator
 
 from dragoman.base.settings.config import Config
-from dragoman.text.special import BOS, EOS, PAD, UNK
+from dragoman.text.symbols import BOS, EOS, PAD, UNK
 
 
 class OutputConfig(Config):

@@ -11,7 +11,7 @@ from torch import Tensor
 from dragoman.base.errors import ConfigError
 from dragoman.decode.output import C, each
 from dragoman.models.interface import Decoder, State, Tree, source_mask
-from dragoman.text.special import BOS, EOS, PAD
+from dragoman.text.symbols import BOS, EOS, PAD
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from dragoman.decode.rules.rule import Rule
 from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.decode.unknown import Translate, UnknownConfig
 from dragoman.models.interface import Decoder, Memory, source_mask, tree_map
-from dragoman.text.special import BOS, UNK
+from dragoman.text.symbols import BOS, UNK
 from dragoman.text.tokenizers import Tokenizers
 
 _WEIGHTS = 1 << 20

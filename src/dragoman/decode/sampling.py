@@ -17,7 +17,7 @@ from dragoman.decode.rules.restrictions import restrictions
 from dragoman.decode.rules.rule import Restriction, Step
 from dragoman.decode.search import Hypothesis
 from dragoman.models.interface import Decoder
-from dragoman.text.special import EOS
+from dragoman.text.symbols import EOS
 
 _NONE = -1
 """Stands where no token was drawn."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from dragoman.documents.passage import Mark, Passage, Raw
 from dragoman.documents.sentences import Sentence
-from dragoman.text.whitespace import word_spans
+from dragoman.text.words import word_spans
 
 
 @dataclass

@@ -11,7 +11,7 @@ from dragoman.base.progress import Work
 from dragoman.data.batches.text_batch import collate_text
 from dragoman.decode.forced import force, read_on
 from dragoman.models.interface import Decoder
-from dragoman.text.special import BOS, EOS
+from dragoman.text.symbols import BOS, EOS
 
 PIECE = 256
 """Tokens of each text that `WholeScorer` reads at a time, so that the memory needed does not grow with its length."""

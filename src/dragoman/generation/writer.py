@@ -12,7 +12,7 @@ from dragoman.decode.sampling import Draws, uniforms
 from dragoman.generation.request import GenerationRequest
 from dragoman.generation.text_stream import TextStream
 from dragoman.models.interface import Decoder
-from dragoman.text.special import BOS, EOS
+from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
 
 

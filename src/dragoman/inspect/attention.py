@@ -12,7 +12,7 @@ from dragoman.data.batches.batch import collate, pad
 from dragoman.models.interface import Model, SourceModel
 from dragoman.nn.attention.interface import Attention
 from dragoman.nn.attention.recording import recording
-from dragoman.text.special import BOS, EOS
+from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizers import Tokenizers
 
 START, END = "<s>", "</s>"

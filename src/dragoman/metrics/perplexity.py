@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dragoman.base.errors import DataError
-from dragoman.text.special import UNK
+from dragoman.text.symbols import UNK
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from dragoman.models.transformer import TransformerDecoderConfig
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, Projection, token_table
 from dragoman.nn.positions.union import NoPositionsConfig, PositionsConfig
-from dragoman.text.special import BOS
+from dragoman.text.symbols import BOS
 from dragoman.text.tokenizers import Tokenizers
 
 _FEW = 8

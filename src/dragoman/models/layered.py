@@ -11,7 +11,7 @@ from dragoman.models.interface import Memory, State, Tree
 from dragoman.nn.attention.recording import mean_over_heads, recording
 from dragoman.nn.embedding import Embedding
 from dragoman.nn.mask import Causal, Mask
-from dragoman.text.special import PAD
+from dragoman.text.symbols import PAD
 
 
 @dataclass(frozen=True)

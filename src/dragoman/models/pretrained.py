@@ -11,7 +11,7 @@ from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import info
 from dragoman.base.settings.config import Config
 from dragoman.data.word_vectors import read_word_vectors, vector_width
-from dragoman.text.special import SPECIAL_SYMBOLS
+from dragoman.text.symbols import SPECIAL_SYMBOLS
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 

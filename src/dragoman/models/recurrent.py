@@ -24,7 +24,7 @@ from dragoman.nn.recurrent.cells import CELLS, CellKind
 from dragoman.nn.recurrent.stack import Reader
 from dragoman.nn.recurrent.wiring import BahdanauConfig, Look, WiringConfig, WiringSizes
 from dragoman.nn.scorers import AdditiveConfig
-from dragoman.text.special import PAD
+from dragoman.text.symbols import PAD
 
 
 class _Layers(Config):

@@ -19,7 +19,7 @@ from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, Projection, token_table
 from dragoman.nn.positions.union import PositionsConfig
 from dragoman.nn.vectors import VectorProjection
-from dragoman.text.special import BOS
+from dragoman.text.symbols import BOS
 from dragoman.text.tokenizers import Tokenizers
 
 

@@ -5,6 +5,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from copy import copy
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -13,8 +14,7 @@ import numpy as np
 from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.base.files import atomic_write
 from dragoman.text.pieces import display
-from dragoman.text.special import SPECIAL_SYMBOLS, UNK
-from dragoman.text.tags import is_inline, symbol
+from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK, Inlined, is_inline, symbol
 
 
 class Tokenizer(ABC):
@@ -96,6 +96,17 @@ class Tokenizer(ABC):
         the whole.
         """
         return self.encode_batch(texts)
+
+    def encode_inlined(self, texts: Sequence[Inlined]) -> list[list[int]]:
+        """The ids of texts with inline symbols among their words. Raises ConfigError for a symbol it does not have."""
+        ids = self.encode_batch([text.parts[0] for text in texts])
+        if not any(text.symbols for text in texts):
+            return ids
+        others = iter(self.encode_further(list(chain.from_iterable(text.parts[1:] for text in texts))))
+        return [
+            [*first, *chain.from_iterable([number, *next(others)] for number in self.tag_ids(text.symbols))]
+            for text, first in zip(texts, ids, strict=True)
+        ]
 
     def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
         """The text of `ids`; special symbols and tags are skipped, bytes that are no whole character become U+FFFD.

@@ -10,12 +10,11 @@ from pydantic import Field, model_validator
 
 from dragoman.base.errors import ModelError
 from dragoman.base.settings.config import Config
-from dragoman.text.bpe import BPEConfig
-from dragoman.text.inline import slots
-from dragoman.text.tags import Tag
+from dragoman.text.symbols import Tag, slots
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.union import SubwordConfig, load_tokenizer
-from dragoman.text.vectors import VectorsConfig, VectorSequences
+from dragoman.text.vocabularies.bpe import BPEConfig
+from dragoman.text.vocabularies.union import SubwordConfig, load_tokenizer
+from dragoman.text.vocabularies.vectors import VectorsConfig, VectorSequences
 
 SHARED_FILE = "tokenizer.json"
 SOURCE_FILE, TARGET_FILE = "tokenizer.source.json", "tokenizer.target.json"

@@ -7,7 +7,7 @@ import numpy as np
 
 from dragoman.base.errors import ConfigError
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.text.whitespace import word_places
+from dragoman.text.words import word_places
 from dragoman.translation.engine import AttentionEngine, Engine, Pair
 
 Alignment = tuple[tuple[int, int], ...]

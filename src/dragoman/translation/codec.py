@@ -10,9 +10,9 @@ from dragoman.decode.constraints.constraint import Constraint
 from dragoman.decode.replacement import unknown_words
 from dragoman.decode.search import Hypothesis
 from dragoman.models.interface import LengthLimits, first_exceeded
-from dragoman.text.inline import Inlined, encode
+from dragoman.text.symbols import Inlined
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.text.vectors import VectorError
+from dragoman.text.vocabularies.vectors import VectorError
 from dragoman.translation.constraining import Constrained, Constraining
 from dragoman.translation.engine import Expected, Pair, Prefix, Row
 from dragoman.translation.request import Decoding, Request, Sampling
@@ -42,7 +42,7 @@ class Codec:
         ]
         filled = [place for place, (text, _) in enumerate(lines) if text.strip()]
         try:
-            ids = dict(zip(filled, encode(self._source, [asked[place].line for place in filled]), strict=True))
+            ids = dict(zip(filled, self._source.encode_inlined([asked[place].line for place in filled]), strict=True))
         except VectorError as found:
             raise VectorError(first + filled[found.place] - 1, found.reason) from None
         return [

@@ -10,10 +10,9 @@ from dragoman.control.phrase import Phrase
 from dragoman.decode.constraints.automaton import Automaton
 from dragoman.decode.constraints.constraint import Alternative, Constraint, Edges, Shown, least
 from dragoman.decode.search import Hypothesis
-from dragoman.text.inline import Inlined
-from dragoman.text.special import UNK
+from dragoman.text.symbols import UNK, Inlined
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.text.word_characters import is_word_character, units
+from dragoman.text.words import is_word_character, units
 from dragoman.translation.stand_ins import Masked, OwnSymbol, StandIn, StandIns
 
 _PRIVATE = range(0xE000, 0xF900)

@@ -5,7 +5,7 @@ from functools import cached_property
 
 from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.meta import Meta
-from dragoman.text.tags import languages
+from dragoman.text.symbols import languages
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.guard.guard import Guard
 from dragoman.translation.guard.wrong_script import usual_scripts

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.meta import Meta
-from dragoman.text.tags import TO, in_order, is_inline, languages
+from dragoman.text.symbols import TO, in_order, is_inline, languages
 from dragoman.text.tokenizer import Tokenizer
 
 

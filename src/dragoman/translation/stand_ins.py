@@ -6,10 +6,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from dragoman.control.control import Demand
-from dragoman.text.inline import TERMINOLOGY, Inlined, InlineWriter, slots
-from dragoman.text.special import UNK
+from dragoman.text.symbols import TERMINOLOGY, UNK, Inlined, InlineWriter, slots
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.text.word_characters import is_word_character, units
+from dragoman.text.words import is_word_character, units
 
 _LARGEST = 99
 _PIECES = 2

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dragoman.data.batches.targets import TargetBatch
 from dragoman.data.sentences import Sentences
-from dragoman.text.special import BOS, EOS, PAD
+from dragoman.text.symbols import BOS, EOS, PAD
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dragoman.data.batches.batch import pad
 from dragoman.data.batches.targets import TargetBatch
 from dragoman.data.sentences import Sentences
-from dragoman.text.special import BOS, EOS, PAD
+from dragoman.text.symbols import BOS, EOS, PAD
 
 
 @dataclass(frozen=True)

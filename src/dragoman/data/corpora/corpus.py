@@ -6,8 +6,8 @@ from typing import Annotated, Any
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from dragoman.base.settings.config import LIST, Config
-from dragoman.text.tags import Tag as TagName
-from dragoman.text.tags import check_tag, in_order, language_tag
+from dragoman.text.symbols import Tag as TagName
+from dragoman.text.symbols import check_tag, in_order, language_tag
 
 FORMS = ("tsv", "jsonl", "tmx")
 """Forms of a corpus that is one file."""

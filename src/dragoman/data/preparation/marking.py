@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from dragoman.base.errors import ConfigError
-from dragoman.text.inline import Inlined
+from dragoman.text.symbols import Inlined
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 
 

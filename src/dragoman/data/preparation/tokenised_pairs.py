@@ -16,9 +16,8 @@ from dragoman.data.preparation.report import MARKED
 from dragoman.data.preparation.tokenised import Rows
 from dragoman.data.sentences import Sentences
 from dragoman.data.shards import id_types
-from dragoman.text.inline import encode
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.text.vectors import VectorError
+from dragoman.text.vocabularies.vectors import VectorError
 
 AT_ONCE = 2048
 """Pairs that are tokenised together."""
@@ -103,7 +102,9 @@ class TokenisePairs:
                 numbers = each.spans > 0, each.spans, each.terms > 0, each.terms
                 marked.update(dict(zip(MARKED, map(int, numbers), strict=True)))
             read, written = [each.source for each in found], [each.target for each in found]
-            return zip(encode(self.tokenizers.source, read), encode(self.tokenizers.target, written), strict=True)
+            return zip(
+                self.tokenizers.source.encode_inlined(read), self.tokenizers.target.encode_inlined(written), strict=True
+            )
         try:
             ids = self.tokenizers.source.encode_batch(sources[part])
         except VectorError as error:

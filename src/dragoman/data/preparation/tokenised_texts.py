@@ -12,7 +12,7 @@ from dragoman.data.preparation.blocks import block_file, read_block, split_texts
 from dragoman.data.preparation.tokenised import Rows
 from dragoman.data.sentences import Sentences
 from dragoman.data.shards import id_types
-from dragoman.text.special import EOS
+from dragoman.text.symbols import EOS
 from dragoman.text.tokenizer import Tokenizer
 
 AT_ONCE = 1 << 18

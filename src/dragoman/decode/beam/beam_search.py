@@ -19,7 +19,7 @@ from dragoman.decode.rules.beam_size import looked_at
 from dragoman.decode.rules.carried import Carried
 from dragoman.decode.rules.rule import Ended, Rule, Step
 from dragoman.models.interface import Decoder, State
-from dragoman.text.special import EOS
+from dragoman.text.symbols import EOS
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.beam_size import OwnBeamSizes
 from dragoman.decode.rules.rule import BeamSizes, Rule, Step
 from dragoman.models.interface import Decoder
-from dragoman.text.special import EOS
+from dragoman.text.symbols import EOS
 
 
 class ConstrainedSearch(BeamSearch):

@@ -15,7 +15,7 @@ from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.beam_size import looked_at
 from dragoman.decode.rules.rule import Rule, Step
 from dragoman.models.interface import Decoder
-from dragoman.text.special import EOS
+from dragoman.text.symbols import EOS
 
 _NONE = -1
 """Stands where a group has no hypothesis."""

@@ -13,7 +13,7 @@ from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.beam_size import looked_at
 from dragoman.decode.rules.rule import Ended
 from dragoman.decode.tree import Fate, Node, SearchTree
-from dragoman.text.special import EOS
+from dragoman.text.symbols import EOS
 
 
 class TreeRecorder:

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.text.special import UNK
+from dragoman.text.symbols import UNK
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.word_characters import is_word_character
+from dragoman.text.words import is_word_character
 
 _CLOSING = tuple(sign.encode() for sign in ".,;:!?)]}%…-")
 """Signs after which there is a blank before a word."""

@@ -12,7 +12,7 @@ from dragoman.decode.constraints.constraint import Constraints
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.rule import Rule, Step
 from dragoman.models.interface import Tree
-from dragoman.text.special import BOS
+from dragoman.text.symbols import BOS
 
 _UNREAD = -1
 _NO_TOKEN = -1

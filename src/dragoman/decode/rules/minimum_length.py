@@ -8,7 +8,7 @@ from torch import Tensor
 
 from dragoman.decode.rules.rule import Restriction, Step
 from dragoman.models.interface import Tree
-from dragoman.text.special import EOS
+from dragoman.text.symbols import EOS
 
 
 class MinimumLength(Restriction):

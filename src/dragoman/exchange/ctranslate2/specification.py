@@ -25,7 +25,7 @@ from dragoman.nn.positions.relative import Relative
 from dragoman.nn.positions.rotary import Rotary
 from dragoman.nn.positions.scheme import RelativePositions
 from dragoman.nn.scorers import Dot
-from dragoman.text.special import BOS, EOS, SPECIAL_SYMBOLS, UNK
+from dragoman.text.symbols import BOS, EOS, SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 

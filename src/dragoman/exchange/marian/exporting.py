@@ -32,9 +32,9 @@ from dragoman.exchange.marian.vocabulary import rows, symbols, tokenizer_json
 from dragoman.models.assembly import unfilled
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.union import DEFAULT, parse_model
-from dragoman.text.sentencepiece import SentencePieceTokenizer
-from dragoman.text.special import BOS, EOS, PAD
+from dragoman.text.symbols import BOS, EOS, PAD
 from dragoman.text.tokenizers import Tokenizers
+from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer
 
 
 def export(folder: Path, out: Path) -> None:

@@ -11,7 +11,7 @@ from dragoman.decode.output import OutputConfig
 from dragoman.decode.rules.length_penalty import GNMTPenalty, MeanLogProbability
 from dragoman.decode.search import SearchConfig
 from dragoman.decode.unknown import ForbidUnknownConfig
-from dragoman.text.special import BOS, PAD, UNK
+from dragoman.text.symbols import BOS, PAD, UNK
 
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "do_sample": (False,),

@@ -15,9 +15,9 @@ from dragoman.exchange.marian.files import CONFIG, GENERATION, check_folder, che
 from dragoman.exchange.marian.generation import search_of
 from dragoman.exchange.marian.parameters import TheirParameters, from_theirs, needs_bias
 from dragoman.exchange.marian.vocabulary import read_vocabularies, rows
-from dragoman.text.sentencepiece import SentencePieceConfig, SentencePieceTokenizer
-from dragoman.text.tags import languages
+from dragoman.text.symbols import languages
 from dragoman.text.tokenizers import TextConfig, Tokenizers
+from dragoman.text.vocabularies.sentencepiece import SentencePieceConfig, SentencePieceTokenizer
 
 
 def import_marian(folder: Path, out: Path, allow_pickle: bool = False) -> None:

@@ -13,8 +13,8 @@ from dragoman.exchange.marian.vocabulary import rows
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 from dragoman.nn.positions.sinusoidal import sinusoids
-from dragoman.text.sentencepiece import SentencePieceTokenizer
 from dragoman.text.tokenizers import Tokenizers
+from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer
 
 NEVER = -1000.0
 """The bias of an entry that Marian does not have, so that it takes no probability from the others: exp(−1000) is 0."""

@@ -26,9 +26,9 @@ from dragoman.exchange.marian.files import (
     read_bytes,
     read_json,
 )
-from dragoman.text.sentencepiece import SentencePieceTokenizer, code, tag_of
-from dragoman.text.special import BOS, EOS, PAD, SPECIAL_SYMBOLS, UNK
+from dragoman.text.symbols import BOS, EOS, PAD, SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizers import Tokenizers
+from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer, code, tag_of
 
 BEGIN = "<s>"
 _NAMES = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}

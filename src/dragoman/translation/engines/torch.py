@@ -22,7 +22,7 @@ from dragoman.inspect.attention import AttentionMap, attention_maps, source_atte
 from dragoman.models.footprint import SHORT_TRIAL, Footprint, evaluate, measure, refined
 from dragoman.models.interface import LengthLimits, Memory, SourceModel
 from dragoman.nn.attention.interface import Attention
-from dragoman.text.special import EOS
+from dragoman.text.symbols import EOS
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.engine import Pair, Row
 from dragoman.translation.fused import FusedLanguageModels

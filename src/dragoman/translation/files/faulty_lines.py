@@ -8,7 +8,7 @@ from dragoman.base.errors import ConfigError, TooLongError
 from dragoman.base.progress import Work
 from dragoman.data.corpora.lines import has_broken_utf8
 from dragoman.text.division import divide
-from dragoman.text.special import EOS
+from dragoman.text.symbols import EOS
 from dragoman.translation.files.noted_lines import NotedLines
 from dragoman.translation.guard.finding import together
 from dragoman.translation.request import Request

@@ -16,7 +16,7 @@ from dragoman.control.control import Control
 from dragoman.control.phrase import read_phrases
 from dragoman.data.corpora.lines import count_lines
 from dragoman.decode.rules.fusion import FusionConfig
-from dragoman.text.special import EOS
+from dragoman.text.symbols import EOS
 from dragoman.translation.files.faulty_lines import FaultyLines, OnError
 from dragoman.translation.files.guarded_lines import guarded_lines
 from dragoman.translation.files.lines import one_line, read_any_lines, read_lines, windows

@@ -5,7 +5,7 @@ from difflib import SequenceMatcher
 import regex
 
 from dragoman.control.keep import KINDS
-from dragoman.text.word_characters import units
+from dragoman.text.words import units
 from dragoman.translation.guard.finding import Finding
 
 _LEAST_WORDS = 4

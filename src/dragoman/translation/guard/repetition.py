@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from dragoman.text.word_characters import units
+from dragoman.text.words import units
 from dragoman.translation.guard.finding import Finding
 
 _LONG_WORD = 12

@@ -13,7 +13,7 @@ from dragoman.models.family import ProjectedOutput
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.auxiliary import Auxiliary, collecting, collector
 from dragoman.nn.randomness import generator
-from dragoman.text.special import BOS, PAD, UNK
+from dragoman.text.symbols import BOS, PAD, UNK
 from dragoman.training.objectives.loss import Moment
 from dragoman.training.objectives.objective import Objective, ObjectiveConfig
 

@@ -14,7 +14,7 @@ from dragoman.models.interface import source_mask
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.tasks.translation.objectives.reward import RewardConfig, leave_one_out, sentence_rewards
 from dragoman.tasks.translation.objectives.scheduled_sampling import ALWAYS, TeacherForced, TeacherRatio
-from dragoman.text.special import BOS, EOS
+from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.objectives.cross_entropy import projected_cross_entropy
 from dragoman.training.objectives.loss import FIRST, Loss, Moment

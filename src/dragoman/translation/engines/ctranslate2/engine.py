@@ -26,7 +26,7 @@ from dragoman.decode.unknown import ForbidUnknownConfig
 from dragoman.exchange.ctranslate2.folder import Exported
 from dragoman.exchange.ctranslate2.specification import names
 from dragoman.models.interface import LengthLimits
-from dragoman.text.special import EOS
+from dragoman.text.symbols import EOS
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translation.engine import Pair, Row
 from dragoman.translation.engines.ctranslate2.attempt import Attempt, Batch, Found, in_batches

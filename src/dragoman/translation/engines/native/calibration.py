@@ -14,7 +14,7 @@ import torch
 from dragoman.base.files import atomic_write
 from dragoman.decode.rules.length_penalty import NoPenalty
 from dragoman.models.seq2seq import ModelConfig
-from dragoman.text.special import EOS
+from dragoman.text.symbols import EOS
 from dragoman.translation.engines.native.build import cache_folder
 from dragoman.translation.engines.native.model import NativeModel
 from dragoman.translation.engines.native.request import NativeRequest

@@ -6,7 +6,7 @@ from dragoman.base.errors import ResourceError
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.models.interface import LengthLimits
 from dragoman.models.seq2seq import Seq2Seq
-from dragoman.text.special import EOS
+from dragoman.text.symbols import EOS
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.engine import Engine, Pair, Row
 from dragoman.translation.engines.native.build import available, compiled_library

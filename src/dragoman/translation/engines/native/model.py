@@ -9,7 +9,7 @@ from weakref import finalize
 from dragoman.base.errors import ModelError, ResourceError
 from dragoman.decode.search import Hypothesis
 from dragoman.models.seq2seq import Seq2Seq
-from dragoman.text.special import BOS, EOS
+from dragoman.text.symbols import BOS, EOS
 from dragoman.translation.engines.native import library
 from dragoman.translation.engines.native.build import InstructionSet, available, compiled_library
 from dragoman.translation.engines.native.packing import Packing, PositionTables, stacks

@@ -7,16 +7,16 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from dragoman.base.errors import ModelError
-from dragoman.text.bpe import BPEConfig
-from dragoman.text.character import CharacterConfig
-from dragoman.text.sentencepiece import SentencePieceConfig
-from dragoman.text.subword_nmt import SubwordNMTConfig
-from dragoman.text.tags import check_stored
+from dragoman.text.symbols import check_stored
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.unigram import UnigramConfig
-from dragoman.text.vectors import VectorSequences
-from dragoman.text.word import WordConfig
-from dragoman.text.wordpiece import WordPieceConfig
+from dragoman.text.vocabularies.bpe import BPEConfig
+from dragoman.text.vocabularies.character import CharacterConfig
+from dragoman.text.vocabularies.sentencepiece import SentencePieceConfig
+from dragoman.text.vocabularies.subword_nmt import SubwordNMTConfig
+from dragoman.text.vocabularies.unigram import UnigramConfig
+from dragoman.text.vocabularies.vectors import VectorSequences
+from dragoman.text.vocabularies.word import WordConfig
+from dragoman.text.vocabularies.wordpiece import WordPieceConfig
 
 Kinds = (
     BPEConfig | SubwordNMTConfig | WordPieceConfig | UnigramConfig | SentencePieceConfig | WordConfig | CharacterConfig

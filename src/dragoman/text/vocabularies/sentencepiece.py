@@ -12,10 +12,9 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from dragoman.base.errors import ConfigError, DataError, DragomanError, ModelError
-from dragoman.text.special import BOS, PAD, SPECIAL_SYMBOLS, UNK
-from dragoman.text.subword import LARGEST_SIZE, SubwordModel, usual_size
-from dragoman.text.tags import TO, check_tag, language_tag
+from dragoman.text.symbols import BOS, PAD, SPECIAL_SYMBOLS, TO, UNK, check_tag, language_tag
 from dragoman.text.tokenizer import Tokenizer, check_unicode
+from dragoman.text.vocabularies.config import LARGEST_SIZE, VocabularyConfig, usual_size
 
 BLANK = "▁"
 """What stands for a blank in the name of a piece."""
@@ -173,7 +172,7 @@ class SentencePieceTokenizer(Tokenizer):
             raise ModelError(f"The tokenizer {path} is damaged ({error}); restore it from a copy.") from error
 
 
-class SentencePieceConfig(SubwordModel):
+class SentencePieceConfig(VocabularyConfig):
     """SentencePiece's unigram model with its usual normalisation (Kudo & Richardson 2018).
 
     For models that other toolkits shall read (`dragoman export --to marian`), or that come from one. Unlike `unigram`

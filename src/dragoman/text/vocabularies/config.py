@@ -1,11 +1,12 @@
-"""What every kind of vocabulary has: settings that learn a tokenizer from text."""
+"""`VocabularyConfig`: the base of the settings of all vocabularies, and what they learn from."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import ClassVar, Self
 
 from dragoman.base.settings.config import Config
-from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.tokenizer import Tokenizer, check_unicode
 
 _SIZES = (100_000, 6_000), (1_000_000, 16_000)
 LARGEST_SIZE = 32_000
@@ -16,7 +17,7 @@ def usual_size(pairs: int) -> int:
     return next((size for most, size in _SIZES if pairs < most), LARGEST_SIZE)
 
 
-class SubwordModel(Config):
+class VocabularyConfig(Config):
     """The base of every kind's settings. tokenizer: the class that reads what this kind has learned."""
 
     tokenizer: ClassVar[type[Tokenizer]]
@@ -38,3 +39,23 @@ class SubwordModel(Config):
     def learn(self, texts: Iterable[str]) -> Tokenizer:
         """Learn a vocabulary from `texts`, which are read to their end once. Raises DataError for broken Unicode."""
         raise NotImplementedError
+
+
+_AT_ONCE = 1000
+
+
+def count_words(texts: Iterable[str], split: Callable[[str], Iterable[str]]) -> Counter[str]:
+    """The words that `split` finds in `texts`. Raises DataError for broken Unicode."""
+    words: Counter[str] = Counter()
+    for text in texts:
+        check_unicode([text])
+        words.update(split(text))
+    words.pop("", None)
+    return words
+
+
+def occurrences(words: Counter[str], separator: str) -> Iterator[str]:
+    """Texts in which each word stands as often as it was counted; words that hold the separator are left out."""
+    for word, count in sorted(words.items()):
+        for start in range(0, 0 if separator in word else count, _AT_ONCE):
+            yield separator.join([word] * min(_AT_ONCE, count - start))

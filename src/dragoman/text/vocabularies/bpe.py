@@ -19,13 +19,12 @@ from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.pre_tokenizers import Sequence as PreTokenizerSequence
 from tokenizers.trainers import BpeTrainer
 
-from dragoman.text.boundaries import words_splitter
-from dragoman.text.dropout import MergeTable
-from dragoman.text.library import LibraryTokenizer, pipeline, trained
-from dragoman.text.pieces import byte_values
-from dragoman.text.special import SPECIAL_SYMBOLS
-from dragoman.text.subword import LARGEST_SIZE, SubwordModel, usual_size
+from dragoman.text.pieces import byte_values, words_splitter
+from dragoman.text.symbols import SPECIAL_SYMBOLS
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.vocabularies.bpe_dropout import MergeTable
+from dragoman.text.vocabularies.config import LARGEST_SIZE, VocabularyConfig, usual_size
+from dragoman.text.vocabularies.hugging_face import LibraryTokenizer, pipeline, trained
 
 SMALLEST_SIZE = len(SPECIAL_SYMBOLS) + 256
 """The four special symbols and one symbol for each byte: enough to write any text."""
@@ -102,7 +101,7 @@ class BytePairTokenizer(LibraryTokenizer):
         return tokenizer
 
 
-class BPEConfig(SubwordModel):
+class BPEConfig(VocabularyConfig):
     """Byte-pair encoding over bytes (Sennrich et al. 2016; bytes as in Radford et al. 2019). Any text is exact."""
 
     tokenizer: ClassVar[type[Tokenizer]] = BytePairTokenizer

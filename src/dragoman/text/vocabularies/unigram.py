@@ -10,12 +10,11 @@ from tokenizers.models import Unigram
 from tokenizers.pre_tokenizers import Split
 from tokenizers.trainers import UnigramTrainer
 
-from dragoman.text.boundaries import words_splitter
-from dragoman.text.counts import count_words, occurrences
-from dragoman.text.library import LibraryTokenizer, pipeline, trained
-from dragoman.text.special import SPECIAL_SYMBOLS, UNK
-from dragoman.text.subword import LARGEST_SIZE, SubwordModel, usual_size
+from dragoman.text.pieces import words_splitter
+from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.vocabularies.config import LARGEST_SIZE, VocabularyConfig, count_words, occurrences, usual_size
+from dragoman.text.vocabularies.hugging_face import LibraryTokenizer, pipeline, trained
 
 _BYTES = {f"<0x{byte:02X}>": bytes([byte]) for byte in range(256)}
 SMALLEST_SIZE = len(SPECIAL_SYMBOLS) + len(_BYTES)
@@ -35,7 +34,7 @@ class UnigramTokenizer(LibraryTokenizer):
         return _BYTES.get(symbol) or symbol.encode()
 
 
-class UnigramConfig(SubwordModel):
+class UnigramConfig(VocabularyConfig):
     """A unigram language model over pieces (Kudo 2018), unknown characters as bytes (SentencePiece's byte fallback)."""
 
     tokenizer: ClassVar[type[Tokenizer]] = UnigramTokenizer

@@ -7,11 +7,11 @@ from pydantic import Field
 from tokenizers.models import WordLevel
 from tokenizers.trainers import WordLevelTrainer
 
-from dragoman.text.boundaries import words_splitter
-from dragoman.text.library import LibraryTokenizer, pipeline, trained
-from dragoman.text.special import SPECIAL_SYMBOLS, UNK
-from dragoman.text.subword import SubwordModel
+from dragoman.text.pieces import words_splitter
+from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.vocabularies.config import VocabularyConfig
+from dragoman.text.vocabularies.hugging_face import LibraryTokenizer, pipeline, trained
 
 
 class WordTokenizer(LibraryTokenizer):
@@ -22,7 +22,7 @@ class WordTokenizer(LibraryTokenizer):
     needs: ClassVar[str] = "a list of words"
 
 
-class WordConfig(SubwordModel):
+class WordConfig(VocabularyConfig):
     """Whole words (Bahdanau et al. 2015): runs of letters, of digits or of signs, the most frequent of the corpus.
 
     A word after a blank and the same word without one (after a bracket, say) are two entries, so that decoding puts

@@ -10,12 +10,11 @@ from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import Split
 from tokenizers.trainers import WordPieceTrainer
 
-from dragoman.text.boundaries import WORDS
-from dragoman.text.counts import count_words, occurrences
-from dragoman.text.library import LibraryTokenizer, pipeline, trained
-from dragoman.text.special import SPECIAL_SYMBOLS, UNK
-from dragoman.text.subword import LARGEST_SIZE, SubwordModel, usual_size
+from dragoman.text.pieces import WORDS
+from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.vocabularies.config import LARGEST_SIZE, VocabularyConfig, count_words, occurrences, usual_size
+from dragoman.text.vocabularies.hugging_face import LibraryTokenizer, pipeline, trained
 
 CONTINUES = "##"
 _BOUNDARIES = " ?#|" + WORDS.replace("[^", "[^#")
@@ -42,7 +41,7 @@ class WordPieceTokenizer(LibraryTokenizer):
         ]
 
 
-class WordPieceConfig(SubwordModel):
+class WordPieceConfig(VocabularyConfig):
     """WordPiece (Schuster & Nakajima 2012; Wu et al. 2016, section 4.1): greedy, the longest piece first.
 
     The pieces are learned by merging the most frequent pairs, as the library does, not by likelihood as in the papers.

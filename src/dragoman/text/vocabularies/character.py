@@ -10,11 +10,11 @@ from tokenizers import Tokenizer as Library
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Split
 
-from dragoman.text.library import LibraryTokenizer, pipeline
 from dragoman.text.pieces import readable
-from dragoman.text.special import SPECIAL_SYMBOLS, UNK
-from dragoman.text.subword import SubwordModel
+from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer, check_unicode
+from dragoman.text.vocabularies.config import VocabularyConfig
+from dragoman.text.vocabularies.hugging_face import LibraryTokenizer, pipeline
 
 
 class CharacterTokenizer(LibraryTokenizer):
@@ -45,7 +45,7 @@ class CharacterTokenizer(LibraryTokenizer):
         return [text if text.strip() else None for text in texts]
 
 
-class CharacterConfig(SubwordModel):
+class CharacterConfig(VocabularyConfig):
     """Characters (Chung et al. 2016; Cherry et al. 2018): Unicode code points of the corpus, the most frequent first.
 
     Texts have some five times as many tokens as with subwords: mind `data.cleaning.max_tokens` and the batch size.

@@ -14,10 +14,9 @@ from tokenizers.pre_tokenizers import Split
 from tokenizers.trainers import BpeTrainer
 
 from dragoman.base.errors import DataError, ModelError
-from dragoman.text.counts import count_words, occurrences
-from dragoman.text.special import SPECIAL_SYMBOLS, UNK
-from dragoman.text.subword import SubwordModel, usual_size
+from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer, check_unicode
+from dragoman.text.vocabularies.config import VocabularyConfig, count_words, occurrences, usual_size
 
 END_OF_WORD = "</w>"
 OLDEST, USUAL = (0, 1), (0, 2)
@@ -148,7 +147,7 @@ class SubwordNMTTokenizer(Tokenizer):
             raise ModelError(f"The tokenizer {path} is damaged ({error!r}); restore it from a copy.") from error
 
 
-class SubwordNMTConfig(SubwordModel):
+class SubwordNMTConfig(VocabularyConfig):
     """Byte-pair encoding over characters (Sennrich et al. 2016), for text whose tokens stand between blanks.
 
     With a `codes` file of subword-nmt the pieces are those of its apply-bpe. Its options --vocabulary, --glossaries and

@@ -10,8 +10,8 @@ from tokenizers.normalizers import Prepend
 from tokenizers.pre_tokenizers import Split
 
 from dragoman.base.errors import DataError, ModelError
-from dragoman.text.boundaries import words_splitter
-from dragoman.text.special import SPECIAL_SYMBOLS
+from dragoman.text.pieces import words_splitter
+from dragoman.text.symbols import SPECIAL_SYMBOLS
 from dragoman.text.tokenizer import Tokenizer, check_unicode
 
 

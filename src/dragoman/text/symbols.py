@@ -1,0 +1,134 @@
+"""Symbols that no text can spell: the special ones, tags, and inline symbols.
+
+Every vocabulary has the four special symbols at ids 0 to 3. Tags and inline symbols have its last ids, so they are
+never divided and decode to nothing.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, NamedTuple
+
+from pydantic import AfterValidator
+
+PAD, BOS, EOS, UNK = 0, 1, 2, 3
+SPECIAL_SYMBOLS = ("<pad>", "<s>", "</s>", "<unk>")
+
+
+TO = "to:"
+"""What the tag of a target language begins with. Source: Johnson et al. 2017, section 3, who write <2de>."""
+
+
+_INLINE = re.compile("⟨(?:[1-9][0-9]?|term|as|/term)⟩")
+
+
+def is_inline(tag: str) -> bool:
+    """Whether it is a symbol that stands among words (`text.symbols`), of which nobody speaks as a tag."""
+    return _INLINE.fullmatch(tag) is not None
+
+
+def symbol(tag: str) -> str:
+    """The tag as a vocabulary and pictures show it: `<bt>`; an inline symbol as it is: `⟨1⟩`."""
+    return tag if is_inline(tag) else f"<{tag}>"
+
+
+def language_tag(language: str) -> str:
+    """The tag of a target language: `to:de`."""
+    return TO + language
+
+
+def languages(tags: Iterable[str]) -> tuple[str, ...]:
+    """The target languages among `tags`, in their order."""
+    return tuple(tag.removeprefix(TO) for tag in tags if tag.startswith(TO))
+
+
+def in_order(language: str | None, tags: Sequence[str] = ()) -> tuple[str, ...]:
+    """The tags that a source text gets: its target language's first, then the others in the order given."""
+    return (*(() if language is None else (language_tag(language),)), *tags)
+
+
+def check_tag(tag: str) -> str:
+    """The tag itself. Raises ValueError for what can be none."""
+    name = tag.removeprefix(TO)
+    if not name or any(character.isspace() or character in "<>," or not character.isprintable() for character in tag):
+        raise ValueError(f"{tag!r} cannot be a tag: a tag is one word without <, > and commas, such as bt, or to:de")
+    if symbol(tag) in SPECIAL_SYMBOLS:
+        raise ValueError(f"{tag!r} cannot be a tag: {symbol(tag)} is a symbol of every vocabulary; choose another name")
+    if is_inline(tag):
+        raise ValueError(
+            f"{tag!r} cannot be a tag: it is a symbol of data.placeholders or data.terminology; choose another name"
+        )
+    return tag
+
+
+def check_stored(tag: str) -> str:
+    """As `check_tag`; a vocabulary's file may hold inline symbols too."""
+    return tag if is_inline(tag) else check_tag(tag)
+
+
+Tag = Annotated[str, AfterValidator(check_tag)]
+"""A tag in settings."""
+
+
+TERM, AS, END = TERMINOLOGY = ("⟨term⟩", "⟨as⟩", "⟨/term⟩")
+"""Around a term of the source and its translation: ⟨term⟩ dog ⟨as⟩ Hund ⟨/term⟩."""
+
+MOST_SLOTS = 99
+
+
+def slot(number: int) -> str:
+    """The symbol that stands for a span which is the same in both languages: ⟨1⟩, ⟨2⟩ …"""
+    return f"⟨{number}⟩"
+
+
+def slots(tags: Iterable[str]) -> tuple[str, ...]:
+    """Those of a vocabulary's tags that stand for spans."""
+    return tuple(tag for tag in tags if is_inline(tag) and tag not in TERMINOLOGY)
+
+
+class Inlined(NamedTuple):
+    """A text with symbols in it: `symbols[i]` stands between `parts[i]` and `parts[i + 1]`, which keep their blanks."""
+
+    parts: tuple[str, ...]
+    symbols: tuple[str, ...] = ()
+
+    def text(self, meant: Mapping[str, str]) -> str:
+        """The text with what each symbol stands for in its place; nothing for one that stands for nothing."""
+        return self.parts[0] + "".join(
+            meant.get(symbol, "") + part for symbol, part in zip(self.symbols, self.parts[1:], strict=True)
+        )
+
+
+@dataclass
+class InlineWriter:
+    """Writes an `Inlined` from left to right."""
+
+    parts: list[str] = field(default_factory=lambda: [""])
+    symbols: list[str] = field(default_factory=list)
+
+    def write(self, text: str) -> None:
+        """Text goes on."""
+        self.parts[-1] += text
+
+    def mark(self, symbol: str) -> None:
+        """A symbol follows."""
+        self.symbols.append(symbol)
+        self.parts.append("")
+
+    def term(self, source: str, target: str) -> None:
+        """A term with its translation (Dinu et al. 2019, append; with symbols in the place of factors).
+
+        The blank before it stands behind the first symbol, so that both are split as the words they are.
+        """
+        begins = not self.symbols and not self.parts[0]
+        apart = self.parts[-1].endswith(" ")
+        self.parts[-1] = self.parts[-1].removesuffix(" ")
+        self.mark(TERM)
+        self.write(f" {source}" if apart or begins else source)
+        self.mark(AS)
+        self.write(f" {target}")
+        self.mark(END)
+
+    def written(self) -> Inlined:
+        """All of it."""
+        return Inlined(tuple(self.parts), tuple(self.symbols))
