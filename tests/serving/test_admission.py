@@ -11,7 +11,7 @@ from scripted_server import asked, posted, served, shouting
 from dragoman.serving.access.access import Access
 from dragoman.serving.access.keys import Keys
 from dragoman.serving.http.app import application
-from dragoman.serving.observation.metrics import Metrics
+from dragoman.serving.http.metrics import Metrics
 from dragoman.translation.engine import Row
 
 OPEN = {"/health": 200, "/health/ready": 200, "/download_file/{id}/{name}": 404}

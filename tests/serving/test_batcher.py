@@ -9,10 +9,9 @@ import pytest
 from dragoman.base.errors import DataError, ResourceError
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig
+from dragoman.serving.batcher import Batch, Batcher, Model
 from dragoman.serving.config import QueueConfig
-from dragoman.serving.queue.batcher import Batch, Batcher
-from dragoman.serving.queue.model import Model
-from dragoman.serving.queue.ticket import Found, Ticket
+from dragoman.serving.queue import Found, Ticket
 from dragoman.translation.lines import Line
 from dragoman.translation.request import Request, Sampling
 from dragoman.translation.result import Translation

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from scripted_server import asked, served, shouting
 
-from dragoman.serving.files.kept_files import KeptFiles
+from dragoman.serving.http.files import KeptFiles
 
 
 def sent(client: httpx.AsyncClient, name: str, content: bytes, **fields: str) -> Any:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.serving.observation.names import distinct_names
+from dragoman.serving.served_models import distinct_names
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from scripted_server import served, shouting
 
 from dragoman.serving.access.access import Access
 from dragoman.serving.http.app import application
-from dragoman.serving.observation.metrics import Metrics
+from dragoman.serving.http.metrics import Metrics
 
 
 @pytest.fixture(scope="module")

@@ -112,4 +112,4 @@ def test_only_logs_and_keys_that_expire_go_by_the_clock() -> None:
         for path in folder.rglob("*.py")
         if re.search(r"\btime\.time\(|datetime\.now|from time import .*\btime\b", path.read_text("utf-8"))
     }
-    assert found == {"http/observed.py", "access/keys.py", "suggestions.py"}
+    assert found == {"http/metrics.py", "access/keys.py", "suggestions.py"}

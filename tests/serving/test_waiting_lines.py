@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from dragoman.decode.search import SearchConfig
 from dragoman.serving.errors import Overloaded
-from dragoman.serving.queue.ticket import Ticket
-from dragoman.serving.queue.waiting_lines import WaitingLines
+from dragoman.serving.queue import Ticket, WaitingLines
 from dragoman.translation.request import Request
 
 REQUEST = Request(SearchConfig())

@@ -15,8 +15,8 @@ from tiny_model import tiny_config, write_tiny_model
 
 from dragoman.base.errors import LineError, ModelError, ResourceError
 from dragoman.serving.config import EngineConfig, ModelConfig
-from dragoman.serving.workers.messages import Failed, Nursed
-from dragoman.serving.workers.pool import WorkerPool
+from dragoman.serving.prefork import Failed, Nursed
+from dragoman.serving.worker_pool import WorkerPool
 from dragoman.translation.lines import Line
 from dragoman.translation.translator import Translator
 

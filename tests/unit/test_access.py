@@ -7,9 +7,9 @@ import pytest
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import load_settings
 from dragoman.serving.access.access import Access
-from dragoman.serving.access.config import AccessConfig
 from dragoman.serving.access.keys import KeyRefused, Keys
 from dragoman.serving.access.quota import Refused, Reservation
+from dragoman.serving.config import AccessConfig
 
 
 def granted(access: Access, key: str | None, peer: str, *forwarded: str, tokens: int = 1) -> bool:

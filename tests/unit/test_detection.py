@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from dragoman.base.errors import ConfigError
 from dragoman.serving.detection import detector as module
-from dragoman.serving.detection.detector import Detector
+from dragoman.serving.detection.detector import Detector, letters_of, shares
 from dragoman.serving.detection.languages import known_code, language_of, name_of, script_of
-from dragoman.serving.detection.scripts import letters_of, shares
 
 pytest.importorskip("py3langid")
 pytest.importorskip("langcodes")

@@ -12,8 +12,7 @@ import dragoman
 from dragoman.base.errors import ConfigError
 from dragoman.cli.main import main
 from dragoman.serving.access import keys as module
-from dragoman.serving.access.key import id_of
-from dragoman.serving.access.keys import KeyRefused, Keys
+from dragoman.serving.access.keys import KeyRefused, Keys, id_of
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ from dragoman.cli.options import Quiet
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from dragoman.serving.access.key import Key
+    from dragoman.serving.access.keys import Key
 
 app = typer.Typer(no_args_is_help=True, help="API keys of a server: make them, list them, revoke them.")
 

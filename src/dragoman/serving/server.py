@@ -14,15 +14,13 @@ from dragoman.base.log import info, warn
 from dragoman.base.packages import import_optional
 from dragoman.base.settings.load import Overrides, load_settings
 from dragoman.serving.access.access import Access
+from dragoman.serving.batcher import Batch
 from dragoman.serving.config import ServeConfig
-from dragoman.serving.directions.directions import Directions
-from dragoman.serving.directions.served_model import ServedModel
-from dragoman.serving.observation.names import distinct_names
-from dragoman.serving.queue.batcher import Batch
+from dragoman.serving.served_models import Directions, ServedModel, distinct_names
 from dragoman.serving.service import Service
 
 if TYPE_CHECKING:
-    from dragoman.serving.observation.metrics import Metrics
+    from dragoman.serving.http.metrics import Metrics
 
 
 def serve(config: str | Path | Mapping[str, Any] | ServeConfig | None = None, settings: Overrides = ()) -> None:
@@ -56,7 +54,7 @@ async def _serve(config: ServeConfig) -> None:
 
     from dragoman.serving.http.app import application
     from dragoman.serving.http.connection import Connection
-    from dragoman.serving.observation.metrics import Metrics
+    from dragoman.serving.http.metrics import Metrics
 
     metrics, service, access = Metrics(), Service(config.limits.seconds), Access(config.access)
 

@@ -1,25 +1,68 @@
 """`Service`: texts in, translations out, whatever the protocol. It divides texts, asks the queues, and joins."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.documents.divided import DividedDocument, keeping
+from dragoman.documents.formats.format import Format
 from dragoman.documents.sentences import Splitter
-from dragoman.serving.asked import Asked, TranslatedSentence, TranslatedText
+from dragoman.serving.access.quota import Reservation
 from dragoman.serving.detection.detector import Detector
-from dragoman.serving.directions.directions import Directions, Step
 from dragoman.serving.errors import Overloaded, Refusal
-from dragoman.serving.queue.ticket import Found, Ticket
+from dragoman.serving.queue import Found, Ticket
+from dragoman.serving.served_models import Directions, Step
 from dragoman.translation.alignment import Alignment
 from dragoman.translation.files.lines import one_line
 from dragoman.translation.request import Request
 from dragoman.translation.result import Translation
 from dragoman.translation.translator import Translator
+
+
+@dataclass(frozen=True)
+class Asked:
+    """texts: of one language and one format; of Word documents the bytes.
+
+    alternatives: how many further translations of each text.
+    settings: as `Translator.request` takes them. aligned: whether words are to be aligned, sentence by sentence.
+    reserve: is asked for the source tokens of all texts before they wait for a model, and raises where there are none;
+    what it gives is given back where the queue is full.
+    seconds: after which it is given up, where these are others than the service's.
+    """
+
+    texts: Sequence[Any]
+    source: str
+    target: str
+    format: Format[Any]
+    alternatives: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    aligned: bool = False
+    reserve: Callable[[int], Reservation] | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class TranslatedSentence:
+    """hypotheses: the best first, with their scores and log-probabilities; alignment: of the best, where asked for."""
+
+    source: str
+    hypotheses: Sequence[tuple[str, float, float]]
+    finished: bool
+    alignment: Alignment | None = None
+
+
+@dataclass(frozen=True)
+class TranslatedText:
+    """text: the whole; alternatives: others of it; sentences: those of the last model, in order."""
+
+    text: Any
+    alternatives: Sequence[Any]
+    sentences: Sequence[TranslatedSentence]
+
 
 Tell = Callable[[int, int, str], None]
 """Is told, in any thread, the place of a text, that of a sentence in it, and its translation."""

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dragoman.serving.access.client_address import client_address, client_network, networks
-from dragoman.serving.access.config import AccessConfig
 from dragoman.serving.access.keys import Keys
 from dragoman.serving.access.quota import Account, Quotas, Refused, Reservation
+from dragoman.serving.config import AccessConfig
 
 
 @dataclass(frozen=True)

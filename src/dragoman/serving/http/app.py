@@ -1,21 +1,54 @@
 """The server's routes as one application (ASGI)."""
 
 from math import ceil
+from typing import Literal
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
+from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from dragoman.checkpoint.meta import library_versions
 from dragoman.serving.access.access import Access
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.errors import Refusal
-from dragoman.serving.http import files, libretranslate, operations, page, v1
-from dragoman.serving.http.gate import Gate
-from dragoman.serving.http.observed import Observed, log_line
-from dragoman.serving.observation.metrics import Metrics
+from dragoman.serving.http import files, libretranslate, page, v1
+from dragoman.serving.http.gate import Gate, Keyed
+from dragoman.serving.http.metrics import Metrics, Observed, log_line
+from dragoman.serving.http.requests import ERRORS
 from dragoman.serving.service import Service
+
+
+class Health(BaseModel):
+    """ok: the process answers."""
+
+    status: Literal["ok"]
+
+
+def operation_routes(service: Service, gate: Gate, metrics: Metrics) -> APIRouter:
+    """GET /health, /health/ready and /metrics."""
+    router = APIRouter(tags=["operations"])
+
+    @router.get("/health")
+    async def health() -> Health:
+        """Whether the process lives."""
+        return Health(status="ok")
+
+    @router.get("/health/ready", responses={503: ERRORS[503]})
+    async def ready() -> Health:
+        """Whether it translates: all models are loaded and warm, and it is not about to end."""
+        service.check_ready()
+        return Health(status="ok")
+
+    @router.get("/metrics", response_class=PlainTextResponse)
+    async def counted(request: Request) -> PlainTextResponse:
+        """For Prometheus."""
+        await gate.enter(request, Keyed)
+        return PlainTextResponse(metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+    return router
 
 
 def application(service: Service, access: Access, config: ServeConfig, metrics: Metrics) -> FastAPI:
@@ -31,7 +64,7 @@ def application(service: Service, access: Access, config: ServeConfig, metrics: 
     app.include_router(libretranslate.routes(service, gate, config))
     app.include_router(files.routes(service, gate, config))
     app.include_router(v1.routes(service, gate, config))
-    app.include_router(operations.routes(service, gate, metrics))
+    app.include_router(operation_routes(service, gate, metrics))
     app.include_router(page.routes())
     app.add_middleware(Observed, metrics=metrics, log=log_line if config.log else None)
 

@@ -1,9 +1,14 @@
 """Files: one is sent, and its translation can be fetched for a while."""
 
 import asyncio
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
 from itertools import islice
 from pathlib import PurePosixPath
-from typing import Any
+from threading import Lock
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request
@@ -17,17 +22,57 @@ from dragoman.base.errors import ConfigError, DataError
 from dragoman.documents.formats.format import Format
 from dragoman.documents.formats.union import ENDINGS, format_of
 from dragoman.documents.passage import passages_in
-from dragoman.serving.asked import Asked
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.detection.languages import known_code
 from dragoman.serving.errors import Refusal
-from dragoman.serving.files.kept_files import KeptFiles
-from dragoman.serving.http.described import ERRORS, MULTIPART
-from dragoman.serving.http.fields import checked, read_body
 from dragoman.serving.http.gate import Gate, Keyed
-from dragoman.serving.http.texts import AUTO, best_of
-from dragoman.serving.http.while_connected import while_connected
-from dragoman.serving.service import Service
+from dragoman.serving.http.requests import AUTO, ERRORS, MULTIPART, best_of, checked, read_body, while_connected
+from dragoman.serving.service import Asked, Service
+
+
+class KeptFile(NamedTuple):
+    """until: by the clock."""
+
+    name: str
+    content: bytes
+    until: float
+
+
+class KeptFiles:
+    """In memory, bounded: no name that a client chose becomes a path. Safe between threads.
+
+    Whoever has the id of a file, which nobody can guess, may fetch it as often as he likes.
+    """
+
+    def __init__(self, most: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """most: bytes of all together; the oldest goes first. seconds: how long each is kept."""
+        self._most, self._seconds, self._clock = most, seconds, clock
+        self._files: OrderedDict[str, KeptFile] = OrderedDict()
+        self._lock = Lock()
+
+    def keep(self, name: str, content: bytes) -> str:
+        """The id of a file. One that is larger than all may be together is not kept."""
+        id = secrets.token_urlsafe(24)
+        with self._lock:
+            self._files[id] = KeptFile(name, content, self._clock() + self._seconds)
+            self._clean()
+        return id
+
+    def find(self, id: str) -> KeptFile | None:
+        """None where there is none, or none any more."""
+        with self._lock:
+            self._clean()
+            return self._files.get(id)
+
+    def _clean(self) -> None:
+        size = sum(len(each.content) for each in self._files.values())
+        while self._files:
+            first = next(iter(self._files.values()))
+            if size <= self._most and first.until > self._clock():
+                return
+            size -= len(first.content)
+            self._files.popitem(last=False)
+
 
 SUPPORTED = {".txt": "text", **ENDINGS}
 """The format by how a file's name ends."""

@@ -10,7 +10,7 @@ from dragoman.serving.access.keys import KeyRefused
 from dragoman.serving.access.quota import Refused, Reservation
 from dragoman.serving.config import LimitsConfig
 from dragoman.serving.errors import Forbidden, NoKey, TooLarge, TooMany
-from dragoman.serving.http.fields import read_fields
+from dragoman.serving.http.requests import read_fields
 
 
 class Keyed(BaseModel):

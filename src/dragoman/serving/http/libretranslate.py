@@ -7,16 +7,13 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, BeforeValidator, Field
 
 from dragoman.documents.formats.union import format_of
-from dragoman.serving.asked import Asked
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.detection.languages import known_code, name_of
 from dragoman.serving.errors import Forbidden, Refusal
-from dragoman.serving.http.described import described
 from dragoman.serving.http.files import SUPPORTED
 from dragoman.serving.http.gate import Gate, Keyed
-from dragoman.serving.http.texts import AUTO, Detected, best_of, check_texts
-from dragoman.serving.http.while_connected import while_connected
-from dragoman.serving.service import Service
+from dragoman.serving.http.requests import AUTO, Detected, best_of, check_texts, described, while_connected
+from dragoman.serving.service import Asked, Service
 from dragoman.serving.suggestions import Suggestions
 
 

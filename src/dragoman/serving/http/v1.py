@@ -11,15 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dragoman.control.keep import KINDS
 from dragoman.documents.formats.union import format_of
-from dragoman.serving.asked import Asked, TranslatedSentence, TranslatedText
 from dragoman.serving.config import LimitsConfig, ServeConfig
 from dragoman.serving.detection.languages import known_code
 from dragoman.serving.errors import Refusal
-from dragoman.serving.http.described import described
 from dragoman.serving.http.gate import Gate, Keyed
-from dragoman.serving.http.texts import AUTO, Detected, best_of, check_texts
-from dragoman.serving.http.while_connected import while_connected
-from dragoman.serving.service import Service
+from dragoman.serving.http.requests import AUTO, Detected, best_of, check_texts, described, while_connected
+from dragoman.serving.service import Asked, Service, TranslatedSentence, TranslatedText
 
 
 class TranslateV1Fields(Keyed):

@@ -1,20 +1,21 @@
-"""`ServedModel`: a model with its queue, which can be exchanged while it serves."""
+"""`ServedModel`: a model with its queue; `Directions`: from which language into which a server translates."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import info
 from dragoman.data.workers import cores
 from dragoman.exchange.ctranslate2.folder import is_exported
+from dragoman.serving.batcher import Batcher, Model, Watch
 from dragoman.serving.config import EngineConfig, ModelConfig, QueueConfig
-from dragoman.serving.queue.batcher import Batcher, Watch
-from dragoman.serving.queue.model import Model
-from dragoman.serving.queue.ticket import Found
-from dragoman.serving.workers.loading import load_translator
-from dragoman.serving.workers.messages import Nursed
-from dragoman.serving.workers.pool import WorkerPool
+from dragoman.serving.errors import Refusal
+from dragoman.serving.prefork import Nursed, load_translator
+from dragoman.serving.queue import Found
+from dragoman.serving.worker_pool import WorkerPool
 from dragoman.translation.lines import Line
 from dragoman.translation.translator import Translator
 
@@ -114,3 +115,74 @@ def _state(folder: Path) -> tuple[tuple[str, int, int, int], ...]:
             continue
         found.append((path.name, status.st_ino, status.st_size, status.st_mtime_ns))
     return tuple(found)
+
+
+class Step(NamedTuple):
+    """A model that is asked for one language."""
+
+    model: ServedModel
+    target: str
+
+
+Route = tuple[Step, ...]
+"""One model, or one into a pivot and one out of it."""
+
+
+class Directions:
+    """Of several models for a direction the first serves it."""
+
+    def __init__(self, models: Sequence[ServedModel], pivots: Iterable[str]) -> None:
+        self.models = models
+        self._routes: dict[tuple[str, str], Route] = {}
+        for model in models:
+            for target in model.targets:
+                self._routes.setdefault((model.source, target), (Step(model, target),))
+        direct = dict(self._routes)
+        for pivot in pivots:
+            for (source, middle), first in direct.items():
+                for (other, target), second in direct.items():
+                    if middle == other == pivot and source != target:
+                        self._routes.setdefault((source, target), (*first, *second))
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The languages that can be translated."""
+        return tuple(dict.fromkeys(source for source, _ in self._routes))
+
+    @property
+    def all_targets(self) -> tuple[str, ...]:
+        """The languages that some can be translated into."""
+        return tuple(dict.fromkeys(target for _, target in self._routes))
+
+    def targets(self, source: str) -> tuple[str, ...]:
+        """What a language can be translated into."""
+        return tuple(target for other, target in self._routes if other == source)
+
+    def route(self, source: str, target: str) -> Route:
+        """Raises Refusal for a direction that there is not."""
+        if (found := self._routes.get((source, target))) is not None:
+            return found
+        if source not in self.sources:
+            raise Refusal(f"{source} is not supported: this server translates from {_listed(self.sources)}")
+        raise Refusal(
+            f"{target} is not supported: this server translates from {source} into {_listed(self.targets(source))}"
+        )
+
+
+def _listed(languages: Iterable[str]) -> str:
+    return ", ".join(languages)
+
+
+def distinct_names(folders: Sequence[Path]) -> list[str]:
+    """Each folder's own name, with those of the folders above it where it needs them; one given twice is numbered."""
+    paths = [each.absolute() for each in folders]
+    names = {path: path.name for path in paths}
+    for length in range(2, max((len(path.parts) for path in paths), default=0)):
+        counts = Counter(names.values())
+        names = {path: "/".join(path.parts[1:][-length:]) if counts[name] > 1 else name for path, name in names.items()}
+    numbers: Counter[Path] = Counter()
+    found = []
+    for path in paths:
+        numbers[path] += 1
+        found.append(names[path] if numbers[path] == 1 else f"{names[path]} ({numbers[path]})")
+    return found

@@ -15,9 +15,8 @@ from weakref import finalize
 
 from dragoman.base.errors import ResourceError
 from dragoman.base.log import warn
-from dragoman.serving.queue.ticket import Found
-from dragoman.serving.workers.messages import Done, Failed, Nursed, Ready, with_tokenizer
-from dragoman.serving.workers.nursery import ALONE
+from dragoman.serving.prefork import ALONE, Done, Failed, Nursed, Ready, with_tokenizer
+from dragoman.serving.queue import Found
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translation.lines import Line
 
@@ -32,7 +31,7 @@ class _Ended(Exception):
 class WorkerPool:
     """Batches go to a worker that is free, each to one. Safe between threads.
 
-    A nursery (`serving.workers.nursery`) holds the model and forks them, at first and whenever one has ended; what that
+    A nursery (`serving.prefork`) holds the model and forks them, at first and whenever one has ended; what that
     one had at hand another one gets. All end when the pool is closed, or nobody has it any more.
     """
 
@@ -118,7 +117,7 @@ class _Nursery:
         self._control, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "dragoman.serving.workers.nursery", str(theirs.fileno())],
+                [sys.executable, "-c", "from dragoman.serving.prefork import main; main()", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, **ALONE},

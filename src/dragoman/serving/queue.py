@@ -1,13 +1,61 @@
-"""`WaitingLines`: the queue of a model, bounded in tokens."""
+"""`Ticket`: lines that somebody waits for; `WaitingLines`: the queue of a model; `Cache`: what is known."""
 
-from collections import deque
-from collections.abc import Sequence
-from threading import Condition
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from threading import Condition, Lock
 from time import monotonic
 from typing import NamedTuple
 
 from dragoman.serving.errors import Overloaded
-from dragoman.serving.queue.ticket import Ticket
+from dragoman.translation.lines import Line
+from dragoman.translation.request import Sampling
+from dragoman.translation.result import Translation
+
+Found = list[Translation]
+"""The hypotheses of a line, the best first."""
+
+
+class Ticket:
+    """Lines, in order, and what becomes of them. Safe between threads.
+
+    done: the hypotheses of all lines, or the error of the first that had one; whoever waits no more cancels it.
+    """
+
+    def __init__(
+        self, lines: Sequence[Line], costs: Sequence[int], tell: Callable[[int, Found], None] | None = None
+    ) -> None:
+        """costs: tokens of each line; tell: is called with each line's place and hypotheses as they are found."""
+        self.lines, self.costs = lines, costs
+        self.done: Future[list[Found]] = Future()
+        self._tell, self._lock = tell, Lock()
+        self._found: dict[int, Found] = {}
+        if not lines:
+            self.done.set_result([])
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody waits for its lines any more."""
+        return self.done.done()
+
+    def give(self, place: int, found: Found) -> None:
+        """A line's hypotheses."""
+        if self.is_over:
+            return
+        if self._tell is not None:
+            self._tell(place, found)
+        with self._lock:
+            self._found[place] = found
+            complete = len(self._found) == len(self.lines)
+        if complete:
+            with suppress(InvalidStateError):  # nobody waits any more
+                self.done.set_result([self._found[each] for each in range(len(self.lines))])
+
+    def fail(self, error: BaseException) -> None:
+        """What was wrong with a line, or with all."""
+        with suppress(InvalidStateError):
+            self.done.set_exception(error)
 
 
 class Taken(NamedTuple):
@@ -117,3 +165,44 @@ class WaitingLines:
                     self._reserved -= sum(ticket.costs[place] for place in places)
                     del self._tickets[number]
                     return
+
+
+class Cache:
+    """The lines that were asked for last, with their hypotheses. Safe between threads."""
+
+    def __init__(self, entries: int) -> None:
+        """entries: lines at most; 0: none is kept."""
+        self._entries = entries
+        self._lines: OrderedDict[Line, Found] = OrderedDict()
+        self._lock = Lock()
+        self.hits = 0
+
+    def find(self, line: Line) -> Found | None:
+        """Its hypotheses, if they are known."""
+        if not self._entries or not _is_kept(line):
+            return None
+        with self._lock:
+            found = self._lines.get(line)
+            if found is None:
+                return None
+            self.hits += 1
+            self._lines.move_to_end(line)
+            return found
+
+    def keep(self, line: Line, found: Found) -> None:
+        """In place of the line that was not asked for the longest time."""
+        if not self._entries or not _is_kept(line):
+            return
+        with self._lock:
+            self._lines[line] = found
+            self._lines.move_to_end(line)
+            while len(self._lines) > self._entries:
+                self._lines.popitem(last=False)
+
+
+def _is_kept(line: Line) -> bool:
+    """A glossary is an object of its request, so lines that have one are never alike; what is drawn should differ."""
+    _, request = line
+    if isinstance(request.decoding, Sampling):
+        return False
+    return request.control is None or request.control.glossary is None

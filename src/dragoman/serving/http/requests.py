@@ -1,7 +1,8 @@
-"""Fields of a request: JSON or a form, within limits, checked against a config class."""
+"""Requests: their bodies read within limits and checked, and what the OpenAPI document says of them."""
 
 import asyncio
 import json
+from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -9,7 +10,39 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
 from dragoman.serving.config import LimitsConfig
+from dragoman.serving.detection.detector import Detector
 from dragoman.serving.errors import Refusal, TooLarge
+
+MULTIPART = "multipart/form-data"
+JSON, FORM, LINES = "application/json", "application/x-www-form-urlencoded", "application/x-ndjson"
+
+
+class Error(BaseModel):
+    """What is wrong, and what to do."""
+
+    error: str
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    400: {"model": Error, "description": "what was sent makes no sense"},
+    401: {"model": Error, "description": "a key is needed"},
+    403: {"model": Error, "description": "the key is none; or what is asked for is off here"},
+    408: {"model": Error, "description": "the body did not come in time"},
+    413: {"model": Error, "description": "the body is too large"},
+    429: {"model": Error, "description": "too many requests, or too much text, in a minute: see Retry-After"},
+    500: {"model": Error, "description": "a fault of the server"},
+    503: {"model": Error, "description": "too much to do, or not done in time: see Retry-After"},
+}
+
+
+def described(model: type[BaseModel], form: bool = True, streams: bool = False) -> dict[str, Any]:
+    """Arguments of a route: its fields, as JSON and perhaps as a form, and its answers, perhaps lines of JSON."""
+    content = {kind: {"schema": model.model_json_schema()} for kind in ((JSON, FORM) if form else (JSON,))}
+    lines: dict[int | str, dict[str, Any]] = (
+        {200: {"content": {LINES: {"schema": {"type": "string"}}}}} if streams else {}
+    )
+    return {"openapi_extra": {"requestBody": {"required": True, "content": content}}, "responses": ERRORS | lines}
+
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -58,7 +91,7 @@ def checked(given: Any, model: type[M]) -> M:
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        raise Refusal(_told(error)) from None
+        raise Refusal(_first_problem(error)) from None
 
 
 def _of_json(body: bytes) -> Any:
@@ -105,10 +138,65 @@ def _without_surrogates(value: Any) -> Any:
     return value
 
 
-def _told(error: ValidationError) -> str:
+def _first_problem(error: ValidationError) -> str:
     """What is wrong with the first field, without what it holds."""
     first = error.errors(include_input=False, include_url=False)[0]
     name = ".".join(str(part) for part in first["loc"])
     if first["type"] == "missing":
         return f"Invalid request: missing {name} parameter"
     return f"Invalid request: {name or 'the request'}: {first['msg']}"
+
+
+AUTO = "auto"
+"""In the place of a source language that is to be detected."""
+
+
+class Detected(BaseModel):
+    """confidence: from 0 to 100; 0 where it can't be told."""
+
+    confidence: float
+    language: str
+
+
+def check_texts(texts: Sequence[str], limits: LimitsConfig, field: str = "q") -> None:
+    """Raises Refusal where there are too many, or too long ones."""
+    if len(texts) > limits.texts:
+        raise Refusal(f"Invalid request: {field}: {len(texts)} texts, but a list has at most {limits.texts}")
+    if (size := sum(map(len, texts))) > limits.characters:
+        raise Refusal(f"Invalid request: {field}: {size:,} characters, but a request has at most {limits.characters:,}")
+
+
+def best_of(detector: Detector, text: str, sources: Sequence[str]) -> Detected:
+    """The likeliest language of a text; where it can't be told the first that is served, with confidence 0."""
+    found = detector.detect(text)
+    if not found:
+        return Detected(confidence=0, language=sources[0])
+    language, confidence = found[0]
+    return Detected(confidence=confidence, language=language)
+
+
+T = TypeVar("T")
+
+
+class Gone(Refusal):
+    """Nobody waits for the answer any more."""
+
+    status = 499
+
+
+async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """What the work gives; cancelled as soon as its client has gone, whose request was read to its end."""
+    doing, watching = asyncio.ensure_future(work), asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait((doing, watching), return_when=asyncio.FIRST_COMPLETED)
+        if doing.done():
+            return doing.result()
+        raise Gone("the client has gone")
+    finally:
+        doing.cancel()
+        watching.cancel()
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,7 +1,7 @@
 """`Batcher`: threads that translate what waits, in batches of many clients' lines."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from threading import Thread
 from time import perf_counter
@@ -9,13 +9,89 @@ from typing import NamedTuple, Protocol
 
 from dragoman.base.errors import DragomanError
 from dragoman.serving.config import QueueConfig
-from dragoman.serving.queue.cache import Cache
-from dragoman.serving.queue.model import Model, Translate
-from dragoman.serving.queue.ticket import Found, Ticket
-from dragoman.serving.queue.under_way import UnderWay
-from dragoman.serving.queue.waiting_lines import WaitingLines
+from dragoman.serving.queue import Cache, Found, Taken, Ticket, WaitingLines
 from dragoman.translation.continuous import ContinuousTranslation
 from dragoman.translation.lines import Line
+
+Translate = Callable[[Sequence[Line]], Iterator[Found]]
+"""The hypotheses of each line, in order. What is wrong with one line may raise, and costs the batch a second try."""
+
+
+def _never() -> None:
+    """No batch takes in lines while it is computed."""
+
+
+class Model(NamedTuple):
+    """continuous: opens a batch that takes in lines while it is computed; gives None where there is no such thing."""
+
+    translate: Translate
+    continuous: Callable[[], ContinuousTranslation | None] = _never
+
+
+class UnderWay:
+    """Each line once, whoever asked for it.
+
+    The room that a line takes in the queue is free before anybody hears of it: an answer makes way at once.
+    """
+
+    def __init__(self, waiting: WaitingLines, cache: Cache) -> None:
+        """cache: that is told what is found."""
+        self._waiting, self._cache = waiting, cache
+        self._held: set[Taken] = set()
+        self._places: dict[Line, list[Taken]] = {}
+        self.tokens = 0
+        """Of the lines' sources."""
+
+    @property
+    def lines(self) -> list[Line]:
+        """In the order in which they came."""
+        return list(self._places)
+
+    def add(self, taken: Sequence[Taken]) -> list[Line]:
+        """The lines that are new. What nobody waits for any more leaves, and what was found meanwhile is answered."""
+        self._held.update(taken)
+        new = []
+        for each in taken:
+            if each.ticket.is_over:
+                self._free(each)
+                continue
+            line = each.ticket.lines[each.place]
+            if line not in self._places:
+                if (known := self._cache.find(line)) is not None:
+                    self._free(each)
+                    each.ticket.give(each.place, known)
+                    continue
+                self._places[line] = []
+                self.tokens += each.ticket.costs[each.place]
+                new.append(line)
+            self._places[line].append(each)
+        return new
+
+    def done(self, line: Line, found: Found | BaseException) -> int:
+        """A line's hypotheses, or what is wrong with it; gives its source tokens."""
+        places = self._places.pop(line)
+        tokens = places[0].ticket.costs[places[0].place]
+        self.tokens -= tokens
+        if not isinstance(found, BaseException):
+            self._cache.keep(line, found)
+        for each in places:
+            self._free(each)
+            if isinstance(found, BaseException):
+                each.ticket.fail(found)
+            else:
+                each.ticket.give(each.place, found)
+        return tokens
+
+    def fail(self, error: BaseException) -> None:
+        """All that is left."""
+        for each in tuple(self._held):
+            self._free(each)
+            each.ticket.fail(error)
+
+    def _free(self, taken: Taken) -> None:
+        self._held.remove(taken)
+        self._waiting.free(taken)
+
 
 _LOOK_SECONDS = 0.005
 """How often it is looked what is done and what has come, at least."""
