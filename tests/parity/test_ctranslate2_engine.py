@@ -1,4 +1,4 @@
-"""CTranslate2 finds what our search finds: the same hypotheses with the same scores, whatever stands beside them."""
+"""The CTranslate2 engine returns what CTranslate2's own search finds, and scores pairs as PyTorch does."""
 
 from dataclasses import replace
 from functools import cache
@@ -10,10 +10,12 @@ from exported_models import engines, random_model, random_texts
 from tiny_model import tiny_tokenizers
 
 from dragoman.checkpoint.folder import LoadedModel
+from dragoman.decode.rules.length_penalty import GNMTPenalty, MeanLogProbability, NoPenalty
 from dragoman.decode.search import Hypothesis, SearchConfig
-from dragoman.exchange.ctranslate2.specification import POSITIONS
+from dragoman.exchange.ctranslate2.folder import Computing, hand_over
+from dragoman.exchange.ctranslate2.specification import POSITIONS, names
 from dragoman.models.seq2seq import ModelConfig
-from dragoman.text.symbols import BOS, PAD, UNK
+from dragoman.text.symbols import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.translation.engine import Engine, Pair, Prefix, Row
 from dragoman.translation.request import Sampling
@@ -32,13 +34,14 @@ MODELS: dict[str, dict[str, Any]] = {
     "Shaw": {"width": 16, "encoder": STACK, "decoder": POST, "positions": {"kind": "relative", "distance": 3}},
     "none": {"width": 16, "encoder": POST, "decoder": {**STACK, "activation": "gelu"}, "positions": {"kind": "none"}},
 }
-PENALTIES = ({"kind": "none"}, {"kind": "gnmt", "alpha": 0.6}, {"kind": "mean"})
 FREE: tuple[int, ...] = ()
+PENALTIES = {NoPenalty(): 0.0, GNMTPenalty(alpha=0.6): 0.6, MeanLogProbability(): 1.0}
+"""By penalty: CTranslate2's exponent of the length."""
 
 
 @cache
 def loaded(name: str) -> LoadedModel:
-    """A random model of which some translations end early, some late, and some never."""
+    """A random model: some translations end early, some late, and some never."""
     # a projection of its own, or the end's embedding would be longer than the others
     config = ModelConfig.model_validate({"preset": None, "tie_projection": False, **MODELS[name]})
     return random_model(config, tiny_tokenizers(), seed=4, end=-3.0 if name == "none" else 3.0)
@@ -52,10 +55,10 @@ def rows_of_every_kind(size: int, count: int = 45) -> list[Row]:
         config = SearchConfig(
             beam=beam,
             nbest=1 if number % 2 else beam,
-            length_penalty=PENALTIES[number // 3 % 3],  # type: ignore[arg-type]
+            length_penalty=list(PENALTIES)[number // 3 % 3],
             forbid=(PAD, BOS, UNK) if number % 6 == 0 else FREE,
             maximum_length=8 if number % 4 == 0 else None,
-            minimum_length=6 if beam == 1 and number % 5 == 0 else 0,
+            minimum_length=6 if number % 5 == 0 else 0,
         )
         rows.append(Row(number + 1, "", source, config, Prefix((7, 3, 9), ("?",)) if number % 12 == 0 else Prefix()))
     return rows
@@ -75,37 +78,106 @@ def same(one: list[list[Hypothesis]], other: list[list[Hypothesis]], tolerance: 
             assert each.log_probability == pytest.approx(expected.log_probability, abs=tolerance), place
 
 
+def plain(loaded: LoadedModel, row: Row) -> list[Hypothesis]:
+    """What CTranslate2 finds of a row alone, asked as its documentation says."""
+    exported = hand_over(loaded, Computing("float32", 1))
+    config, symbols = row.decoding, names(exported.tokenizers.target)
+    assert isinstance(config, SearchConfig)
+    alpha = PENALTIES[config.length_penalty]  # type: ignore[index]
+    longest = min(config.max_length(len(row.source) + 1), loaded.model.limits.target.positions or 999)
+    (result,) = exported.translator.translate_batch(
+        [[names(exported.tokenizers.source)[number] for number in row.source]],
+        [[symbols[number] for number in row.prefix.ids]],
+        beam_size=config.beam,
+        num_hypotheses=config.nbest,
+        length_penalty=alpha,
+        max_decoding_length=max(longest, len(row.prefix.ids) + 1),
+        min_decoding_length=config.minimum_length,
+        suppress_sequences=[[symbols[number]] for number in config.forbid],
+        return_scores=True,
+        return_end_token=True,
+    )
+    hypotheses = []
+    for pieces, score in zip(result.hypotheses, result.scores, strict=True):
+        ids = tuple(symbols.index(piece) for piece in pieces)
+        finished = ids[-1] == EOS
+        ids, length = ids[:-1] if finished else ids, len(ids)
+        hypotheses.append(Hypothesis(ids, score * length**alpha, score, finished, row.prefix.unknown))
+    return hypotheses
+
+
 @pytest.mark.parametrize("name", MODELS)
-def test_hypotheses_and_scores_are_those_of_the_reference(name: str) -> None:
-    theirs, ours = engines(loaded(name))
-    rows = rows_of_every_kind(loaded(name).tokenizers.source.size)
-    expected = found(ours, rows)
-    same(found(theirs, rows), expected)
+def test_hypotheses_and_scores_are_those_of_plain_ctranslate2(name: str) -> None:
+    engine, _ = engines(loaded(name))
+    rows = [
+        row
+        for row in rows_of_every_kind(loaded(name).tokenizers.source.size)
+        if len(row.source) + 1 <= (loaded(name).model.limits.target.positions or 99)
+    ]
+    expected = [plain(loaded(name), row) for row in rows]
+    same(found(engine, rows), expected)
     assert {each.finished for hypotheses in expected for each in hypotheses} == {True, False}
 
 
+def test_greedy_search_finds_what_the_reference_finds() -> None:
+    """Without a beam there is nothing to decide otherwise; the sums are those of forced decoding."""
+    for name in MODELS:
+        theirs, ours = engines(loaded(name))
+        rows = [
+            row._replace(decoding=row.decoding.model_copy(update={"forbid": FREE, "length_penalty": NoPenalty()}))
+            for row in rows_of_every_kind(loaded(name).tokenizers.source.size)
+            if row.decoding.beam == 1 and not row.decoding.minimum_length and not row.prefix.ids  # type: ignore[union-attr]
+        ]
+        same(found(theirs, rows), found(ours, rows))
+
+
+def test_log_probabilities_are_those_of_forced_decoding() -> None:
+    """Where no token is forbidden; a prefix is not counted."""
+    theirs, ours = engines(loaded("tiny"))
+    rows = [
+        Row(n, "", source, SearchConfig(beam=3, nbest=2, forbid=FREE), Prefix((7, 3)) if n % 2 else Prefix())
+        for n, source in enumerate(random_texts(280, [3, 9, 4, 12, 5, 8]), start=1)
+    ]
+    checked = 0
+    for row, hypotheses in zip(rows, found(theirs, rows), strict=True):
+        for each in hypotheses:
+            if each.finished:
+                (whole,) = ours.scores([Pair(1, row.source, each.tokens)], 1)
+                if not row.prefix.ids:
+                    assert each.log_probability == pytest.approx(whole, abs=1e-2)
+                else:
+                    assert each.log_probability > whole + 1
+                checked += 1
+    assert checked > 5
+
+
 def test_a_row_gets_what_it_gets_alone() -> None:
+    """Of lengths and limits of every kind: no row is cut, or goes on, because of another."""
     theirs, _ = engines(loaded("tiny"))
     rows = rows_of_every_kind(280, 24)
-    together = found(theirs, rows)
-    same(found(theirs, rows, batch_size=64), together)
-    same(found(theirs, rows[::-1], batch_size=2)[::-1], together)
-    same([found(theirs, [row])[0] for row in rows], together)
+    batched = found(theirs, rows)
+    same(found(theirs, rows, batch_size=64), batched)
+    same(found(theirs, rows[::-1], batch_size=2)[::-1], batched)
+    same([found(theirs, [row])[0] for row in rows], batched)
 
 
 def test_what_is_forbidden_is_never_written() -> None:
-    """In a random model forbidden tokens are as likely as others, so taking them out changes the distribution."""
-    theirs, ours = engines(loaded("small"))
+    theirs, _ = engines(loaded("small"))
     forbid = tuple(range(3, 200))
     sources = random_texts(280, [9] * 12)
     rows = [Row(n, "", s, SearchConfig(beam=1 + 2 * (n % 2), forbid=forbid)) for n, s in enumerate(sources, start=1)]
-    hypotheses = found(theirs, rows)
-    assert all(set(forbid).isdisjoint(best.tokens) for (best,) in hypotheses)
-    pairs = [Pair(row.number, row.source, best.tokens) for row, (best,) in zip(rows, hypotheses, strict=True)]
-    scored = ours.scores(pairs, 8)
-    ended = [(best.log_probability, score) for (best,), score in zip(hypotheses, scored, strict=True) if best.finished]
-    assert ended
-    assert all(one == pytest.approx(other, abs=1e-3) for one, other in ended)
+    assert all(set(forbid).isdisjoint(best.tokens) for (best,) in found(theirs, rows))
+
+
+def test_lengths_are_kept() -> None:
+    theirs, _ = engines(loaded("tiny"))
+    rows = [
+        Row(n, "", source, SearchConfig(beam=1 + 2 * (n % 2), minimum_factor=0.5, maximum_length=9, forbid=FREE))
+        for n, source in enumerate(random_texts(280, [2, 7, 14] * 3), start=1)
+    ]
+    for row, (best,) in zip(rows, found(theirs, rows), strict=True):
+        written = len(best.tokens) + best.finished
+        assert row.decoding.min_length(len(row.source) + 1) <= written <= 9  # type: ignore[union-attr]
 
 
 def test_forced_decoding() -> None:
@@ -124,42 +196,17 @@ def test_int8_is_near() -> None:
     assert theirs.scores(pairs, 6) != pytest.approx(exact, rel=1e-6)
 
 
-def test_int8_searches_by_its_own_rule() -> None:
-    """Other hypotheses may be found, but what they are worth is computed by our rules, and nothing else changes."""
-    theirs, _ = engines(loaded("tiny"), "int8")
-    rows = [row for row in rows_of_every_kind(280) if not row.prefix.ids]
-    hypotheses = found(theirs, rows)
-    for row, each in zip(rows, hypotheses, strict=True):
-        config = row.decoding
-        assert isinstance(config, SearchConfig)
-        assert len(each) == config.nbest
-        assert len({best.tokens for best in each}) == config.nbest
-        assert [(-one.finished, -one.score) for one in each] == sorted((-one.finished, -one.score) for one in each)
-        longest = config.max_length(len(row.source) + 1)
-        for best in each:
-            length = len(best.tokens) + best.finished
-            assert length <= longest and (best.finished or length == longest)
-            assert best.score == pytest.approx(best.log_probability / config.length_penalty.divisor(length))
-    pairs = [Pair(row.number, row.source, each[0].tokens) for row, each in zip(rows, hypotheses, strict=True)]
-    forced = theirs.scores(pairs, 1)
-    ended = [(one, each[0].log_probability) for one, each in zip(forced, hypotheses, strict=True) if each[0].finished]
-    assert len(ended) > 10
-    assert all(one == pytest.approx(other, rel=0.05, abs=0.1) for one, other in ended)
-
-
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
         (Row(1, "", [5], Sampling()), "random numbers"),
         (Row(1, "", [5], SearchConfig(coverage_penalty=0.1)), "coverage"),
-        (Row(1, "", [5], SearchConfig(beam=2), Prefix((5,))), "prefix"),
-        (Row(1, "", [5], SearchConfig(beam=2, minimum_length=1)), "least length"),
         (Row(1, "", [5] * (POSITIONS // 2), SearchConfig(beam=1)), f"{POSITIONS} positions"),
-        (Row(1, "", [], SearchConfig(beam=1)), "without a token"),
+        (Row(1, "", [], SearchConfig(beam=1)), "without tokens"),
     ],
-    ids=["sampling", "coverage", "prefix", "minimum", "positions", "empty"],
+    ids=["sampling", "coverage", "positions", "empty"],
 )
-def test_what_means_something_else_is_refused(row: Row, reason: str) -> None:
+def test_what_it_cannot_do_is_refused(row: Row, reason: str) -> None:
     theirs, _ = engines(loaded("base"))
     refusal = theirs.refusal(row)
     assert refusal is not None
@@ -185,5 +232,6 @@ def test_vocabularies_of_their_own() -> None:
     apart = Tokenizers(shared.source, tiny_tokenizers(270, shared=False).target)
     config = ModelConfig.model_validate({**small_config().model_dump(), "tie_embeddings": False})
     theirs, ours = engines(random_model(config, apart, end=3.0))
-    rows = [Row(n, "", s, SearchConfig(forbid=FREE, nbest=2)) for n, s in enumerate(random_texts(270, [3, 9, 4]), 1)]
+    greedy = SearchConfig(beam=1, forbid=FREE, length_penalty=NoPenalty())
+    rows = [Row(n, "", source, greedy) for n, source in enumerate(random_texts(270, [3, 9, 4]), 1)]
     same(found(theirs, rows), found(ours, rows))

@@ -11,7 +11,7 @@ from dragoman.base.errors import ConfigError, ModelError
 from dragoman.cli.main import main
 from dragoman.translation.choice import ENGINES
 from dragoman.translation.engine import AttentionEngine
-from dragoman.translation.engines.ctranslate2.engine import CTranslate2Engine
+from dragoman.translation.engines.ctranslate2 import CTranslate2Engine
 from dragoman.translation.engines.native.build import NoCompilerError
 from dragoman.translation.engines.native.engine import NativeEngine
 from dragoman.translation.engines.preferred import PreferredEngine

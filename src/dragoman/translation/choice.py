@@ -15,7 +15,7 @@ from dragoman.checkpoint.folder import LoadedModel
 from dragoman.data.workers import cores
 from dragoman.exchange.ctranslate2.folder import Computing, Exported, hand_over, open_folder
 from dragoman.translation.engine import Engine
-from dragoman.translation.engines.ctranslate2.engine import CTranslate2Engine
+from dragoman.translation.engines.ctranslate2 import CTranslate2Engine
 from dragoman.translation.engines.native.build import NoCompilerError
 from dragoman.translation.engines.native.engine import NativeEngine
 from dragoman.translation.engines.preferred import PreferredEngine

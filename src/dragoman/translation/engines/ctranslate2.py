@@ -1,0 +1,218 @@
+"""`CTranslate2Engine`: the engine that searches with CTranslate2, on the CPU.
+
+The search is CTranslate2's own, so results differ from those of the other engines (see docs/translation-speed.md):
+a search ends once `beam` hypotheses have finished; a score is the sum of log-probabilities divided by lengthᵅ; tokens
+that must not be written, and the end of sentence before the minimum length, are removed from the distribution, which is
+then renormalised; a prefix does not count towards log-probabilities, but does count towards the length.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from math import fsum, isnan
+from typing import Any, NamedTuple
+
+from dragoman.base.errors import ModelError, ResourceError
+from dragoman.base.progress import Work
+from dragoman.decode.rules.length_penalty import GNMTPenalty, LengthPenalty, MeanLogProbability
+from dragoman.decode.search import Hypothesis, SearchConfig
+from dragoman.decode.unknown import ForbidUnknownConfig
+from dragoman.exchange.ctranslate2.folder import Exported
+from dragoman.exchange.ctranslate2.specification import names
+from dragoman.models.interface import LengthLimits
+from dragoman.text.symbols import EOS
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.translation.engine import Pair, Row
+from dragoman.translation.request import Sampling
+
+_LARGEST_BATCH = 1 << 24
+"""Rows · length²: 64 rows of 512 tokens, whose attention in 8 heads takes half a gigabyte."""
+
+_SCORED_PAIRS = 4096
+"""Pairs per call of CTranslate2, which reports no progress before its end."""
+
+
+class _Search(NamedTuple):
+    """The settings that all rows of one call of CTranslate2 share. limit: output tokens, end of sentence counted."""
+
+    beam: int
+    nbest: int
+    alpha: float
+    limit: int
+    minimum: int
+    forbidden: frozenset[int]
+    has_prefix: bool
+
+
+class CTranslate2Engine:
+    """Greedy and beam search of one model by CTranslate2.
+
+    Rows are computed together if their searches are alike, the limit of their length included, so that a row's result
+    does not depend on the others. Each worker computes one batch at a time, on a thread of its own; as many again
+    are queued, so that no worker waits while results are read.
+    """
+
+    def __init__(self, exported: Exported, workers: int) -> None:
+        """workers: the number of workers of `exported.translator`."""
+        self._translator, self._positions, self._limits = exported.translator, exported.positions, exported.limits
+        self._writes_unknowns = not exported.tokenizers.target.lossless
+        self._source, self._target = Names(exported.tokenizers.source), Names(exported.tokenizers.target)
+        self._in_flight = 2 * workers
+
+    @property
+    def limits(self) -> LengthLimits:
+        """The model's limits."""
+        return self._limits
+
+    def refusal(self, row: Row) -> str | None:
+        """A reason for what CTranslate2 cannot do, or cannot do independently of other rows."""
+        decoding = row.decoding
+        reason = None
+        if isinstance(decoding, Sampling):
+            reason = "draws samples with random numbers of its own, which depend on the other lines"
+        elif row.constraints:
+            reason = "does not search with several constraints"
+        elif others := decoding.beyond("minimum_length", "minimum_factor", "unknown"):
+            reason = f"has no {', '.join(others)} as dragoman defines it"
+        elif self._writes_unknowns and not isinstance(decoding.unknown, ForbidUnknownConfig):
+            reason = "does not report what unknown words attend to (search.unknown=forbid needs no attention)"
+        elif not len(row.source):
+            reason = "does not translate a text without tokens"
+        elif self._positions is not None and max(self._limit(row), len(row.source) + 1) > self._positions:
+            reason = f"has {self._positions} positions here, too few for the longest lines"
+        return None if reason is None else f"the engine ctranslate2 {reason}; PyTorch does this (--engine torch)"
+
+    def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
+        """As `Engine.hypotheses`. Raises ModelError if log-probabilities are not numbers."""
+        batches = deque(self._batches(rows, batch_size))
+        in_flight: deque[tuple[_Search, list[int], list[Any]]] = deque()
+        while batches or in_flight:
+            while batches and len(in_flight) < self._in_flight:
+                search, places = batches.popleft()
+                in_flight.append((search, places, self._start(search, [rows[place] for place in places])))
+            search, places, results = in_flight.popleft()
+            for place, result in zip(places, results, strict=True):
+                yield place, self._read(search, rows[place], result)
+
+    def scores(self, pairs: Sequence[Pair], batch_size: int) -> list[float]:
+        """As `Engine.scores`."""
+        scores: list[float] = []
+        with Work("Scoring", "pairs", len(pairs)) as work:
+            for start in range(0, len(pairs), _SCORED_PAIRS):
+                some = pairs[start : start + _SCORED_PAIRS]
+                with _memory_errors():
+                    results = self._translator.score_batch(
+                        [self._source.of(pair.source) for pair in some],
+                        [self._target.of(pair.target) for pair in some],
+                        max_batch_size=batch_size,
+                        max_input_length=0,
+                    )
+                scores += [fsum(result.log_probs) for result in results]
+                work.tell(len(scores))
+        return scores
+
+    def _limit(self, row: Row) -> int:
+        """The longest output in tokens, end of sentence counted, as in our own search."""
+        assert isinstance(row.decoding, SearchConfig)
+        limit = row.decoding.max_length(len(row.source) + 1)
+        positions = self._limits.target.positions
+        return max(limit if positions is None else min(limit, positions), len(row.prefix.ids) + 1)
+
+    def _search(self, row: Row) -> _Search:
+        config = row.decoding
+        assert isinstance(config, SearchConfig)
+        return _Search(
+            beam=config.beam,
+            nbest=config.nbest,
+            alpha=_exponent(config.length_penalty),
+            limit=self._limit(row),
+            minimum=config.min_length(len(row.source) + 1),
+            forbidden=frozenset(config.forbid),
+            has_prefix=bool(row.prefix.ids),
+        )
+
+    def _batches(self, rows: Sequence[Row], size: int) -> list[tuple[_Search, list[int]]]:
+        """Indices of rows that are computed together, of similar length. The batch of the first row comes first."""
+        alike: dict[_Search, list[int]] = {}
+        for place, row in enumerate(rows):
+            alike.setdefault(self._search(row), []).append(place)
+        batches = []
+        for search, places in alike.items():
+            batch: list[int] = []
+            for place in sorted(places, key=lambda place: len(rows[place].source)):
+                longest = max(len(rows[place].source) + 1, search.limit)
+                if batch and (len(batch) == size or (len(batch) + 1) * longest**2 > _LARGEST_BATCH):
+                    batches.append((search, batch))
+                    batch = []
+                batch.append(place)
+            batches.append((search, batch))
+        return sorted(batches, key=lambda each: min(each[1]))
+
+    def _start(self, search: _Search, rows: Sequence[Row]) -> list[Any]:
+        """Pass a batch to CTranslate2, which computes it in the background; gives the results to wait for."""
+        results: list[Any] = self._translator.translate_batch(
+            [self._source.of(row.source) for row in rows],
+            [self._target.of(row.prefix.ids) for row in rows] if search.has_prefix else None,
+            asynchronous=True,
+            beam_size=search.beam,
+            num_hypotheses=search.nbest,
+            length_penalty=search.alpha,
+            max_input_length=0,
+            max_decoding_length=search.limit,
+            min_decoding_length=search.minimum,
+            suppress_sequences=[[name] for name in self._target.of(sorted(search.forbidden))] or None,
+            return_end_token=True,
+            return_scores=True,
+        )
+        return results
+
+    def _read(self, search: _Search, row: Row, result: Any) -> list[Hypothesis]:
+        """The hypotheses of a row, once CTranslate2 has found them."""
+        with _memory_errors():
+            result = result.result()
+        hypotheses = []
+        for pieces, score in zip(result.hypotheses, result.scores, strict=True):
+            if isnan(score):
+                raise ModelError("the model's log-probabilities are not numbers (NaN): damaged or diverged parameters")
+            tokens = self._target.ids(pieces)
+            finished = bool(tokens) and tokens[-1] == EOS
+            log_probability = score * len(tokens) ** search.alpha
+            hypotheses.append(
+                Hypothesis(tokens[:-1] if finished else tokens, log_probability, score, finished, row.prefix.unknown)
+            )
+        return hypotheses
+
+
+class Names:
+    """Translates ids to the strings that CTranslate2 takes for them, and back."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._names = names(tokenizer)
+        self._ids = {name: number for number, name in enumerate(self._names)}
+
+    def of(self, ids: Iterable[int]) -> list[str]:
+        """The name of each id."""
+        return [self._names[number] for number in ids]
+
+    def ids(self, names: Iterable[str]) -> tuple[int, ...]:
+        """The id of each name."""
+        return tuple(self._ids[name] for name in names)
+
+
+def _exponent(penalty: LengthPenalty) -> float:
+    """The α of lengthᵅ. GNMT's ((5 + length) / 6)ᵅ grows alike for long outputs, and more slowly for short ones."""
+    if isinstance(penalty, GNMTPenalty):
+        return penalty.alpha
+    return 1.0 if isinstance(penalty, MeanLogProbability) else 0.0
+
+
+@contextmanager
+def _memory_errors() -> Iterator[None]:
+    """Raises ResourceError for a MemoryError of CTranslate2."""
+    try:
+        yield
+    except MemoryError as error:
+        raise ResourceError(
+            "the lines of a batch do not fit into the memory of CTranslate2: use a smaller --batch-size, or split long "
+            "lines into sentences"
+        ) from error
