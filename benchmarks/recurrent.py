@@ -39,11 +39,11 @@ from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
 from dragoman.training.config import LoopConfig
 from dragoman.training.machine.journal import Journal
-from dragoman.training.objectives.loss import Moment
-from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.optimisers.adam import AdamConfig
-from dragoman.training.ranks.parallel import Alone
-from dragoman.training.ranks.place import Place
+from dragoman.training.ranks.parallel import SingleProcess
+from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.updates.engine import Engine
 from dragoman.training.updates.update import Update
 
@@ -210,16 +210,16 @@ def config_of(wiring: str) -> ModelConfig:
 def dragoman_step(vocabulary: int, wiring: str, bf16: bool, folder: Path) -> Step:
     """An update as `dragoman train` makes it; `folder` is for its journal."""
     model = config_of(wiring).build(vocabulary, vocabulary)
-    objective = Objective(ObjectiveConfig(label_smoothing=SMOOTHING))
+    objective = CrossEntropy(CrossEntropyConfig(label_smoothing=SMOOTHING))
     engine = Engine(
         LoopConfig(clip=CLIP),
-        Alone(model, objective),
+        SingleProcess(model, objective),
         AdamConfig().build(model, torch.float32),
-        Place(torch.device("cpu"), torch.bfloat16 if bf16 else torch.float32),
+        Runtime(torch.device("cpu"), torch.bfloat16 if bf16 else torch.float32),
         Journal(folder / "decisions.jsonl"),
     )
     numbers = itertools.count(1)
-    return lambda batch: engine.step(Update([batch]), Moment(next(numbers)), LEARNING_RATE).loss
+    return lambda batch: engine.step(Update([batch]), TrainingPoint(next(numbers)), LEARNING_RATE).loss
 
 
 def measure(arguments: argparse.Namespace, folder: Path) -> None:

@@ -18,10 +18,10 @@ from dragoman.data.batches.plan import plan_epoch
 from dragoman.data.corpora.lines import open_lines
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.training.machine.journal import Journal
-from dragoman.training.objectives.loss import Moment
-from dragoman.training.objectives.objective import Objective
-from dragoman.training.ranks.parallel import Alone
-from dragoman.training.ranks.place import Place
+from dragoman.training.objectives.cross_entropy import CrossEntropy
+from dragoman.training.objectives.objective import TrainingPoint
+from dragoman.training.ranks.parallel import SingleProcess
+from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.updates.engine import Engine
 from dragoman.training.updates.update import Update
 from dragoman.translation.translator import Translator
@@ -42,9 +42,9 @@ class Contender:
         train = self.config.train
         self._engine = Engine(
             train,
-            Alone(self._trained, Objective(train.objective)),
+            SingleProcess(self._trained, CrossEntropy(train.objective)),
             train.optimiser.build(self._trained, torch.float32),
-            Place(torch.device("cpu"), torch.bfloat16 if train.precision == "bfloat16" else torch.float32),
+            Runtime(torch.device("cpu"), torch.bfloat16 if train.precision == "bfloat16" else torch.float32),
             Journal(scratch / "decisions.jsonl"),
         )
         self._numbers = itertools.count(1)
@@ -56,7 +56,7 @@ class Contender:
         began = time.perf_counter()
         for batch in window:
             # a rate of nothing: the model stays the one that was trained
-            self._engine.step(Update([batch]), Moment(next(self._numbers)), 0.0)
+            self._engine.step(Update([batch]), TrainingPoint(next(self._numbers)), 0.0)
         return sum(batch.target_tokens for batch in window) / (time.perf_counter() - began)
 
     def translate(self, sources: list[str]) -> float:

@@ -15,8 +15,8 @@ from dragoman.data.batches.batch import collate
 from dragoman.models.interface import Output
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.training.machine.journal import Journal
-from dragoman.training.objectives.loss import Moment
-from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.updates.update import Update
 
 BATCH = ["model.encoder.normalisation.kind=batch", "model.decoder.normalisation.kind=batch", "train.log_every=1"]
@@ -69,9 +69,9 @@ def test_a_step_that_did_not_fit_leaves_no_trace(tmp_path: Path) -> None:
         model.__class__ = Short
         optimiser = torch.optim.SGD(model.parameters(), lr=0.0)
         decisions = Journal(tmp_path / "journal")
-        objective = Objective(ObjectiveConfig())
+        objective = CrossEntropy(CrossEntropyConfig())
         engine = build_engine(model, objective, optimiser, decisions)
-        engine.step(Update([collate(sources, targets, list(range(len(sources))))]), Moment(1), 0.1)
+        engine.step(Update([collate(sources, targets, list(range(len(sources))))]), TrainingPoint(1), 0.1)
         models.append(model_parameters(model))
     assert all(torch.equal(tensor, models[1][name]) for name, tensor in models[0].items())
     assert any(name.endswith("running_mean") and tensor.any() for name, tensor in models[0].items())

@@ -154,7 +154,7 @@ def test_variants_train_alike(
 APART = """
 import torch
 from torch import nn
-from dragoman.training.ranks.launch import open_ranks
+from dragoman.training.ranks.group import open_ranks
 from dragoman.training.ranks.parallel import Replicated
 
 torch.set_num_threads(1)

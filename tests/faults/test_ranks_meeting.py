@@ -9,13 +9,13 @@ from datetime import timedelta
 import pytest
 
 from dragoman.training.ranks import group
-from dragoman.training.ranks.interface import RankLost
-from dragoman.training.ranks.launch import open_ranks
+from dragoman.training.ranks.group import open_ranks
+from dragoman.training.ranks.ranks import RankLost
 
 LEAVING = """
 import os, sys, time, torch
 from dragoman.base.errors import Interrupted
-from dragoman.training.ranks.launch import open_ranks
+from dragoman.training.ranks.group import open_ranks
 
 def threads():
     return len(os.listdir("/proc/self/task"))

@@ -230,7 +230,7 @@ def test_the_number_of_threads_is_the_runs_own(folder: Path, monkeypatch: pytest
     ) as session:
         assert asked == [3]
         assert session.config.threads == 3
-        assert str(session.engine.place.device) == "cpu"
+        assert str(session.engine.runtime.device) == "cpu"
 
 
 @pytest.mark.parametrize(

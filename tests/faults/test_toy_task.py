@@ -19,8 +19,8 @@ from dragoman.checkpoint.tensors import save_tensors
 from dragoman.data.batches.plan import BatchConfig, BatchPlan, plan_epoch
 from dragoman.nn.dropout import Dropout
 from dragoman.training.config import LoopConfig
-from dragoman.training.objectives.loss import FIRST, Loss, Moment
-from dragoman.training.ranks.place import Place
+from dragoman.training.objectives.objective import FIRST, Loss, TrainingPoint
+from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.run.loop import run
 from dragoman.training.task import Content, Job, RunConfig, Task
 from dragoman.training.validation import Measure, Validation
@@ -68,7 +68,7 @@ class Bag(nn.Module):
 class CrossEntropy:
     divisible = True
 
-    def __call__(self, model: nn.Module, batch: Numbers, moment: Moment = FIRST) -> Loss:
+    def __call__(self, model: nn.Module, batch: Numbers, point: TrainingPoint = FIRST) -> Loss:
         total = nn.functional.cross_entropy(model(batch.digits), batch.sums, reduction="sum")
         return Loss(total, float(total.detach()), batch.target_tokens)
 
@@ -105,7 +105,7 @@ class Accuracy:
     def __init__(self, model: nn.Module) -> None:
         self.model = model
 
-    def run(self, place: Place) -> Validation:
+    def run(self, runtime: Runtime) -> Validation:
         held_out = numbers(range(800, 1000))
         right = (self.model(held_out.digits).argmax(1) == held_out.sums).float().mean()
         return Validation((Measure("accuracy", "accuracy", float(right), "higher"),), 0.0)

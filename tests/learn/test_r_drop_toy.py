@@ -4,7 +4,7 @@ import torch
 
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
-from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
 from dragoman.training.objectives.r_drop import RDrop, RDropConfig
 
 SIZE = 14
@@ -16,7 +16,7 @@ def batch(draw: torch.Generator, rows: int) -> Batch:
     return collate(words, words, range(rows))
 
 
-def trained(objective: Objective | RDrop) -> Seq2Seq:
+def trained(objective: CrossEntropy | RDrop) -> Seq2Seq:
     torch.manual_seed(1)
     stack = {"layers": 1, "heads": 2, "feedforward": 64}
     settings = {"preset": None, "width": 32, "encoder": stack, "decoder": stack, "dropout": 0.1}
@@ -31,7 +31,7 @@ def trained(objective: Objective | RDrop) -> Seq2Seq:
 
 
 def test_it_learns_and_its_passes_agree() -> None:
-    plain = Objective(ObjectiveConfig())
+    plain = CrossEntropy(CrossEntropyConfig())
     with_it, without = trained(RDrop(plain, RDropConfig(alpha=5))), trained(plain)
     held_out = batch(torch.Generator().manual_seed(2), 200)
     torch.manual_seed(3)

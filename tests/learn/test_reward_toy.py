@@ -10,9 +10,8 @@ from dragoman.data.batches.batch import Batch, collate
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
-from dragoman.tasks.translation.objectives.reward import RewardConfig
-from dragoman.tasks.translation.objectives.sequence import SequenceObjective
-from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.tasks.translation.objectives.sequence_reward import RewardConfig, SequenceObjective
+from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
 
 LETTERS = "abcdef"
 SIZE = 4 + len(LETTERS)
@@ -49,7 +48,7 @@ def half_trained(seed: int, draw: torch.Generator, held_out: Batch) -> Seq2Seq:
     stack = {"layers": 1, "heads": 2, "feedforward": 64}
     settings = {"preset": None, "width": 32, "encoder": stack, "decoder": stack, "dropout": 0.0}
     model = ModelConfig.model_validate(settings).build(SIZE, SIZE)
-    likelihood = Objective(ObjectiveConfig(label_smoothing=0.0))
+    likelihood = CrossEntropy(CrossEntropyConfig(label_smoothing=0.0))
     optimiser = torch.optim.Adam(model.parameters(), 4e-3)
     for step in range(1, 401):
         pairs = batch(draw)
@@ -68,7 +67,7 @@ def test_reward_alone_goes_on_where_likelihood_stopped(seed: int) -> None:
     model = half_trained(seed, draw, held_out)
     reward = RewardConfig(kind="chrf", samples=6, likelihood=0.0)
     drawn = SamplingConfig(length_factor=1, length_margin=3, forbid=())
-    objective = SequenceObjective(ObjectiveConfig(), reward, Letters(), drawn=drawn)  # type: ignore[arg-type]
+    objective = SequenceObjective(CrossEntropyConfig(), reward, Letters(), drawn=drawn)  # type: ignore[arg-type]
 
     def earned() -> float:
         """The mean reward of samples of held-out words."""

@@ -14,8 +14,8 @@ from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.attention import hard
 from dragoman.nn.attention.hard import HardAttention
 from dragoman.nn.auxiliary import collecting
-from dragoman.training.objectives import cross_entropy, reinforce
-from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives import fused_cross_entropy, reinforce
+from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
 
 SOURCE, TARGET, SIZE, SMOOTHING = 3, 2, 9, 0.1
 
@@ -119,7 +119,7 @@ def estimates(
     built: Seq2Seq, pair: Batch, choices: list[Choice], monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Tensor, float]:
     """Mean and variance of the estimated gradient, over all that could be sampled."""
-    objective = Objective(ObjectiveConfig(label_smoothing=SMOOTHING))
+    objective = CrossEntropy(CrossEntropyConfig(label_smoothing=SMOOTHING))
     policy = [parameter for name, parameter in built.named_parameters() if "baseline" not in name]
     gradients, chances = [], []
     for choice in choices:
@@ -231,9 +231,9 @@ def exact_and_estimated(
     whole = rows(longest)
     parts = [whole, None] if how != "parts" else whole.cut(2)
     if how == "chunks":
-        monkeypatch.setattr(cross_entropy, "_CHUNK_ROWS", 2)
+        monkeypatch.setattr(fused_cross_entropy, "_CHUNK_ROWS", 2)
     policy = [parameter for name, parameter in built.named_parameters() if "baseline" not in name]
-    objective = Objective(ObjectiveConfig(label_smoothing=SMOOTHING))
+    objective = CrossEntropy(CrossEntropyConfig(label_smoothing=SMOOTHING))
 
     def gradient(value: Tensor) -> Tensor:
         found = torch.autograd.grad(value, policy, allow_unused=True, materialize_grads=True)

@@ -6,8 +6,8 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from dragoman.training.objectives import cross_entropy
-from dragoman.training.objectives.cross_entropy import projected_cross_entropy, projected_losses
+from dragoman.training.objectives import fused_cross_entropy
+from dragoman.training.objectives.fused_cross_entropy import projected_cross_entropy, projected_losses
 
 ROWS, WIDTH, SIZE = 53, 12, 37
 
@@ -30,7 +30,7 @@ def check(found: Tensor, expected: Tensor, leaves: tuple[Tensor, ...], other: tu
 @pytest.mark.parametrize("chunk", [1, 10, 53, 1024])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.6])
 def test_equals_torch(monkeypatch: pytest.MonkeyPatch, chunk: int, smoothing: float) -> None:
-    monkeypatch.setattr(cross_entropy, "_CHUNK_ROWS", chunk)
+    monkeypatch.setattr(fused_cross_entropy, "_CHUNK_ROWS", chunk)
     hidden, weight, labels = inputs()
     total, plain = projected_cross_entropy(hidden, weight, labels, smoothing)
     logits = hidden @ weight.t()
@@ -42,7 +42,7 @@ def test_equals_torch(monkeypatch: pytest.MonkeyPatch, chunk: int, smoothing: fl
 
 @pytest.mark.parametrize("chunk", [10, 1024])
 def test_a_unigram_prior_equals_its_formula(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
-    monkeypatch.setattr(cross_entropy, "_CHUNK_ROWS", chunk)
+    monkeypatch.setattr(fused_cross_entropy, "_CHUNK_ROWS", chunk)
     hidden, weight, labels = inputs()
     prior = torch.rand(SIZE).softmax(0)
     prior[3:9] = 0
@@ -57,7 +57,7 @@ def test_a_unigram_prior_equals_its_formula(monkeypatch: pytest.MonkeyPatch, chu
 @pytest.mark.parametrize("uniform", [True, False])
 @pytest.mark.parametrize("each", [True, False])
 def test_a_bias_equals_its_formula(monkeypatch: pytest.MonkeyPatch, uniform: bool, each: bool) -> None:
-    monkeypatch.setattr(cross_entropy, "_CHUNK_ROWS", 10)
+    monkeypatch.setattr(fused_cross_entropy, "_CHUNK_ROWS", 10)
     hidden, weight, labels = inputs()
     bias = (3 * torch.randn(SIZE)).requires_grad_()
     prior = None if uniform else torch.rand(SIZE).softmax(0)
@@ -119,7 +119,7 @@ class Largest(TorchDispatchMode):
 
 
 def test_logits_never_exist_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cross_entropy, "_CHUNK_ROWS", 20)
+    monkeypatch.setattr(fused_cross_entropy, "_CHUNK_ROWS", 20)
     hidden, weight, labels = inputs(200)
     with Largest() as largest:
         projected_cross_entropy(hidden, weight, labels, 0.1)[0].backward()

@@ -13,9 +13,9 @@ from dragoman.base.settings.load import parse_settings
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.tasks.translation.objectives.config import TranslationObjectiveConfig
-from dragoman.training.objectives import cross_entropy
-from dragoman.training.objectives.cross_entropy import ProjectedLosses, projected_losses
-from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives import fused_cross_entropy
+from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.fused_cross_entropy import ProjectedLosses, projected_losses
 from dragoman.training.objectives.r_drop import RDrop, RDropConfig
 
 ROWS, WIDTH, SIZE = 53, 12, 37
@@ -48,7 +48,7 @@ def judged(one: Tensor, other: Tensor, weight: Tensor, alpha: float | None, smoo
 @pytest.mark.parametrize("chunk", [1, 10, 53, 1024])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_the_loss_and_its_gradient_equal_torch(monkeypatch: pytest.MonkeyPatch, chunk: int, smoothing: float) -> None:
-    monkeypatch.setattr(cross_entropy, "_CHUNK_ROWS", chunk)
+    monkeypatch.setattr(fused_cross_entropy, "_CHUNK_ROWS", chunk)
     one, other, weight = leaves()
     found = judged(one, other, weight, 3.0, smoothing)
     logits, labels = [each @ weight.t() for each in (one, other)], torch.arange(ROWS) % SIZE
@@ -112,7 +112,7 @@ class _Largest(TorchDispatchMode):
 
 
 def test_no_more_logits_exist_than_those_of_a_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cross_entropy, "_CHUNK_ROWS", 16)
+    monkeypatch.setattr(fused_cross_entropy, "_CHUNK_ROWS", 16)
     torch.manual_seed(1)
     one, other, weight = torch.randn(500, 4), torch.randn(500, 4), torch.randn(211, 4)
     with _Largest(211) as seen:
@@ -136,7 +136,7 @@ def batch() -> Batch:
 
 
 def test_without_weight_it_is_half_the_plain_loss_over_the_doubled_batch() -> None:
-    subject, plain = model(0.3), Objective(ObjectiveConfig())
+    subject, plain = model(0.3), CrossEntropy(CrossEntropyConfig())
     torch.manual_seed(7)
     found = RDrop(plain, RDropConfig(alpha=0))(subject, batch())
     torch.manual_seed(7)
@@ -152,7 +152,7 @@ def test_without_weight_it_is_half_the_plain_loss_over_the_doubled_batch() -> No
 def test_the_whole_loss_equals_equation_4() -> None:
     subject, pairs = model(0.3), batch()
     torch.manual_seed(7)
-    found = RDrop(Objective(ObjectiveConfig()), RDropConfig(alpha=3))(subject, pairs)
+    found = RDrop(CrossEntropy(CrossEntropyConfig()), RDropConfig(alpha=3))(subject, pairs)
     torch.manual_seed(7)
     both = pairs.twice()
     logits = subject(both.source, both.source_mask, both.inputs).logits()
@@ -168,13 +168,13 @@ def test_the_whole_loss_equals_equation_4() -> None:
 
 
 def test_without_dropout_both_passes_agree() -> None:
-    subject, plain = model(0.0), Objective(ObjectiveConfig())
+    subject, plain = model(0.0), CrossEntropy(CrossEntropyConfig())
     found, expected = RDrop(plain, RDropConfig(alpha=5))(subject, batch()), plain(subject, batch())
     torch.testing.assert_close(found.total, expected.total, rtol=1e-5, atol=1e-4)
     assert found.auxiliary["r_drop"] == pytest.approx(0, abs=1e-6)
 
 
 def test_it_does_not_go_with_rewards() -> None:
-    assert parse_settings({"r_drop": {}}, ObjectiveConfig, "here").r_drop == RDropConfig(alpha=5)
+    assert parse_settings({"r_drop": {}}, CrossEntropyConfig, "here").r_drop == RDropConfig(alpha=5)
     with pytest.raises(ConfigError, match="reward and r_drop do not go together"):
         parse_settings({"r_drop": {}, "reward": {}}, TranslationObjectiveConfig, "here")

@@ -6,8 +6,8 @@ from dataclasses import asdict
 import pytest
 
 from dragoman.base.errors import DivergenceError
-from dragoman.training.progress.divergence import DivergenceWatch
-from dragoman.training.updates.engine import StepResult
+from dragoman.training.progress.progress import DivergenceWatch
+from dragoman.training.updates.update import StepResult
 
 NAN, INFINITE = float("nan"), float("inf")
 

@@ -12,8 +12,8 @@ from dragoman.base.machine.device import choose_device
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.training.machine.journal import Journal
-from dragoman.training.objectives.loss import Moment
-from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.updates.engine import Engine
 from dragoman.training.updates.update import Update
 
@@ -38,7 +38,7 @@ def engine(folder: Path, dropout: float = 0.0, clip: float | None = None, seed: 
     )
     optimiser = torch.optim.SGD(model.parameters(), lr=0.0)
     decisions = Journal(folder / "decisions.jsonl")
-    return build_engine(model, Objective(ObjectiveConfig()), optimiser, decisions, clip, seed)
+    return build_engine(model, CrossEntropy(CrossEntropyConfig()), optimiser, decisions, clip, seed)
 
 
 def values(model: Seq2Seq) -> torch.Tensor:
@@ -48,7 +48,7 @@ def values(model: Seq2Seq) -> torch.Tensor:
 def moved(engine: Engine, step: int, batches: list[Batch]) -> torch.Tensor:
     """By how much a step of rate 1 changes the parameters: the gradient, after clipping."""
     before = values(engine.model)
-    engine.step(Update(batches), Moment(step), 1.0)
+    engine.step(Update(batches), TrainingPoint(step), 1.0)
     return before - values(engine.model)
 
 
@@ -69,7 +69,7 @@ def test_the_result_is_the_mean_over_tokens_and_the_gradient_that_of_it(tmp_path
     labels = whole.labels[whole.target_mask]
     mean = nn.functional.cross_entropy(logits, labels, label_smoothing=0.1)
     gradient = torch.cat([each.flatten() for each in torch.autograd.grad(mean, list(model.parameters()))])
-    result = subject.step(Update([batch(0, 5), batch(5, 8)]), Moment(1), 0.0)
+    result = subject.step(Update([batch(0, 5), batch(5, 8)]), TrainingPoint(1), 0.0)
     assert result.loss == pytest.approx(float(mean.detach()), rel=1e-5)
     assert result.cross_entropy == pytest.approx(float(nn.functional.cross_entropy(logits, labels).detach()), rel=1e-5)
     assert result.gradient_norm == pytest.approx(float(gradient.norm()), rel=1e-4)
@@ -92,7 +92,7 @@ def test_the_same_seed_and_step_give_the_same_result_whatever_ran_before(tmp_pat
     def result(before: int, seed: int = 1, step: int = 7) -> torch.Tensor:
         subject = engine(tmp_path, dropout=0.3, seed=seed)
         for other in range(before):
-            subject.step(Update([batch(0, 3)]), Moment(other), 0.0)
+            subject.step(Update([batch(0, 3)]), TrainingPoint(other), 0.0)
             torch.rand(5)
         return moved(subject, step, [batch(0, 4), batch(0, 4)])
 

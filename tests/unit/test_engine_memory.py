@@ -12,10 +12,10 @@ from dragoman.base.errors import ResourceError
 from dragoman.models.family import ProjectedOutput
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.training.machine.journal import Journal
-from dragoman.training.objectives.loss import Moment
-from dragoman.training.objectives.objective import Objective, ObjectiveConfig
-from dragoman.training.updates.engine import Engine, StepResult
-from dragoman.training.updates.update import MicroBatch, Update
+from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.objective import TrainingPoint
+from dragoman.training.updates.engine import Engine
+from dragoman.training.updates.update import MicroBatch, StepResult, Update
 
 RATE = 0.5
 
@@ -43,7 +43,7 @@ def engine(journal: Path, rows: int, dropout: float = 0.0, clip: float | None = 
     assert isinstance(model, Short)
     model.rows, model.seen = rows, []
     optimiser = torch.optim.SGD(model.parameters(), lr=0.0)
-    objective = Objective(ObjectiveConfig())
+    objective = CrossEntropy(CrossEntropyConfig())
     decisions = Journal(journal)
     return build_engine(model, objective, optimiser, decisions, clip), model
 
@@ -63,9 +63,9 @@ def assert_close(one: StepResult, other: StepResult) -> None:
 def test_a_cut_step_has_the_gradient_of_the_whole(tmp_path: Path, rows: int, halvings: int) -> None:
     whole, plain = engine(tmp_path / "a", rows=100, clip=0.5)
     before = parameters(plain)
-    expected = whole.step(Update([tiny_batch(7), tiny_batch(3)]), Moment(5), RATE)
+    expected = whole.step(Update([tiny_batch(7), tiny_batch(3)]), TrainingPoint(5), RATE)
     cut, model = engine(tmp_path / "b", rows=rows, clip=0.5)
-    assert_close(cut.step(Update([tiny_batch(7), tiny_batch(3)]), Moment(5), RATE), expected)
+    assert_close(cut.step(Update([tiny_batch(7), tiny_batch(3)]), TrainingPoint(5), RATE), expected)
     assert max(size for size in model.seen if size <= rows) <= rows
     moved = 0.0
     for name, start, one, other in zip(
@@ -80,22 +80,22 @@ def test_a_cut_step_has_the_gradient_of_the_whole(tmp_path: Path, rows: int, hal
 def test_a_cut_is_repeated_without_trying_the_whole(tmp_path: Path) -> None:
     """With dropout, because masks depend on how a step is cut: only the same cut gives the same parameters."""
     first, short = engine(tmp_path / "journal", rows=2, dropout=0.3)
-    first.step(Update([tiny_batch(7)]), Moment(5), RATE)
+    first.step(Update([tiny_batch(7)]), TrainingPoint(5), RATE)
     assert short.seen[0] == 7
     again, roomy = engine(tmp_path / "journal", rows=100, dropout=0.3)
-    again.step(Update([tiny_batch(7)]), Moment(5), RATE)
+    again.step(Update([tiny_batch(7)]), TrainingPoint(5), RATE)
     assert max(roomy.seen) == 2
     assert all(torch.equal(one, other) for one, other in zip(parameters(short), parameters(roomy), strict=True))
     roomy.seen.clear()
-    again.step(Update([tiny_batch(7)]), Moment(6), RATE)
+    again.step(Update([tiny_batch(7)]), TrainingPoint(6), RATE)
     assert roomy.seen == [7], "another step must not be cut"
 
 
 def test_a_run_with_cut_batches_cuts_every_step(tmp_path: Path) -> None:
     Journal(tmp_path / "journal").record("halvings of all", 0, 1)
     cut, model = engine(tmp_path / "journal", rows=100)
-    cut.step(Update([tiny_batch(7)]), Moment(1), RATE)
-    cut.step(Update([tiny_batch(4)]), Moment(2), RATE)
+    cut.step(Update([tiny_batch(7)]), TrainingPoint(1), RATE)
+    cut.step(Update([tiny_batch(4)]), TrainingPoint(2), RATE)
     assert model.seen == [3, 4, 2, 2]
 
 
@@ -103,7 +103,7 @@ def test_a_single_pair_that_does_not_fit_ends_the_run(tmp_path: Path, capsys: py
     stuck, model = engine(tmp_path / "journal", rows=0)
     before = parameters(model)
     with pytest.raises(ResourceError, match="single pair at step 5"):
-        stuck.step(Update([tiny_batch(3)]), Moment(5), RATE)
+        stuck.step(Update([tiny_batch(3)]), TrainingPoint(5), RATE)
     assert model.seen == [3, 1, 1]
     assert all(torch.equal(one, other) for one, other in zip(before, parameters(model), strict=True))
     assert not (tmp_path / "journal").exists()
@@ -115,13 +115,13 @@ def test_one_of_several_ranks_does_not_cut_by_itself(tmp_path: Path) -> None:
     short, model = engine(tmp_path / "journal", rows=2)
     parts = [MicroBatch(np.arange(3), (0,))]
     with pytest.raises(ResourceError, match=r"step 5, which one of several processes cannot cut.*train.accumulate"):
-        short.step(Update([tiny_batch(3)], parts, tokens={"": 50}), Moment(5), RATE)
+        short.step(Update([tiny_batch(3)], parts, tokens={"": 50}), TrainingPoint(5), RATE)
     assert model.seen == [3]
 
 
 def test_the_allocators_own_error_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, _ = engine(tmp_path / "a", rows=100)
-    expected = whole.step(Update([tiny_batch(4)]), Moment(5), RATE)
+    expected = whole.step(Update([tiny_batch(4)]), TrainingPoint(5), RATE)
     cut, model = engine(tmp_path / "b", rows=100)
     forward = type(model).forward
 
@@ -131,7 +131,7 @@ def test_the_allocators_own_error_is_understood(tmp_path: Path, monkeypatch: pyt
         return forward(self, source, source_mask, inputs)
 
     monkeypatch.setattr(Short, "forward", greedy)
-    assert_close(cut.step(Update([tiny_batch(4)]), Moment(5), RATE), expected)
+    assert_close(cut.step(Update([tiny_batch(4)]), TrainingPoint(5), RATE), expected)
 
 
 def test_other_errors_are_not_taken_for_a_lack_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,4 +142,4 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(Short, "forward", fail)
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
-        broken.step(Update([tiny_batch(4)]), Moment(5), RATE)
+        broken.step(Update([tiny_batch(4)]), TrainingPoint(5), RATE)

@@ -10,8 +10,8 @@ from dragoman.base.errors import ResourceError
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.job import TranslationJob
 from dragoman.training.machine.journal import Journal
-from dragoman.training.ranks.interface import Ranks
-from dragoman.training.run.estimate import check_memory
+from dragoman.training.ranks.ranks import Ranks
+from dragoman.training.run.memory import check_memory
 
 MEBIBYTE = 2**20
 CORPUS = {"source": "a", "target": "b"}
@@ -32,7 +32,7 @@ def cut(folder: Path, monkeypatch: pytest.MonkeyPatch, mebibytes: float) -> int:
     config = TranslationRun.model_validate(
         {"data": {"train": CORPUS, "valid": CORPUS, "batch": {"tokens": 20_000}}, "model": model, "out": "run"}
     )
-    monkeypatch.setattr("dragoman.training.run.estimate.available_memory", lambda: int(mebibytes * MEBIBYTE))
+    monkeypatch.setattr("dragoman.training.run.memory.available_memory", lambda: int(mebibytes * MEBIBYTE))
     decisions = Journal(folder / "journal")
     job = _Job(config)
     check_memory(job, model.build(280, 280), decisions, Ranks("cpu"))

@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 from test_engine import CPU, batch, engine, values
 
 from dragoman.base.errors import DivergenceError
-from dragoman.training.objectives.loss import Moment
-from dragoman.training.progress.divergence import DivergenceWatch
+from dragoman.training.machine import precision as module
+from dragoman.training.machine.precision import LossScale
+from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.progress.horizon import Horizon
-from dragoman.training.progress.progress import Progress
-from dragoman.training.ranks.place import Place
-from dragoman.training.updates import loss_scale
-from dragoman.training.updates.loss_scale import LossScale
+from dragoman.training.progress.progress import DivergenceWatch, Progress
+from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.updates.update import Update
 
 WHOLE = Update([batch(0, 8)])
@@ -26,31 +25,31 @@ WHOLE = Update([batch(0, 8)])
 def test_a_scale_moves_nothing(tmp_path: Path, clip: float | None) -> None:
     """Bit by bit, in a number type that it is not made for."""
     plain, scaled = engine(tmp_path, dropout=0.1, clip=clip), engine(tmp_path, dropout=0.1, clip=clip)
-    expected = plain.step(WHOLE, Moment(1), 1.0)
-    assert scaled.step(WHOLE, Moment(1), 1.0, LossScale(2.0**12)) == expected
+    expected = plain.step(WHOLE, TrainingPoint(1), 1.0)
+    assert scaled.step(WHOLE, TrainingPoint(1), 1.0, LossScale(2.0**12)) == expected
     assert torch.equal(values(scaled.model), values(plain.model))
 
 
 def test_an_overflow_moves_nothing_and_halves_the_scale(tmp_path: Path) -> None:
     subject, scale, watch = engine(tmp_path), LossScale(2.0**130), DivergenceWatch()
     before = values(subject.model)
-    result = subject.step(WHOLE, Moment(1), 1.0, scale)
+    result = subject.step(WHOLE, TrainingPoint(1), 1.0, scale)
     assert torch.equal(values(subject.model), before)
     assert (scale.value, scale.steps) == (2.0**129, 0)
     assert (result.gradient_norm, result.counts) == (0.0, {"overflowed updates": [1.0]})
     watch.check(1, result)
     assert all(parameter.grad is None for parameter in subject.model.parameters())
     calm = LossScale()
-    assert subject.step(WHOLE, Moment(2), 1.0, calm).gradient_norm > 0
+    assert subject.step(WHOLE, TrainingPoint(2), 1.0, calm).gradient_norm > 0
     assert calm.steps == 1
 
 
 @given(st.lists(st.booleans(), max_size=60))
 def test_it_moves_as_torchs_scaler(overflows: list[bool]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loss_scale, "_PATIENCE", 3)
-        patch.setattr(loss_scale, "_SMALLEST", 0.0)
-        patch.setattr(loss_scale, "_LARGEST", float("inf"))
+        patch.setattr(module, "_PATIENCE", 3)
+        patch.setattr(module, "_SMALLEST", 0.0)
+        patch.setattr(module, "_LARGEST", float("inf"))
         ours, value, steps = LossScale(), torch.tensor(2.0**16), torch.tensor(0, dtype=torch.int32)
         for step, overflowed in enumerate(overflows):
             ours.judge(overflowed, step)
@@ -70,9 +69,9 @@ def test_float16_learns_as_float32(tmp_path: Path) -> None:
     losses = {}
     for precision in (torch.float32, torch.float16):
         subject, scale = engine(tmp_path), LossScale()
-        subject.place = Place(CPU, precision)
+        subject.runtime = Runtime(CPU, precision)
         kind = scale if precision == torch.float16 else None
-        losses[precision] = [subject.step(WHOLE, Moment(step), 0.1, kind).loss for step in range(1, 31)]
+        losses[precision] = [subject.step(WHOLE, TrainingPoint(step), 0.1, kind).loss for step in range(1, 31)]
     assert losses[torch.float32][-1] < 0.8 * losses[torch.float32][0]
     assert losses[torch.float16] == pytest.approx(losses[torch.float32], rel=0.01)
 
@@ -86,10 +85,10 @@ def test_a_gradient_too_small_for_float16_is_kept_by_the_scale(tmp_path: Path) -
         ("plain", torch.float16, None),
     ):
         subject = engine(tmp_path)
-        subject.place = Place(CPU, precision)
+        subject.runtime = Runtime(CPU, precision)
         tokens = {"": 10**10}
         before = values(subject.model)
-        subject.step(Update([batch(0, 8)], tokens=tokens), Moment(1), 1e8, scale)
+        subject.step(Update([batch(0, 8)], tokens=tokens), TrainingPoint(1), 1e8, scale)
         found[name] = before - values(subject.model)
     exact = found["exact"]
     assert float((found["scaled"] - exact).norm() / exact.norm()) < 0.01

@@ -22,8 +22,8 @@ from dragoman.tasks.multitask.plan import Interleaved, OwnBatches
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.multitask import DecoderAlone
 from dragoman.training.machine.journal import Journal
-from dragoman.training.objectives.loss import Moment
-from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.updates.update import Update
 
 BESIDE = [
@@ -58,7 +58,7 @@ def test_every_round_has_a_batch_of_each_task_and_the_first_is_read_once() -> No
 def test_an_update_moves_by_the_weighted_sum_of_the_tasks_mean_losses(tmp_path: Path) -> None:
     model = tiny_model(tiny_config(dropout=0.0), tiny_tokenizers())
     texts = collate_text([[1, 9, 8, 7, 2], [1, 5, 2]], [0, 1])
-    pairs, plain, weight = tiny_batch(5), Objective(ObjectiveConfig()), 0.3
+    pairs, plain, weight = tiny_batch(5), CrossEntropy(CrossEntropyConfig()), 0.3
     members = {
         "translation": Member("translation", None, 1.0, lambda model: model),  # type: ignore[arg-type]
         "text": Member("text", None, weight, DecoderAlone.of),  # type: ignore[arg-type]
@@ -74,7 +74,7 @@ def test_an_update_moves_by_the_weighted_sum_of_the_tasks_mean_losses(tmp_path: 
     engine = build_engine(model, mixed, torch.optim.SGD(model.parameters(), lr=0.0), Journal(tmp_path / "journal"))
     # of one task there are several batches, which must count as one
     batches = [*(TaskBatch("translation", part) for part in pairs.cut(2)), TaskBatch("text", texts)]
-    result = engine.step(Update(batches), Moment(1), 1.0)
+    result = engine.step(Update(batches), TrainingPoint(1), 1.0)
     for old, parameter, gradient in zip(before, model.parameters(), expected, strict=True):
         torch.testing.assert_close(old - parameter.detach(), gradient, rtol=1e-3, atol=1e-6)
     assert result.loss == pytest.approx(float(means[0] + weight * means[1]), rel=1e-5)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from dragoman.training.machine.threads import Threads
 from dragoman.training.optimisers import muon
 from dragoman.training.optimisers.muon import Muon, MuonConfig, orthogonal
-from dragoman.training.optimisers.state import optimiser_tensors, restore_optimiser
+from dragoman.training.run.snapshot import optimiser_tensors, restore_optimiser
 
 
 class Problem(nn.Module):

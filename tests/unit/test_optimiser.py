@@ -6,7 +6,7 @@ from torch import nn
 
 from dragoman.training.optimisers.adam import AdamConfig
 from dragoman.training.optimisers.average import ParameterAverage
-from dragoman.training.optimisers.state import optimiser_tensors, restore_optimiser
+from dragoman.training.run.snapshot import optimiser_tensors, restore_optimiser
 
 
 def problem() -> nn.Module:

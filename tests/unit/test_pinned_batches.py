@@ -16,8 +16,8 @@ from dragoman.data.batches.targets import _places
 from dragoman.data.sentences import Sentences
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.training.machine.journal import Journal
-from dragoman.training.objectives.loss import Moment
-from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.updates.update import Update
 
 CPU = torch.device("cpu")
@@ -57,7 +57,7 @@ def test_the_loss_is_read_after_the_update(tmp_path: Path, monkeypatch: pytest.M
     model = ModelConfig.model_validate(settings).build(30, 30)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.0)
     decisions = Journal(tmp_path / "decisions.jsonl")
-    engine = build_engine(model, Objective(ObjectiveConfig()), optimiser, decisions, 1.0)
+    engine = build_engine(model, CrossEntropy(CrossEntropyConfig()), optimiser, decisions, 1.0)
     events: list[str] = []
     result_of, step_of = engine._result, optimiser.step
 
@@ -72,7 +72,7 @@ def test_the_loss_is_read_after_the_update(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(engine, "_result", result)
     monkeypatch.setattr(optimiser, "step", step)
     pairs: Batch = collate([[5, 6], [7]], [[8], [9, 10]], range(2))
-    assert engine.step(Update([pairs, pairs]), Moment(1), 0.1).target_tokens == 10
+    assert engine.step(Update([pairs, pairs]), TrainingPoint(1), 0.1).target_tokens == 10
     assert events == ["update", "read"]
 
 

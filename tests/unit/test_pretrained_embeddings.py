@@ -16,7 +16,7 @@ from dragoman.text.symbols import EOS, UNK
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.training.optimisers.adam import AdamConfig
 from dragoman.training.optimisers.average import ParameterAverage
-from dragoman.training.optimisers.state import optimiser_tensors, restore_optimiser
+from dragoman.training.run.snapshot import optimiser_tensors, restore_optimiser
 
 SOURCES = ["The dog sees the cat .", "a cat sleeps ( on ) Monday ."] * 2
 TARGETS = ["Der Hund sieht die Katze .", "eine Katze schläft am Montag ."] * 2

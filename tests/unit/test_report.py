@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from dragoman.training.progress.horizon import Horizon
-from dragoman.training.progress.progress import Progress, Unlogged
-from dragoman.training.progress.report import LOG_FILE, Report, Standing
-from dragoman.training.updates.engine import StepResult
+from dragoman.training.progress.progress import PendingSums, Progress
+from dragoman.training.progress.report import LOG_FILE, Reporter, RunStatus
+from dragoman.training.updates.update import StepResult
 
 
 def test_lines_are_means_over_their_steps_and_the_last_step_has_one(tmp_path: Path) -> None:
     results = [StepResult(loss, loss, 1.0, tokens) for loss, tokens in ((4.0, 10), (2.0, 30), (1.0, 5))]
-    with Report(tmp_path, log_every=2, step=0, unlogged=Unlogged()) as report:
+    with Reporter(tmp_path, log_every=2, step=0, unlogged=PendingSums()) as report:
         for step, result in enumerate(results, start=1):
-            report.step(result, Standing(step, 1, 0.1, float(step), 10 * step, Horizon(0, 0.0, 3), last=step == 3))
+            report.step(result, RunStatus(step, 1, 0.1, float(step), 10 * step, Horizon(0, 0.0, 3), last=step == 3))
     lines = [json.loads(line) for line in (tmp_path / LOG_FILE).read_text().splitlines()]
     assert [line["step"] for line in lines] == [2, 3]
     assert lines[0]["loss"] == pytest.approx((4.0 * 10 + 2.0 * 30) / 40)
@@ -30,11 +30,11 @@ def test_what_modules_tell_is_averaged_by_tokens_and_what_they_count_is_summed(t
         (30, {"head_diversity": 2.0}, {"experts": [1, 2, 5]}),
         (5, {"head_diversity": 7.0}, {"experts": [1]}),
     ]
-    unlogged = Unlogged()
+    unlogged = PendingSums()
     for step, (tokens, auxiliary, counts) in enumerate(told, start=1):
-        with Report(tmp_path, log_every=2, step=step - 1, unlogged=unlogged) as report:
+        with Reporter(tmp_path, log_every=2, step=step - 1, unlogged=unlogged) as report:
             result = StepResult(1.0, 1.0, 1.0, tokens, auxiliary, counts)
-            report.step(result, Standing(step, 1, 0.1, 1.0, tokens, Horizon(0, 0.0, 3), last=step == 3))
+            report.step(result, RunStatus(step, 1, 0.1, 1.0, tokens, Horizon(0, 0.0, 3), last=step == 3))
         progress = Progress(Horizon(0, 0.0, 3), unlogged=unlogged)
         unlogged = Progress.from_json(json.loads(json.dumps(progress.to_json()))).unlogged  # as a resumed run has it
     lines = [json.loads(line) for line in (tmp_path / LOG_FILE).read_text().splitlines()]
@@ -47,6 +47,6 @@ def test_the_time_left_goes_by_the_speed_that_the_horizon_was_fitted_to(
 ) -> None:
     """And not by the mean of a run that was slowed down for a while."""
     fitted = Horizon(50, 0.5, 90, pace=1.0, seconds=500.0)
-    with Report(tmp_path, log_every=1, step=59, unlogged=Unlogged()) as report:
-        report.step(StepResult(4.0, 4.0, 1.0, 10), Standing(60, 1, 0.1, 510.0, 600, fitted))
+    with Reporter(tmp_path, log_every=1, step=59, unlogged=PendingSums()) as report:
+        report.step(StepResult(4.0, 4.0, 1.0, 10), RunStatus(60, 1, 0.1, 510.0, 600, fitted))
     assert "0:00:30 left" in capsys.readouterr().err

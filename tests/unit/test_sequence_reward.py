@@ -13,11 +13,15 @@ from dragoman.base.settings.load import parse_settings
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
-from dragoman.tasks.translation.objectives.reward import RewardConfig, leave_one_out, sentence_rewards
-from dragoman.tasks.translation.objectives.sequence import SequenceObjective
+from dragoman.tasks.translation.objectives.sequence_reward import (
+    RewardConfig,
+    SequenceObjective,
+    leave_one_out,
+    sentence_rewards,
+)
 from dragoman.text.symbols import BOS, EOS
-from dragoman.training.objectives.cross_entropy import projected_cross_entropy
-from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.fused_cross_entropy import projected_cross_entropy
 from dragoman.training.objectives.reinforce import policy_loss
 
 SIZE = 6
@@ -50,7 +54,7 @@ def batch() -> Batch:
 def objective(**changes: object) -> SequenceObjective:
     reward = RewardConfig.model_validate(changes)
     drawn = SamplingConfig(length_factor=0, length_margin=LENGTH, forbid=())
-    return SequenceObjective(ObjectiveConfig(), reward, Words(), drawn=drawn)  # type: ignore[arg-type]
+    return SequenceObjective(CrossEntropyConfig(), reward, Words(), drawn=drawn)  # type: ignore[arg-type]
 
 
 def outputs() -> list[list[int]]:
@@ -142,7 +146,7 @@ def test_the_mixed_objective_adds_both_and_leaves_the_mode() -> None:
     loss = mixed(net, pairs)
     assert net.training
     torch.manual_seed(1)
-    usual = Objective(ObjectiveConfig())(net, pairs)
+    usual = CrossEntropy(CrossEntropyConfig())(net, pairs)
     net.eval()
     reward, mean = mixed.minus_expected_reward(net, pairs)
     torch.testing.assert_close(loss.total, 0.25 * usual.total + reward)

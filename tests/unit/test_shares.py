@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.training.updates.shares import shares
+from dragoman.training.updates.sharing import divide_update
 from dragoman.training.updates.update import MicroBatch
 
 
@@ -27,7 +27,7 @@ def rows_of(parts: list[MicroBatch]) -> list[int]:
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=9), st.integers(1, 5), st.booleans(), st.integers(0, 2))
 def test_every_sentence_is_in_one_part(sizes: list[int], ranks: int, whole: bool, halvings: int) -> None:
     batches, lengths = corpus(sizes)
-    found = shares(batches, lengths, ranks, whole, halvings)
+    found = divide_update(batches, lengths, ranks, whole, halvings)
     assert len(found) == ranks
     assert len({len(parts) for parts in found}) == 1, "a rank with fewer passes would leave the others waiting"
     assert sorted(row for parts in found for row in rows_of(parts)) == list(range(sum(sizes)))
@@ -42,7 +42,7 @@ def test_every_sentence_is_in_one_part(sizes: list[int], ranks: int, whole: bool
 @pytest.mark.parametrize(("count", "ranks"), [(1, 2), (1, 4), (3, 2), (2, 4), (5, 4), (8, 4), (3, 4)])
 def test_ranks_have_about_equally_many_tokens(count: int, ranks: int) -> None:
     batches, lengths = corpus([40, 35, 50, 20, 45, 38, 42, 30][:count])
-    found = shares(batches, lengths, ranks)
+    found = divide_update(batches, lengths, ranks)
     tokens = [int((lengths[rows_of(parts)] + 1).sum()) for parts in found]
     longest = int((lengths + 1).sum(1).max())
     sizes = [int((lengths[batch] + 1).sum()) for batch in batches]
@@ -54,7 +54,7 @@ def test_ranks_have_about_equally_many_tokens(count: int, ranks: int) -> None:
 
 def test_whole_batches_keep_the_keys_of_one_process() -> None:
     batches, lengths = corpus([10, 20, 30, 40])
-    found = shares(batches, lengths, 2)
+    found = divide_update(batches, lengths, 2)
     assert sorted(part.key for parts in found for part in parts) == [(0,), (1,), (2,), (3,)]
     for parts in found:
         for part in parts:
@@ -63,5 +63,5 @@ def test_whole_batches_keep_the_keys_of_one_process() -> None:
 
 def test_more_ranks_than_sentences_leaves_stand_ins() -> None:
     batches, lengths = corpus([2])
-    found = shares(batches, lengths, 4)
+    found = divide_update(batches, lengths, 4)
     assert sorted(part.real for parts in found for part in parts) == [False, False, True, True]

@@ -27,8 +27,8 @@ from dragoman.tasks.translation.objectives.scheduled_sampling import (
     forward,
 )
 from dragoman.text.symbols import BOS, EOS, PAD
-from dragoman.training.objectives.loss import Moment
-from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.objective import TrainingPoint
 
 SIZE = 14
 
@@ -225,7 +225,7 @@ def test_hard_attentions_decisions_line_up_with_the_tokens(kind: str) -> None:
     assert auxiliary.decisions
     for calls in auxiliary.decisions.values():
         assert torch.cat([call.log_probability for call in calls], 1).shape == pairs.inputs.shape
-    loss = Objective(ObjectiveConfig())(model, pairs).total
+    loss = CrossEntropy(CrossEntropyConfig())(model, pairs).total
     loss.backward()
     assert loss.isfinite()
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters() if parameter.grad is not None)
@@ -233,13 +233,13 @@ def test_hard_attentions_decisions_line_up_with_the_tokens(kind: str) -> None:
 
 def test_the_objective_passes_the_ratio_on_and_the_generator_decides() -> None:
     model, pairs = transformer(), batch()
-    objective = Objective(ObjectiveConfig())
+    objective = CrossEntropy(CrossEntropyConfig())
 
     def loss(ratio: float, seed: int) -> float:
         torch.manual_seed(seed)
         teacher = LinearRatioConfig(steps=100)
-        forced = TeacherForced(ObjectiveConfig(), teacher=teacher)
-        return float(forced(model, pairs, Moment(1 + round(100 * (1 - ratio)))).total.detach())
+        forced = TeacherForced(CrossEntropyConfig(), teacher=teacher)
+        return float(forced(model, pairs, TrainingPoint(1 + round(100 * (1 - ratio)))).total.detach())
 
     assert loss(0.5, 1) == loss(0.5, 1)
     assert len({loss(0.5, seed) for seed in range(6)}) > 1

@@ -14,15 +14,14 @@ from dragoman.models.family import ProjectedOutput
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.mixture import ExpertsConfig
 from dragoman.nn.normalisation import BatchNormConfig
-from dragoman.tasks.translation.objectives.reward import RewardConfig
-from dragoman.tasks.translation.objectives.sequence import SequenceObjective
+from dragoman.tasks.translation.objectives.sequence_reward import RewardConfig, SequenceObjective
 from dragoman.training.machine.journal import Journal
 from dragoman.training.machine.threads import Threads, build_threads
-from dragoman.training.objectives.loss import Moment
-from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.objectives.r_drop import RDrop, RDropConfig
-from dragoman.training.updates.engine import Engine, StepResult
-from dragoman.training.updates.update import Update
+from dragoman.training.updates.engine import Engine
+from dragoman.training.updates.update import StepResult, Update
 
 CPU = torch.device("cpu")
 
@@ -39,13 +38,14 @@ def engine(folder: Path, threads: Threads | None, dropout: float = 0.0, model: S
     model = model or tiny_model(tiny_config(dropout=dropout), tiny_tokenizers())
     optimiser = torch.optim.SGD(model.parameters(), lr=0.0)
     decisions = Journal(folder / "decisions.jsonl")
-    objective = Objective(ObjectiveConfig())
+    objective = CrossEntropy(CrossEntropyConfig())
     return build_engine(model, objective, optimiser, decisions, 0.5, threads=threads)
 
 
 def after(engine: Engine, steps: int, *sizes: int) -> tuple[torch.Tensor, list[StepResult]]:
     results = [
-        engine.step(Update([tiny_batch(rows) for rows in sizes]), Moment(step), 0.5) for step in range(1, steps + 1)
+        engine.step(Update([tiny_batch(rows) for rows in sizes]), TrainingPoint(step), 0.5)
+        for step in range(1, steps + 1)
     ]
     return torch.cat([parameter.detach().flatten() for parameter in engine.model.parameters()]), results
 
@@ -107,7 +107,7 @@ def test_a_pair_that_never_fits_is_an_error(tmp_path: Path, two: Threads) -> Non
         after(engine(tmp_path, two, model=model), 1, 7)
 
 
-def count(model: nn.Module, objective: Objective | RDrop, device: str, cores: int, tokens: int) -> int:
+def count(model: nn.Module, objective: CrossEntropy | RDrop, device: str, cores: int, tokens: int) -> int:
     threads = build_threads(model, objective.divisible, torch.device(device), cores, tokens)
     if threads is None:
         return 1
@@ -116,7 +116,7 @@ def count(model: nn.Module, objective: Objective | RDrop, device: str, cores: in
 
 
 def test_how_many_there_are() -> None:
-    model, plain = tiny_model(tiny_config(), tiny_tokenizers()), Objective(ObjectiveConfig())
+    model, plain = tiny_model(tiny_config(), tiny_tokenizers()), CrossEntropy(CrossEntropyConfig())
     for threads, tokens, expected in [
         (1, 4096, 1),
         (2, 4096, 2),
@@ -131,10 +131,10 @@ def test_how_many_there_are() -> None:
 
 
 def test_what_cannot_be_divided_is_not() -> None:
-    tokenizers, plain = tiny_tokenizers(), Objective(ObjectiveConfig())
+    tokenizers, plain = tiny_tokenizers(), CrossEntropy(CrossEntropyConfig())
     normed = tiny_model(tiny_config(encoder={"normalisation": BatchNormConfig().model_dump()}), tokenizers)
     assert count(normed, plain, "cpu", 2, 4096) == 1
     mixed = tiny_model(tiny_config(encoder={"experts": ExpertsConfig().model_dump()}), tokenizers)
     assert count(mixed, plain, "cpu", 2, 4096) == 1
-    rewarded = SequenceObjective(ObjectiveConfig(), RewardConfig(), tokenizers.target)
+    rewarded = SequenceObjective(CrossEntropyConfig(), RewardConfig(), tokenizers.target)
     assert count(tiny_model(tiny_config(), tokenizers), rewarded, "cpu", 2, 4096) == 1

@@ -13,9 +13,9 @@ from dragoman.tasks.translation.cost import flops_per_target_token
 from dragoman.training.profiling import utilisation
 from dragoman.training.profiling.utilisation import Utilisation, measure_rate
 from dragoman.training.progress.horizon import Horizon
-from dragoman.training.progress.progress import Unlogged
-from dragoman.training.progress.report import LOG_FILE, Report, Standing
-from dragoman.training.updates.engine import StepResult
+from dragoman.training.progress.progress import PendingSums
+from dragoman.training.progress.report import LOG_FILE, Reporter, RunStatus
+from dragoman.training.updates.update import StepResult
 
 WIDTH, INNER, SIZE, LAYERS = 16, 40, 50, 2
 
@@ -79,7 +79,7 @@ def test_the_rate_is_that_of_the_fastest_product(monkeypatch: pytest.MonkeyPatch
 
 
 def test_log_lines_tell_the_share_of_their_own_speed(tmp_path: Path) -> None:
-    with Report(tmp_path, 1, 0, Unlogged(), Utilisation(1e6, 1e9)) as report:
-        report.step(StepResult(4.0, 4.0, 1.0, 10), Standing(1, 1, 0.1, 1.0, 10, Horizon(0, 0.0, 3)))
+    with Reporter(tmp_path, 1, 0, PendingSums(), Utilisation(1e6, 1e9)) as report:
+        report.step(StepResult(4.0, 4.0, 1.0, 10), RunStatus(1, 1, 0.1, 1.0, 10, Horizon(0, 0.0, 3)))
     line = json.loads((tmp_path / LOG_FILE).read_text())
     assert line["utilisation"] == pytest.approx(line["target_tokens_per_second"] * 1e-3)

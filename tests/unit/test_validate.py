@@ -13,7 +13,7 @@ from dragoman.data.batches.plan import BatchConfig
 from dragoman.decode.forced import force
 from dragoman.tasks.translation import validation
 from dragoman.tasks.translation.validation import Validator
-from dragoman.training.ranks.place import Place
+from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.validation import Validation
 from dragoman.translation.translator import Translator
 
@@ -28,7 +28,7 @@ def judged() -> tuple[Validation, float]:
     translator = Translator.of(LoadedModel(model, tokenizers, Meta(step=0), {}), CPU)
     sources, targets = [*SOURCES, "a"], [*TARGETS, ""]
     model.eval()
-    found = Validator(sources, targets, model, translator, beam=1).run(Place(CPU))
+    found = Validator(sources, targets, model, translator, beam=1).run(Runtime(CPU))
     total, tokens = 0.0, 0
     with torch.no_grad():
         for source, target in zip(sources, targets, strict=True):

@@ -44,7 +44,7 @@ def settings(task: Task) -> dict[str, Any]:
 def train(task: Task, gate: Gate) -> None:
     """Run it. Fails where its tokens are not those of the corpus file."""
     from dragoman.tasks.translation.config import TranslationRun
-    from dragoman.training.objectives.loss import Moment
+    from dragoman.training.objectives.objective import TrainingPoint
     from dragoman.training.run.loop import run
     from dragoman.training.updates.engine import Engine
     from dragoman.training.updates.update import Update
@@ -54,7 +54,7 @@ def train(task: Task, gate: Gate) -> None:
     reference: list[Any] = []
     first = True
 
-    def step(self: Engine, update: Update, moment: Moment, rate: float, *rest: Any) -> Any:
+    def step(self: Engine, update: Update, point: TrainingPoint, rate: float, *rest: Any) -> Any:
         nonlocal first
         if first:
             first = False
@@ -67,9 +67,9 @@ def train(task: Task, gate: Gate) -> None:
                 reference.append(Reference(self.model, task))
         gate.next()
         if reference:
-            result = reference[0].step(update, moment, rate)
+            result = reference[0].step(update, point, rate)
         else:
-            result = step_of_ours(self, update, moment, rate, *rest)
+            result = step_of_ours(self, update, point, rate, *rest)
         padded = max(batch.labels.numel() for batch in update.batches)
         gate.count(result.target_tokens, padded, result.loss)
         return result

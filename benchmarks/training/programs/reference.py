@@ -10,9 +10,8 @@ from torch.nn import functional
 from worker import Task
 
 from dragoman.models.seq2seq import Seq2Seq
-from dragoman.training.objectives.loss import Moment
-from dragoman.training.updates.engine import StepResult
-from dragoman.training.updates.update import Update
+from dragoman.training.objectives.objective import TrainingPoint
+from dragoman.training.updates.update import StepResult, Update
 
 
 class Reference:
@@ -36,9 +35,9 @@ class Reference:
         self.model.train()
         self.optimiser = torch.optim.Adam(self.model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9)
 
-    def step(self, update: Update, moment: Moment, rate: float) -> StepResult:
+    def step(self, update: Update, point: TrainingPoint, rate: float) -> StepResult:
         """As `Engine.step`."""
-        torch.manual_seed(self.seed * 1_000_003 + moment.step)
+        torch.manual_seed(self.seed * 1_000_003 + point.step)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.zero_grad()

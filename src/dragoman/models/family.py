@@ -22,7 +22,7 @@ from dragoman.nn.precision import at_least_single
 class Predictions:
     """Of N tokens: hidden (N, d) and weight (V, d), whose product, plus bias (V,) or nothing, is the logits.
 
-    For a loss that never holds all of them (`training.objectives.cross_entropy`).
+    For a loss that never holds all of them (`training.objectives.fused_cross_entropy`).
     """
 
     hidden: Tensor

@@ -21,8 +21,8 @@ from dragoman.base.settings.config import Config
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.models.parts import count_parameters
 from dragoman.training.config import LoopConfig
-from dragoman.training.objectives.loss import LossOf
-from dragoman.training.ranks.place import Place
+from dragoman.training.objectives.objective import Objective
+from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.validation import Validation
 
 
@@ -54,7 +54,7 @@ class Batch(Protocol):
 class Validator(Protocol):
     """Judges a model on held-out examples."""
 
-    def run(self, place: Place) -> Validation:
+    def run(self, runtime: Runtime) -> Validation:
         """Judge the model as it stands; several ranks share the examples, and all know the result."""
         ...
 
@@ -183,7 +183,7 @@ class Job(ABC):
         """The plan's batches from number `start` on; pin: in page-locked memory, for a GPU."""
 
     @abstractmethod
-    def objective(self, device: torch.device) -> LossOf:
+    def objective(self, device: torch.device) -> Objective:
         """What is minimised."""
 
     def trial(self, model: Any) -> Any:

@@ -9,7 +9,7 @@ from dragoman.augmentation.backtranslation.synthesis import Line, Synthesis
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.lines import count_lines
 from dragoman.data.corpora.readers import read_pairs
-from dragoman.tasks.translation.objectives.reward import sentence_rewards
+from dragoman.tasks.translation.objectives.sequence_reward import sentence_rewards
 from dragoman.translation.request import Request
 from dragoman.translation.result import Translation
 

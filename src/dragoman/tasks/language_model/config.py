@@ -14,7 +14,7 @@ from dragoman.decode.sampling import SamplingConfig
 from dragoman.models.language_model import LanguageModelConfig
 from dragoman.text.tokenizers import TextConfig
 from dragoman.training.config import LoopConfig
-from dragoman.training.objectives.objective import ObjectiveConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropyConfig
 from dragoman.training.task import Job, RunConfig, Task
 
 BLOCK = 256
@@ -85,7 +85,7 @@ class TextDataConfig(Config):
         return self
 
 
-class LanguageModelObjectiveConfig(ObjectiveConfig):
+class LanguageModelObjectiveConfig(CrossEntropyConfig):
     """Cross-entropy of the next token against q' = (1 − ε)δ + ε·u (Szegedy et al. 2016, section 7)."""
 
     label_smoothing: float = Field(

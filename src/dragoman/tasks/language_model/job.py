@@ -29,7 +29,7 @@ from dragoman.tasks.language_model.validator import HeldOutText, TextValidator, 
 from dragoman.tasks.language_model.vocabulary import load_vocabulary
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.training.objectives.loss import LossOf
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.objective import Objective
 from dragoman.training.objectives.r_drop import RDrop
 from dragoman.training.task import Content, Job
@@ -152,14 +152,14 @@ class LanguageModelJob(Job):
         """Read and padded by a thread."""
         return Loader(self.prepared.dataset, plan, start, None, epoch, pin, collate_text)
 
-    def objective(self, device: torch.device) -> LossOf:
+    def objective(self, device: torch.device) -> Objective:
         """`train.objective`."""
         config = self.run.train.objective
         prior = None
         if config.prior != "uniform":
             counts = self.prepared.dataset.target_counts(self.tokenizer.size).astype(np.float64)
             prior = torch.from_numpy(counts / counts.sum()).float().to(device)
-        plain = Objective(config, prior)
+        plain = CrossEntropy(config, prior)
         return plain if config.r_drop is None else RDrop(plain, config.r_drop)
 
     def trial(self, model: Any) -> TextBatch:

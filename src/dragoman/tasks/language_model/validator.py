@@ -14,8 +14,8 @@ from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.data.batches.text_batch import collate_text, excerpts
 from dragoman.metrics.perplexity import bytes_of, words_of
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.training.objectives.objective import Objective, ObjectiveConfig
-from dragoman.training.ranks.place import Place
+from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.validation import Measure, Validation
 
 _BATCH = BatchConfig(tokens=4096)
@@ -45,21 +45,21 @@ class TextValidator:
         self._plan = plan_epoch(lengths, _BATCH, seed=0, epoch=0)
 
     @torch.no_grad()
-    def run(self, place: Place) -> Validation:
+    def run(self, runtime: Runtime) -> Validation:
         """Judge the model as it stands; several ranks share the excerpts, and all know the result."""
         started = time.monotonic()
-        plain = Objective(ObjectiveConfig(label_smoothing=0.0))
+        plain = CrossEntropy(CrossEntropyConfig(label_smoothing=0.0))
         total = tokens = 0.0
-        batches = self._plan.batches[place.ranks.rank :: place.ranks.size]
+        batches = self._plan.batches[runtime.ranks.rank :: runtime.ranks.size]
         with Work("Validating", "excerpts", sum(map(len, batches))) as work:
             for rows in batches:
                 batch = collate_text([self._excerpts[row] for row in rows], rows.tolist())
-                with place.autocast():
-                    loss = plain(self._model, batch.to(place.device))
+                with runtime.autocast():
+                    loss = plain(self._model, batch.to(runtime.device))
                 total += float(loss.cross_entropy)
                 tokens += loss.tokens
                 work.tell(work.done + len(rows))
-        total, tokens = place.ranks.sum([total, tokens])
+        total, tokens = runtime.ranks.sum([total, tokens])
         return Validation(measures(total, tokens, self._words, self._bytes), time.monotonic() - started)
 
 
@@ -69,9 +69,9 @@ class TextValidators:
     def __init__(self, validators: Mapping[str, TextValidator]) -> None:
         self._validators = validators
 
-    def run(self, place: Place) -> Validation:
+    def run(self, runtime: Runtime) -> Validation:
         """Judge the model on each; several have the mean of their losses, each set counting as much."""
-        found = {name: validator.run(place) for name, validator in self._validators.items()}
+        found = {name: validator.run(runtime) for name, validator in self._validators.items()}
         return mean_of(found) if len(found) > 1 else next(iter(found.values()))
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.tasks.multitask.members import Member, MultiTaskObjective, MultiTaskValidator, TaskBatch
 from dragoman.tasks.multitask.plan import Interleaved, OwnBatches
-from dragoman.training.objectives.loss import LossOf
+from dragoman.training.objectives.objective import Objective
 from dragoman.training.task import Content, Job
 from dragoman.training.validation import Validation
 
@@ -157,7 +157,7 @@ class MultiTaskJob(Job):
         for owner in owners:
             yield TaskBatch(self._members[owner].name, next(loaders[owner]))
 
-    def objective(self, device: torch.device) -> LossOf:
+    def objective(self, device: torch.device) -> Objective:
         """Σ λ_t L_t."""
         members = {member.name: member for member in self._members}
         return MultiTaskObjective(members, {name: member.job.objective(device) for name, member in members.items()})

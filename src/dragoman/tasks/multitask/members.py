@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from dragoman.training.objectives.loss import FIRST, Loss, LossOf, Moment
-from dragoman.training.ranks.place import Place
+from dragoman.training.objectives.objective import FIRST, Loss, Objective, TrainingPoint
+from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.task import Job, Validator
 from dragoman.training.validation import Validation
 
@@ -59,17 +59,17 @@ class MultiTaskObjective:
     """
 
     members: Mapping[str, Member]
-    objectives: Mapping[str, LossOf]
+    objectives: Mapping[str, Objective]
 
     @property
     def divisible(self) -> bool:
         """Where all are."""
         return all(objective.divisible for objective in self.objectives.values())
 
-    def __call__(self, model: Any, batch: TaskBatch, moment: Moment = FIRST) -> Loss:
+    def __call__(self, model: Any, batch: TaskBatch, point: TrainingPoint = FIRST) -> Loss:
         """One batch of one task."""
         member = self.members[batch.task]
-        loss = self.objectives[batch.task](member.body(model), batch.batch, moment)
+        loss = self.objectives[batch.task](member.body(model), batch.batch, point)
         return loss if member.weight == 1 else replace(loss, total=member.weight * loss.total)
 
 
@@ -79,14 +79,14 @@ class MultiTaskValidator:
 
     validators: Mapping[str, Validator]
 
-    def run(self, place: Place) -> Validation:
+    def run(self, runtime: Runtime) -> Validation:
         """Judge the model on all tasks."""
         first, *others = self.validators.items()
-        validation = first[1].run(place)
+        validation = first[1].run(runtime)
         measures = list(validation.measures)
         seconds = validation.seconds
         for name, validator in others:
-            found = validator.run(place)
+            found = validator.run(runtime)
             seconds += found.seconds
             measures += [
                 replace(measure, key=f"{name}_{measure.key}", name=f"{name} {measure.name}", better=None)

@@ -27,7 +27,7 @@ from dragoman.tasks.translation.distillation_teacher import load_teacher
 from dragoman.tasks.translation.lengths import check_lengths
 from dragoman.tasks.translation.start import copy_parameters, load_start
 from dragoman.tasks.translation.validation import ValidationSets, check_tags, digest, read_held_out
-from dragoman.training.objectives.loss import LossOf
+from dragoman.training.objectives.objective import Objective
 from dragoman.training.task import Content, Job
 from dragoman.training.validation import Validation
 from dragoman.translation.translator import Translator
@@ -164,7 +164,7 @@ class TranslationJob(Job):
             self._resampler = Resampler(self.prepared.tokenizers, self.run.train.seed, self._longest)
         return Loader(self.prepared.dataset, plan, start, self._resampler, epoch, pin)
 
-    def objective(self, device: torch.device) -> LossOf:
+    def objective(self, device: torch.device) -> Objective:
         """`train.objective`, with `train.teacher_forcing`."""
         config, target = self.run.train, self.prepared.tokenizers.target
         prior = None

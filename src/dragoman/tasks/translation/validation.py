@@ -21,9 +21,8 @@ from dragoman.metrics.translation import bleu
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.training.objectives.objective import Objective, ObjectiveConfig
-from dragoman.training.ranks.interface import Ranks
-from dragoman.training.ranks.place import Place
+from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.ranks.ranks import Ranks, Runtime
 from dragoman.training.validation import Measure, Validation
 from dragoman.translation.request import Request
 from dragoman.translation.translator import Translator
@@ -114,12 +113,12 @@ class Validator:
         )
         self._plan = plan_epoch(lengths, _BATCH, seed=0, epoch=0)
 
-    def run(self, place: Place) -> Validation:
+    def run(self, runtime: Runtime) -> Validation:
         """Judge the translator's model as it stands; several ranks share the sentences, and all know the result."""
         started = time.monotonic()
-        with Work("Validating", "sentences", len(self.sources) // place.ranks.size) as work:
-            hypotheses = self._shared(place.ranks, work) if place.ranks.several else self._all(work)
-            score, loss = bleu(hypotheses, self.targets), self._loss(place)
+        with Work("Validating", "sentences", len(self.sources) // runtime.ranks.size) as work:
+            hypotheses = self._shared(runtime.ranks, work) if runtime.ranks.distributed else self._all(work)
+            score, loss = bleu(hypotheses, self.targets), self._loss(runtime)
         return Validation(measures(loss, score.value, score.signature), time.monotonic() - started)
 
     def _all(self, work: Work) -> list[str]:
@@ -141,18 +140,18 @@ class Validator:
         return [hypotheses[row] for row in range(len(self.sources))]
 
     @torch.no_grad()
-    def _loss(self, place: Place) -> float:
-        plain = Objective(ObjectiveConfig(label_smoothing=0.0))
+    def _loss(self, runtime: Runtime) -> float:
+        plain = CrossEntropy(CrossEntropyConfig(label_smoothing=0.0))
         total = tokens = 0.0
-        for rows in self._plan.batches[place.ranks.rank :: place.ranks.size]:
+        for rows in self._plan.batches[runtime.ranks.rank :: runtime.ranks.size]:
             batch = collate(
                 [self._source_ids[row] for row in rows], [self._target_ids[row] for row in rows], list(rows)
             )
-            with place.autocast():
-                loss = plain(self._model, batch.to(place.device))
+            with runtime.autocast():
+                loss = plain(self._model, batch.to(runtime.device))
             total += float(loss.cross_entropy)
             tokens += loss.tokens
-        total, tokens = place.ranks.sum([total, tokens])
+        total, tokens = runtime.ranks.sum([total, tokens])
         return total / tokens
 
 
@@ -167,9 +166,9 @@ class ValidationSets:
                 validator = Validator(each.sources, each.targets, model, translator, beam, tags)
             self._validators.append((each.name, validator))
 
-    def run(self, place: Place) -> Validation:
+    def run(self, runtime: Runtime) -> Validation:
         """Judge the model on each; several have their means of loss and BLEU, each set counting as much."""
-        found = {name: validator.run(place) for name, validator in self._validators}
+        found = {name: validator.run(runtime) for name, validator in self._validators}
         return mean_of(found) if len(found) > 1 else next(iter(found.values()))
 
 

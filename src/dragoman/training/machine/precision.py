@@ -1,9 +1,11 @@
 """The type that a run's matrix products are computed in, and whether this machine is made for it."""
 
 import time
+from dataclasses import dataclass
 
 import torch
 
+from dragoman.base.errors import DivergenceError
 from dragoman.base.log import warn
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -70,3 +72,37 @@ def _product_seconds(rows: int, rounds: int, *kinds: torch.dtype) -> list[float]
             states @ weight
             seconds[index] = min(seconds[index], time.perf_counter() - begin)
     return seconds
+
+
+_FIRST = 2.0**16
+_LARGEST = 2.0**24
+_SMALLEST = 2.0**-10
+_PATIENCE = 2000
+
+
+@dataclass
+class LossScale:
+    """Dynamic loss scaling (Micikevicius et al. 2018, "Mixed Precision Training", section 3.2).
+
+    The loss is multiplied by `value` before the backward pass and gradients are divided by it after. An update whose
+    gradients overflow is left out, and the scale halved; after 2,000 updates without one it is doubled. As a power of
+    two it rounds nothing itself.
+
+    steps: updates since the scale was last changed.
+    """
+
+    value: float = _FIRST
+    steps: int = 0
+
+    def judge(self, overflowed: bool, step: int) -> None:
+        """After the gradients of update `step`. Raises DivergenceError when no scale helps any more."""
+        self.steps += 1
+        if overflowed:
+            self.value, self.steps = self.value / 2, 0
+            if self.value < _SMALLEST:
+                raise DivergenceError(
+                    f"gradients overflow float16 at step {step}, however small the loss is scaled. Checkpoints written "
+                    "before are kept. Start again with train.precision=float32, or with a lower train.schedule.peak"
+                )
+        elif self.steps >= _PATIENCE and self.value < _LARGEST:
+            self.value, self.steps = self.value * 2, 0

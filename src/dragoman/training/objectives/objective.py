@@ -1,83 +1,54 @@
-"""What training minimises: label-smoothed cross-entropy."""
+"""`Loss`: what an objective tells of a batch, and what an objective is."""
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-from pydantic import Field
 from torch import Tensor
 
-from dragoman.base.settings.config import Config
-from dragoman.models.family import ProjectedOutput
-from dragoman.nn.auxiliary import Auxiliary, collecting
-from dragoman.training.objectives.cross_entropy import projected_losses
-from dragoman.training.objectives.loss import FIRST, Loss, Moment
-from dragoman.training.objectives.r_drop import RDropConfig
-from dragoman.training.objectives.reinforce import credit
 
+@dataclass(frozen=True)
+class TrainingPoint:
+    """Where in a run an update is. step: its number, from 1; progress: the share (0…1) of the run that is done then.
 
-class ObjectiveConfig(Config):
-    """Cross-entropy of the next token against q' = (1 − ε)δ + ε·u (Szegedy et al. 2016, section 7)."""
-
-    label_smoothing: float = Field(
-        0.1, ge=0, lt=1, description="ε, probability mass moved off the reference (paper: 0.1)"
-    )
-    prior: Literal["uniform", "unigram"] = Field(
-        "uniform", description="u, where the mass goes: every entry alike, or as frequent as in the training targets"
-    )
-    r_drop: RDropConfig | None = Field(
-        None, description="two passes under different dropout masks shall predict alike; null: a single pass"
-    )
-
-
-class Objective:
-    """Returns summed losses, so that accumulated parts and ranks add up to one big batch.
-
-    What modules sampled is rewarded with minus the very loss that is minimised, smoothing included: so the gradient is
-    an unbiased estimate of that of the expected loss.
-
-    prior: (V,) probabilities u for the smoothing term; None means uniform. divisible: whether threads may compute it on
-    parts of a batch at one time.
+    dropout: the share (0…1) of their rates at which modules drop.
     """
 
-    divisible = True
+    step: int = 1
+    progress: float = 0.0
+    dropout: float = 1.0
 
-    def __init__(self, config: ObjectiveConfig, prior: Tensor | None = None) -> None:
-        self.smoothing = config.label_smoothing
-        self.prior = prior
 
-    def __call__(self, model: Any, batch: Any, moment: Moment = FIRST) -> Loss:
-        """One batch of the model's kind; moment: in the run."""
-        with collecting(moment.step) as auxiliary:
-            output = self.predict(model, batch, moment)
-        return self.judge(output, batch, auxiliary)
+FIRST = TrainingPoint()
+END = TrainingPoint(1 << 40, 1.0)
+"""Later than any update: what changes in the course of a run has then changed."""
 
-    def predict(self, model: Any, batch: Any, moment: Moment) -> ProjectedOutput:
-        """What the model puts out for each target token: it reads all of the batch at once (teacher forcing)."""
-        return model(*batch.reads)  # type: ignore[no-any-return]
 
-    def judge(self, output: ProjectedOutput, batch: Any, auxiliary: Auxiliary, alpha: float | None = None) -> Loss:
-        """The loss of what a model has put out for `batch` and of what its modules have told.
+@dataclass(frozen=True)
+class Loss:
+    """Sums over a batch: total (scalar, differentiable), its cross-entropy part (nats), and the tokens to divide by.
 
-        alpha: None, or the weight of the divergence between the batch's halves, which are the same pairs: see `RDrop`.
-        """
-        predictions, labels = output.at(batch.target_places), batch.at_targets(batch.labels)
-        losses = projected_losses(
-            predictions.hidden,
-            predictions.weight,
-            labels,
-            self.smoothing,
-            self.prior,
-            bool(auxiliary.decisions),
-            alpha,
-            predictions.bias,
-        )
-        penalty, means = auxiliary.penalty(batch.target_tokens)
-        if losses.each is not None:
-            rewards = losses.each.new_zeros(batch.labels.shape)
-            rewards[batch.target_mask] = -losses.each
-            credited = credit(auxiliary.decisions, rewards, batch.target_mask)
-            penalty, means = penalty + credited.total, {**means, **credited.means}
-        if losses.divergence is not None:
-            means = {**means, "r_drop": 2 * float(losses.divergence) / batch.target_tokens}
-        plain = losses.cross_entropy
-        told = float(plain) if plain.device.type == "cpu" else plain
-        return Loss(losses.total + penalty, told, batch.target_tokens, means, auxiliary.counts)
+    cross_entropy: a tensor on a GPU, so that nobody waits for it before it is needed.
+    auxiliary: means of what modules add to the loss, by name, without their weights. counts: what modules count.
+    """
+
+    total: Tensor
+    cross_entropy: float | Tensor
+    tokens: int
+    auxiliary: Mapping[str, float] = field(default_factory=dict)
+    counts: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+class Objective(Protocol):
+    """An objective: the summed loss of a model on a batch, so that micro-batches, threads, ranks and tasks add up.
+
+    divisible: whether threads may compute it on parts of a batch at one time; what draws at random must then do so
+    from `nn.randomness`, as `nn.dropout.Dropout` does.
+    """
+
+    @property
+    def divisible(self) -> bool: ...
+
+    def __call__(self, model: Any, batch: Any, point: TrainingPoint = FIRST) -> Loss:
+        """model: what the task has built, on a batch of the task's, at a moment of the run."""
+        ...

@@ -8,7 +8,7 @@ from pydantic import Field
 from dragoman.base.settings.config import Config
 from dragoman.models.family import ProjectedOutput
 from dragoman.nn.auxiliary import Auxiliary, collecting
-from dragoman.training.objectives.loss import FIRST, Loss, Moment
+from dragoman.training.objectives.objective import FIRST, Loss, TrainingPoint
 
 
 class RDropConfig(Config):
@@ -24,16 +24,16 @@ class RDropConfig(Config):
 
 
 class Judge(Protocol):
-    """An objective that can be asked for the loss of an output; divisible: as of `Objective`."""
+    """An objective that can be asked for the loss of an output; divisible: as of `CrossEntropy`."""
 
     divisible: bool
 
-    def predict(self, model: Any, batch: Any, moment: Moment) -> ProjectedOutput:
-        """As `Objective.predict`."""
+    def predict(self, model: Any, batch: Any, point: TrainingPoint) -> ProjectedOutput:
+        """As `CrossEntropy.predict`."""
         ...
 
     def judge(self, output: ProjectedOutput, batch: Any, auxiliary: Auxiliary, alpha: float | None) -> Loss:
-        """As `Objective.judge`."""
+        """As `CrossEntropy.judge`."""
         ...
 
 
@@ -48,10 +48,10 @@ class RDrop:
         self.objective, self.alpha = objective, config.alpha
         self.divisible = objective.divisible
 
-    def __call__(self, model: Any, batch: Any, moment: Moment = FIRST) -> Loss:
+    def __call__(self, model: Any, batch: Any, point: TrainingPoint = FIRST) -> Loss:
         """One batch, as the objective."""
         both = batch.twice()
-        with collecting(moment.step) as auxiliary:
-            output = self.objective.predict(model, both, moment)
+        with collecting(point.step) as auxiliary:
+            output = self.objective.predict(model, both, point)
         loss = self.objective.judge(output, both, auxiliary, self.alpha)
         return replace(loss, total=loss.total / 2, cross_entropy=loss.cross_entropy / 2, tokens=batch.target_tokens)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from dragoman.training.machine.threads import Threads
 from dragoman.training.optimisers.adam import AdamConstants, learning
-from dragoman.training.ranks.sharded import full, share
+from dragoman.training.ranks.parallel import gather_full, local_shard
 
 # a, b, c of three polynomials p(σ) = aσ + bσ³ + cσ⁵, one after another. Of all such they bring 0.01 … 1 closest to 1
 # (Amsel et al. 2025, "The Polar Express": each is the best on the range that the one before it leaves; by Remez's
@@ -86,12 +86,14 @@ class Muon(torch.optim.AdamW):
         rate = float(self.param_groups[0]["lr"])
         for shape, group in groupby(matrices, _shape):
             alike = list(group)
-            updates = orthogonal(torch.stack([full(self._direction(matrix)) for matrix in alike]), self.precision)
+            updates = orthogonal(
+                torch.stack([gather_full(self._direction(matrix)) for matrix in alike]), self.precision
+            )
             scale = rate * _RMS_OF_ADAM * sqrt(max(shape))
             for matrix, update in zip(alike, updates, strict=True):
                 if self.decay:
                     matrix.mul_(1 - rate * self.decay)
-                matrix.sub_(share(update.to(matrix.dtype), matrix), alpha=scale)
+                matrix.sub_(local_shard(update.to(matrix.dtype), matrix), alpha=scale)
 
     def _direction(self, matrix: nn.Parameter) -> Tensor:
         """The momentum after this gradient, looked ahead by one (Nesterov)."""

@@ -1,4 +1,4 @@
-"""`Profile`: where the time of training steps goes, told while the run goes on."""
+"""`Profiler`: where the time of training steps goes, told while the run goes on."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ _SHOWN = 15
 _EVERY = {"validation": "train.validate_every", "checkpoint": "train.checkpoint_every"}
 
 
-class NoProfile:
+class NullProfiler:
     """Watches nothing and costs nothing: what a run has that was not asked for a profile."""
 
     active = False
@@ -50,7 +50,7 @@ class NoProfile:
         """When the run ends."""
 
 
-class Profile(NoProfile):
+class Profiler(NullProfiler):
     """After 5 updates to warm up, 20 are timed part by part and 5 recorded by torch.profiler; then the run goes on.
 
     What is computed stays the same, but threads compute their shares one after another meanwhile. The profile is
@@ -203,7 +203,7 @@ _REST = {("forward", "the rest"): "projection and loss"}
 def _as_text(values: dict[str, Any]) -> str:
     """The tables that a person reads."""
     lines = [
-        f"Profile of {values['updates']} updates on {values['device']}, {values['precision']}, "
+        f"Profiler of {values['updates']} updates on {values['device']}, {values['precision']}, "
         f"{values['threads']} threads, torch {values['torch']}",
         "",
         f"{'part of an update':<52} {'ms':>9} {'share':>7}",

@@ -3,15 +3,44 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import zip_longest
+from math import isfinite
 from typing import Any
 
-from dragoman.training.progress.divergence import DivergenceWatch
+from dragoman.base.errors import DivergenceError
+from dragoman.training.machine.precision import LossScale
 from dragoman.training.progress.horizon import Horizon
-from dragoman.training.updates.loss_scale import LossScale
+from dragoman.training.updates.update import StepResult
+
+_MEMORY = 0.98
+_RISE = 3.0
+"""Nats a token. A loss this far above its lowest running mean has not been seen to come back."""
 
 
 @dataclass
-class Unlogged:
+class DivergenceWatch:
+    """Keeps a running mean of the loss (nats a token) and its lowest value."""
+
+    mean: float | None = None
+    lowest: float = float("inf")
+
+    def check(self, step: int, result: StepResult) -> None:
+        """Raises DivergenceError when the loss or gradient is not finite, or the loss exploded."""
+        if not (isfinite(result.loss) and isfinite(result.gradient_norm)):
+            self._raise(step, f"the loss is {result.loss}, the gradient's norm {result.gradient_norm}")
+        self.mean = result.loss if self.mean is None else _MEMORY * self.mean + (1 - _MEMORY) * result.loss
+        self.lowest = min(self.lowest, self.mean)
+        if self.mean > self.lowest + _RISE:
+            self._raise(step, f"the mean loss rose from {self.lowest:.2f} to {self.mean:.2f} nats a token")
+
+    def _raise(self, step: int, what: str) -> None:
+        raise DivergenceError(
+            f"training diverged at step {step}: {what}. Checkpoints written before are kept. "
+            "Start again with a lower train.schedule.peak, a longer train.schedule.warmup or a smaller train.clip"
+        )
+
+
+@dataclass
+class PendingSums:
     """Sums over the steps since the last training line of the log: a snapshot may lie between two lines.
 
     loss and norm: of the steps' tokens (nats) and of the gradients; seconds: spent on these steps; auxiliary and
@@ -54,7 +83,7 @@ class Progress:
     valid: str | None = None
     ranks: int = 1
     loss_scale: LossScale = field(default_factory=LossScale)
-    unlogged: Unlogged = field(default_factory=Unlogged)
+    unlogged: PendingSums = field(default_factory=PendingSums)
 
     def validated(self, score: tuple[float, ...]) -> bool:
         """Take in the score of the current step; whether it is the best so far."""
@@ -78,7 +107,7 @@ class Progress:
         values["horizon"] = Horizon(**values["horizon"])
         values["watch"] = DivergenceWatch(**values["watch"])
         values["loss_scale"] = LossScale(**values.get("loss_scale", {}))
-        values["unlogged"] = Unlogged(**values.get("unlogged", {}))
+        values["unlogged"] = PendingSums(**values.get("unlogged", {}))
         values["scores"] = {int(step): tuple(score) for step, score in values["scores"].items()}
         return cls(**values)
 

@@ -15,15 +15,15 @@ from dragoman.base.progress import Work
 from dragoman.inspect.pictures.curves import draw_curves
 from dragoman.training.profiling.utilisation import Utilisation
 from dragoman.training.progress.horizon import Horizon
-from dragoman.training.progress.progress import Unlogged, added
-from dragoman.training.updates.engine import StepResult
+from dragoman.training.progress.progress import PendingSums, added
+from dragoman.training.updates.update import StepResult
 from dragoman.training.validation import Validation
 
 LOG_FILE, CURVES_FILE = "log.jsonl", "curves.png"
 
 
 @dataclass(frozen=True)
-class Standing:
+class RunStatus:
     """Where a run stands after an update. epoch: counted from 1; seconds, tokens: of the whole run so far.
 
     last: whether it ends with this update, which is then always logged.
@@ -38,7 +38,7 @@ class Standing:
     last: bool = False
 
 
-class Report:
+class Reporter:
     """Open while a run goes. Numbers of a training line are means over the steps since the line before it; what
     modules count is summed over them.
 
@@ -52,7 +52,7 @@ class Report:
         folder: Path,
         log_every: int,
         step: int,
-        unlogged: Unlogged,
+        unlogged: PendingSums,
         utilisation: Utilisation | None = None,
         ranks: int = 1,
     ) -> None:
@@ -65,7 +65,7 @@ class Report:
         self._since = time.monotonic()
         self._work = Work("Training", lines=False)
 
-    def __enter__(self) -> "Report":
+    def __enter__(self) -> "Reporter":
         self._work.__enter__()
         return self
 
@@ -75,9 +75,9 @@ class Report:
         self._work.__exit__(kind, error, trace)
         self._log.close()
 
-    def step(self, result: StepResult, standing: Standing) -> None:
+    def step(self, result: StepResult, status: RunStatus) -> None:
         """After an update."""
-        step, epoch, seconds = standing.step, standing.epoch, standing.seconds
+        step, epoch, seconds = status.step, status.epoch, status.seconds
         now = time.monotonic()
         sums = self.unlogged
         sums.seconds += now - self._since
@@ -98,22 +98,22 @@ class Report:
         if self.ranks > 1:
             shown = f" · {speed / self.ranks:,.0f} a process{shown}"
             used["target_tokens_per_second_and_process"] = speed / self.ranks
-        left, end = _time_left(standing), standing.horizon.end
+        left, end = _time_left(status), status.horizon.end
         self._work.tell(
             step,
             f"step {step:,}{'' if end is None else f' of {end:,}'} · epoch {epoch} · {speed:,.0f} tokens/s{left} · "
             f"loss {result.loss:.3f}{shown}",  # what a narrow terminal cuts off comes last
             end,
         )
-        if step % self.log_every and not standing.last:
+        if step % self.log_every and not status.last:
             return
         line = {
             "step": step,
             "epoch": epoch,
             "loss": sums.loss / sums.tokens,
-            "learning_rate": standing.learning_rate,
+            "learning_rate": status.learning_rate,
             "gradient_norm": sums.norm / sums.steps,
-            "target_tokens": standing.tokens,
+            "target_tokens": status.tokens,
             "target_tokens_per_second": speed,
             **used,
             "seconds": seconds,
@@ -124,7 +124,7 @@ class Report:
         self._write(line)
         if not self._work.live:
             info(
-                f"step {step} · epoch {epoch} · loss {line['loss']:.4f} · learning rate {standing.learning_rate:.2e} · "
+                f"step {step} · epoch {epoch} · loss {line['loss']:.4f} · learning rate {status.learning_rate:.2e} · "
                 f"{speed:,.0f} target tokens/s{shown}{left}"
             )
         sums.steps = sums.tokens = 0
@@ -172,10 +172,66 @@ class Report:
         atomic_write(path, "".join(kept))
 
 
-def _time_left(standing: Standing) -> str:
+def _time_left(status: RunStatus) -> str:
     """By the speed that the horizon was fitted to, and not by the mean of a run that was slowed down for a while."""
-    horizon, step = standing.horizon, standing.step
+    horizon, step = status.horizon, status.step
     if horizon.end is None:
         return ""
-    pace = standing.seconds / step if horizon.pace is None else horizon.pace
+    pace = status.seconds / step if horizon.pace is None else horizon.pace
     return f" · {clock((horizon.end - step) * pace)} left"
+
+
+class NullReporter(Reporter):
+    """Writes no log and shows no progress."""
+
+    def __init__(self, unlogged: PendingSums) -> None:
+        self.unlogged = unlogged
+
+    def __enter__(self) -> "NullReporter":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        pass
+
+    def step(self, *_: Any) -> None:
+        """Nothing."""
+
+    def validation(self, validation: Validation, where: Mapping[str, Any], better: bool) -> None:
+        """Nothing."""
+
+    def resume_clock(self) -> None:
+        """Nothing."""
+
+    def sync(self) -> None:
+        """Nothing."""
+
+
+_VALID = "valid_"
+
+
+@dataclass(frozen=True)
+class ValidationRecord:
+    """A validation. step: updates made; epoch: counted from 1; seconds: of the run so far.
+
+    measures: by key, such as `loss`, `perplexity` and `bleu`.
+    """
+
+    step: int
+    epoch: int
+    seconds: float
+    measures: Mapping[str, float]
+
+
+def read_history(log: Path) -> tuple[ValidationRecord, ...]:
+    """The validations in a run's `log.jsonl`, in order, those of earlier sittings too."""
+    found = []
+    for text in log.read_text(encoding="utf-8").splitlines():
+        line = json.loads(text)
+        measures = {
+            key.removeprefix(_VALID): float(value)
+            for key, value in line.items()
+            if key.startswith(_VALID) and isinstance(value, int | float)
+        }
+        if measures:
+            found.append(ValidationRecord(line["step"], line["epoch"], line["seconds"], measures))
+    return tuple(found)

@@ -17,7 +17,7 @@ from torch.distributed.rendezvous import rendezvous
 from dragoman.base.errors import ConfigError, DivergenceError, DragomanError, Interrupted
 from dragoman.base.log import console
 from dragoman.base.machine.attention_kernels import keep_fast_attention_kernels
-from dragoman.training.ranks.interface import RankLost, Ranks
+from dragoman.training.ranks.ranks import RankLost, Ranks
 
 Value = TypeVar("Value")
 
@@ -62,7 +62,7 @@ class Group(Ranks):
         dist.all_reduce(sums, group=self.group)
         return sums.tolist()
 
-    def most(self, value: int) -> int:
+    def max(self, value: int) -> int:
         """One small all-reduce."""
         highest = torch.tensor(value)
         dist.all_reduce(highest, dist.ReduceOp.MAX, group=self.group)
@@ -70,12 +70,12 @@ class Group(Ranks):
 
     def broadcast(self, value: Value) -> Value:
         """Two broadcasts: how long it is, and what."""
-        content = _bytes(value) if self.first else torch.empty(0, dtype=torch.uint8)
+        content = _bytes(value) if self.is_main else torch.empty(0, dtype=torch.uint8)
         length = torch.tensor(len(content))
         dist.broadcast(length, 0, group=self.group)
-        content = content if self.first else torch.empty(int(length), dtype=torch.uint8)
+        content = content if self.is_main else torch.empty(int(length), dtype=torch.uint8)
         dist.broadcast(content, 0, group=self.group)
-        return value if self.first else _value(content)
+        return value if self.is_main else _value(content)
 
     def gather(self, value: Value) -> list[Value]:
         """Two rounds: how long they are, and what."""
@@ -107,7 +107,7 @@ class Group(Ranks):
         """Others look into the rendezvous' store now and then, so no time limit of a collective counts."""
         key = f"turn/{self._turns}"
         self._turns += 1
-        if not self.first:
+        if not self.is_main:
             self._await(key)
             yield
             return
@@ -207,3 +207,21 @@ def _bytes(value: Any) -> Tensor:
 
 def _value(content: Tensor) -> Any:
     return json.loads(content.numpy().tobytes())
+
+
+@contextmanager
+def open_ranks(device: str) -> Iterator[Ranks]:
+    """Join the processes that torchrun started (RANK and WORLD_SIZE in the environment), or be the only one.
+
+    Raises ConfigError for a device that is not there for each of them, RankLost when one of them has ended.
+    """
+    if "RANK" not in os.environ or int(os.environ.get("WORLD_SIZE", "1")) < 2:
+        yield Ranks(device)
+        return
+    with open_group(device) as group:
+        yield group
+
+
+def restarted() -> bool:
+    """Whether torchrun has started this process in the place of one that failed: then the run goes on by itself."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0

@@ -1,4 +1,4 @@
-"""How the ranks hold one model: `Alone`, `Replicated` (DDP) or `Sharded` (FSDP2)."""
+"""How the ranks hold one model: `SingleProcess`, `Replicated` (DDP) or `Sharded` (FSDP2)."""
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -13,12 +13,11 @@ from torch import Tensor, nn
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import warn
 from dragoman.checkpoint.tensors import fill, model_parameters
-from dragoman.training.objectives.loss import Loss, LossOf, Moment
-from dragoman.training.ranks.interface import Ranks
-from dragoman.training.ranks.sharded import full, share
+from dragoman.training.objectives.objective import Loss, Objective, TrainingPoint
+from dragoman.training.ranks.ranks import Ranks
 
 
-class Alone:
+class SingleProcess:
     """One process, one model.
 
     trained: what is trained; model: what validation reads, the same wherever ranks hold whole models. whole_batches:
@@ -29,7 +28,7 @@ class Alone:
     whole_batches = False
     sharded = False
 
-    def __init__(self, model: nn.Module, objective: LossOf) -> None:
+    def __init__(self, model: nn.Module, objective: Objective) -> None:
         self.trained = self.model = model
         self.objective = objective
 
@@ -38,9 +37,9 @@ class Alone:
         """Around forward and backward of a micro-batch; gradients are shared among ranks in an update's last one."""
         yield
 
-    def loss(self, batch: Any, moment: Moment) -> Loss:
+    def loss(self, batch: Any, point: TrainingPoint) -> Loss:
         """The objective's."""
-        return self.objective(self.model, batch, moment)
+        return self.objective(self.model, batch, point)
 
     def whole(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Named tensors of the trained model, or shaped like its parameters, in full. Every rank must ask."""
@@ -61,20 +60,20 @@ class Alone:
         """Warn, once, where ranks that should hold the same parameters do not. Every rank must ask."""
 
 
-class _Ranked(Alone):
+class _Distributed(SingleProcess):
     """Model and objective as one module, whose forward computes the loss: that is what torch's wrappers wrap."""
 
     _wrapped: Any  # a module that torch's types know less of than it has
 
-    def __init__(self, model: nn.Module, objective: LossOf, ranks: Ranks, whole_batches: bool) -> None:
+    def __init__(self, model: nn.Module, objective: Objective, ranks: Ranks, whole_batches: bool) -> None:
         super().__init__(model, objective)
         self.joined = JoinedLoss(model, objective)
         self.whole_batches = whole_batches
         self.ranks = ranks
 
-    def loss(self, batch: Any, moment: Moment) -> Loss:
+    def loss(self, batch: Any, point: TrainingPoint) -> Loss:
         """The objective's, through torch's wrapper."""
-        total = self._wrapped(batch, moment)
+        total = self._wrapped(batch, point)
         last = self.joined.last
         return replace(last, total=total)
 
@@ -84,17 +83,17 @@ class JoinedLoss(nn.Module):
 
     last: Loss
 
-    def __init__(self, model: nn.Module, objective: LossOf) -> None:
+    def __init__(self, model: nn.Module, objective: Objective) -> None:
         super().__init__()
         self.model, self.objective = model, objective
 
-    def forward(self, batch: Any, moment: Moment) -> Tensor:
+    def forward(self, batch: Any, point: TrainingPoint) -> Tensor:
         """A scalar."""
-        self.last = self.objective(self.model, batch, moment)
+        self.last = self.objective(self.model, batch, point)
         return self.last.total
 
 
-class Replicated(_Ranked):
+class Replicated(_Distributed):
     """Every rank has the whole model and optimiser; gradients are averaged while backward goes on (DDP).
 
     Parameters that a micro-batch does not use are looked for each time, so that a variant without gradients for some of
@@ -102,7 +101,7 @@ class Replicated(_Ranked):
     that a resumed run adds them in the same order.
     """
 
-    def __init__(self, model: nn.Module, objective: LossOf, ranks: Ranks, whole_batches: bool) -> None:
+    def __init__(self, model: nn.Module, objective: Objective, ranks: Ranks, whole_batches: bool) -> None:
         super().__init__(model, objective, ranks, whole_batches)
         from torch.nn.parallel import DistributedDataParallel
 
@@ -128,7 +127,7 @@ class Replicated(_Ranked):
         parameters = [each.contiguous().view(-1).view(torch.uint8) for each in self.model.parameters()]
         sums = [int(each.sum(dtype=torch.int64)) for each in parameters]
         apart = [rank for rank, other in enumerate(self.ranks.gather(sums)) if other != sums]
-        if apart and self.ranks.first and not self._warned:
+        if apart and self.ranks.is_main and not self._warned:
             warn(
                 f"rank {apart[0]} no longer holds the parameters of rank 0: its machine computes otherwise, or "
                 "wrongly. What is stored is of rank 0"
@@ -136,17 +135,17 @@ class Replicated(_Ranked):
             self._warned = True
 
 
-class Sharded(_Ranked):
+class Sharded(_Distributed):
     """Every rank keeps a share of parameters, gradients and optimiser state (FSDP2).
 
-    Modules that `separable` names gather their parameters when they are read; all others' are gathered for the whole
-    pass. `model` is a plain copy that takes memory only while it is shown something.
+    Modules that `shardable_modules` names gather their parameters when they are read; all others' are gathered for the
+    whole pass. `model` is a plain copy that takes memory only while it is shown something.
     """
 
     sharded = True
 
     def __init__(
-        self, model: nn.Module, objective: LossOf, ranks: Ranks, whole_batches: bool, separate: list[nn.Module]
+        self, model: nn.Module, objective: Objective, ranks: Ranks, whole_batches: bool, separate: list[nn.Module]
     ) -> None:
         super().__init__(model, objective, ranks, whole_batches)
         from torch.distributed.device_mesh import init_device_mesh
@@ -173,7 +172,7 @@ class Sharded(_Ranked):
     @torch.no_grad()
     def whole(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Gathered from all ranks, one by one, into the CPU's memory."""
-        return {name: full(tensor.detach()).cpu() for name, tensor in tensors.items()}
+        return {name: gather_full(tensor.detach()).cpu() for name, tensor in tensors.items()}
 
     @torch.no_grad()
     def show(self, tensors: Mapping[str, Tensor]) -> None:
@@ -189,11 +188,11 @@ class Sharded(_Ranked):
 
     def like(self, tensor: Tensor, trained: Tensor) -> Tensor:
         """This rank's share."""
-        return share(tensor.to(self.ranks.device), trained)
+        return local_shard(tensor.to(self.ranks.device), trained)
 
 
 @dataclass(frozen=True)
-class Holding:
+class ParallelSettings:
     """How several ranks shall hold a model. kind: see `LoopConfig.parallel`; batches: of a plan, an update.
 
     separate: finds the modules that FSDP may shard apart.
@@ -204,10 +203,10 @@ class Holding:
     separate: Callable[[], list[nn.Module]]
 
 
-def build_parallel(holding: Holding, ranks: Ranks, model: nn.Module, objective: LossOf) -> Alone:
+def build_parallel(holding: ParallelSettings, ranks: Ranks, model: nn.Module, objective: Objective) -> SingleProcess:
     """The model as this rank holds it. Raises ConfigError for one that ranks cannot share."""
-    if not ranks.several:
-        return Alone(model, objective)
+    if not ranks.distributed:
+        return SingleProcess(model, objective)
     whole_batches = check_statistics(model, ranks, holding.batches)
     if holding.kind == "ddp":
         return Replicated(model, objective, ranks, whole_batches)
@@ -234,3 +233,17 @@ def check_statistics(model: nn.Module, ranks: Ranks, accumulate: int) -> bool:
             "or more"
         )
     return whole
+
+
+def gather_full(tensor: Tensor) -> Tensor:
+    """A sharded tensor gathered from all ranks; another one as it is."""
+    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+
+
+def local_shard(tensor: Tensor, held: Tensor) -> Tensor:
+    """This rank's share of `tensor`, which is the same in full on every rank, if `held` of its shape is sharded."""
+    from torch.distributed.tensor import DTensor, distribute_tensor
+
+    if not isinstance(held, DTensor) or tensor.shape != held.shape:
+        return tensor
+    return distribute_tensor(tensor, held.device_mesh, held.placements, src_data_rank=None)

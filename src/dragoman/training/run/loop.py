@@ -13,19 +13,23 @@ from dragoman.base.log import info, warn
 from dragoman.checkpoint.tensors import model_parameters
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.training.machine.interruption import Interruption, interruption
-from dragoman.training.objectives.loss import Moment
-from dragoman.training.profiling.profile import NoProfile, Profile
-from dragoman.training.progress.history import Validated, read_history
+from dragoman.training.objectives.objective import TrainingPoint
+from dragoman.training.profiling.profile import NullProfiler, Profiler
 from dragoman.training.progress.horizon import Horizon
 from dragoman.training.progress.progress import Progress
-from dragoman.training.progress.report import LOG_FILE, Report, Standing
-from dragoman.training.progress.silence import Silence
-from dragoman.training.run.finish import choose_final
-from dragoman.training.run.session import Session
+from dragoman.training.progress.report import (
+    LOG_FILE,
+    NullReporter,
+    Reporter,
+    RunStatus,
+    ValidationRecord,
+    read_history,
+)
+from dragoman.training.run.session import Session, choose_final
 from dragoman.training.run.setup import assemble
 from dragoman.training.run.snapshot import restore_snapshot, save_snapshot
 from dragoman.training.task import Batch, RunConfig
-from dragoman.training.updates.updates import Sharing, Updates
+from dragoman.training.updates.sharing import Sharing, Updates
 from dragoman.training.validation import Validation
 
 _GRACE = 5.0
@@ -43,7 +47,7 @@ class TrainingResult:
     step: int
     validation: Validation
     reason: str
-    history: tuple[Validated, ...]
+    history: tuple[ValidationRecord, ...]
     first: bool = True
 
     def __str__(self) -> str:
@@ -70,10 +74,10 @@ class _Loop:
     def __init__(self, session: Session, profile: bool) -> None:
         self.session, self.job, self.ranks = session, session.job, session.ranks
         self.config = session.config
-        self.profile = NoProfile()
-        if profile and self.ranks.first:
-            device = session.engine.place.device
-            self.profile = Profile(session.out, session.model, device, self.config.precision)
+        self.profile = NullProfiler()
+        if profile and self.ranks.is_main:
+            device = session.engine.runtime.device
+            self.profile = Profiler(session.out, session.model, device, self.config.precision)
         session.engine.profile = self.profile
         self.utilisation = session.utilisation()
         assert self.config.schedule is not None, "setup chooses one where none is set"
@@ -99,7 +103,7 @@ class _Loop:
         """Train until something ends it, then choose the final parameters."""
         progress = self.progress
         with (
-            interruption(_GRACE if self.ranks.several else 0.0) as request,
+            interruption(_GRACE if self.ranks.distributed else 0.0) as request,
             closing(self.profile),
             self._report() as report,
         ):
@@ -118,21 +122,21 @@ class _Loop:
         validation = choose_final(self.session, progress)
         out = self.session.out
         history = read_history(out / LOG_FILE)
-        return TrainingResult(out, progress.step, validation, progress.finished, history, self.ranks.first)
+        return TrainingResult(out, progress.step, validation, progress.finished, history, self.ranks.is_main)
 
-    def _report(self) -> Report:
+    def _report(self) -> Reporter:
         progress, every = self.progress, self.config.log_every
-        if not self.ranks.first:
-            return Silence(progress.unlogged)
+        if not self.ranks.is_main:
+            return NullReporter(progress.unlogged)
         folder, size = self.session.out, self.ranks.size
-        return Report(folder, every, progress.step, progress.unlogged, self.utilisation, size)
+        return Reporter(folder, every, progress.step, progress.unlogged, self.utilisation, size)
 
-    def _epoch(self, request: Interruption, report: Report) -> None:
+    def _epoch(self, request: Interruption, report: Reporter) -> None:
         progress, config = self.progress, self.config
         plan = self._plan(progress.epoch)
 
         def load(plan: BatchPlan, start: int) -> Iterable[Batch]:
-            pin = self.session.engine.place.device.type == "cuda"
+            pin = self.session.engine.runtime.device.type == "cuda"
             return self.job.batches(plan, start, progress.epoch, pin)
 
         for update in self.profile.batches(self.updates.of(plan, progress.batch, load)):
@@ -141,8 +145,8 @@ class _Loop:
             done = progress.horizon.progress_at(step)
             rate = self.schedule.rate(step, done, self.job.model_width)
             scale = progress.loss_scale if self.config.precision == "float16" else None
-            moment = Moment(step, done, self._share_of_dropout(step))
-            result = self.session.engine.step(agreed.update, moment, rate, scale)
+            point = TrainingPoint(step, done, self._share_of_dropout(step))
+            result = self.session.engine.step(agreed.update, point, rate, scale)
             progress.watch.check(step, result)
             if self.session.average is not None:
                 self.session.average.update(step)
@@ -159,8 +163,8 @@ class _Loop:
             progress.finished = self._limit_reached()
             last = progress.finished is not None
             seconds, tokens = progress.seconds, progress.target_tokens
-            report.step(result, Standing(step, epoch, rate, seconds, tokens, progress.horizon, last))
-            self._after_step(agreed.signal or (None if self.ranks.several else request.received), report)
+            report.step(result, RunStatus(step, epoch, rate, seconds, tokens, progress.horizon, last))
+            self._after_step(agreed.signal or (None if self.ranks.distributed else request.received), report)
             self.profile.stepped()
             if progress.finished is not None:
                 return
@@ -170,7 +174,7 @@ class _Loop:
         rising = (self.config.dropout_epochs or 0.0) * self.steps_per_epoch
         return min(1.0, (step - 1) / rising) if rising else 1.0
 
-    def _after_step(self, signal: int | None, report: Report) -> None:
+    def _after_step(self, signal: int | None, report: Reporter) -> None:
         progress, config = self.progress, self.config
         if progress.step % config.validate_every == 0 or progress.finished:
             with self.profile.beside("validation"):
@@ -207,7 +211,7 @@ class _Loop:
                 return f"train.max_minutes={config.max_minutes:g} reached"
         return None
 
-    def _validate(self, report: Report) -> None:
+    def _validate(self, report: Reporter) -> None:
         progress = self.progress
         with self._averaged():
             validation = self.session.validate(progress.step)
@@ -219,7 +223,7 @@ class _Loop:
             self._write_checkpoint(validation)
             self.session.write_model(self.session.out, self._parameters(), progress.step, validation)
 
-    def _checkpoint(self, report: Report) -> None:
+    def _checkpoint(self, report: Reporter) -> None:
         """A snapshot to go on from, and a model folder for averaging; older ones that nobody needs are removed."""
         if self.ranks.broadcast(not self.session.store.checkpoint_folder(self.progress.step).exists()):
             self._write_checkpoint(None)
@@ -230,7 +234,7 @@ class _Loop:
         folder = self.session.store.checkpoint_folder(self.progress.step)
         self.session.write_model(folder, self._parameters(), self.progress.step, validation)
 
-    def _save_training(self, report: Report) -> None:
+    def _save_training(self, report: Reporter) -> None:
         self._tick()
         report.sync()
         save_snapshot(self.session, self.progress)

@@ -1,21 +1,25 @@
 """`Session`: everything that the loop of a run works with."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from torch import Tensor, nn
 
 from dragoman.base.errors import ResourceError
+from dragoman.base.log import info
 from dragoman.base.machine.memory import is_out_of_memory
+from dragoman.checkpoint.average import average_parameters
 from dragoman.checkpoint.store import CheckpointStore, TrainingSnapshot
+from dragoman.checkpoint.tensors import load_tensors
 from dragoman.training.config import LoopConfig
 from dragoman.training.machine.compilation import uncompiled
 from dragoman.training.machine.journal import Journal
 from dragoman.training.optimisers.average import ParameterAverage
 from dragoman.training.profiling.utilisation import Utilisation, measure_rate
 from dragoman.training.progress.progress import Progress
-from dragoman.training.ranks.interface import Ranks
-from dragoman.training.ranks.parallel import Alone
+from dragoman.training.ranks.parallel import SingleProcess
+from dragoman.training.ranks.ranks import Ranks
 from dragoman.training.task import Job, Validator
 from dragoman.training.updates.engine import Engine
 from dragoman.training.validation import Validation
@@ -56,10 +60,10 @@ class Session:
     @property
     def ranks(self) -> Ranks:
         """The processes that train."""
-        return self.engine.place.ranks
+        return self.engine.runtime.ranks
 
     @property
-    def parallel(self) -> Alone:
+    def parallel(self) -> SingleProcess:
         """How they hold the model."""
         return self.engine.parallel
 
@@ -68,7 +72,7 @@ class Session:
         try:
             with uncompiled(self.config.compile):
                 self.engine.model.eval()
-                return self.validator.run(self.engine.place)
+                return self.validator.run(self.engine.runtime)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
@@ -89,18 +93,18 @@ class Session:
 
         Only the first rank writes; the others wait until it has.
         """
-        if self.ranks.first:
+        if self.ranks.is_main:
             self.job.write(folder, parameters, step, validation, averaged_steps)
         self.ranks.wait()
 
     def utilisation(self) -> Utilisation | None:
         """What an update's products cost, and what this device gives, measured now; None where the cost is unknown."""
-        flops, place = self.job.flops_per_target_token(), self.engine.place
-        return Utilisation(flops, measure_rate(place.device, place.precision), self.ranks.size) if flops else None
+        flops, runtime = self.job.flops_per_target_token(), self.engine.runtime
+        return Utilisation(flops, measure_rate(runtime.device, runtime.precision), self.ranks.size) if flops else None
 
     def prune(self, progress: Progress) -> None:
         """Remove checkpoints that neither averaging nor a later comparison needs."""
-        if not self.ranks.first:
+        if not self.ranks.is_main:
             return
         average = self.config.average
         paths = self.store.checkpoints()
@@ -108,3 +112,37 @@ class Session:
         best = average.count if average.of == "best" else 1
         keep |= {self.store.checkpoint_folder(step) for step in progress.ranked()[: max(1, best)]}
         self.store.prune(keep)
+
+
+def choose_final(session: Session, progress: Progress) -> Validation:
+    """Write to the run's folder the best checkpoint, or the mean of several if that is better on the validation set."""
+    config = session.config
+    assert progress.best_step is not None
+    best = session.store.checkpoint_folder(progress.best_step)
+    parameters, _ = load_tensors(best / "model.safetensors")
+    validation = _judged(session, parameters, progress.step)
+    step = progress.best_step
+    steps: tuple[int, ...] = ()
+    chosen = f"the checkpoint of step {progress.best_step}"
+    paths = session.store.checkpoints()
+    if config.average.of == "best":
+        paths = [path for step in progress.ranked() if (path := session.store.checkpoint_folder(step)).exists()][::-1]
+    paths = paths[-config.average.count :] if config.average.count else []
+    paths = [Path(path) for path in session.ranks.broadcast(list(map(str, paths)))]
+    if len(paths) > 1:
+        mean = average_parameters(paths)
+        averaged = _judged(session, mean, progress.step)
+        info(f"Mean of {len(paths)} checkpoints: validation {averaged.brief()}; {chosen}: {validation.brief()}")
+        if averaged.score(config.metric) >= validation.score(config.metric):
+            parameters, validation = mean, averaged
+            steps = tuple(int(path.name.removeprefix("step-")) for path in paths)
+            step = max(steps)
+            chosen = f"the mean of the {config.average.of} {len(paths)} checkpoints"
+    session.write_model(session.out, parameters, step, validation, steps)
+    info(f"{session.out} holds {chosen}: {validation[config.metric].full()}")
+    return validation
+
+
+def _judged(session: Session, parameters: Mapping[str, Tensor], step: int) -> Validation:
+    session.parallel.show(parameters)
+    return session.validate(step)

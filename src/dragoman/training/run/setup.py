@@ -20,12 +20,11 @@ from dragoman.training.machine.journal import Journal
 from dragoman.training.machine.precision import PRECISIONS, choose_precision, warn_of_slow_products
 from dragoman.training.machine.threads import build_threads
 from dragoman.training.optimisers.average import ParameterAverage
-from dragoman.training.ranks.interface import Ranks
-from dragoman.training.ranks.launch import open_ranks, restarted
-from dragoman.training.ranks.parallel import Holding, build_parallel
-from dragoman.training.ranks.place import Place
-from dragoman.training.ranks.separable import separable
-from dragoman.training.run.estimate import check_memory
+from dragoman.training.ranks.group import open_ranks, restarted
+from dragoman.training.ranks.parallel import ParallelSettings, build_parallel
+from dragoman.training.ranks.ranks import Ranks, Runtime
+from dragoman.training.ranks.shardable import shardable_modules
+from dragoman.training.run.memory import check_memory
 from dragoman.training.run.resumption import check_same_contents, check_same_run, warn_of_rounding, with_choices_of
 from dragoman.training.run.session import Session
 from dragoman.training.task import Batch, Job, RunConfig
@@ -54,15 +53,15 @@ def assemble(config: RunConfig, resume: bool) -> Iterator[Session]:
         device = stored.train.device
     with open_ranks(device) as ranks, ExitStack() as stack:
         with ranks.in_turn():
-            ground = _survey(config, resume, ranks, stack)
-        stack.callback(ground.job.close)
-        ground.job.run = _as_on_first(ground.job.run, ranks)
-        _take(ground, ranks)
-        yield _session(ground, ranks, stack)
+            prepared = _inspect_inputs(config, resume, ranks, stack)
+        stack.callback(prepared.job.close)
+        prepared.job.run = _as_on_first(prepared.job.run, ranks)
+        _claim_folder(prepared, ranks)
+        yield _build_session(prepared, ranks, stack)
 
 
 @dataclass(frozen=True)
-class _Ground:
+class PreparedRun:
     """What a rank finds before anything of the run is written; as in `Session`."""
 
     job: Job
@@ -73,11 +72,11 @@ class _Ground:
     limits_changed: bool
 
 
-def _survey(config: RunConfig, resume: bool, ranks: Ranks, stack: ExitStack) -> _Ground:
+def _inspect_inputs(config: RunConfig, resume: bool, ranks: Ranks, stack: ExitStack) -> PreparedRun:
     """Check all that is cheap to find wrong before anything is written or takes long; then prepare data and model."""
     job: Job = config.task.open(config)
     config = job.run
-    store = stack.enter_context(CheckpointStore(config.out, owned=ranks.first))
+    store = stack.enter_context(CheckpointStore(config.out, owned=ranks.is_main))
     stored = _stored_config(config.out, type(config))
     if stored is not None and not resume:
         raise ConfigError(
@@ -90,7 +89,7 @@ def _survey(config: RunConfig, resume: bool, ranks: Ranks, stack: ExitStack) -> 
     else:
         job.check_initial_values()
     torch.set_num_threads(job.run.train.threads or torch.get_num_threads())
-    if ranks.first:
+    if ranks.is_main:
         warn_of_slow_products(job.run.train.precision, ranks.device, stored is not None)
     job.prepare()
     if job.examples < ranks.size:
@@ -99,7 +98,7 @@ def _survey(config: RunConfig, resume: bool, ranks: Ranks, stack: ExitStack) -> 
         job.run = _resolved(job, ranks)
     torch.manual_seed(job.run.train.seed)
     model = job.build().to(ranks.device)
-    journal = Journal(config.out / "training" / "decisions.jsonl", owned=ranks.first)
+    journal = Journal(config.out / "training" / "decisions.jsonl", owned=ranks.is_main)
     snapshot = store.latest_training() if stored is not None else None
     limits_changed, job.notes = False, journal.made(NOTES, 0) or {}
     if snapshot is not None:
@@ -108,25 +107,25 @@ def _survey(config: RunConfig, resume: bool, ranks: Ranks, stack: ExitStack) -> 
         limits_changed = snapshot.state.get("limits", job.run.train.limits) != job.run.train.limits
     else:
         job.notes = job.initialise(model)
-    return _Ground(job, store, model, journal, snapshot, limits_changed)
+    return PreparedRun(job, store, model, journal, snapshot, limits_changed)
 
 
-def _take(ground: _Ground, ranks: Ranks) -> None:
+def _claim_folder(prepared: PreparedRun, ranks: Ranks) -> None:
     """Make the folder this run's: what is later than its snapshot goes, and its settings are written."""
-    job, journal, step = ground.job, ground.journal, 0 if ground.snapshot is None else ground.snapshot.step
-    _check_shared(job.run.out, ranks, None if ground.snapshot is None else step)
-    if ground.limits_changed:
+    job, journal, step = prepared.job, prepared.journal, 0 if prepared.snapshot is None else prepared.snapshot.step
+    _check_shared(job.run.out, ranks, None if prepared.snapshot is None else step)
+    if prepared.limits_changed:
         journal.forget()
     if job.notes and job.notes != journal.made(NOTES, 0):
         journal.record(NOTES, 0, job.notes)
-    if ranks.first:
-        ground.store.discard_after(step)
+    if ranks.is_main:
+        prepared.store.discard_after(step)
         atomic_write(job.run.out / CONFIG_FILE, dump_settings(job.run))
 
 
-def _session(ground: _Ground, ranks: Ranks, stack: ExitStack) -> Session:
+def _build_session(prepared: PreparedRun, ranks: Ranks, stack: ExitStack) -> Session:
     """What makes an update and what judges it; raises ResourceError where an update will not fit the memory."""
-    job, model, config = ground.job, ground.model, ground.job.run.train
+    job, model, config = prepared.job, prepared.model, prepared.job.run.train
     objective = job.objective(ranks.device)
 
     def trial() -> Batch:
@@ -134,15 +133,15 @@ def _session(ground: _Ground, ranks: Ranks, stack: ExitStack) -> Session:
         return batch
 
     threads = None
-    if not ranks.several and not config.compile:
+    if not ranks.distributed and not config.compile:
         threads = build_threads(model, objective.divisible, ranks.device, torch.get_num_threads(), job.batch_tokens)
     if threads is not None:
         stack.callback(threads.close)
-    check_memory(job, model, ground.journal, ranks, 1 if threads is None else threads.count)
+    check_memory(job, model, prepared.journal, ranks, 1 if threads is None else threads.count)
     info(f"Model: {job.outline(model)} · {_places(ranks, config.parallel)} · {config.precision}")
     # Before the optimiser: FSDP replaces the parameters.
     parallel = build_parallel(
-        Holding(config.parallel, job.batches_an_update, lambda: separable(model, objective, trial())),
+        ParallelSettings(config.parallel, job.batches_an_update, lambda: shardable_modules(model, objective, trial())),
         ranks,
         model,
         objective,
@@ -151,16 +150,16 @@ def _session(ground: _Ground, ranks: Ranks, stack: ExitStack) -> Session:
         compile_layers(model, ranks.device)
     precision = choose_precision(config.precision, ranks.device)
     optimiser = config.optimiser.build(model, precision, threads)
-    place = Place(ranks.device, precision, ranks)
+    runtime = Runtime(ranks.device, precision, ranks)
     return Session(
         job=job,
         model=model,
-        engine=Engine(config, parallel, optimiser, place, ground.journal, threads),
+        engine=Engine(config, parallel, optimiser, runtime, prepared.journal, threads),
         average=ParameterAverage(model, config.ema) if config.ema is not None else None,
         validator=job.validator(parallel.model, ranks.device),
-        store=ground.store,
-        snapshot=ground.snapshot,
-        limits_changed=ground.limits_changed,
+        store=prepared.store,
+        snapshot=prepared.snapshot,
+        limits_changed=prepared.limits_changed,
     )
 
 
@@ -181,7 +180,7 @@ def _resolved(job: Job, ranks: Ranks) -> RunConfig:
     train = config.resolved(job.model_width).model_copy(
         update={
             "precision": precision,
-            "device": device.type if ranks.several else str(device),
+            "device": device.type if ranks.distributed else str(device),
             "threads": torch.get_num_threads(),
         }
     )
@@ -190,7 +189,7 @@ def _resolved(job: Job, ranks: Ranks) -> RunConfig:
 
 def _as_on_first(config: R, ranks: Ranks) -> R:
     """With what was measured on the first rank, which may be another machine."""
-    if not ranks.several:
+    if not ranks.distributed:
         return config
     precision, threads = ranks.broadcast((config.train.precision, config.train.threads))
     torch.set_num_threads(threads or torch.get_num_threads())
@@ -210,4 +209,4 @@ def _check_shared(folder: Path, ranks: Ranks, step: int | None) -> None:
 
 
 def _places(ranks: Ranks, parallel: str) -> str:
-    return f"{ranks.size} processes ({parallel}) on {ranks.device.type}" if ranks.several else str(ranks.device)
+    return f"{ranks.size} processes ({parallel}) on {ranks.device.type}" if ranks.distributed else str(ranks.device)

@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from dragoman.checkpoint.shards import read_shards, shard_shapes, write_shards
 from dragoman.checkpoint.store import TrainingSnapshot
 from dragoman.checkpoint.tensors import fill, model_parameters
-from dragoman.training.optimisers.state import optimiser_tensors, restore_optimiser
 from dragoman.training.progress.progress import Progress
 from dragoman.training.run.session import Session
 
@@ -25,9 +24,9 @@ def save_snapshot(session: Session, progress: Progress) -> None:
         tensors["average"] = session.average.shadow
     ranks, state = session.ranks, progress.to_json()
     if not session.parallel.sharded:
-        if ranks.first:
+        if ranks.is_main:
             session.store.commit_training(progress.step, tensors, state)
-    elif ranks.first:
+    elif ranks.is_main:
         with session.store.staged_training(progress.step, state) as folder:
             ranks.broadcast(str(folder))
             _write(folder, tensors, session)
@@ -74,3 +73,19 @@ def _like_state(parameters: Mapping[str, Tensor], shapes: Mapping[str, torch.Siz
         same = shape == parameter.shape
         state[name] = torch.zeros_like(parameter.detach()) if same else torch.zeros(shape, device=parameter.device)
     return state
+
+
+def optimiser_tensors(optimiser: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
+    """The optimiser's state as `parameter name/state name` → tensor."""
+    return {
+        f"{name}/{key}": value
+        for name, parameter in model.named_parameters()
+        for key, value in optimiser.state[parameter].items()
+    }
+
+
+def restore_optimiser(optimiser: torch.optim.Optimizer, model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Put back what `optimiser_tensors` gave."""
+    for name, parameter in model.named_parameters():
+        state = {key.rpartition("/")[2]: value for key, value in tensors.items() if key.rpartition("/")[0] == name}
+        optimiser.state[parameter] = {key: value.clone() for key, value in state.items()}

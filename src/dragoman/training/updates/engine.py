@@ -2,8 +2,8 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
@@ -19,34 +19,14 @@ from dragoman.nn.randomness import drawing_from
 from dragoman.training.config import LoopConfig
 from dragoman.training.machine.compilation import compilation_explained
 from dragoman.training.machine.journal import Journal
+from dragoman.training.machine.precision import LossScale
 from dragoman.training.machine.threads import Threads
-from dragoman.training.objectives.loss import Loss, Moment
-from dragoman.training.profiling.profile import NoProfile
-from dragoman.training.ranks.parallel import Alone
-from dragoman.training.ranks.place import Place
-from dragoman.training.ranks.sharded import full
+from dragoman.training.objectives.objective import Loss, TrainingPoint
+from dragoman.training.profiling.profile import NullProfiler
+from dragoman.training.ranks.parallel import SingleProcess, gather_full
+from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.task import Batch
-from dragoman.training.updates.loss_scale import LossScale
-from dragoman.training.updates.update import MicroBatch, Tokens, Update
-
-
-@dataclass(frozen=True)
-class StepResult:
-    """Means over the update's target tokens (nats), the gradient's norm before clipping, and the token count.
-
-    gradient_norm: 0 where the gradient was beyond float16 and nothing was updated, which counts says too.
-
-    Where an update mixes tasks, loss and cross_entropy are the sums of their means; losses: the mean cross-entropy of
-    each. auxiliary: means of what modules add to the loss or report of it, by name; counts: sums of what modules count.
-    """
-
-    loss: float
-    cross_entropy: float
-    gradient_norm: float
-    target_tokens: int
-    auxiliary: Mapping[str, float] = field(default_factory=dict)
-    counts: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    losses: Mapping[str, float] = field(default_factory=dict)
+from dragoman.training.updates.update import MicroBatch, StepResult, Tokens, Update
 
 
 @dataclass(frozen=True)
@@ -73,16 +53,16 @@ class Engine:
     def __init__(
         self,
         config: LoopConfig,
-        parallel: Alone,
+        parallel: SingleProcess,
         optimiser: torch.optim.Optimizer,
-        place: Place,
+        runtime: Runtime,
         journal: Journal,
         threads: Threads | None = None,
     ) -> None:
-        self.parallel, self.optimiser, self.place = parallel, optimiser, place
+        self.parallel, self.optimiser, self.runtime = parallel, optimiser, runtime
         self.clip, self.seed = config.clip, config.seed
         self.journal, self.threads = journal, threads
-        self.profile = NoProfile()
+        self.profile = NullProfiler()
         self._scale = 1.0  # of the update's loss
         stored = parallel.trained.state_dict(keep_vars=True).values()
         self._statistics = [tensor for tensor in stored if not isinstance(tensor, nn.Parameter)]
@@ -98,7 +78,7 @@ class Engine:
         return self.journal.made("halvings of all", 0) or 0
 
     def step(
-        self, update: Update, moment: Moment, learning_rate: float, loss_scale: LossScale | None = None
+        self, update: Update, point: TrainingPoint, learning_rate: float, loss_scale: LossScale | None = None
     ) -> StepResult:
         """One update: forward and backward, clip, step.
 
@@ -110,17 +90,17 @@ class Engine:
         tokens = update.tokens or _tokens(update.batches)
         with compilation_explained():
             self._scale = 1.0 if loss_scale is None else loss_scale.value
-            computed = self._forward_and_backward(update, moment, tokens)
+            computed = self._forward_and_backward(update, point, tokens)
         with self.profile.phase("clipping"):
-            norm = full(self._clipped())
+            norm = gather_full(self._clipped())
         overflowed = loss_scale is not None and not norm.isfinite()
         if loss_scale is not None:
-            loss_scale.judge(overflowed, moment.step)
+            loss_scale.judge(overflowed, point.step)
         with self.profile.phase("optimiser"):
             if overflowed:
                 self.optimiser.zero_grad(set_to_none=True)
             else:
-                self._move(learning_rate, moment.step)
+                self._move(learning_rate, point.step)
         # Read off the device last: on a GPU that waits for all that was started before.
         result = self._result(computed, norm, tokens, several=update.micro_batches is not None)
         if not overflowed:
@@ -134,18 +114,18 @@ class Engine:
             torch._foreach_div_([each.grad for each in parameters if each.grad is not None], self._scale)
         return nn.utils.clip_grad_norm_(parameters, self.clip or float("inf"))
 
-    def _forward_and_backward(self, update: Update, moment: Moment, tokens: Tokens) -> list[_Computed]:
+    def _forward_and_backward(self, update: Update, point: TrainingPoint, tokens: Tokens) -> list[_Computed]:
         """The gradients of all batches, added up, from micro-batches that fit the memory."""
         if update.micro_batches is not None:
-            return self._shared(update.batches, update.micro_batches, moment, tokens)
+            return self._shared(update.batches, update.micro_batches, point, tokens)
         statistics = [tensor.clone() for tensor in self._statistics]
-        step = moment.step
+        step = point.step
         known = self.journal.made("halvings", step) or self.halvings
         halvings = known
         while True:
             cut = [part for batch in update.batches for part in batch.cut(2**halvings)]
             try:
-                computed = self._gradients(cut, None, moment, tokens)
+                computed = self._gradients(cut, None, point, tokens)
                 break
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
@@ -164,42 +144,42 @@ class Engine:
         return computed
 
     def _shared(
-        self, batches: Sequence[Batch], micro_batches: Sequence[MicroBatch], moment: Moment, tokens: Tokens
+        self, batches: Sequence[Batch], micro_batches: Sequence[MicroBatch], point: TrainingPoint, tokens: Tokens
     ) -> list[_Computed]:
         """The gradients of this rank's batches, none of which it may cut."""
         try:
-            return self._gradients(batches, micro_batches, moment, tokens)
+            return self._gradients(batches, micro_batches, point, tokens)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
             raise ResourceError(
-                f"not enough memory for a batch at step {moment.step}, which one of several processes cannot cut by "
+                f"not enough memory for a batch at step {point.step}, which one of several processes cannot cut by "
                 "itself: lower data.batch.tokens, raise train.accumulate instead, and start anew"
             ) from None
 
     def _gradients(
-        self, batches: Sequence[Batch], micro_batches: Sequence[MicroBatch] | None, moment: Moment, tokens: Tokens
+        self, batches: Sequence[Batch], micro_batches: Sequence[MicroBatch] | None, point: TrainingPoint, tokens: Tokens
     ) -> list[_Computed]:
         self.optimiser.zero_grad(set_to_none=True)
         self.parallel.trained.train()
         if self.threads is not None:
-            return self._by_threads(self.threads, batches, moment, tokens)
-        return self._one_by_one(batches, micro_batches, moment, tokens)
+            return self._by_threads(self.threads, batches, point, tokens)
+        return self._one_by_one(batches, micro_batches, point, tokens)
 
     def _one_by_one(
-        self, batches: Sequence[Batch], micro_batches: Sequence[MicroBatch] | None, moment: Moment, tokens: Tokens
+        self, batches: Sequence[Batch], micro_batches: Sequence[MicroBatch] | None, point: TrainingPoint, tokens: Tokens
     ) -> list[_Computed]:
         """Gradients are added up where the optimiser looks for them."""
         computed = []
-        ranks = self.place.ranks.size
+        ranks = self.runtime.ranks.size
         for index, batch in enumerate(batches):
             micro = None if micro_batches is None else micro_batches[index]
-            torch.manual_seed(_mix(self.seed, moment.step, *((index,) if micro is None else micro.key)))
+            torch.manual_seed(_mix(self.seed, point.step, *((index,) if micro is None else micro.key)))
             with self.profile.phase("transfer"):
-                batch = batch.to(self.place.device)
+                batch = batch.to(self.runtime.device)
             with self.parallel.micro_batch(last=index == len(batches) - 1):
-                with self.profile.phase("forward"), self.place.autocast(), dropping(moment.dropout):
-                    loss = self.parallel.loss(batch, moment)
+                with self.profile.phase("forward"), self.runtime.autocast(), dropping(point.dropout):
+                    loss = self.parallel.loss(batch, point)
                 count = tokens[batch.task]
                 # torch's wrappers take the mean over ranks
                 mean = loss.total / count if micro is None else loss.total * (micro.real * ranks / count)
@@ -210,7 +190,7 @@ class Engine:
         return computed
 
     def _by_threads(
-        self, threads: Threads, batches: Sequence[Batch], moment: Moment, tokens: Tokens
+        self, threads: Threads, batches: Sequence[Batch], point: TrainingPoint, tokens: Tokens
     ) -> list[_Computed]:
         """The same, every thread taking its share of each batch. Shares are added in the same order every time."""
         learned = [parameter for parameter in self.parallel.trained.parameters() if parameter.requires_grad]
@@ -223,14 +203,14 @@ class Engine:
             gradients: list[Tensor | None] = [None] * len(learned)
             computed = []
             for key, piece in share:
-                draws = torch.Generator().manual_seed(_mix(self.seed, moment.step, *key))
+                draws = torch.Generator().manual_seed(_mix(self.seed, point.step, *key))
                 with (
                     drawing_from(draws),
-                    dropping(moment.dropout),
+                    dropping(point.dropout),
                     self.profile.phase("forward"),
-                    self.place.autocast(),
+                    self.runtime.autocast(),
                 ):
-                    loss = self.parallel.loss(piece, moment)
+                    loss = self.parallel.loss(piece, point)
                 with self.profile.phase("backward"):
                     mean = loss.total / tokens[piece.task]
                     found = torch.autograd.grad(mean * self._scale, learned, allow_unused=True)
@@ -265,7 +245,7 @@ class Engine:
         """several: whether other ranks have computed the rest."""
         sums = _sums(computed, tokens)
         if several:
-            sums = _added(self.place.ranks.gather(sums))
+            sums = _added(self.runtime.ranks.gather(sums))
         means = {task: value / tokens[task] for task, value in sums["cross_entropy"].items()}
         return StepResult(
             sum(value / tokens[task] for task, value in sums["total"].items()),

@@ -1,7 +1,7 @@
-"""`Update`: what one update of the parameters is computed from."""
+"""`Update` and `StepResult`: the input and the outcome of one parameter update."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,3 +39,22 @@ class Update:
     micro_batches: Sequence[MicroBatch] | None = None
     count: int = 1
     tokens: Tokens | None = None
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """Means over the update's target tokens (nats), the gradient's norm before clipping, and the token count.
+
+    gradient_norm: 0 where the gradient was beyond float16 and nothing was updated, which counts says too.
+
+    Where an update mixes tasks, loss and cross_entropy are the sums of their means; losses: the mean cross-entropy of
+    each. auxiliary: means of what modules add to the loss or report of it, by name; counts: sums of what modules count.
+    """
+
+    loss: float
+    cross_entropy: float
+    gradient_norm: float
+    target_tokens: int
+    auxiliary: Mapping[str, float] = field(default_factory=dict)
+    counts: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    losses: Mapping[str, float] = field(default_factory=dict)

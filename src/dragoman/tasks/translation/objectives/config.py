@@ -3,16 +3,15 @@
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from dragoman.tasks.translation.objectives.reward import RewardConfig
 from dragoman.tasks.translation.objectives.scheduled_sampling import TeacherForced, TeacherRatio
-from dragoman.tasks.translation.objectives.sequence import SequenceObjective
+from dragoman.tasks.translation.objectives.sequence_reward import RewardConfig, SequenceObjective
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.training.objectives.loss import LossOf
-from dragoman.training.objectives.objective import ObjectiveConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropyConfig
+from dragoman.training.objectives.objective import Objective
 from dragoman.training.objectives.r_drop import RDrop
 
 
-class TranslationObjectiveConfig(ObjectiveConfig):
+class TranslationObjectiveConfig(CrossEntropyConfig):
     """Cross-entropy of the next token against q' = (1 − ε)δ + ε·u (Szegedy et al. 2016, section 7)."""
 
     reward: RewardConfig | None = Field(
@@ -26,7 +25,7 @@ class TranslationObjectiveConfig(ObjectiveConfig):
             raise ValueError("reward and r_drop do not go together: set one of them to null")
         return self
 
-    def build(self, teacher: TeacherRatio, target: Tokenizer, prior: Tensor | None) -> LossOf:
+    def build(self, teacher: TeacherRatio, target: Tokenizer, prior: Tensor | None) -> Objective:
         """The objective. teacher: the schedule of teacher forcing; target: what the samples' texts are read with.
 
         prior: (V,) how often each target entry occurs, None for uniform.

@@ -14,8 +14,8 @@ from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.auxiliary import Auxiliary, collecting, collector
 from dragoman.nn.randomness import generator
 from dragoman.text.symbols import BOS, PAD, UNK
-from dragoman.training.objectives.loss import Moment
-from dragoman.training.objectives.objective import Objective, ObjectiveConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.objective import TrainingPoint
 
 NEVER_WRITTEN = (PAD, BOS, UNK)
 """What the search never puts out by default, so the model is not fed it as its own output either."""
@@ -109,19 +109,19 @@ TeacherRatioConfig = Annotated[
 ]
 
 
-class TeacherForced(Objective):
+class TeacherForced(CrossEntropy):
     """Cross-entropy of what follows inputs of which a share, by a schedule, are the model's own output.
 
-    teacher: the schedule, 1 throughout for plain teacher forcing; the others as of `Objective`.
+    teacher: the schedule, 1 throughout for plain teacher forcing; the others as of `CrossEntropy`.
     """
 
-    def __init__(self, config: ObjectiveConfig, prior: Tensor | None = None, teacher: TeacherRatio = ALWAYS) -> None:
+    def __init__(self, config: CrossEntropyConfig, prior: Tensor | None = None, teacher: TeacherRatio = ALWAYS) -> None:
         super().__init__(config, prior)
         self.teacher = teacher
 
-    def predict(self, model: Any, batch: Any, moment: Moment) -> ProjectedOutput:
-        """With the ratio of that moment, see `forward`."""
-        return forward(model, batch, self.teacher.ratio(moment.step, moment.progress))
+    def predict(self, model: Any, batch: Any, point: TrainingPoint) -> ProjectedOutput:
+        """With the ratio of that point, see `forward`."""
+        return forward(model, batch, self.teacher.ratio(point.step, point.progress))
 
 
 def forward(model: Seq2Seq, batch: Batch, ratio: float = 1.0) -> ProjectedOutput:

@@ -2,23 +2,76 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Literal
 
 import torch
+from pydantic import Field, model_validator
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
 from torch import Tensor
 
+from dragoman.base.settings.config import Config
 from dragoman.data.batches.batch import Batch, pad
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.sampling import SamplingConfig, sample
 from dragoman.decode.search import Hypothesis
 from dragoman.models.interface import source_mask
 from dragoman.models.seq2seq import Seq2Seq
-from dragoman.tasks.translation.objectives.reward import RewardConfig, leave_one_out, sentence_rewards
 from dragoman.tasks.translation.objectives.scheduled_sampling import ALWAYS, TeacherForced, TeacherRatio
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.training.objectives.cross_entropy import projected_cross_entropy
-from dragoman.training.objectives.loss import FIRST, Loss, Moment
-from dragoman.training.objectives.objective import ObjectiveConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropyConfig
+from dragoman.training.objectives.fused_cross_entropy import projected_cross_entropy
+from dragoman.training.objectives.objective import FIRST, Loss, TrainingPoint
+
+
+class RewardConfig(Config):
+    """Fine-tuning on a sequence's reward: O = α · O_ML + O_RL (Wu et al. 2016, "GNMT", equations 8 and 9).
+
+    O_RL = Σ over pairs of E[r(Y, Y*)], Y drawn from the model. Its gradient is estimated from samples by REINFORCE.
+    YAML: `train: {start: runs/trained, objective: {reward: {kind: bleu, samples: 5}}}`.
+    """
+
+    kind: Literal["bleu", "chrf"] = Field(
+        "bleu",
+        description="r: sentence BLEU with exponential smoothing, or chrF2, by sacrebleu on plain text, from 0 to 1",
+    )
+    samples: int = Field(
+        5, ge=1, description="translations drawn a sentence pair; time and memory of an update grow with them"
+    )
+    likelihood: float = Field(0.017, ge=0, description="α, weight of the usual objective (GNMT: 0.017)")
+    baseline: Literal["leave_one_out", "greedy"] = Field(
+        "leave_one_out",
+        description="what a reward is compared with: the mean reward of the pair's other samples (Kool et al. 2019), "
+        "or that of the greedy translation (Rennie et al. 2017)",
+    )
+
+    @model_validator(mode="after")
+    def _has_others(self) -> "RewardConfig":
+        if self.baseline == "leave_one_out" and self.samples < 2:
+            raise ValueError("baseline=leave_one_out compares a sample with others: set samples to 2 or more")
+        return self
+
+
+def sentence_rewards(
+    kind: Literal["bleu", "chrf"], hypotheses: Sequence[str], references: Sequence[str]
+) -> list[float]:
+    """r of each hypothesis against the reference in its place, from 0 to 1.
+
+    BLEU takes only the n-gram orders that the hypothesis has, and smooths exponentially (Chen and Cherry 2014, method
+    3), which are sacrebleu's choices for single sentences.
+    """
+    metric = BLEU(effective_order=True) if kind == "bleu" else CHRF()
+    return [
+        metric.sentence_score(hypothesis, [reference]).score / 100
+        for hypothesis, reference in zip(hypotheses, references, strict=True)
+    ]
+
+
+def leave_one_out(rewards: Tensor) -> Tensor:
+    """rewards (B, n), n ≥ 2 → for each the mean of the others of its row: a baseline that no sample's own enters."""
+    return (rewards.sum(1, keepdim=True) - rewards) / (rewards.size(1) - 1)
+
 
 # Nothing is forbidden: what is drawn from must be the very distribution whose gradient is taken.
 _DRAWN = SamplingConfig(length_factor=1.5, length_margin=10, forbid=())
@@ -35,7 +88,7 @@ class SequenceObjective(TeacherForced):
 
     def __init__(
         self,
-        config: ObjectiveConfig,
+        config: CrossEntropyConfig,
         reward: RewardConfig,
         target: Tokenizer,
         prior: Tensor | None = None,
@@ -45,9 +98,9 @@ class SequenceObjective(TeacherForced):
         super().__init__(config, prior, teacher)
         self.reward, self.target, self.drawn = reward, target, drawn
 
-    def __call__(self, model: Seq2Seq, batch: Batch, moment: Moment = FIRST) -> Loss:
+    def __call__(self, model: Seq2Seq, batch: Batch, point: TrainingPoint = FIRST) -> Loss:
         """One batch; auxiliary holds the samples' mean `reward`, from 0 to 1."""
-        usual = super().__call__(model, batch, moment)
+        usual = super().__call__(model, batch, point)
         with _evaluating(model):
             expected, mean = self.minus_expected_reward(model, batch)
         return Loss(

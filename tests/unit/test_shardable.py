@@ -6,16 +6,16 @@ import torch
 from dragoman.data.batches.batch import collate
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.tasks.translation.objectives.scheduled_sampling import ConstantRatioConfig, TeacherForced
-from dragoman.training.objectives.objective import ObjectiveConfig
-from dragoman.training.ranks import separable as module
+from dragoman.training.objectives.cross_entropy import CrossEntropyConfig
+from dragoman.training.ranks import shardable as module
 
 LAYERS = {"layers": 2, "heads": 2, "feedforward": 8}
 
 
 def names(model: Seq2Seq, ratio: float = 1.0) -> list[str]:
     named = {part: name for name, part in model.named_modules()}
-    objective = TeacherForced(ObjectiveConfig(), teacher=ConstantRatioConfig(value=ratio))
-    found = module.separable(model, objective, collate([[4, 4, 4], [4]], [[4, 4, 4, 4], [4]], [0, 1]))
+    objective = TeacherForced(CrossEntropyConfig(), teacher=ConstantRatioConfig(value=ratio))
+    found = module.shardable_modules(model, objective, collate([[4, 4, 4], [4]], [[4, 4, 4, 4], [4]], [0, 1]))
     return sorted(named[part] for part in found)
 
 

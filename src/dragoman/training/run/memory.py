@@ -8,7 +8,7 @@ from dragoman.base.log import info, warn
 from dragoman.base.machine.memory import available_memory
 from dragoman.models.parts import count_parameters
 from dragoman.training.machine.journal import Journal
-from dragoman.training.ranks.interface import Ranks
+from dragoman.training.ranks.ranks import Ranks
 from dragoman.training.task import Job
 
 _FLOAT = 4
@@ -26,7 +26,7 @@ def check_memory(job: Job, model: nn.Module, journal: Journal, ranks: Ranks, thr
     ranks.wait()
     config = job.run.train
     copies = 5.0 if config.ema is not None else 4.0  # parameters, gradients, two moments, their average
-    if ranks.several and config.parallel == "fsdp":
+    if ranks.distributed and config.parallel == "fsdp":
         copies = 2 + copies / ranks.size  # parameters and gradients are whole during a pass
     copies += threads - 1
     fixed = int(count_parameters(model) * _FLOAT * copies)
@@ -43,7 +43,7 @@ def check_memory(job: Job, model: nn.Module, journal: Journal, ranks: Ranks, thr
     halvings = 0
     while fixed + need / 2**halvings > free and tokens / 2**halvings > longest:
         halvings += 1
-    halvings = ranks.most(halvings)
+    halvings = ranks.max(halvings)
     known = journal.made("halvings of all", 0)
     if known is not None and halvings > known:
         warn(

@@ -7,13 +7,13 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from dragoman.training.objectives.loss import END, LossOf
+from dragoman.training.objectives.objective import END, Objective
 
 _LEAST = 1 << 16
 """Parameters of a part of a layer that is worth a message of its own."""
 
 
-def separable(model: nn.Module, objective: LossOf, trial: Any) -> list[nn.Module]:
+def shardable_modules(model: nn.Module, objective: Objective, trial: Any) -> list[nn.Module]:
     """The layers, or else parts of layers, that are called exactly once a pass and own all that they read.
 
     trial: a small batch, of examples of different lengths. It is read as at the end of a run, when scheduled sampling

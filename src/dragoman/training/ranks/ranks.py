@@ -2,7 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+import torch
 
 from dragoman.base.errors import DragomanError
 from dragoman.base.machine.device import choose_device
@@ -31,12 +34,12 @@ class Ranks:
         self.device = choose_device(device)
 
     @property
-    def first(self) -> bool:
+    def is_main(self) -> bool:
         """Whether this process writes, logs and prints."""
         return self.rank == 0
 
     @property
-    def several(self) -> bool:
+    def distributed(self) -> bool:
         """Whether there are others."""
         return self.size > 1
 
@@ -44,7 +47,7 @@ class Ranks:
         """The sums over all ranks, the same on each, in float64."""
         return list(values)
 
-    def most(self, value: int) -> int:
+    def max(self, value: int) -> int:
         """The largest of all ranks' values."""
         return value
 
@@ -66,3 +69,16 @@ class Ranks:
         Where it fails on the first rank the others end without a word.
         """
         yield
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """device: of this process; precision: of matrix products; ranks: the processes that share the work."""
+
+    device: torch.device
+    precision: torch.dtype = torch.float32
+    ranks: Ranks = field(default_factory=lambda: Ranks("cpu"))
+
+    def autocast(self) -> torch.autocast:
+        """The context in which a model runs at that precision."""
+        return torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32)

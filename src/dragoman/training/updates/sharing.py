@@ -1,0 +1,184 @@
+"""The updates of an epoch: one process makes them of whole batches, each of several of its share."""
+
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.data.batches.plan import BatchPlan
+from dragoman.training.machine.interruption import Interruption
+from dragoman.training.ranks.ranks import Ranks
+from dragoman.training.task import Batch
+from dragoman.training.updates.update import MicroBatch, Rows, Update
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_AT_ONCE = 256
+"""Updates that are shared out together: the plan of a large corpus is not in memory as a whole."""
+
+Load = Callable[[BatchPlan, int], Iterable[Batch]]
+"""The batches of a plan, from the one of that number on."""
+
+
+@dataclass(frozen=True)
+class AgreedUpdate:
+    """What all ranks know alike before they compute an update: the update with the target tokens of all, the first
+    one's clock (seconds), and a signal that any of them received. A run of one process has neither of the last two.
+    """
+
+    update: Update
+    seconds: float | None = None
+    signal: int | None = None
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """How an update's batches are divided. lengths: (N, sides) tokens of the examples; batches: of a plan, an update.
+
+    whole: a batch is never cut; halvings: how often each part is halved, for what the memory holds; tasks: the names of
+    those whose batches an update mixes.
+    """
+
+    lengths: NDArray[np.int32]
+    batches: int
+    whole: bool = False
+    halvings: int = 0
+    tasks: tuple[str, ...] = ("",)
+
+
+class Updates:
+    """What the ranks make of an epoch's plan."""
+
+    def __init__(self, ranks: Ranks, sharing: Sharing) -> None:
+        self.ranks, self.sharing = ranks, sharing
+
+    def of(self, plan: BatchPlan, start: int, load: Load) -> Iterator[Update]:
+        """From the plan's batch number `start` on."""
+        if not self.ranks.distributed:
+            whole = iter(load(plan, start))
+            while batches := list(islice(whole, self.sharing.batches)):
+                yield Update(batches, None, len(batches))
+            return
+        step = self.sharing.batches * _AT_ONCE
+        for first in range(start, len(plan), step):
+            yield from self._shared(plan, range(first, min(first + step, len(plan)), self.sharing.batches), load)
+
+    def _shared(self, plan: BatchPlan, places: Sequence[int], load: Load) -> Iterator[Update]:
+        """The updates that begin at some places of the plan."""
+        groups = [plan.batches[place : place + self.sharing.batches] for place in places]
+        own = [self._own(group) for group in groups]
+        rows = [micro.rows for micros in own for micro in micros]
+        batches = iter(load(BatchPlan(rows, plan.padding_waste), 0))
+        for group, micros in zip(groups, own, strict=True):
+            yield Update(list(islice(batches, len(micros))), micros, len(group))
+
+    def agree(self, update: Update, clock: Callable[[], float], request: Interruption) -> AgreedUpdate:
+        """One small message."""
+        if update.micro_batches is None:
+            return AgreedUpdate(update)
+        own: Counter[str] = Counter()
+        for batch, micro in zip(update.batches, update.micro_batches, strict=True):
+            own[batch.task] += batch.target_tokens if micro.real else 0
+        tasks = self.sharing.tasks
+        mine = [*(own[task] for task in tasks), clock() if self.ranks.is_main else 0.0, *_flags(request)]
+        sums = self.ranks.sum(mine)
+        seconds, *received = sums[len(tasks) :]
+        tokens = {task: int(count) for task, count in zip(tasks, sums, strict=False) if count}
+        return AgreedUpdate(replace(update, tokens=tokens), seconds, _signal(received))
+
+    def received(self, request: Interruption) -> int | None:
+        """The signal that any rank has received."""
+        return _signal(self.ranks.sum(_flags(request)))
+
+    def _own(self, batches: Sequence[NDArray[np.int64]]) -> list[MicroBatch]:
+        sharing = self.sharing
+        found = divide_update(batches, sharing.lengths, self.ranks.size, sharing.whole, sharing.halvings)
+        return found[self.ranks.rank]
+
+
+def _flags(request: Interruption) -> list[float]:
+    return [float(request.received == number) for number in _SIGNALS]
+
+
+def _signal(counts: Sequence[float]) -> int | None:
+    return next((number for number, count in zip(_SIGNALS, counts, strict=True) if count), None)
+
+
+def divide_update(
+    batches: Sequence[Rows], lengths: NDArray[np.int32], ranks: int, whole: bool = False, halvings: int = 0
+) -> list[list[MicroBatch]]:
+    """The parts of every rank for the update made of `batches`, equally many a rank; all sentences are in one of them.
+
+    Each rank gets as many whole batches as every other, with about the same number of tokens. What is left is cut
+    between sentences, where the tokens' sum reaches what a rank lacks. A whole batch keeps the key that it has in a run
+    of one process.
+
+    lengths: (N, 2) tokens of source and target of the corpus' rows. whole: batches are never cut, so some ranks may get
+    one less. halvings: how often each part is halved, for what the memory holds.
+    """
+    costs = [lengths[rows].sum(1, dtype=np.int64) + 2 for rows in batches]
+    each = len(batches) // ranks
+    found = _whole([int(cost.sum()) for cost in costs[: each * ranks]], ranks)
+    parts = [[MicroBatch(batches[index], (index,)) for index in own] for own in found]
+    rest = range(each * ranks, len(batches))
+    sums = np.array([sum(int(costs[index].sum()) for index in own) for own in found])
+    if whole:
+        for rank, index in zip(np.argsort(sums, kind="stable").tolist(), rest, strict=False):
+            parts[rank].append(MicroBatch(batches[index], (index,)))
+    else:
+        lacking = np.maximum(sum(int(cost.sum()) for cost in costs) / ranks - sums, 0.0)
+        for index, ranks_of_rows in zip(rest, _cut([costs[index] for index in rest], lacking), strict=True):
+            for rank in np.unique(ranks_of_rows).tolist():
+                parts[rank].append(MicroBatch(batches[index][ranks_of_rows == rank], (index, rank)))
+    parts = [[half for part in own for half in _halved(part, halvings)] for own in parts]
+    passes = max(map(len, parts))
+    stand_in = MicroBatch(batches[0][:1], (len(batches),), real=False)
+    return [own + [stand_in] * (passes - len(own)) for own in parts]
+
+
+def _whole(costs: Sequence[int], ranks: int) -> list[list[int]]:
+    """Indices of the batches of each rank: the largest first, each to the rank with the least that still lacks one."""
+    most = len(costs) // ranks
+    own: list[list[int]] = [[] for _ in range(ranks)]
+    sums = [0] * ranks
+    for index in sorted(range(len(costs)), key=lambda index: (-costs[index], index)):
+        rank = min((rank for rank in range(ranks) if len(own[rank]) < most), key=lambda rank: (sums[rank], rank))
+        own[rank].append(index)
+        sums[rank] += costs[index]
+    return [sorted(indices) for indices in own]
+
+
+def _cut(costs: Sequence[NDArray[np.int64]], lacking: NDArray[np.float64]) -> list[NDArray[np.int64]]:
+    """For each batch the rank of each of its sentences: laid in a row, each rank has as much of it as it lacks.
+
+    Where each batch can be divided among ranks of its own, it is, so that no rank has pieces of two.
+    """
+    if not costs:
+        return []
+    ranks = len(lacking)
+    if ranks % len(costs) == 0:
+        own = ranks // len(costs)
+        return [i * own + _places(cost, lacking[i * own : (i + 1) * own]) for i, cost in enumerate(costs)]
+    places = _places(np.concatenate(costs), lacking)
+    return np.split(places, np.cumsum([len(cost) for cost in costs])[:-1])
+
+
+def _places(costs: NDArray[np.int64], lacking: NDArray[np.float64]) -> NDArray[np.int64]:
+    if not lacking.any():
+        lacking = np.ones_like(lacking)
+    middles = (np.cumsum(costs) - costs / 2) / costs.sum()
+    ends = np.cumsum(lacking) / lacking.sum()
+    places: NDArray[np.int64] = np.minimum(np.searchsorted(ends, middles, side="right"), len(lacking) - 1)
+    return places
+
+
+def _halved(part: MicroBatch, times: int) -> list[MicroBatch]:
+    pieces = [part.rows]
+    for _ in range(times):
+        pieces = [half for rows in pieces for half in (np.array_split(rows, 2) if len(rows) > 1 else (rows,))]
+    if len(pieces) == 1:
+        return [part]
+    return [MicroBatch(rows, (*part.key, number), part.real) for number, rows in enumerate(pieces)]
