@@ -11,6 +11,7 @@ from dragoman.lecture.choices import Choice, assemble, choices
 from dragoman.models.footprint import Footprint
 from dragoman.models.parts import count_parameters
 from dragoman.models.seq2seq import ModelConfig
+from dragoman.text.tokenizers import VocabularySizes
 
 SIZE, LENGTH = 12, 3
 SMALL = {"layers": 1, "heads": 2, "feedforward": 8, "window": 2, "limit": 8, "count": 3}
@@ -83,7 +84,7 @@ def test_the_sums_of_all_parts() -> None:
         "tie_projection": False,
     }
     config = ModelConfig.model_validate({"preset": None, **settings})
-    found = describe(config, SIZE, SIZE, LENGTH, depth=20)
+    found = describe(config, VocabularySizes(SIZE, SIZE), LENGTH, depth=20)
     check_sums(found)
     assert {1, 3, 9} <= {part.repeats for part in found.parts}  # three layers of three experts
 
@@ -91,7 +92,7 @@ def test_the_sums_of_all_parts() -> None:
 @pytest.mark.parametrize("name", LEVELS)
 def test_every_choice_can_be_described(name: str) -> None:
     config = configured(*LEVELS[name])
-    found = describe(config, SIZE, SIZE, LENGTH, depth=20)
+    found = describe(config, VocabularySizes(SIZE, SIZE), LENGTH, depth=20)
     check_sums(found)
     assert found.parameters == count_parameters(config.build(SIZE, SIZE))
     assert found.operations.writing > 0

@@ -18,14 +18,14 @@ from dragoman.models.footprint import Footprint, evaluate, measure
 from dragoman.models.parts import count_parameters
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.symbols import BOS
+from dragoman.text.tokenizers import VocabularySizes
 
 FORMAT_1 = Path(__file__).parent.parent / "fixtures" / "format-1"
 
 
 def described(settings: dict, vocabulary: int = 40, length: int = 8, depth: int = 3) -> Description:
-    return describe(
-        ModelConfig.model_validate({"preset": None, **settings}), vocabulary, vocabulary, length, False, depth
-    )
+    sizes = VocabularySizes(vocabulary, vocabulary)
+    return describe(ModelConfig.model_validate({"preset": None, **settings}), sizes, length, depth)
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_without_storage_as_many_operations_are_counted_as_are_done(settings: di
         sides[side] = {**(small if "kind" not in given else {"layers": 1}), **given}
     config = ModelConfig.model_validate({"preset": None, "width": 8, **settings, **sides})
     length = 300
-    found = describe(config, 20, 20, length).operations
+    found = describe(config, VocabularySizes(20, 20), length).operations
     model = config.build(20, 20).eval()
     tokens = torch.full((1, length), BOS)
     keep = torch.ones_like(tokens, dtype=torch.bool)

@@ -197,7 +197,7 @@ def test_teachers_that_are_none(folder: Path) -> None:
     with pytest.raises(ModelError, match="nowhere"):
         student_recipe(Path("nowhere"), "tiny-fast", STUDENT)
     write_tiny_language_model(Path("writer"))
-    with pytest.raises(ConfigError, match=r"writer is a language model.*A teacher is a translation model"):
+    with pytest.raises(ConfigError, match=r"writer is a language model.*it cannot be distilled into a student"):
         student_recipe(Path("writer"), "tiny-fast", STUDENT)
     write_tiny_model(Path("bare"))  # its config.yaml knows the model alone, as that of an imported one
     with pytest.raises(ConfigError, match="the setting data is missing"):

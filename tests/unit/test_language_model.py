@@ -203,13 +203,13 @@ def test_every_family_slides(tmp_path: Path, sections: dict[str, Any]) -> None:
 def test_each_loader_says_what_the_other_kind_of_folder_can_do(tmp_path: Path) -> None:
     write_tiny_language_model(tmp_path / "writes")
     write_tiny_model(tmp_path / "translates")
-    with pytest.raises(ModelError, match=r"is no translation model but a language model.*`dragoman generate`"):
+    with pytest.raises(ModelError, match=r"is a language model; it cannot translate: use `dragoman generate`"):
         Translator.load(tmp_path / "writes")
-    with pytest.raises(ModelError, match=r"is no language model but a translation model.*`Translator.load`"):
+    with pytest.raises(ModelError, match=r"is a translation model; it cannot continue texts: use .*`Translator.load`"):
         LanguageModel.load(tmp_path / "translates")
     assert dragoman.LanguageModel is LanguageModel
     for folder in ("writes", "translates"):
-        load_model_folder(tmp_path / folder, torch.device("cpu"), kind=None)
+        load_model_folder(tmp_path / folder, torch.device("cpu"))
     card = (tmp_path / "writes" / "README.md").read_text(encoding="utf-8")
     assert card.startswith("# Language model\n")
     assert "dragoman generate" in card

@@ -34,7 +34,7 @@ def translator() -> Translator:
     for parameter in model.parameters():
         if parameter.dim() > 1:
             torch.nn.init.normal_(parameter, std=0.4)  # far from uniform, so that sentences differ
-    loaded = LoadedModel(model=model, tokenizers=tokenizers, meta=None, config={"model": config.model_dump()})
+    loaded = LoadedModel(model=model, text=tokenizers, meta=None, config={"model": config.model_dump()})
     return Translator.of(loaded, torch.device("cpu"))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.checkpoint.meta import Meta
-from dragoman.checkpoint.uses import USES
+from dragoman.models.kinds import kind_of
 
 UNKNOWN = "not stated"
 
@@ -13,14 +13,13 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
     """Markdown for `README.md`. config: the run's resolved settings; parameters: how many values were trained."""
     targets = ", ".join(meta.target_languages) or meta.target_language
     model = config.get("model")
-    kind = model.get("kind") if isinstance(model, Mapping) else None
-    alone = kind == "decoder_only"  # it reads no source
-    languages = (targets or UNKNOWN) if alone else f"{meta.source_language or 'source'} → {targets or 'target'}"
+    kind = kind_of(model if isinstance(model, Mapping) else {})
+    languages = kind.languages(meta.source_language, targets)
     origin = (
         f"the mean of steps {', '.join(map(str, meta.averaged_steps))}" if meta.averaged_steps else f"step {meta.step}"
     )
     facts = {
-        "Languages": languages if meta.source_language or targets else UNKNOWN,
+        "Languages": languages or UNKNOWN,
         "Licence": meta.licence or f"{UNKNOWN}: ask whoever trained it before passing it on",
         "Parameters": f"{parameters:,}, {origin}",
         "Architecture": ", ".join(_outline(model)) if isinstance(model, Mapping) else UNKNOWN,
@@ -29,8 +28,8 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
         **_word_vectors(meta, model),
         "Made with": ", ".join(f"{name} {number}" for name, number in meta.libraries.items()) or UNKNOWN,
     }
-    name = USES["decoder_only" if alone else "encoder_decoder"].name.capitalize()
-    title = f"# {name}, {languages}" if targets or not alone else f"# {name}"
+    between = languages or (" → ".join(kind.sides) if len(kind.sides) > 1 else "")
+    title = f"# {kind.title[:1].upper()}{kind.title[1:]}" + (f", {between}" if between else "")
     lines = [title, "", *_table(("", ""), facts.items()), "", "## Scores", ""]
     if meta.scores:
         rows = [(score.metric, f"{score.value:.2f}", score.data, _code(score.signature)) for score in meta.scores]
@@ -46,21 +45,15 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
     option, argument = (
         (f" --to {meta.target_languages[0]}", f', to="{meta.target_languages[0]}"') if several else ("", "")
     )
-    if alone:
-        command = "`dragoman generate FOLDER --prompt TEXT`"
-        python = "`dragoman.LanguageModel.load(FOLDER).generate([…])`"
-    else:
-        command = f"`dragoman translate FOLDER{option} < source.txt > target.txt`"
-        python = f"`dragoman.Translator.load(FOLDER).translate([…]{argument})`"
-    verb = "continues" if alone else "translates"
+    use = (kind.example or kind.use).replace("{option}", option).replace("{argument}", argument)
     lines += [
         "",
         "## Use",
         "",
-        f"{command}, or in Python {python}. All settings of the training run are in `config.yaml`.",
+        f"{use}. All settings of the training run are in `config.yaml`.",
         "",
-        f"It has learned from the data above and {verb} text like it best; expect errors elsewhere, and wrong names "
-        "and numbers anywhere. Nobody has checked it for bias.",
+        f"It has learned from the data above and {kind.activity} text like it best; expect errors elsewhere, and wrong "
+        "names and numbers anywhere. Nobody has checked it for bias.",
         "",
     ]
     return "\n".join(lines)

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from dragoman.base.errors import ConfigError, ModelError, ResourceError
 from dragoman.base.files import atomic_folder, move_into
@@ -19,9 +18,9 @@ from dragoman.base.settings.yaml import parse_yaml
 from dragoman.checkpoint.card import model_card
 from dragoman.checkpoint.meta import FORMAT_VERSION, Meta, dump_meta, parse_meta
 from dragoman.checkpoint.tensors import Shape, load_tensors, model_parameters, read_shapes, save_tensors
-from dragoman.checkpoint.uses import USES
-from dragoman.models.union import DEFAULT, model_kind, parse_model
-from dragoman.text.tokenizers import Tokenizers
+from dragoman.models.assembly import SkipInitialValues
+from dragoman.models.kinds import ModelKind, kind_of, parse_model
+from dragoman.text.tokenizers import Tokenizers, VocabularySizes
 
 PARAMETERS, CONFIG, META, CARD = "model.safetensors", "config.yaml", "meta.json", "README.md"
 _FLOATING = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
@@ -31,29 +30,39 @@ _LARGE = 65_536  # a setting up to this size can be built without harm, whatever
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model folder in memory. config: the resolved settings of its training run.
+    """A model folder in memory.
 
     model: an nn.Module that keeps the promise `models.interface.Model`, of the class that its kind of config builds.
+    text: its tokenizers, None for a kind of model that has none. config: the resolved settings of its training run.
     """
 
     model: Any
-    tokenizers: Tokenizers
+    text: Tokenizers | None
     meta: Meta
     config: dict[str, Any]
 
+    @property
+    def tokenizers(self) -> Tokenizers:
+        """Its tokenizers. Raises ModelError for a kind of model that has none."""
+        if self.text is None:
+            raise ModelError("this model reads and writes no text, so it has no vocabulary")
+        return self.text
+
 
 def write_model_folder(
-    folder: Path, parameters: Mapping[str, Tensor], config_yaml: str, tokenizers: Tokenizers, meta: Meta
+    folder: Path, parameters: Mapping[str, Tensor], config_yaml: str, tokenizers: Tokenizers | None, meta: Meta
 ) -> None:
     """Write a model folder: a new one appears in one step, an existing one's files are replaced once all are written.
 
     parameters: unique tensors by name (`model_parameters`); config_yaml: the resolved settings, with a `model` section.
+    tokenizers: None for a kind of model that has none.
     Raises ResourceError when the disk is full; what stood there before is then intact.
     """
     folder = Path(folder)
     exists = folder.is_dir() and any(folder.iterdir())
     with move_into(folder, last=META) if exists else atomic_folder(folder) as staged:
-        tokenizers.save(staged)
+        if tokenizers is not None:
+            tokenizers.save(staged)
         (staged / CONFIG).write_text(config_yaml, encoding="utf-8")
         labels = {"format_version": str(FORMAT_VERSION), "step": str(meta.step)}
         save_tensors(staged / PARAMETERS, parameters, labels)
@@ -85,39 +94,44 @@ def read_config(folder: Path) -> dict[str, Any]:
     return dict(content)
 
 
-def folder_kind(folder: Path) -> str:
-    """The kind of the model in a folder. Raises ModelError as `read_config` does, and for a kind that there is not."""
+def folder_kind(folder: Path) -> ModelKind:
+    """The kind of the model in a folder. Raises ModelError as `read_config` does, and for an unknown kind."""
     _check_files(Path(folder))
-    try:
-        return model_kind(read_config(folder)["model"])
-    except ConfigError as error:
-        raise ModelError(f"{folder} cannot be loaded: {error}") from None
+    return _kind(read_config(folder), Path(folder))
 
 
-def load_model_folder(folder: Path, device: torch.device, kind: str | None = DEFAULT) -> LoadedModel:
+def check_serves(folder: Path, verb: str) -> ModelKind:
+    """The kind of the model in a folder. Raises ModelError for one that does not serve `verb` (of `models.kinds`)."""
+    kind = folder_kind(folder)
+    if verb not in kind.verbs:
+        raise ModelError(f"{folder} {kind.refusal(verb)}")
+    return kind
+
+
+def load_model_folder(folder: Path, device: torch.device, verb: str | None = None) -> LoadedModel:
     """Read a model folder, ready for use (evaluation mode) on `device`.
 
-    kind: of the model that is wanted; None: any. Raises ModelError for a model of another kind, and one that lists all
-    that does not fit (files, parameters by name and shape, vocabulary sizes), before a parameter is read or filled;
-    ResourceError when they do not fit the memory.
+    verb: what the model will be asked for, of `models.kinds.VERBS`; None: any. Raises ModelError for a model whose kind
+    does not serve it, and one that lists all that does not fit (files, parameters by name and shape, vocabulary sizes),
+    before a parameter is read or filled; ResourceError when they do not fit the memory.
     """
     folder = Path(folder)
     meta = read_meta(folder)
     config = read_config(folder)
-    if kind is not None and (found := folder_kind(folder)) != kind:
-        raise ModelError(f"{folder} is no {USES[kind].name} but {USES[found]}")
-    tokenizers = Tokenizers.load(folder)
+    kind = _kind(config, folder) if verb is None else check_serves(folder, verb)
+    tokenizers = Tokenizers.load(folder) if kind.tokenizers else None
+    sizes = VocabularySizes(0, 0) if tokenizers is None else tokenizers.sizes
     path = folder / PARAMETERS
     shapes, labels = read_shapes(path)
     try:
         model_config = parse_model(config["model"], f"in section model of {folder / CONFIG}")
         _check_plausible(config["model"], shapes, folder)
         with _no_draws():
-            model = model_config.build_for(tokenizers)
+            model = model_config.build_for(sizes)
     except (ConfigError, RuntimeError) as error:
         raise ModelError(f"{folder} cannot be loaded: {error}") from None
     expected = model_parameters(model)
-    validate(expected, shapes, path, tokenizers)
+    validate(expected, shapes, path, sizes)
     needed, free = sum(tensor.numel() * tensor.element_size() for tensor in expected.values()), available_memory()
     if needed > free:
         raise ResourceError(f"{path} needs {needed / 2**20:,.0f} MiB, but only {free / 2**20:,.0f} MiB are free")
@@ -128,7 +142,9 @@ def load_model_folder(folder: Path, device: torch.device, kind: str | None = DEF
     return LoadedModel(_place(model, device).eval(), tokenizers, _agreed(meta, labels, folder), config)
 
 
-def validate(expected: Mapping[str, Tensor], shapes: Mapping[str, Shape], path: Path, tokenizers: Tokenizers) -> None:
+def validate(
+    expected: Mapping[str, Tensor], shapes: Mapping[str, Shape], path: Path, vocabularies: VocabularySizes
+) -> None:
     """Compare a file's header with the parameters that a model has. Raises ModelError that lists every difference."""
     wrong = [f"missing: {name} {tuple(tensor.shape)}" for name, tensor in expected.items() if name not in shapes]
     wrong += [f"unknown: {name} {shape.size}" for name, shape in shapes.items() if name not in expected]
@@ -138,9 +154,7 @@ def validate(expected: Mapping[str, Tensor], shapes: Mapping[str, Shape], path: 
         found = shapes.get(name, Shape(size, "F32"))
         if found.size != size:
             wrong.append(f"wrong shape: {name} is {found.size}, the configuration asks for {size}")
-            vocabulary |= (
-                size[:1] in ((tokenizers.source.size,), (tokenizers.target.size,)) and found.size[1:] == size[1:]
-            )
+            vocabulary |= size[:1] in ((vocabularies.source,), (vocabularies.target,)) and found.size[1:] == size[1:]
         elif tensor.is_floating_point() != (found.kind in _FLOATING):
             wrong.append(f"wrong type: {name} is {found.kind}, not {tensor.dtype}")
     if not wrong:
@@ -148,7 +162,7 @@ def validate(expected: Mapping[str, Tensor], shapes: Mapping[str, Shape], path: 
     more = [f"… and {len(wrong) - _MOST_LISTED} more"] if len(wrong) > _MOST_LISTED else []
     listed = "\n  ".join([*wrong[:_MOST_LISTED], *more])
     if vocabulary:
-        sizes = " and ".join(str(size) for size in {tokenizers.source.size: 0, tokenizers.target.size: 0})
+        sizes = " and ".join(str(size) for size in dict.fromkeys(vocabularies[:2]))
         advice = (
             f"The tokenizers have vocabularies of {sizes} entries: they and the parameters come from different runs"
         )
@@ -163,11 +177,26 @@ def _check_files(folder: Path) -> None:
     if not folder.is_dir():
         raise ModelError(f"{folder} is a file; give the model folder, which holds {PARAMETERS}, {CONFIG} and {META}")
     missing = [name for name in (PARAMETERS, CONFIG, META) if not (folder / name).is_file()]
-    missing += [] if list(folder.glob("tokenizer*.json")) else ["tokenizer.json"]
+    missing += [] if list(folder.glob("tokenizer*.json")) or _reads_no_text(folder) else ["tokenizer.json"]
     if missing:
         checkpoints = sorted(folder.glob("checkpoints/step-*"))
         advice = f"; its training has not finished, but {checkpoints[-1]} can be used" if checkpoints else ""
         raise ModelError(f"{folder} is not a model folder: {', '.join(missing)} missing{advice}")
+
+
+def _kind(config: Mapping[str, Any], folder: Path) -> ModelKind:
+    try:
+        return kind_of(config["model"])
+    except ConfigError as error:
+        raise ModelError(f"{folder} cannot be loaded: {error}") from None
+
+
+def _reads_no_text(folder: Path) -> bool:
+    """Whether the model in a folder, which may be damaged, is known to need no tokenizers."""
+    try:
+        return not _kind(read_config(folder), folder).tokenizers
+    except ModelError:
+        return False
 
 
 def _check_plausible(section: Mapping[str, Any], shapes: Mapping[str, Shape], folder: Path) -> None:
@@ -205,18 +234,10 @@ def _read(path: Path) -> str:
         raise ModelError(f"cannot read {path}: {error}") from None
 
 
-class _NoDraws(TorchFunctionMode):
-    """Leaves random fills out: they would take seconds and be overwritten, and touch memory before it is validated."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if getattr(func, "__name__", "") in ("normal_", "uniform_"):
-            return args[0] if args else kwargs["tensor"]
-        return func(*args, **(kwargs or {}))
-
-
 @contextmanager
 def _no_draws() -> Iterator[None]:
-    with torch.random.fork_rng(devices=[]), _NoDraws():
+    """Random fills would take seconds and be overwritten, and touch memory before it is validated."""
+    with torch.random.fork_rng(devices=[]), SkipInitialValues():
         yield
 
 

@@ -102,7 +102,7 @@ def evaluate(
         "search": with_fusion(search, language_model, fusion),
     }
     check_settings(search or [], example="search.minimum_length=3")
-    if model is not None and _is_language_model(model):
+    if model is not None and _predicts_texts(model):
         of_measures = {"--hypothesis": hypothesis, "--source": source, "--metric": metric, "--tokenized": tokenized}
         options = {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
         refuse({**of_measures, "--ensemble": ensemble, **options}, "with translations")
@@ -126,10 +126,10 @@ def evaluate(
     print(_json(found.as_json()) if as_json else found)
 
 
-def _is_language_model(model: Path) -> bool:
-    from dragoman.evaluation.score import is_language_model
+def _predicts_texts(model: Path) -> bool:
+    from dragoman.evaluation.score import predicts_texts
 
-    return is_language_model(model)
+    return predicts_texts(model)
 
 
 def _evaluate_texts(

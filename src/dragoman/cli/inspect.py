@@ -29,7 +29,7 @@ def inspect(
     from dragoman.base.errors import refuse
     from dragoman.base.log import info, warn
     from dragoman.base.machine.device import use_threads
-    from dragoman.evaluation.score import is_language_model
+    from dragoman.exchange.ctranslate2.folder import kind_serving
     from dragoman.generation.language_model import LanguageModel
     from dragoman.inspect.inspection import PAGE, check_free
     from dragoman.inspect.pictures.fonts import covering
@@ -37,7 +37,7 @@ def inspect(
 
     use_threads(threads)
     check_free(out)
-    if is_language_model(model):
+    if not kind_serving(model, "inspect").reads_source:
         refuse({"--target": target, "--to": to, "--tags": tags}, "with a translation model")
         inspection = LanguageModel.load(model, device).inspect(text)
     else:

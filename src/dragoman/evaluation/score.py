@@ -64,7 +64,7 @@ def score(
 
     use_threads(threads)
     with quietly(quiet):
-        if isinstance(model, LanguageModel) or (isinstance(model, str | Path) and is_language_model(Path(model))):
+        if isinstance(model, LanguageModel) or (isinstance(model, str | Path) and predicts_texts(Path(model))):
             refuse({"--source": source, "--to": to, "--tags": list(tags)}, "with a translation model")
             texts = _documents(target, documents, heading)
             opened = model if isinstance(model, LanguageModel) else LanguageModel.load(model, device)
@@ -75,15 +75,14 @@ def score(
         return _of_pairs(model, target, source, to, list(tags), batch_size, device, threads)
 
 
-def is_language_model(folder: Path) -> bool:
-    """Whether a folder holds one; a folder that was exported for CTranslate2 holds a translator.
+def predicts_texts(folder: Path) -> bool:
+    """Whether the model in a folder predicts texts without a source, as a language model does.
 
-    Raises ModelError as `folder_kind`.
+    Raises ModelError for a kind of model that cannot score.
     """
-    from dragoman.checkpoint.folder import folder_kind
-    from dragoman.exchange.ctranslate2.folder import is_exported
+    from dragoman.exchange.ctranslate2.folder import kind_serving
 
-    return not is_exported(folder) and folder_kind(folder) == "decoder_only"
+    return not kind_serving(folder, "score").reads_source
 
 
 def _of_pairs(

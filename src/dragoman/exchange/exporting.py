@@ -42,6 +42,6 @@ def export(
                 raise ConfigError(
                     f"there is no quantization {kind!r}: choose one of {', '.join(get_args(Quantization))}"
                 )
-            loaded = load_model_folder(model, torch.device("cpu"))
+            loaded = load_model_folder(model, torch.device("cpu"), "export")
             export_to_ctranslate2(loaded, model, out, cast(Quantization, str(kind)))
     return out

@@ -64,7 +64,7 @@ class LanguageModel:
         unknown device.
         """
         keep_large_tensors_on_heap()
-        return cls.of(load_model_folder(Path(folder), choose_device(device or "auto"), "decoder_only"))
+        return cls.of(load_model_folder(Path(folder), choose_device(device or "auto"), "generate"))
 
     @classmethod
     def of(cls, loaded: LoadedModel) -> "LanguageModel":

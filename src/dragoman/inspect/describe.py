@@ -12,10 +12,10 @@ from torch.utils.flop_counter import flop_registry
 
 from dragoman.base.errors import ConfigError
 from dragoman.models.footprint import Footprint, evaluate, measure
-from dragoman.models.interface import LengthLimit
-from dragoman.models.language_model import LanguageModelConfig
+from dragoman.models.interface import LengthLimit, has_decoder, tensors
 from dragoman.models.parts import count_active_parameters, count_parameters
-from dragoman.models.seq2seq import ModelConfig
+from dragoman.models.settings import ModelSettings
+from dragoman.text.tokenizers import VocabularySizes
 
 _BYTES = 4
 _FEW = 8
@@ -62,7 +62,8 @@ class Description:
     """A model, read off the model itself.
 
     parameters: tied ones once; active: without experts that a token is not given to; trained: without frozen ones.
-    length: source and target tokens of the sentence pair that `operations` and `memory` are for.
+    length: source and target tokens of the text or pair that `operations` and `memory` are for. reads_source: false
+    for a language model. has_decoder: false for a model that writes no text.
     """
 
     parts: tuple[Part, ...]
@@ -73,11 +74,8 @@ class Description:
     length: int
     footprint: Footprint
     limits: tuple[LengthLimit, ...]
-
-    @property
-    def reads_source(self) -> bool:
-        """Whether it translates; else it is a language model."""
-        return len(self.limits) > 1
+    reads_source: bool
+    has_decoder: bool
 
     @property
     def memory(self) -> dict[str, int]:
@@ -93,32 +91,16 @@ class Description:
         }
 
 
-def describe(
-    config: ModelConfig, source_size: int, target_size: int, length: int, vectors: bool = False, depth: int = 3
-) -> Description:
-    """The model that `config.build` gives, for sentence pairs of `length` tokens; parts down to `depth`.
+def describe(config: ModelSettings, sizes: VocabularySizes, length: int, depth: int = 3) -> Description:
+    """The model that `config.build_for(sizes)` gives, for texts of `length` tokens on each side; parts down to `depth`.
 
-    Nothing is drawn. Where all modules can do without, no parameter has storage either; recurrences, linear and long
-    additive attention and mixtures of experts cannot, and get some that is not filled.
-    Raises ConfigError as `config.build` does, and for a length beyond the model's positions.
+    No initial values are drawn. Where all modules can do without, no parameter has storage either; recurrences, linear
+    and long additive attention and mixtures of experts cannot, and get some that is not filled.
+    Raises ConfigError as `config.build_for` does, and for a length beyond the model's positions.
     """
-    return _described(
-        lambda: config.build(source_size, target_size, vectors),
-        lambda: config.build(source_size if vectors else _FEW, _FEW, vectors),
-        length,
-        depth,
-    )
-
-
-def describe_language_model(config: LanguageModelConfig, size: int, length: int, depth: int = 3) -> Description:
-    """The same of a model of texts of `length` tokens, with a vocabulary of `size` entries."""
-    return _described(lambda: config.build(size), lambda: config.build(_FEW), length, depth)
-
-
-def _described(whole: Callable[[], Any], few: Callable[[], Any], length: int, depth: int) -> Description:
-    """few: builds the same model with a small vocabulary, on which activations do not depend."""
+    few = VocabularySizes(sizes.source if sizes.vectors else _FEW, _FEW, sizes.vectors)
     with torch.device("meta"):
-        model, small = whole().to("meta"), few()
+        model, small = config.build_for(sizes).to("meta"), config.build_for(few)
     for limit in model.limits:
         if limit.positions is not None and length > limit.positions:
             raise ConfigError(
@@ -134,18 +116,16 @@ def _described(whole: Callable[[], Any], few: Callable[[], Any], length: int, de
         operations_of(model, length),
         length,
         measure(small.to_empty(device="cpu"), length, training=True),
-        model.limits,
+        tuple(model.limits),
+        reads_source=bool(model.trial(1).source),
+        has_decoder=has_decoder(model),
     )
 
 
-def count_operations(
-    config: ModelConfig, source_size: int, target_size: int, length: int, vectors: bool = False
-) -> Operations:
-    """`Description.operations` of the model that `config.build` gives; a length beyond its positions is cut."""
+def count_operations(config: ModelSettings, sizes: VocabularySizes, length: int) -> Operations:
+    """The operations of the model that `config.build_for(sizes)` gives; a length beyond its positions is cut."""
     with torch.device("meta"):
-        model = config.build(source_size, target_size, vectors).to("meta")
-    most = [limit.positions for limit in model.limits if limit.positions is not None]
-    return operations_of(model, min([length, *most]))
+        return operations_of(config.build_for(sizes).to("meta"), length)
 
 
 def _parts(
@@ -220,10 +200,13 @@ def operations_of(model: Any, length: int) -> Operations:
 
 
 def _counted(model: Any, length: int) -> Operations:
-    source, inputs = model.trial(length)
-    reading = _count(lambda: model.decoder.start(model.remember(source)), backward=False)
-    forward = _count(lambda: model(*source, inputs).logits(), backward=False)
-    whole = _count(lambda: model(*source, inputs).logits(), backward=True)
+    trial = model.trial(length)
+    if not has_decoder(model):
+        forward, whole = (_count(lambda: model(*trial.arguments), backward=each) for each in (False, True))
+        return Operations(forward / length, 0.0, whole / length)
+    reading = _count(lambda: model.decoder.start(model.remember(trial.source)), backward=False)
+    forward = _count(lambda: model(*trial.arguments).logits(), backward=False)
+    whole = _count(lambda: model(*trial.arguments).logits(), backward=True)
     return Operations(reading / length, (forward - reading) / length, whole / length)
 
 
@@ -235,7 +218,8 @@ def _count(compute: Callable[[], Any], backward: bool) -> int:
     ):
         result = compute()
         if backward:
-            result.sum().backward()
+            total: Any = torch.stack([each.sum() for each in tensors(result) if each.requires_grad]).sum()
+            total.backward()
     return int(counter.flops)
 
 

@@ -37,13 +37,14 @@ def numbers_text(description: Description) -> str:
         lines.append(f"  {description.active:,} of them at work on a token: not all experts are")
     if description.trained != description.parameters:
         lines.append(f"  {description.trained:,} of them trained: the others are frozen")
+    pair = description.reads_source and description.has_decoder
     lengths = f"{length} tokens"
     rows = [
-        ("a token", _count(operations.writing), "all tokens at once, and projection"),
+        ("a token", _count(operations.reading + operations.writing), "all tokens at once, and projection"),
         ("in training", _count(operations.training), "forward and backward"),
         ("", _count(operations.training * length), "the whole text"),
     ]
-    if description.reads_source:
+    if pair:
         lengths = f"{length} source and {length} target tokens"
         rows = [
             ("a source token", _count(operations.reading), "encoder, and once what the decoder makes of it"),
@@ -61,21 +62,20 @@ def numbers_text(description: Description) -> str:
         ("encoding", "encoding", "the most held while the encoder translates"),
         ("memory", "memory", "what the decoder holds of the source"),
     )
+    of_target = (("cache", "cache", f"what it holds of one {'hypothesis' if pair else 'text'}"),)
     uses = (
         ("parameters", "parameters", f"{_bytes(memory['optimised'])} with gradients and Adam's moments"),
         ("in training", "training", "the most held in a forward pass, without logits"),
-        *(of_source if description.reads_source else ()),
-        ("cache", "cache", f"what it holds of one {'hypothesis' if description.reads_source else 'text'}"),
+        *(of_source if pair else ()),
+        *(of_target if description.has_decoder else (("reading", "encoding", "the most held while it reads"),)),
     )
-    text = (
-        f"a sentence pair of {length} and {length} tokens" if description.reads_source else f"a text of {length} tokens"
-    )
+    text = f"a sentence pair of {length} and {length} tokens" if pair else f"a text of {length} tokens"
     lines += ["", f"Memory in float32, for {text}, estimated from above"]
     lines += [f"  {name:14} {_bytes(memory[use]):>12}  {meaning}" for name, use, meaning in uses]
     lines.append("")
     for limit in description.limits:
         most = "any number of tokens" if limit.tokens is None else f"at most {limit.tokens:,} tokens ({limit.setting})"
-        side = limit.side if description.reads_source else "text"
+        side = limit.side if pair else "text"
         lines.append(f"The {side} may have {most}.")
     return "\n".join(lines)
 

@@ -55,12 +55,12 @@ def initialise_linear_layers(model: nn.Module) -> None:
 @contextmanager
 def unfilled() -> Iterator[None]:
     """What is built inside has shapes and no storage, so that it is cheap to see whether its parts go together."""
-    with torch.device("meta"), _Undrawn():
+    with torch.device("meta"), SkipInitialValues():
         yield
 
 
-class _Undrawn(TorchFunctionMode):
-    """Skips what draws initial values: on the meta device that would import torch's compiler, which takes a second."""
+class SkipInitialValues(TorchFunctionMode):
+    """Skips random initial values; on the meta device, drawing them would import torch's compiler, which is slow."""
 
     def __torch_function__(
         self, function: Any, types: Any, arguments: tuple[Any, ...] = (), settings: dict[str, Any] | None = None

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from dragoman.models.interface import Tree, memories, tensors
+from dragoman.models.interface import Model, Tree, Trial, has_decoder, memories, tensors
 
 SHORT_TRIAL, LONG_TRIAL = 128, 2048
 """Tokens. Texts are tried out as long as they are up to the long trial; only what starts to grow otherwise beyond it,
@@ -65,15 +65,11 @@ def measure(model: Any, longest: int, training: bool) -> Footprint:
             if training:
                 model.train()
                 with torch.enable_grad(), both:
-                    model(*trial.source, trial.inputs)
+                    model(*trial.arguments)
             model.eval()
             with torch.no_grad():
-                with _Peak() as reading:
-                    memory = model.remember(trial.source)
-                started = model.decoder.start(memory)
-                _, after = model.decoder.step(trial.inputs, started)
-            held = _bytes(started.memory) + _bytes([each.states for each in memories(memory)])
-            rows.append((_UNFILLED * both.most, _UNFILLED * reading.most, held, _bytes(after.cache)))
+                encoding, memory, cache = _held(model, trial)
+            rows.append((_UNFILLED * both.most, _UNFILLED * encoding, memory, cache))
     finally:
         model.train(was_training)
         torch.set_rng_state(state)
@@ -82,6 +78,23 @@ def measure(model: Any, longest: int, training: bool) -> Footprint:
                 buffer.copy_(buffers[name])
     columns = np.array(rows, np.float64).T
     return Footprint(top, *(_fit(np.array(lengths, np.float64), column) for column in columns))
+
+
+def _held(model: Model, trial: Trial) -> tuple[int, int, int]:
+    """Bytes of one text: the most held while its source is encoded, its memory, and the cache of one hypothesis.
+
+    A model without a decoder has neither memory nor cache.
+    """
+    with _Peak() as encoding:
+        if not has_decoder(model):
+            model(*trial.arguments)
+            return encoding.most, 0, 0
+        memory = model.remember(trial.source)
+    started = model.decoder.start(memory)
+    assert trial.inputs is not None
+    _, after = model.decoder.step(trial.inputs, started)
+    held = _bytes(started.memory) + _bytes([each.states for each in memories(memory)])
+    return encoding.most, held, _bytes(after.cache)
 
 
 def refined(footprint: Footprint, model: Any, longest: int, training: bool, free: int) -> Footprint:

@@ -6,7 +6,7 @@ loop and one inspector serve every model that keeps them.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Literal, NamedTuple, Protocol, Self
+from typing import Any, Literal, NamedTuple, Protocol, Self, TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -240,22 +240,25 @@ class Output(Protocol):
 
 
 class Trial(NamedTuple):
-    """What a whole model reads of a made-up text: source, nothing for a model without one, and inputs (1, T) int64."""
+    """What a whole model is called with for a made-up text.
+
+    source: what it reads, nothing for a language model. inputs: (1, T) int64, what its decoder reads; None for a model
+    without a decoder.
+    """
 
     source: tuple[Tensor, ...]
-    inputs: Tensor
+    inputs: Tensor | None = None
+
+    @property
+    def arguments(self) -> tuple[Tensor, ...]:
+        """All of them, in the order of the call."""
+        return self.source if self.inputs is None else (*self.source, self.inputs)
 
 
 class Model(Protocol):
-    """A whole model, an nn.Module: a decoder, and what it starts from.
-
-    Called with a source, if it has one, and inputs.
-    """
+    """A whole model of any kind, an nn.Module."""
 
     training: bool
-
-    @property
-    def decoder(self) -> "Decoder": ...
 
     @property
     def limits(self) -> Iterable[LengthLimit]:
@@ -263,15 +266,11 @@ class Model(Protocol):
         ...
 
     def trial(self, length: int) -> Trial:
-        """A text of `length` tokens on each side, where its parameters are."""
+        """A text of `length` tokens on each side, on the device of the model's parameters."""
         ...
 
-    def remember(self, source: tuple[Tensor, ...]) -> Memory | None:
-        """What the decoder starts from, None without a source."""
-        ...
-
-    def __call__(self, *given: Tensor) -> Output:
-        """Teacher forcing: what follows each of the inputs, which are given last."""
+    def __call__(self, *arguments: Any) -> Any:
+        """A tree of tensors, or an `Output`, for arguments such as those of a trial."""
         ...
 
     def eval(self) -> Self: ...
@@ -283,7 +282,27 @@ class Model(Protocol):
     def named_modules(self) -> Iterator[tuple[str, nn.Module]]: ...
 
 
-class SourceModel(Model, Protocol):
+class DecoderModel(Model, Protocol):
+    """A model with a decoder. It is called with its source, if it has one, and the inputs of its decoder."""
+
+    @property
+    def decoder(self) -> "Decoder": ...
+
+    def remember(self, source: tuple[Tensor, ...]) -> Tree | None:
+        """The memory that the decoder starts from, None without a source."""
+        ...
+
+    def __call__(self, *arguments: Tensor) -> Output:
+        """Teacher forcing: what follows each of the inputs, which are given last."""
+        ...
+
+
+def has_decoder(model: Model) -> TypeGuard[DecoderModel]:
+    """Whether a model keeps the promise of `DecoderModel`."""
+    return hasattr(model, "decoder")
+
+
+class SourceModel(DecoderModel, Protocol):
     """A model of a target given its source."""
 
     @property

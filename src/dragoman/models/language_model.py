@@ -12,15 +12,14 @@ from dragoman.models.assembly import check_written, chosen_scheme, initialise_li
 from dragoman.models.families import DecoderConfig
 from dragoman.models.family import DecoderContext, DecoderFamily, ProjectedOutput
 from dragoman.models.interface import LengthLimit, Trial
-from dragoman.models.settings import ModelSettings
+from dragoman.models.settings import PresetSettings
 from dragoman.models.transformer import TransformerDecoderConfig
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, Projection, token_table
 from dragoman.nn.positions.union import NoPositionsConfig, PositionsConfig
 from dragoman.text.symbols import BOS
-from dragoman.text.tokenizers import Tokenizers
+from dragoman.text.tokenizers import VocabularySizes
 
-_FEW = 8
 _FAMILIES: dict[str, type[DecoderFamily]] = {
     kind: family for family in union_members(DecoderConfig) for kind in kinds(family)
 }
@@ -50,7 +49,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 AUTO_PRESETS = {"tiny": 10_000_000, "small": 100_000_000, "medium": 1_000_000_000, "base": inf}
 
 
-class LanguageModelConfig(ModelSettings):
+class LanguageModelConfig(PresetSettings):
     """The assembled model. `preset` gives values that the other keys override one by one."""
 
     presets: ClassVar = PRESETS
@@ -86,17 +85,13 @@ class LanguageModelConfig(ModelSettings):
         without = _FAMILIES[kind].without_source if kind in _FAMILIES else {}
         return {**settings, "decoder": {**without, **decoder}}
 
-    def miniature(self) -> "DecoderOnly":
-        """The model for a vocabulary of a few entries."""
-        return DecoderOnly(self, _FEW)
-
     def build(self, size: int) -> "DecoderOnly":
         """A freshly initialised model for a vocabulary of `size` entries, drawn from torch's default generator."""
         return DecoderOnly(self, size)
 
-    def build_for(self, tokenizers: Tokenizers) -> "DecoderOnly":
-        """As `build`, for the target's vocabulary of these."""
-        return self.build(tokenizers.target.size)
+    def build_for(self, sizes: VocabularySizes) -> "DecoderOnly":
+        """As `build`, for the target's vocabulary."""
+        return self.build(sizes.target)
 
 
 class DecoderOnly(nn.Module):

@@ -13,14 +13,14 @@ from dragoman.models.families import DecoderConfig, EncoderConfig
 from dragoman.models.family import DecoderContext, ProjectedOutput, SideContext
 from dragoman.models.interface import LengthLimit, LengthLimits, Memory, Trial
 from dragoman.models.pretrained import PretrainedConfig
-from dragoman.models.settings import ModelSettings
+from dragoman.models.settings import PresetSettings
 from dragoman.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, Projection, token_table
 from dragoman.nn.positions.union import PositionsConfig
 from dragoman.nn.vectors import VectorProjection
 from dragoman.text.symbols import BOS
-from dragoman.text.tokenizers import Tokenizers
+from dragoman.text.tokenizers import VocabularySizes
 
 
 def _layers(layers: int, heads: int, feedforward: int, norm: str = "post") -> dict[str, Any]:
@@ -55,7 +55,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 AUTO_PRESETS = {"tiny": 100_000, "small": 1_000_000, "base": inf}
 
 
-class ModelConfig(ModelSettings):
+class ModelConfig(PresetSettings):
     """The assembled model. `preset` gives values that the other keys override one by one."""
 
     presets: ClassVar = PRESETS
@@ -92,10 +92,6 @@ class ModelConfig(ModelSettings):
     )
     embeddings: PretrainedConfig = Field(PretrainedConfig(), description="word vectors that the tables begin with")
 
-    def miniature(self) -> "Seq2Seq":
-        """The model for vocabularies of a few entries."""
-        return Seq2Seq(self, _FEW, _FEW)
-
     def build(self, source_size: int, target_size: int, vectors: bool = False) -> "Seq2Seq":
         """A freshly initialised model, drawn from torch's default generator.
 
@@ -109,12 +105,9 @@ class ModelConfig(ModelSettings):
             )
         return Seq2Seq(self, source_size, target_size, vectors)
 
-    def build_for(self, tokenizers: Tokenizers) -> "Seq2Seq":
-        """As `build`, for these vocabularies."""
-        return self.build(tokenizers.source.size, tokenizers.target.size, tokenizers.reads_vectors)
-
-
-_FEW = 8
+    def build_for(self, sizes: VocabularySizes) -> "Seq2Seq":
+        """As `build`."""
+        return self.build(*sizes)
 
 
 class Seq2Seq(nn.Module):

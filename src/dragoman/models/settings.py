@@ -1,18 +1,42 @@
-"""What the settings of every whole model share: presets, and refusing early what cannot be built."""
+"""Settings of whole models: what those of every kind promise, presets, and the early refusal of unbuildable models."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
-from torch import nn
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
 from dragoman.models.assembly import unfilled
+from dragoman.text.tokenizers import VocabularySizes
+
+_FEW = 8
+"""Entries of the vocabularies of a model that is only built to see whether its parts go together."""
 
 
 class ModelSettings(Config):
-    """The base of every model's config. `preset` gives values that the other keys override one by one.
+    """The base of every model's config, whatever its kind."""
+
+    kind: str
+
+    def build_for(self, sizes: VocabularySizes) -> Any:
+        """A freshly initialised nn.Module, drawn from torch's default generator.
+
+        Raises ConfigError for settings that do not go together, or not with these vocabularies.
+        """
+        raise NotImplementedError
+
+    def resolved(self, size: int) -> Self:
+        """With what is left to the size of the training corpus replaced by values."""
+        return self
+
+    def chosen_as(self, stored: Self) -> Self:
+        """With what is left to the training corpus as a stored run has chosen it."""
+        return self
+
+
+class PresetSettings(ModelSettings):
+    """The base of configs whose `preset` gives values that the other keys override one by one.
 
     presets: by name; all have a dropout rate and every part of `families`, the fields that hold one. A preset's
     positions are for families that can take them; others have their usual ones. automatic: what `auto` chooses from,
@@ -24,12 +48,7 @@ class ModelSettings(Config):
     counted: ClassVar[str]
     families: ClassVar[tuple[str, ...]]
 
-    kind: str
     preset: str | None = Field("auto", description="a preset's name: values for all that is not set")
-
-    def miniature(self) -> nn.Module:
-        """The model for a vocabulary of a few entries. Raises ConfigError for parts that do not go together."""
-        raise NotImplementedError
 
     @classmethod
     def completed(cls, settings: dict[str, Any]) -> dict[str, Any]:
@@ -85,7 +104,7 @@ class ModelSettings(Config):
         one_layer = {part: getattr(self, part).shallow() for part in self.families}
         try:
             with unfilled():
-                self.model_copy(update=one_layer).miniature()
+                self.model_copy(update=one_layer).build_for(VocabularySizes(_FEW, _FEW))
         except ConfigError as error:
             if self.preset != "auto" or not self._suits_a_preset():
                 raise ValueError(str(error)) from None

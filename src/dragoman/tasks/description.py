@@ -17,17 +17,17 @@ from dragoman.base.settings.load import (
     read_document,
 )
 from dragoman.checkpoint.folder import read_config, read_meta
-from dragoman.inspect.describe import Description, describe_language_model
-from dragoman.inspect.describe import describe as describe_translator
+from dragoman.inspect.describe import Description
+from dragoman.inspect.describe import describe as describe_model
 from dragoman.inspect.description_text import as_json, numbers_text, parts_table
-from dragoman.models.language_model import LanguageModelConfig
+from dragoman.models.kinds import parse_model
 from dragoman.models.seq2seq import ModelConfig
-from dragoman.models.union import AnyModelConfig, parse_model
+from dragoman.models.settings import ModelSettings
 from dragoman.tasks.language_model.config import LanguageModelRun
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.start import load_start
 from dragoman.tasks.union import run_class
-from dragoman.text.tokenizers import TextConfig, Tokenizers
+from dragoman.text.tokenizers import TextConfig, Tokenizers, VocabularySizes
 
 VOCABULARY, PAIRS = 37_000, 4_500_000
 """Of WMT 2014 English–German in Vaswani et al. 2017, section 5.1."""
@@ -47,7 +47,7 @@ class ModelDescription:
     notes: where it comes from and what was assumed. whole: parts, parameters, FLOPs, memory, limits.
     """
 
-    config: AnyModelConfig
+    config: ModelSettings
     source: int
     target: int
     notes: tuple[str, ...]
@@ -100,7 +100,7 @@ def describe(
 class _Asked:
     """The model to describe; source and target: entries, or the source's numbers a vector; notes: where from."""
 
-    config: AnyModelConfig
+    config: ModelSettings
     source: int
     target: int
     vectors: bool
@@ -108,10 +108,8 @@ class _Asked:
 
     def described(self, length: int, depth: int) -> ModelDescription:
         """The model, for texts of `length` tokens, parts down to `depth`."""
-        if isinstance(self.config, LanguageModelConfig):
-            whole = describe_language_model(self.config, self.target, length, depth)
-        else:
-            whole = describe_translator(self.config, self.source, self.target, length, self.vectors, depth)
+        sizes = VocabularySizes(self.source, self.target, self.vectors)
+        whole = describe_model(self.config, sizes, length, depth)
         return ModelDescription(self.config, self.source, self.target, tuple(self.notes), whole)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -58,6 +58,17 @@ class TextConfig(Config):
         return self
 
 
+class VocabularySizes(NamedTuple):
+    """How many entries the vocabularies of both sides have.
+
+    vectors: the source is no text but vectors of `source` numbers.
+    """
+
+    source: int
+    target: int
+    vectors: bool = False
+
+
 @dataclass(frozen=True)
 class Tokenizers:
     """A pair of tokenizers, the same object where both languages are split alike."""
@@ -74,6 +85,11 @@ class Tokenizers:
     def alike(self) -> bool:
         """Whether one tokenizer serves both languages."""
         return self.source is self.target
+
+    @property
+    def sizes(self) -> VocabularySizes:
+        """The sizes of both vocabularies."""
+        return VocabularySizes(self.source.size, self.target.size, self.reads_vectors)
 
     @property
     def reads_vectors(self) -> bool:

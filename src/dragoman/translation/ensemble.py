@@ -48,7 +48,7 @@ def load_ensemble(folders: Sequence[Path], device: torch.device) -> LoadedModel:
                 f"{folder} was exported for CTranslate2, which computes one model: for an ensemble give the model "
                 "folder that it is of"
             )
-    loaded = [load_model_folder(folder, device) for folder in folders]
+    loaded = [load_model_folder(folder, device, "translate") for folder in folders]
     first = loaded[0]
     for folder, other in zip(folders[1:], loaded[1:], strict=True):
         for side, language in (("source", "reads"), ("target", "writes")):

@@ -32,7 +32,7 @@ class FusedLanguageModels:
 
     def _decoder(self, folder: Path) -> Decoder:
         if folder not in self._decoders:
-            loaded = load_model_folder(folder, self._device, "decoder_only")
+            loaded = load_model_folder(folder, self._device, "fuse")
             theirs, ours = loaded.tokenizers.target, self._tokenizers.target
             if theirs.fingerprint != ours.fingerprint:
                 raise ModelError(

@@ -97,7 +97,7 @@ class Translator:
             opened, exported = open_exported(Path(folder), device, engine, precision, threads)
             return cls(opened, exported.tokenizers, exported.meta, exported.config.get("search"))
         chosen = choose_device(device or "auto")
-        loaded = load_model_folder(Path(folder), chosen)
+        loaded = load_model_folder(Path(folder), chosen, "translate")
         found = choose_engine(loaded, chosen, engine, precision, threads)
         return cls(found, loaded.tokenizers, loaded.meta, loaded.config.get("search"))
 

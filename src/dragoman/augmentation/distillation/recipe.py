@@ -8,9 +8,7 @@ from typing import Any
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.settings.load import Overrides, all_overrides, load_settings
 from dragoman.checkpoint.folder import CONFIG, folder_kind
-from dragoman.checkpoint.uses import USES
 from dragoman.data.corpora.corpus import FORMS, CorpusConfig
-from dragoman.models.union import DEFAULT
 from dragoman.tasks.translation.config import TranslationRun
 
 
@@ -24,8 +22,8 @@ def student_recipe(
     are that text. Raises ModelError for a folder that holds no model, ConfigError for a model that does not translate
     and for settings that are wrong, DataError for files that are not there.
     """
-    if (kind := folder_kind(teacher)) != DEFAULT:
-        raise ConfigError(f"{teacher} is {USES[kind]}. A teacher is a {USES[DEFAULT].name}")
+    if "teach" not in (kind := folder_kind(teacher)).verbs:
+        raise ConfigError(f"{teacher} {kind.refusal('teach')}")
     sections: dict[str, Any] = {
         "model": {"preset": student},
         "train": {"teacher": str(teacher)},

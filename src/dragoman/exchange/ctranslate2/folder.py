@@ -12,14 +12,14 @@ from typing import Any, Literal
 
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.files import atomic_folder
-from dragoman.checkpoint.folder import CARD, CONFIG, META, LoadedModel, read_config
+from dragoman.checkpoint.folder import CARD, CONFIG, META, LoadedModel, check_serves, read_config
 from dragoman.checkpoint.meta import Meta, parse_meta
 from dragoman.exchange.ctranslate2.library import library
 from dragoman.exchange.ctranslate2.specification import positions, specification
 from dragoman.models.assembly import unfilled
 from dragoman.models.interface import LengthLimits
+from dragoman.models.kinds import TRANSLATION_MODEL, ModelKind, parse_model
 from dragoman.models.seq2seq import ModelConfig
-from dragoman.models.union import parse_model
 from dragoman.text.tokenizers import Tokenizers
 
 Quantization = Literal[
@@ -55,6 +55,14 @@ class Computing:
 
     kind: str
     workers: int
+
+
+def kind_serving(folder: Path, verb: str) -> ModelKind:
+    """The kind of the model in a folder, which may be exported.
+
+    Raises ModelError as `check_serves`, where the kind does not serve `verb`.
+    """
+    return TRANSLATION_MODEL if is_exported(folder) else check_serves(folder, verb)
 
 
 def is_exported(folder: Path) -> bool:
@@ -108,7 +116,7 @@ def open_folder(folder: Path, computing: Computing) -> Exported:
         model_config = parse_model(config["model"], f"in section model of {folder / CONFIG}")
         assert isinstance(model_config, ModelConfig)
         with unfilled():
-            model = model_config.build_for(tokenizers)
+            model = model_config.build_for(tokenizers.sizes)
     except ConfigError as error:
         raise ModelError(f"{folder} cannot be loaded: {error}") from None
     return Exported(_opened(folder, computing), tokenizers, meta, config, model.limits, positions(model))

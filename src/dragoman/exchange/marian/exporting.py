@@ -11,9 +11,8 @@ from dragoman.base.files import atomic_folder
 from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.folder import CONFIG as OUR_CONFIG
 from dragoman.checkpoint.folder import PARAMETERS as OUR_PARAMETERS
-from dragoman.checkpoint.folder import folder_kind, read_config, read_meta, validate
+from dragoman.checkpoint.folder import check_serves, read_config, read_meta, validate
 from dragoman.checkpoint.tensors import load_tensors, model_parameters, read_shapes, save_tensors
-from dragoman.checkpoint.uses import USES
 from dragoman.decode.search import SearchConfig
 from dragoman.exchange.marian.architecture import config_json
 from dragoman.exchange.marian.files import (
@@ -30,8 +29,8 @@ from dragoman.exchange.marian.generation import generation_json
 from dragoman.exchange.marian.parameters import to_theirs
 from dragoman.exchange.marian.vocabulary import rows, symbols, tokenizer_json
 from dragoman.models.assembly import unfilled
+from dragoman.models.kinds import parse_model
 from dragoman.models.seq2seq import ModelConfig
-from dragoman.models.union import DEFAULT, parse_model
 from dragoman.text.symbols import BOS, EOS, PAD
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer
@@ -46,8 +45,7 @@ def export(folder: Path, out: Path) -> None:
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise ConfigError(f"{out} is there already: choose another name")
     meta = read_meta(folder)
-    if (kind := folder_kind(folder)) != DEFAULT:
-        raise ModelError(f"{folder} is no {USES[DEFAULT].name} but {USES[kind]}")
+    check_serves(folder, "export")
     settings = read_config(folder)
     try:
         model = parse_model(settings["model"], f"in section model of {folder / OUR_CONFIG}")
@@ -67,8 +65,8 @@ def export(folder: Path, out: Path) -> None:
     content = config_json(model, (len(rows(source)), len(rows(target))))
     ids = _special_ids(target)
     with unfilled():
-        expected = model_parameters(model.build_for(tokenizers))
-    validate(expected, read_shapes(folder / OUR_PARAMETERS)[0], folder / OUR_PARAMETERS, tokenizers)
+        expected = model_parameters(model.build_for(tokenizers.sizes))
+    validate(expected, read_shapes(folder / OUR_PARAMETERS)[0], folder / OUR_PARAMETERS, tokenizers.sizes)
     ours, _ = load_tensors(folder / OUR_PARAMETERS)
     with torch.no_grad():
         theirs = to_theirs(ours, model, tokenizers)

@@ -1,12 +1,12 @@
 """What an update of a language model costs: FLOPs of its matrix products, and memory."""
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from dragoman.inspect.describe import operations_of
+from dragoman.inspect.describe import count_operations
 from dragoman.models.footprint import SHORT_TRIAL, measure, refined
 from dragoman.models.language_model import DecoderOnly, LanguageModelConfig
+from dragoman.text.tokenizers import VocabularySizes
 from dragoman.training.objectives.cost import activation_bytes
 
 _SAMPLED = 100_000
@@ -20,9 +20,7 @@ def flops_per_token(config: LanguageModelConfig, size: int, lengths: NDArray[np.
     """
     sample = np.asarray(lengths[:: max(1, len(lengths) // _SAMPLED), -1], np.float64)
     mean = float((sample**2).sum() / sample.sum())
-    with torch.device("meta"):
-        model = config.build(size).to("meta")
-    return operations_of(model, max(1, round(mean))).training
+    return count_operations(config, VocabularySizes(size, size), max(1, round(mean))).training
 
 
 def trained_bytes(model: DecoderOnly, tokens: int, longest: int, free: int) -> int:

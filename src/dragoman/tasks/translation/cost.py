@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from dragoman.inspect.describe import count_operations
 from dragoman.models.footprint import SHORT_TRIAL, measure, refined
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
+from dragoman.text.tokenizers import VocabularySizes
 from dragoman.training.objectives.cost import activation_bytes
 
 _SAMPLED = 100_000
@@ -28,7 +29,7 @@ def flops_per_target_token(
     """
     sample = np.asarray(lengths[:: max(1, len(lengths) // _SAMPLED)], np.float64) + 1
     mean = float((sample**2).sum() / sample.sum())
-    operations = count_operations(config, source_size, target_size, max(1, round(mean)), vectors)
+    operations = count_operations(config, VocabularySizes(source_size, target_size, vectors), max(1, round(mean)))
     sources_per_target = float(sample[:, 0].sum() / sample[:, 1].sum())
     forward = operations.reading * sources_per_target + operations.writing
     return passes * operations.training * forward / (operations.reading + operations.writing)

@@ -51,7 +51,7 @@ def load_start(config: TranslationRun) -> tuple[TranslationRun, LoadedModel | No
     tokenizers = with_all_tags(start.tokenizers, config, text)
     if new := tokenizers.tags[len(start.tokenizers.tags) :]:
         info(f"Tags that the start does not have yet: {', '.join(new)}. They begin as the mean of all entries.")
-        start = replace(start, tokenizers=tokenizers)
+        start = replace(start, text=tokenizers)
     return config.model_copy(update={"model": model, "text": text}), start
 
 

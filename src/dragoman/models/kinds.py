@@ -1,0 +1,129 @@
+"""Kinds of models: one record for each says what a model of this kind is, what it can do, and how it is used.
+
+A new kind is a config whose `build_for` builds the module, and a record that is registered here. Everything else (model
+folders, cards, descriptions, refusals) reads the record.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dragoman.base.errors import ConfigError
+from dragoman.base.settings.load import parse_settings
+from dragoman.models.interface import Side
+from dragoman.models.language_model import LanguageModelConfig
+from dragoman.models.seq2seq import ModelConfig
+from dragoman.models.settings import ModelSettings
+
+VERBS: Mapping[str, str] = {
+    "translate": "translate",
+    "generate": "continue texts",
+    "score": "score texts",
+    "predict": "predict labels",
+    "align": "align words",
+    "inspect": "show its attention",
+    "fuse": "be fused with a search",
+    "export": "be exported",
+    "teach": "be distilled into a student",
+}
+"""What can be done with models, each as it reads after "it cannot"."""
+
+
+@dataclass(frozen=True)
+class ModelKind:
+    """What the package knows about one kind of model.
+
+    name: the value of `model.kind` in config.yaml. config: the settings of such a model, which build it. title: what
+    such a model is called, without an article. sides: the texts that it knows: `source` is read, `target` is predicted.
+    activity: what it does, as a verb in the third person. verbs: those of `VERBS` that it serves. use: how users do
+    that, for messages. example: the same for the model card, with `{option}` and `{argument}` where a target language
+    is chosen; empty: as `use`. tokenizers: whether its folder holds any.
+    """
+
+    name: str
+    config: type[ModelSettings]
+    title: str
+    sides: tuple[Side, ...]
+    activity: str
+    verbs: frozenset[str]
+    use: str
+    example: str = ""
+    tokenizers: bool = True
+
+    @property
+    def noun(self) -> str:
+        """The title with its article, such as "a translation model"."""
+        return f"{'an' if self.title[:1] in 'aeiou' else 'a'} {self.title}"
+
+    @property
+    def reads_source(self) -> bool:
+        """Whether it reads a source text."""
+        return "source" in self.sides
+
+    def languages(self, source: str | None, target: str | None) -> str | None:
+        """The languages in a line, such as "en → de"; None where none that matters is known."""
+        named = {"source": source, "target": target}
+        if not any(named[side] for side in self.sides):
+            return None
+        return " → ".join(named[side] or side for side in self.sides)
+
+    def refusal(self, verb: str) -> str:
+        """Why it does not serve a verb and what does, to follow the name of a folder."""
+        return f"is {self.noun}; it cannot {VERBS[verb]}: use {self.use}"
+
+
+KINDS: dict[str, ModelKind] = {}
+"""All registered kinds by name."""
+
+
+def register(kind: ModelKind) -> ModelKind:
+    """Make a kind known to the package; gives it back. Raises ValueError for a verb or a name that cannot be taken."""
+    if KINDS.setdefault(kind.name, kind) != kind:
+        raise ValueError(f"there is another kind of model called {kind.name!r}: choose another name")
+    if unknown := kind.verbs - VERBS.keys():
+        raise ValueError(f"unknown verbs: {', '.join(sorted(unknown))}; choose among {', '.join(VERBS)}")
+    return kind
+
+
+TRANSLATION_MODEL = register(
+    ModelKind(
+        name="encoder_decoder",
+        config=ModelConfig,
+        title="translation model",
+        sides=("source", "target"),
+        activity="translates",
+        verbs=frozenset({"translate", "score", "align", "inspect", "export", "teach"}),
+        use="`dragoman translate`, or `Translator.load` in Python",
+        example="`dragoman translate FOLDER{option} < source.txt > target.txt`, or in Python "
+        "`dragoman.Translator.load(FOLDER).translate([…]{argument})`",
+    )
+)
+LANGUAGE_MODEL = register(
+    ModelKind(
+        name="decoder_only",
+        config=LanguageModelConfig,
+        title="language model",
+        sides=("target",),
+        activity="continues",
+        verbs=frozenset({"generate", "score", "inspect", "fuse"}),
+        use="`dragoman generate` and `score`, or `LanguageModel.load` in Python",
+        example="`dragoman generate FOLDER --prompt TEXT`, or in Python `dragoman.LanguageModel.load(FOLDER)"
+        ".generate([…])`",
+    )
+)
+
+
+def kind_of(section: Mapping[str, Any]) -> ModelKind:
+    """The kind of the model that a section `model` describes; old files of translation models name none.
+
+    Raises ConfigError for an unknown kind.
+    """
+    name = section.get("kind", TRANSLATION_MODEL.name)
+    if name not in KINDS:
+        raise ConfigError(f"model.kind: there is no '{name}'; choose one of {', '.join(KINDS)}, or update dragoman")
+    return KINDS[name]
+
+
+def parse_model(section: Mapping[str, Any], origin: str) -> ModelSettings:
+    """The config that a section `model` describes. Raises ConfigError as `parse_settings` does."""
+    return parse_settings(section, kind_of(section).config, origin)
