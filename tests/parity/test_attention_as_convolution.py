@@ -10,7 +10,7 @@ from dragoman.lecture.attention_as_convolution import (
     attention_as_convolution,
 )
 from dragoman.nn.attention.recording import recording
-from dragoman.nn.mask import Causal
+from dragoman.nn.mask import CausalSpan
 
 CLOSE = {"rtol": 0.0, "atol": 1e-5}
 
@@ -48,7 +48,7 @@ def test_a_causal_convolution_is_attention_with_a_cache() -> None:
     attention, cache, found = attention_as_convolution([-2, -1, 0], weight), None, []
     for place in range(12):
         token = padded[:, :, place : place + 1].transpose(1, 2)
-        result, cache = attention.causal_self_attend(token, cache, Causal(place, 1, token.device))
+        result, cache = attention.causal_self_attend(token, cache, CausalSpan(place, 1, token.device))
         found.append(result)
     torch.testing.assert_close(torch.cat(found[2:], 1).transpose(1, 2), expected, **CLOSE)
 

@@ -13,7 +13,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.recording import recording
 from dragoman.nn.attention.soft import SoftAttention, SoftAttentionConfig
-from dragoman.nn.mask import Causal, Mask
+from dragoman.nn.mask import CausalSpan, Mask
 from dragoman.nn.scorers import Additive, General
 
 ROWS, LENGTH, KEYS, HEADS, QUERY, MEMORY = 3, 4, 5, 2, 8, 12
@@ -132,7 +132,7 @@ def test_dot_products_refuse_different_widths(scorer: str) -> None:
 
 
 def test_tied_keys_and_values_must_be_as_wide_as_one_another() -> None:
-    with pytest.raises(ConfigError, match="3 and 4 wide"):
+    with pytest.raises(ConfigError, match="have 3 and 4"):
         attention(AttentionSizes(QUERY, MEMORY, QUERY, HEADS), tie_keys_and_values=True, key_width=3)
 
 
@@ -141,7 +141,7 @@ def test_without_projections_outputs_are_means_of_inputs() -> None:
     built = attention(AttentionSizes(QUERY, QUERY, QUERY, 1), projections=False, scorer={"kind": "dot"})
     assert not list(built.parameters())
     inputs = states()[0]
-    found, _ = built.causal_self_attend(inputs, None, Causal(0, LENGTH, inputs.device))
+    found, _ = built.causal_self_attend(inputs, None, CausalSpan(0, LENGTH, inputs.device))
     for row, place in product(range(ROWS), range(LENGTH)):
         x = inputs[row].numpy()
         weights = np.exp([x[place] @ x[other] for other in range(place + 1)])

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.recording import recording
 from dragoman.nn.attention.soft import SoftAttention, SoftAttentionConfig
-from dragoman.nn.mask import Causal, Mask
+from dragoman.nn.mask import CausalSpan, Mask
 from dragoman.nn.positions.alibi import AlibiConfig, slopes
 from dragoman.nn.positions.relative import Relative, RelativeConfig
 from dragoman.nn.positions.rotary import Rotary, RotaryConfig
@@ -100,8 +100,8 @@ def test_alibi_equals_blooms_layer(heads: int) -> None:
     later = torch.full((LENGTH, LENGTH), float("-inf")).triu(1)[None, None]
     with torch.no_grad():
         expected = layer(states, torch.zeros_like(states), alibi, later)[0]
-        found, cache = ours.causal_self_attend(states[:, :7], None, Causal(0, 7, states.device))
-        rest, _ = ours.causal_self_attend(states[:, 7:], cache, Causal(7, LENGTH - 7, states.device))
+        found, cache = ours.causal_self_attend(states[:, :7], None, CausalSpan(0, 7, states.device))
+        rest, _ = ours.causal_self_attend(states[:, 7:], cache, CausalSpan(7, LENGTH - 7, states.device))
     torch.testing.assert_close(torch.cat((found, rest), 1), expected, rtol=0, atol=2e-6)
 
 

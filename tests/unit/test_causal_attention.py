@@ -13,7 +13,7 @@ from dragoman.models.seq2seq import ModelConfig
 from dragoman.nn.attention.average import AverageAttention, AverageAttentionConfig
 from dragoman.nn.attention.interface import Attention, AttentionSizes
 from dragoman.nn.attention.ssru import SSRU, SSRUConfig, recurrence
-from dragoman.nn.mask import Causal
+from dragoman.nn.mask import CausalSpan
 
 WIDTH, ROWS, LENGTH = 6, 3, 7
 SIZES = AttentionSizes(WIDTH, WIDTH, WIDTH, 2)
@@ -69,8 +69,8 @@ PLAIN: dict[str, Callable[[Attention, Tensor], Tensor]] = {
 }
 
 
-def causal(start: int, new: int, left_padding: Tensor | None = None) -> Causal:
-    return Causal(start, new, torch.device("cpu"), left_padding)
+def causal(start: int, new: int, left_padding: Tensor | None = None) -> CausalSpan:
+    return CausalSpan(start, new, torch.device("cpu"), left_padding)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -130,7 +130,7 @@ def test_sums_keep_their_digits_in_bfloat16(name: str) -> None:
 @pytest.mark.parametrize("positions", ["rotary", "alibi", "relative"])
 def test_positions_inside_attention_are_refused(kind: str, positions: str) -> None:
     settings: dict[str, Any] = {"width": 32, "preset": None, "decoder": {"attention": {"kind": kind}}}
-    with pytest.raises(ValueError, match=f"decoder: positions of kind {positions} act inside .*{kind} does not have"):
+    with pytest.raises(ValueError, match=f"decoder: positions of kind {positions} act inside .*{kind} has none"):
         ModelConfig.model_validate({**settings, "positions": {"kind": positions}})
     config = ModelConfig.model_validate(
         {**settings, "positions": {"kind": positions}, "target_positions": {"kind": "none"}}

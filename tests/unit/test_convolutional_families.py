@@ -103,7 +103,7 @@ def test_attention_is_given_where_there_is_one() -> None:
             {"decoder": {**ATTENDS, "cross_attention": None}},
             "decoder: with stacked false and cross_attention null",
         ),
-        ({"decoder": {**CONVOLUTIONAL, "heads": 3}}, "decoder: 3 heads do not divide a width of 8"),
+        ({"decoder": {**CONVOLUTIONAL, "heads": 3}}, "decoder: a width of 8 is not divisible by 3 heads"),
         ({"decoder": {**ATTENDS, "cross_attention": {"combine": "concatenate", "value_width": 3}}}, "needs as many"),
         ({"encoder": {**BYTENET, "dilations": []}}, "at least 1 item"),
         ({"encoder": {**BYTENET, "dilations": [0]}}, "greater than or equal to 1"),

@@ -245,7 +245,7 @@ def test_what_is_assumed_is_said(tmp_path: Path, capsys: pytest.CaptureFixture) 
         (["missing.yaml"], "cannot read the settings missing.yaml"),
         (["model.preset=huge"], "there is no preset 'huge'"),
         (["model.widht=3"], "did you mean model.width?"),
-        (["model.preset=tiny", "model.encoder.heads=7"], "7 heads do not divide"),
+        (["model.preset=tiny", "model.encoder.heads=7"], "is not divisible by 7 heads"),
         (["model.preset=tiny", "words"], "'words' is not a setting"),
         (["model.preset=tiny", "--vocabulary", "many"], "neither a size"),
         (["model.preset=tiny", "model.positions.kind=learned", "--length", "600"], "512 positions"),

@@ -6,7 +6,7 @@ import torch
 from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.recording import recording
 from dragoman.nn.attention.soft import SoftAttention, SoftAttentionConfig
-from dragoman.nn.mask import Causal, Mask
+from dragoman.nn.mask import CausalSpan, Mask
 
 LONG = 300
 """Keys from which on the fused kernel is taken on a CPU too."""
@@ -55,8 +55,10 @@ def test_causal(attention: SoftAttention, before: int) -> None:
         read = states(2, LONG)
         cache = None
         if before:
-            _, cache = attention.causal_self_attend(read[:, :before], None, Causal(0, before, read.device))
-        result, _ = attention.causal_self_attend(read[:, before:], cache, Causal(before, LONG - before, read.device))
+            _, cache = attention.causal_self_attend(read[:, :before], None, CausalSpan(0, before, read.device))
+        result, _ = attention.causal_self_attend(
+            read[:, before:], cache, CausalSpan(before, LONG - before, read.device)
+        )
         return result, (read, attention.key.weight)
 
     both(compute)

@@ -97,7 +97,7 @@ def test_where_gradients_flow_nothing_is_written_in_place() -> None:
 
     one, other = keys(2), keys(1)
     cache = extended(extended(None, one, CAPACITY), other, CAPACITY)
-    assert cache.room == 0
+    assert cache.spare == 0
     cache.read().keys.square().sum().backward()
     for part in (one, other):
         assert part.keys.grad is not None

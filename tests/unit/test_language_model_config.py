@@ -57,7 +57,7 @@ def test_what_leads_to_a_source_is_refused(decoder: dict[str, Any], name: str) -
 
 
 def test_other_parts_that_do_not_go_together_are_refused() -> None:
-    with pytest.raises(ValidationError, match="decoder: 3 heads do not divide a width of 8"):
+    with pytest.raises(ValidationError, match="decoder: a width of 8 is not divisible by 3 heads"):
         config(decoder={"heads": 3})
     with pytest.raises(ValidationError, match="choose another kind for positions"):
         config(decoder=SMALL, positions={"kind": "fraction"})
@@ -91,5 +91,5 @@ def test_auto_goes_by_the_text_and_keeps_what_was_set(tokens: int, preset: str) 
     found = LanguageModelConfig.model_validate(given).resolved(tokens)
     assert found == LanguageModelConfig.model_validate({"preset": preset, **given})
     assert (found.width, found.decoder.layers) == (PRESETS[preset]["width"], 1)
-    # the class's own 8 heads do not divide 300; tiny's 4 do
+    # 300 is not divisible by the class's own 8 heads, but by tiny's 4
     assert LanguageModelConfig.model_validate({"width": 300}).resolved(1).width == 300

@@ -13,7 +13,7 @@ from dragoman.models.interface import tensors
 from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.linear import LinearAttention, LinearAttentionConfig
 from dragoman.nn.attention.recording import recording
-from dragoman.nn.mask import Causal, Mask
+from dragoman.nn.mask import CausalSpan, Mask
 from dragoman.nn.positions.alibi import AlibiConfig
 from dragoman.nn.positions.rotary import RotaryConfig
 from dragoman.nn.positions.scheme import PositionScheme
@@ -88,7 +88,7 @@ def test_a_decoder_equals_the_double_loop(chunk: int, monkeypatch: pytest.Monkey
     states = torch.randn(2, 11, WIDTH, dtype=torch.float64, requires_grad=True)
     seen = torch.ones(11, 11).tril().bool()
     expected = torch.stack([plain(module, row, row, seen) for row in states])
-    found, _ = module.causal_self_attend(states, None, Causal(0, 11, states.device))
+    found, _ = module.causal_self_attend(states, None, CausalSpan(0, 11, states.device))
     same_gradients(module, states, found, expected)
 
 
@@ -98,10 +98,10 @@ def test_a_decoder_equals_the_double_loop(chunk: int, monkeypatch: pytest.Monkey
 def test_running_sums_equal_the_whole_and_do_not_grow(rotary: bool, split: list[int]) -> None:
     module = built(positions=RotaryConfig() if rotary else None)
     states = torch.randn(2, 150, WIDTH, dtype=torch.float64)
-    whole, _ = module.causal_self_attend(states, None, Causal(0, 150, states.device))
+    whole, _ = module.causal_self_attend(states, None, CausalSpan(0, 150, states.device))
     cache, parts, start = None, [], 0
     for part in states.split(split, 1):
-        found, cache = module.causal_self_attend(part, cache, Causal(start, part.size(1), states.device))
+        found, cache = module.causal_self_attend(part, cache, CausalSpan(start, part.size(1), states.device))
         parts.append(found)
         start += part.size(1)
         assert [tuple(tensor.shape) for tensor in cache] == [(2, HEADS, 4, 4), (2, HEADS, 4)]
@@ -160,7 +160,7 @@ def test_recorded_weights_give_the_output() -> None:
         looked = module.cross_attend(states, module.project_memory(states, padding), padding)
         cache, parts, start = None, [], 0
         for part in states.split([1, 66, 3], 1):
-            extended, cache = module.causal_self_attend(part, cache, Causal(start, part.size(1), states.device))
+            extended, cache = module.causal_self_attend(part, cache, CausalSpan(start, part.size(1), states.device))
             parts.append(extended)
             start += part.size(1)
     encoder, cross, *decoder = recorded[module]
@@ -171,10 +171,10 @@ def test_recorded_weights_give_the_output() -> None:
     assert_close(looked, encoded)
     whole = torch.cat([torch.nn.functional.pad(call, (0, 70 - call.size(-1))) for call in decoder], 2)
     assert_close((whole @ values).transpose(1, 2).flatten(2), torch.cat(parts, 1))
-    unrecorded, cache = module.causal_self_attend(states, None, Causal(0, 70, states.device))
+    unrecorded, cache = module.causal_self_attend(states, None, CausalSpan(0, 70, states.device))
     assert_close(unrecorded, torch.cat(parts, 1))
     with pytest.raises(ValueError, match="first token"), recording():
-        module.causal_self_attend(states[:, :1], cache, Causal(70, 1, states.device))
+        module.causal_self_attend(states[:, :1], cache, CausalSpan(70, 1, states.device))
 
 
 def test_what_is_held_of_a_source_does_not_grow_with_it() -> None:
@@ -186,7 +186,7 @@ def test_what_is_held_of_a_source_does_not_grow_with_it() -> None:
         sizes.append(sum(part.numel() for part in tensors(module.project_memory(text, mask))))
     assert sizes[0] == sizes[1] == 2 * WIDTH * (WIDTH // HEADS + 1)
     memory = module.project_memory(states[1], padding[1])
-    with pytest.raises(ValueError, match="source's beginning"), recording():
+    with pytest.raises(ValueError, match="encoding of the source"), recording():
         module.cross_attend(states[0], memory, padding[1])
     with recording():
         memory = module.project_memory(states[1], padding[1])
@@ -209,9 +209,9 @@ def test_sums_are_float32_where_the_layers_are_bfloat16() -> None:
     module = built().float()
     states = torch.randn(1, 4096, WIDTH)
     with torch.no_grad():
-        exact, _ = module.causal_self_attend(states, None, Causal(0, 4096, states.device))
+        exact, _ = module.causal_self_attend(states, None, CausalSpan(0, 4096, states.device))
         with torch.autocast("cpu", torch.bfloat16):
-            found, cache = module.causal_self_attend(states, None, Causal(0, 4096, states.device))
+            found, cache = module.causal_self_attend(states, None, CausalSpan(0, 4096, states.device))
             encoded = module.self_attend(states, Mask.padding(torch.ones(1, 4096, dtype=torch.bool)))
     assert cache[0].dtype == cache[1].dtype == torch.float32
     assert_close(found[:, -1].float(), exact[:, -1], rtol=0.02, atol=0.02)

@@ -100,7 +100,7 @@ def test_a_dumped_config_reads_back_as_itself() -> None:
 
 @pytest.mark.parametrize("side", ["encoder", "decoder"])
 def test_heads_that_do_not_divide_the_width_are_named(side: str) -> None:
-    with pytest.raises(ValidationError, match=f"{side}: 5 heads do not divide a width of 192"):
+    with pytest.raises(ValidationError, match=f"{side}: a width of 192 is not divisible by 5 heads"):
         ModelConfig.model_validate({"preset": "tiny", side: {"heads": 5}})
 
 
@@ -144,10 +144,10 @@ def test_initial_values() -> None:
 
 
 def test_auto_needs_one_preset_that_goes_with_the_rest() -> None:
-    """The classes' own 8 heads do not divide 300; tiny's 4 do. Nothing divides 301."""
+    """300 is not divisible by the classes' own 8 heads, but by tiny's 4; 301 by neither."""
     config = ModelConfig.model_validate({"width": 300})
     assert config.resolved(1000).width == 300
-    with pytest.raises(ConfigError, match="auto is base for 5,000,000 pairs.*heads do not divide"):
+    with pytest.raises(ConfigError, match="auto is base for 5,000,000 pairs.*is not divisible by"):
         config.resolved(5_000_000)
-    with pytest.raises(ValidationError, match="heads do not divide"):
+    with pytest.raises(ValidationError, match="is not divisible by"):
         ModelConfig.model_validate({"width": 301})

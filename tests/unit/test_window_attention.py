@@ -13,7 +13,7 @@ from dragoman.nn.attention.recording import recording
 from dragoman.nn.attention.soft import SoftAttention, SoftAttentionConfig
 from dragoman.nn.attention.window import WindowAttention, WindowAttentionConfig
 from dragoman.nn.auxiliary import collecting
-from dragoman.nn.mask import Causal, Mask
+from dragoman.nn.mask import CausalSpan, Mask
 from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.positions.union import PositionsConfig
 
@@ -54,8 +54,8 @@ def band(length: int, left: int, right: int) -> Tensor:
     return (offsets >= -left) & (offsets <= right)
 
 
-class Banded(Causal):
-    """Causal, and nothing further back than the window."""
+class Banded(CausalSpan):
+    """CausalSpan, and nothing further back than the window."""
 
     def __init__(self, length: int, window: int) -> None:
         super().__init__(0, length, torch.device("cpu"))
@@ -98,7 +98,7 @@ def test_a_decoder_equals_soft_attention_in_a_band(window: int, options: dict[st
     soft, banded = pair(window, options)
     states = torch.randn(2, 97, WIDTH, dtype=torch.float64, requires_grad=True)
     expected, _ = soft.causal_self_attend(states, None, Banded(97, window))
-    found, cache = banded.causal_self_attend(states, None, Causal(0, 97, states.device))
+    found, cache = banded.causal_self_attend(states, None, CausalSpan(0, 97, states.device))
     check(soft, banded, expected, found, states)
     assert cache.keys.size(2) == cache.values.size(2) == cache.length == window - 1
 
@@ -108,7 +108,7 @@ def test_positions_act_inside_the_window(kind: str) -> None:
     soft, banded = pair(6, {}, kind)
     states = torch.randn(2, 97, WIDTH, dtype=torch.float64, requires_grad=True)
     expected, _ = soft.causal_self_attend(states, None, Banded(97, 6))
-    found, _ = banded.causal_self_attend(states, None, Causal(0, 97, states.device))
+    found, _ = banded.causal_self_attend(states, None, CausalSpan(0, 97, states.device))
     check(soft, banded, expected, found, states)
 
 
@@ -118,10 +118,10 @@ def test_positions_act_inside_the_window(kind: str) -> None:
 def test_the_cache_holds_the_window_and_splits_equal_the_whole(kind: str, split: list[int]) -> None:
     _, banded = pair(7, {}, kind)
     states = torch.randn(2, 97, WIDTH, dtype=torch.float64)
-    whole, _ = banded.causal_self_attend(states, None, Causal(0, 97, states.device))
+    whole, _ = banded.causal_self_attend(states, None, CausalSpan(0, 97, states.device))
     cache, parts, start = None, [], 0
     for part in states.split(split, 1):
-        found, cache = banded.causal_self_attend(part, cache, Causal(start, part.size(1), states.device))
+        found, cache = banded.causal_self_attend(part, cache, CausalSpan(start, part.size(1), states.device))
         parts.append(found)
         start += part.size(1)
         assert all(tensor.size(2) == cache.length == min(start, 6) for tensor in (cache.keys, cache.values))
@@ -147,7 +147,7 @@ def test_recorded_weights_lie_in_the_band_of_all_pairs() -> None:
     with recording() as found:
         cache = None
         for start, part in zip((0, 60, 61), states.split([60, 1, 9], 1), strict=True):
-            _, cache = banded.causal_self_attend(part, cache, Causal(start, part.size(1), states.device))
+            _, cache = banded.causal_self_attend(part, cache, CausalSpan(start, part.size(1), states.device))
     padded = [torch.nn.functional.pad(call, (0, 70 - call.size(-1))) for call in found[banded]]
     assert_close(torch.cat(padded, 2), expected[soft][0])
 
@@ -166,7 +166,7 @@ def test_the_fused_kernel_is_used_in_wide_blocks_and_agrees(monkeypatch: pytest.
 
     monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", counted)
     monkeypatch.setattr("dragoman.nn.attention.soft._FUSED_FROM_KEYS", 64)
-    found, _ = banded.causal_self_attend(states, None, Causal(0, 600, states.device))
+    found, _ = banded.causal_self_attend(states, None, CausalSpan(0, 600, states.device))
     assert calls == [(2 * 5, HEADS, 128, WIDTH // HEADS)]
     assert_close(found, expected)
 

@@ -25,7 +25,7 @@ from dragoman.models.layered import HeldSource, LayeredDecoder, Step
 from dragoman.nn.attention.union import SourceAttentionConfig
 from dragoman.nn.convolution import Convolution
 from dragoman.nn.dropout import Dropout
-from dragoman.nn.mask import Causal
+from dragoman.nn.mask import CausalSpan
 from dragoman.nn.normalisation import LayerNormConfig, NormConfig
 from dragoman.nn.residual import Residual, fitted
 
@@ -152,7 +152,7 @@ class DecoderLayer(nn.Module):
     def forward(self, states: Tensor, past: Tensor | None, memory: Tree | None, step: Step) -> tuple[Tensor, Tensor]:
         """states (R, T, d), the convolution's past inputs, what attention holds → states, past."""
         mask = step.mask
-        states, past = self.block.extend(states, past, mask, step.causal.real(step.causal.new))
+        states, past = self.block.extend(states, past, mask, step.causal.token_mask(step.causal.new))
 
         def attend(states: Tensor) -> Tensor:
             assert self.cross_attention is not None and step.padding is not None
@@ -169,7 +169,7 @@ class StackedSource(HeldSource):
 
     below: Tensor | None = None
 
-    def under(self, causal: Causal, rows: int) -> Tensor:
+    def under(self, causal: CausalSpan, rows: int) -> Tensor:
         """What stands under the tokens that a step reads in each of so many rows: (rows, T, d), zero past the end."""
         assert self.below is not None
         sentences, length = self.below.shape[:2]

@@ -135,7 +135,7 @@ class DecoderLayer(nn.Module):
 
     def forward(self, states: Tensor, past: Tensor | None, memory: Tree | None, step: Step) -> tuple[Tensor, Tensor]:
         """states (R, T, d), past inputs (R, kernel − 1, d), what attention holds of B rows → states, past."""
-        result, past = self.convolution.extend(self.dropout(states), past, step.causal.real(step.causal.new))
+        result, past = self.convolution.extend(self.dropout(states), past, step.causal.token_mask(step.causal.new))
         result = functional.glu(result)
         if memory is not None:
             assert self.cross_attention is not None and step.padding is not None

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from dragoman.models.interface import Memory, State, Tree
 from dragoman.nn.attention.recording import mean_over_heads, recording
 from dragoman.nn.embedding import Embedding
-from dragoman.nn.mask import Causal, Mask
+from dragoman.nn.mask import CausalSpan, Mask
 from dragoman.text.symbols import PAD
 
 
@@ -38,7 +38,7 @@ class Step:
     as in translation.
     """
 
-    causal: Causal
+    causal: CausalSpan
     embedded: Tensor
     padding: Mask | None
     mask: Tensor | None
@@ -96,7 +96,7 @@ class LayeredDecoder(nn.Module):
 
     def read(self, tokens: Tensor, state: State) -> Step:
         """The tokens (R, T) that come after those that `state` has seen."""
-        causal = Causal(state.position, tokens.size(1), tokens.device, state.left_padding, state.capacity)
+        causal = CausalSpan(state.position, tokens.size(1), tokens.device, state.left_padding, state.capacity)
         mask = tokens != PAD if self.training else None
         embedded = self.embedding(tokens, state.position, left_padding=state.left_padding)
         return Step(causal, embedded, state.memory.padding, mask)

@@ -1,4 +1,4 @@
-"""Average attention: the mean of all that was read, gated, in the place of a decoder's self-attention."""
+"""Average attention: a gated running mean that replaces a decoder's self-attention."""
 
 from typing import Literal
 
@@ -9,16 +9,16 @@ from torch import Tensor, nn
 from dragoman.base.settings.config import Config
 from dragoman.nn.attention.interface import Attention, AttentionSizes, TensorTree, check_outside
 from dragoman.nn.feedforward import FeedForward
-from dragoman.nn.mask import Causal
+from dragoman.nn.mask import CausalSpan
 from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.precision import at_least_single
 
 
 class AverageAttentionConfig(Config):
-    """Each token sees the mean of itself and those before, for decoders (Zhang et al. 2018, equations 1 and 2).
+    """Each token attends the mean of itself and all earlier tokens, in decoders (Zhang et al. 2018, equations 1, 2).
 
-    g_t = FFN((x_1 + … + x_t)/t), [i_t; f_t] = σ(W[x_t; g_t] + b), and i_t ⊙ x_t + f_t ⊙ g_t is what comes out. The
-    cache is one sum, however long the text is. A mean knows no order, so positions must be added to the embeddings.
+    g_t = FFN((x_1 + … + x_t)/t), [i_t; f_t] = σ(W[x_t; g_t] + b), and the output is i_t ⊙ x_t + f_t ⊙ g_t. The cache is
+    a single sum, independent of the length. A mean ignores order, so positions must be added to the embeddings.
 
     YAML: `decoder: {attention: {kind: average}}`
     """
@@ -29,7 +29,7 @@ class AverageAttentionConfig(Config):
     )
 
     def build(self, sizes: AttentionSizes, positions: PositionScheme | None = None) -> Attention:
-        """The module. Raises ConfigError for a scheme of positions that compares pairs of tokens."""
+        """Build the module. Raises ConfigError for a position scheme that compares pairs of tokens."""
         check_outside(positions, self.kind)
         return AverageAttention(self, sizes)
 
@@ -37,7 +37,7 @@ class AverageAttentionConfig(Config):
 class AverageAttention(Attention):
     """A gated running mean. Built by `AverageAttentionConfig.build`."""
 
-    weightless = "average attention, in which all tokens so far count alike"
+    weightless = "average attention, which weights all earlier tokens equally"
 
     def __init__(self, config: AverageAttentionConfig, sizes: AttentionSizes) -> None:
         super().__init__()
@@ -47,14 +47,14 @@ class AverageAttention(Attention):
         self.output_width = width
 
     def causal_self_attend(
-        self, states: Tensor, cache: TensorTree | None, causal: Causal, keep: Tensor | None = None
+        self, states: Tensor, cache: TensorTree | None, causal: CausalSpan, query_mask: Tensor | None = None
     ) -> tuple[Tensor, TensorTree]:
-        """The cache is the sum of all states (R, d), at least float32."""
+        """As in `Attention`; the cache is the sum of all states (R, d), at least float32."""
         wide = at_least_single(states)
         count = torch.arange(causal.start + 1, causal.start + causal.new + 1, device=states.device)[None, :, None]
-        if (real := causal.real(causal.new)) is not None:
+        if (tokens := causal.token_mask(causal.new)) is not None:
             assert causal.left_padding is not None
-            wide = wide * real[:, :, None]
+            wide = wide * tokens[:, :, None]
             count = (count - causal.left_padding[:, None, None]).clamp_min(1)
         total = wide.cumsum(1) if cache is None else wide.cumsum(1) + cache[:, None]
         mean = (total / count).to(states.dtype)

@@ -1,4 +1,4 @@
-"""Hard attention: a step looks at few positions and nowhere else."""
+"""Hard attention: each step attends a few positions and no others."""
 
 from dataclasses import replace
 from typing import Any, Literal
@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from dragoman.base.errors import ConfigError
 from dragoman.nn.attention.interface import Attention, AttentionSizes
-from dragoman.nn.attention.soft import Comparison, Queries, SoftAttention, SoftAttentionConfig, normalise
+from dragoman.nn.attention.soft import Queries, QueryKeyPairs, SoftAttention, SoftAttentionConfig, normalise
 from dragoman.nn.auxiliary import Decisions, collector
 from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.randomness import generator
@@ -20,14 +20,14 @@ _OF_REINFORCE = {"entropy_weight", "baseline_weight", "discount"}
 
 
 class HardAttentionConfig(SoftAttentionConfig):
-    """Heads that each look at one position and take its value v_z (Xu et al. 2015, section 4.1).
+    """Each head selects one position z and takes its value v_z (Xu et al. 2015, section 4.1).
 
-    `straight_through` looks where α is largest, in training too, and lets the gradient through as if α itself had been
-    the weights (Bengio et al. 2013, section 4): ∂L/∂α_j = ∂L/∂o · v_j also for positions that were not looked at.
+    `straight_through` selects the position with the largest α, in training too, and passes the gradient as if α itself
+    had been the weights (Bengio et al. 2013, section 4): ∂L/∂α_j = ∂L/∂o · v_j, for unselected positions too.
 
-    `reinforce` draws z ~ α in training (the paper). The reward is minus the loss of that step's token, and γ times as
-    much of each later one (`discount`), less a learned baseline; the entropy of α is encouraged. Translation looks
-    where α is largest.
+    `reinforce` draws z ~ α in training (the paper). The reward is the negative loss of the step's token plus that of
+    later tokens discounted by γ (`discount`), minus a learned baseline; the entropy of α is encouraged. Translation
+    selects the position with the largest α.
 
     YAML: `decoder: {cross_attention: {kind: hard}}`
     """
@@ -76,27 +76,28 @@ class HardAttentionConfig(SoftAttentionConfig):
     @model_validator(mode="before")
     @classmethod
     def _settings_of_reinforce_choose_it(cls, values: Any) -> Any:
-        """As in model folders that were written when there was no other gradient."""
+        """Read model folders that were written before `gradient` existed."""
         if isinstance(values, dict) and _OF_REINFORCE.intersection(values):
             return {"gradient": "reinforce", **values}
         return values
 
     def build(self, sizes: AttentionSizes, positions: PositionScheme | None = None) -> Attention:
-        """The module. Raises ConfigError for settings that do not go together."""
+        """Build the module. Raises ConfigError for settings that exclude each other."""
         if positions is not None:
-            raise ConfigError("attention of kind hard looks at the source only: choose another kind for self-attention")
+            raise ConfigError("attention of kind hard attends the source only: choose another kind for self-attention")
         if self.adaptive and self.looks == 1:
-            raise ConfigError("adaptive has nothing to decide with looks=1: raise looks, or set adaptive to false")
+            raise ConfigError("with looks=1, adaptive has nothing to decide: raise looks, or set adaptive to false")
         return HardAttention(self, sizes)
 
 
 class HardAttention(SoftAttention):
-    """Values of single positions instead of a mean over all. Built by `HardAttentionConfig.build`.
+    """Values of selected positions instead of a mean over all. Built by `HardAttentionConfig.build`.
 
-    Later looks of a step choose from the rest: P(z₁, …, z_n) = Π α_{z_i} / (1 − Σ_{j<i} α_{z_j}). Whether a step looks
-    again is one decision for all heads, read off its query and the mean of what it saw so far. Where decisions are
-    drawn, it is from torch's default generator, so a seed fixes them, and no gradient flows through what was drawn.
-    Weights are never dropped: what a single look sees is there as a whole, or not at all.
+    A step may select several positions, one after another without replacement:
+    P(z₁, …, z_n) = Π α_{z_i} / (1 − Σ_{j<i} α_{z_j}). Whether to select another one is a single decision for all heads,
+    computed from the query and the mean of the values selected so far. Random decisions come from the thread's
+    generator, so a seed fixes them, and no gradient flows through them. There is no dropout on the weights, because a
+    selected value is either used as a whole or not at all.
     """
 
     def __init__(self, config: HardAttentionConfig, sizes: AttentionSizes) -> None:
@@ -110,50 +111,52 @@ class HardAttention(SoftAttention):
         self.baseline = nn.Linear(sizes.heads * query, 1) if self.drawn else None
         self.again = nn.Linear(sizes.heads * (query + value), 1) if config.adaptive else None
 
-    def context(self, pairs: Comparison) -> Tensor:
-        """The mean of the values at the n positions that a query looks at: (B, h, K·T, d_v)."""
+    def context(self, pairs: QueryKeyPairs) -> Tensor:
+        """Return the mean of the values at the n positions that a query selects: (B, h, K·T, d_v)."""
         scores = self.scores(pairs)
         exact = scores.to(torch.promote_types(scores.dtype, torch.float32))
         weights = normalise(exact, pairs.mask, self.config.normaliser)
-        self.penalise(weights, pairs.queries.keep)  # and not what is chosen, which has no gradient of its own
+        self.add_penalty(weights, pairs.queries.mask)  # of α: the selection itself has no gradient
         return self.mean(self._chosen(weights, pairs.queries, pairs.keys.values), pairs)
 
     def _chosen(self, weights: Tensor, queries: Queries, values: Tensor) -> Tensor:
-        """1/n at the n positions that a query looks at, 0 elsewhere: (B, h, Q, S), Q = K·T."""
+        """Return 1/n at the n positions that a query selects and 0 elsewhere: (B, h, Q, S), Q = K·T."""
         sampling, through = self.training and self.drawn, self.training and not self.drawn
         states = queries.vectors.transpose(1, 2).flatten(2)  # (B, Q, h·d_q)
-        told: list[tuple[Tensor, Tensor]] = []  # log-probability and entropy (B, Q) of one decision after another
-        seen = torch.zeros_like(weights)  # 1 at positions that were looked at
+        decisions: list[tuple[Tensor, Tensor]] = []  # log-probability and entropy (B, Q) of each decision, in order
+        seen = torch.zeros_like(weights)  # 1 at positions that were selected
         passed, gate = seen, torch.ones_like(weights[:, :1, :, :1])  # the same with gradients; (B, 1, Q, 1)
-        looking = torch.ones_like(weights[:, 0, :, 0], dtype=torch.bool)  # (B, Q)
-        for look in range(self.looks):
+        active_queries = torch.ones_like(weights[:, 0, :, 0], dtype=torch.bool)  # (B, Q)
+        for number in range(self.looks):
             left = weights * (1 - seen)
             mass = left.sum(-1, keepdim=True)
             possible = mass > _SMALLEST  # (B, h, Q, 1)
             left = left / mass.clamp_min(_SMALLEST)
-            places = sampled(left.detach()) if sampling else left.argmax(-1)
-            chosen = torch.zeros_like(left).scatter_(-1, places.unsqueeze(-1), 1.0) * possible
-            if through:  # also of a look that is not made, whose gate is 0: so the gate learns what it would bring
+            positions = sampled(left.detach()) if sampling else left.argmax(-1)
+            chosen = torch.zeros_like(left).scatter_(-1, positions.unsqueeze(-1), 1.0) * possible
+            if (
+                through
+            ):  # also for inactive queries, whose gate is 0: the gate learns what a further selection would give
                 passed = passed + gate * _straight_through(chosen, left * possible)
-            active = possible & looking[:, None, :, None]
+            active = possible & active_queries[:, None, :, None]
             chosen = chosen * active
             seen = seen + chosen
             if sampling:
                 logarithm = left.clamp_min(_SMALLEST).log()
-                told.append(((chosen * logarithm).sum((1, 3)), -(active * left * logarithm).sum((1, 3))))
-            if self.again is not None and look + 1 < self.looks:
-                looking = looking & ((weights * (1 - seen)).sum(-1) > _SMALLEST).any(1)
-                met = torch.matmul(_mean(seen), values.to(seen.dtype)).transpose(1, 2).flatten(2)
-                logits = self.again(torch.cat((states, met.to(states.dtype)), 2)).squeeze(2).to(weights.dtype)
-                probability = torch.sigmoid(logits)
+                decisions.append(((chosen * logarithm).sum((1, 3)), -(active * left * logarithm).sum((1, 3))))
+            if self.again is not None and number + 1 < self.looks:
+                active_queries = active_queries & ((weights * (1 - seen)).sum(-1) > _SMALLEST).any(1)
+                context = torch.matmul(_mean(seen), values.to(seen.dtype)).transpose(1, 2).flatten(2)  # (B, Q, h·d_v)
+                logits = self.again(torch.cat((states, context.to(states.dtype)), 2)).squeeze(2).to(weights.dtype)
+                probability = torch.sigmoid(logits)  # (B, Q)
                 again = flipped(probability.detach()) if sampling else probability > 0.5
                 if sampling:
-                    told.append(_told_of_coin(logits, probability, again, looking))
-                looking = looking & again
+                    decisions.append(_bernoulli_terms(logits, probability, again, active_queries))
+                active_queries = active_queries & again
                 if through:
-                    gate = gate * _straight_through(looking.to(gate.dtype), probability)[:, None, :, None]
+                    gate = gate * _straight_through(active_queries.to(gate.dtype), probability)[:, None, :, None]
         if self.training:
-            self._tell(states, told, seen, queries.rows, queries.keep)
+            self._report(states, decisions, seen, queries.rows, queries.mask)
         found = _mean(passed if through else seen)
         if self.training and (share := self._soft_share()):
             soft = flipped(torch.full_like(weights[:, :1, :, :1], share))
@@ -161,20 +164,20 @@ class HardAttention(SoftAttention):
         return found.to(values.dtype)
 
     def _soft_share(self) -> float:
-        """Of the queries that take soft attention's mean in the update that is under way."""
+        """Return the share of queries that use soft attention's mean in the current update."""
         auxiliary = collector()
         if auxiliary is None or not self.soft_updates:
             return 0.0
         return max(0.0, 1 - (auxiliary.step - 1) / self.soft_updates)
 
-    def _tell(
-        self, states: Tensor, told: list[tuple[Tensor, Tensor]], seen: Tensor, rows: int, keep: Tensor | None
+    def _report(
+        self, states: Tensor, parts: list[tuple[Tensor, Tensor]], seen: Tensor, rows: int, query_mask: Tensor | None
     ) -> None:
         auxiliary = collector()
         if auxiliary is None:
             return
         if self.baseline is not None:
-            log_probability, entropy = (torch.stack(parts).sum(0) for parts in zip(*told, strict=True))
+            log_probability, entropy = (torch.stack(terms).sum(0) for terms in zip(*parts, strict=True))
             baseline = self.baseline(states.detach()).squeeze(2)
             decisions = Decisions(
                 log_probability.reshape(rows, -1),
@@ -188,29 +191,29 @@ class HardAttention(SoftAttention):
             auxiliary.decide(self, decisions)
         if self.again is not None:
             number = seen.sum(-1).amax(1).reshape(rows, -1).long()
-            number = number if keep is None else number[keep]
+            number = number if query_mask is None else number[query_mask]
             auxiliary.count("looks", torch.bincount(number.flatten(), minlength=self.looks + 1))
 
 
 def sampled(probabilities: Tensor) -> Tensor:
-    """One position of each distribution (…, S), by its probability: (…) int64; 0 where all are zero."""
-    # argmax of p/E, E ~ Exp(1), is distributed as p, and takes one pass on any device
+    """Draw one position from each distribution (…, S): (…) int64; 0 if all probabilities are zero."""
+    # argmax of p/E with E ~ Exp(1) has distribution p and takes one pass on any device
     waits = torch.empty_like(probabilities).exponential_(generator=generator(probabilities.device))
     waits.clamp_min_(torch.finfo(probabilities.dtype).tiny)
     return (probabilities / waits).argmax(-1)
 
 
 def flipped(probabilities: Tensor) -> Tensor:
-    """Coins that show True by their probabilities, of any shape."""
+    """Draw Bernoulli variables with the given probabilities, of any shape."""
     draws = torch.empty_like(probabilities).uniform_(generator=generator(probabilities.device))
     return draws < probabilities
 
 
-def _told_of_coin(logits: Tensor, probability: Tensor, again: Tensor, looking: Tensor) -> tuple[Tensor, Tensor]:
-    """Log-probability and entropy of the decision to look again, 0 where there was none to make."""
+def _bernoulli_terms(logits: Tensor, probability: Tensor, again: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
+    """Return log-probability and entropy of the decision to select again, 0 for inactive queries."""
     yes, no = functional.logsigmoid(logits), functional.logsigmoid(-logits)
-    uncertainty = -probability * yes - (1 - probability) * no
-    return torch.where(again, yes, no) * looking, uncertainty * looking
+    entropy = -probability * yes - (1 - probability) * no
+    return torch.where(again, yes, no) * active, entropy * active
 
 
 def _mean(seen: Tensor) -> Tensor:
@@ -218,7 +221,7 @@ def _mean(seen: Tensor) -> Tensor:
 
 
 def _straight_through(chosen: Tensor, weights: Tensor) -> Tensor:
-    """`chosen` to the last digit, with the gradient of `weights`."""
+    """Return exactly `chosen`, with the gradient of `weights`."""
     return _StraightThrough.apply(chosen, weights)  # type: ignore[no-any-return,no-untyped-call]
 
 

@@ -1,4 +1,4 @@
-"""What every attention mechanism promises, whether a layer looks at its own sequence or at the source."""
+"""The interface of attention mechanisms, for self-attention and for attention over the source."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
-from dragoman.nn.mask import Causal, Mask
+from dragoman.nn.mask import CausalSpan, Mask
 from dragoman.nn.positions.scheme import PositionScheme
 
 TensorTree = Any
@@ -15,9 +15,9 @@ TensorTree = Any
 
 @dataclass(frozen=True)
 class AttentionSizes:
-    """query: width of the states that ask; memory: of the states that are looked at; output: of the result, d.
+    """query: width of the query states. memory: width of the key–value states. output: width of the result, d.
 
-    heads: h; dropout: rate on the weights.
+    heads: number of heads h. dropout: dropout rate on the attention weights.
     """
 
     query: int
@@ -34,8 +34,8 @@ class Attention(nn.Module):
     `cross_attend` together are attention over the source.
 
     output_width: width of the result. compilable: whether torch.compile speeds up its layer. weightless: for mechanisms
-    without attention weights, what they do instead, as a phrase for messages. keep, wherever it is a parameter:
-    (rows, T) bool, False where a query is padding.
+    without attention weights, what they do instead, as a phrase for messages. query_mask, in all methods: (rows, T)
+    bool, False where a query is padding.
     """
 
     output_width: int
@@ -47,35 +47,41 @@ class Attention(nn.Module):
     )
 
     def self_attend(self, states: Tensor, padding: Mask) -> Tensor:
-        """Every real token attends every other: states (B, S, d) → (B, S, output_width)."""
+        """Every token attends all tokens that `padding` allows: states (B, S, d) → (B, S, output_width)."""
         raise NotImplementedError
 
     def causal_self_attend(
-        self, states: Tensor, cache: TensorTree | None, causal: Causal, keep: Tensor | None = None
+        self, states: Tensor, cache: TensorTree | None, causal: CausalSpan, query_mask: Tensor | None = None
     ) -> tuple[Tensor, TensorTree]:
-        """Each token attends itself and those before: states (R, T, d) of new tokens → (R, T, output_width), cache.
+        """Each new token attends itself and all earlier ones: states (R, T, d) → (R, T, output_width), new cache.
 
-        cache: what the last call gave, None before the first token; tensors of R rows. What comes of padding before a
-        row's first token (`causal.left_padding`) is finite and has no meaning.
+        cache: the cache returned by the previous call, a tree of tensors with R rows; None before the first token.
+        Outputs at padding before a row's first token (`causal.left_padding`) are finite and meaningless.
         """
         raise NotImplementedError
 
     def project_memory(self, states: Tensor, padding: Mask) -> TensorTree:
-        """What `cross_attend` reads of the source's states (B, S, d), computed once; tensors of B rows."""
+        """Precompute what `cross_attend` needs of the source states (B, S, d): a tree of tensors with B rows."""
         raise NotImplementedError
 
-    def cross_attend(self, states: Tensor, memory: TensorTree, padding: Mask, keep: Tensor | None = None) -> Tensor:
+    def cross_attend(
+        self, states: Tensor, memory: TensorTree, padding: Mask, query_mask: Tensor | None = None
+    ) -> Tensor:
         """Attend from states (B·K, T, d) over the source: (B·K, T, output_width).
 
-        The K rows of a sentence share its memory: they are folded into the query axis, so it is never repeated.
+        memory: the result of `project_memory`. The K rows of a sentence share its memory: they are folded into the
+        query axis, so the memory is never repeated.
         """
         raise NotImplementedError
 
 
 def check_outside(positions: PositionScheme | None, kind: str) -> None:
-    """Raises ConfigError for a scheme that acts inside attention, for a kind that never compares pairs of tokens."""
+    """Check the position scheme of an attention `kind` that never compares pairs of tokens.
+
+    Raises ConfigError for a scheme that acts inside attention.
+    """
     if positions is not None and positions.inside_attention:
         raise ConfigError(
-            f"positions of kind {positions.kind} act inside self-attention, which a decoder with attention of kind "  # type: ignore[attr-defined]
-            f"{kind} does not have: set target_positions to none or to ones that are added, or choose another attention"
+            f"positions of kind {positions.kind} act inside self-attention, but a decoder with attention of kind "  # type: ignore[attr-defined]
+            f"{kind} has none: set target_positions to none or to a scheme that is added, or choose another attention"
         )

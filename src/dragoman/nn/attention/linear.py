@@ -1,4 +1,4 @@
-"""Linear attention: the softmax's kernel replaced by a product of features, so that keys can be summed beforehand."""
+"""Linear attention: the softmax kernel is replaced by a product of features, so that keys can be summed in advance."""
 
 from contextlib import AbstractContextManager
 from typing import Literal
@@ -12,23 +12,23 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
 from dragoman.nn.attention.interface import Attention, AttentionSizes, TensorTree
 from dragoman.nn.attention.recording import recorder
-from dragoman.nn.mask import Causal, Mask
+from dragoman.nn.mask import CausalSpan, Mask
 from dragoman.nn.positions.scheme import PositionScheme, RelativePositions
 from dragoman.nn.precision import at_least_single
 
-# Inside a chunk all pairs are compared, between chunks sums are passed on.
+# All pairs within a chunk are compared; sums are carried between chunks.
 _CHUNK = 64
 
 _SMALLEST = 1e-12
-"""The least denominator: where no key is left, or all features vanish, the result is zero and its gradient finite."""
+"""Smallest denominator: without any key, or if all features vanish, the result is zero and its gradient finite."""
 
 
 class LinearAttentionConfig(Config):
-    """Heads that weigh values by φ(q)ᵀφ(k), φ(x) = elu(x) + 1 (Katharopoulos et al. 2020, equations 5, 7 and 12).
+    """Attention with the weights φ(q)ᵀφ(k), φ(x) = elu(x) + 1 (Katharopoulos et al. 2020, equations 5, 7 and 12).
 
-    out = φ(q)ᵀ Σ φ(k)vᵀ / φ(q)ᵀ Σ φ(k), so time and memory grow linearly with length, and a decoder's cache is two sums
-    whose size does not depend on it. The positions `rotary` turn the features of the numerator only (Su et al. 2021,
-    section 3.3, equation 19); schemes that add to scores or values have no place here.
+    out = φ(q)ᵀ Σ φ(k)vᵀ / φ(q)ᵀ Σ φ(k), so time and memory are linear in the length, and a decoder's cache is two sums
+    of constant size. Rotary positions rotate the features of the numerator only (Su et al. 2021, section 3.3, equation
+    19). Schemes that add to scores or values are not supported.
 
     YAML: `encoder: {attention: {kind: linear}}`, and in the decoder `attention` and `cross_attention` likewise.
     """
@@ -41,27 +41,27 @@ class LinearAttentionConfig(Config):
     value_width: int | None = Field(None, ge=1, description="width of a head's values d_v; null: d/h")
 
     def build(self, sizes: AttentionSizes, positions: PositionScheme | None = None) -> Attention:
-        """The module. positions: the scheme, in self-attention.
+        """Build the module; positions: the position scheme, in self-attention.
 
         Raises ConfigError for widths that do not fit, dropout on weights, and schemes that need scores.
         """
         if sizes.dropout:
             raise ConfigError(
-                "linear attention has no weights that could be dropped: set dropout.attention to 0, or use attention "
+                "linear attention has no weights to apply dropout to: set dropout.attention to 0, or use attention "
                 "kind soft or window"
             )
         attention = LinearAttention(self, sizes, positions)
         relation = attention.relation
         if relation is not None and (relation.acts_on_scores or relation.acts_on_values):
             raise ConfigError(
-                f"positions of kind {positions.kind} change the scores or values of single pairs, which linear "  # type: ignore[union-attr]
-                "attention never makes: use rotary or absolute positions, or attention kind soft or window"
+                f"positions of kind {positions.kind} change the scores or values of pairs, which linear attention "  # type: ignore[union-attr]
+                "never computes: use rotary or absolute positions, or attention kind soft or window"
             )
         return attention
 
 
 class LinearAttention(Attention):
-    """A mean of values under weights φ(q)ᵀφ(k), a head, from sums over the keys. Sums are float32.
+    """Multi-head attention with weights φ(q)ᵀφ(k), computed from sums over the keys, which are at least float32.
 
     Built by `LinearAttentionConfig.build`.
     """
@@ -71,7 +71,7 @@ class LinearAttention(Attention):
         heads, share = sizes.heads, sizes.output // sizes.heads
         if sizes.output % heads and not (config.key_width and config.value_width):
             raise ConfigError(
-                f"{heads} heads do not divide a width of {sizes.output}: choose heads that do, or set key_width and "
+                f"a width of {sizes.output} is not divisible by {heads} heads: change either, or set key_width and "
                 "value_width"
             )
         key, value = config.key_width or share, config.value_width or share
@@ -85,23 +85,24 @@ class LinearAttention(Attention):
             self.output = nn.Linear(heads * value, sizes.output)
 
     def self_attend(self, states: Tensor, padding: Mask) -> Tensor:
-        """(B, S, d) → (B, S, output_width)."""
-        memory = self._memorise(states, padding)
-        return self._look(states, memory, states.size(0), self.relation)
+        """As in `Attention`: (B, S, d) → (B, S, output_width). Raises ConfigError for a mask that is a graph."""
+        memory = self._key_sums(states, padding)
+        return self._read_sums(states, memory, states.size(0), self.relation)
 
     def causal_self_attend(
-        self, states: Tensor, cache: TensorTree | None, causal: Causal, keep: Tensor | None = None
+        self, states: Tensor, cache: TensorTree | None, causal: CausalSpan, query_mask: Tensor | None = None
     ) -> tuple[Tensor, TensorTree]:
-        """The cache holds Σ φ(k)vᵀ (R, h, d_k, d_v) and Σ φ(k) (R, h, d_k), while weights are recorded the keys too.
+        """As in `Attention`; the cache holds Σ φ(k)vᵀ (R, h, d_k, d_v) and Σ φ(k) (R, h, d_k).
 
-        Raises ValueError where weights are to be recorded, but were not from the first token on.
+        While weights are recorded, it holds the keys too. Raises ValueError if recording did not start at the first
+        token.
         """
         rows, start = states.size(0), causal.start
-        queries, turned_queries = self._features(self.query(states), rows, self.relation, start)
-        keys, turned_keys = self._features(self.key(states), rows, self.relation, start)
+        queries, rotated_queries = self._features(self.query(states), rows, self.relation, start)
+        keys, rotated_keys = self._features(self.key(states), rows, self.relation, start)
         values = self._values(states)
-        if (real := causal.real(causal.new)) is not None:
-            keys, turned_keys = keys * real[:, None, :, None], turned_keys * real[:, None, :, None]
+        if (tokens := causal.token_mask(causal.new)) is not None:
+            keys, rotated_keys = keys * tokens[:, None, :, None], rotated_keys * tokens[:, None, :, None]
         with _exact(states):
             if cache is None:
                 outer = torch.zeros(
@@ -110,59 +111,67 @@ class LinearAttention(Attention):
                 total = torch.zeros(outer.shape[:3], dtype=keys.dtype, device=keys.device)
             else:
                 outer, total = cache[:2]
-            means, normaliser, outer, total = _causal(queries, keys, turned_queries, turned_keys, values, outer, total)
+            means, normaliser, outer, total = _causal(
+                queries, keys, rotated_queries, rotated_keys, values, outer, total
+            )
             kept: tuple[Tensor, ...] = (outer, total)
             if (recorded := recorder()) is not None:
                 if cache is not None:
                     if len(cache) == 2:
-                        raise ValueError("weights of linear attention can be recorded from the first token on only")
-                    turned_keys = torch.cat((cache[2], turned_keys), 2)
-                weights = torch.matmul(turned_queries, turned_keys.transpose(-2, -1)).tril(start) / normaliser
+                        raise ValueError("recording the weights of linear attention must start at the first token")
+                    rotated_keys = torch.cat((cache[2], rotated_keys), 2)
+                weights = torch.matmul(rotated_queries, rotated_keys.transpose(-2, -1)).tril(start) / normaliser
                 recorded.setdefault(self, []).append(weights.detach())
-                kept = (outer, total, turned_keys)
-        return self._combined(means.to(states.dtype), rows), kept
+                kept = (outer, total, rotated_keys)
+        return self._combine_heads(means.to(states.dtype), rows), kept
 
     def project_memory(self, states: Tensor, padding: Mask) -> TensorTree:
-        """Σ φ(k)vᵀ (B, h, d_k, d_v), Σ φ(k) (B, h, d_k), and φ(k) (B, h, S, d_k) while weights are recorded, else None.
+        """Return Σ φ(k)vᵀ (B, h, d_k, d_v), Σ φ(k) (B, h, d_k), and φ(k) (B, h, S, d_k) or None.
 
-        So what is held does not grow with the source.
+        φ(k) is kept only while weights are recorded, so the memory does not grow with the source.
         """
-        outer, total, turned_keys = self._memorise(states, padding)
-        return outer, total, None if recorder() is None else turned_keys
+        outer, total, rotated_keys = self._key_sums(states, padding)
+        return outer, total, None if recorder() is None else rotated_keys
 
-    def cross_attend(self, states: Tensor, memory: TensorTree, padding: Mask, keep: Tensor | None = None) -> Tensor:
-        """(B·K, T, d) → (B·K, T, output_width).
+    def cross_attend(
+        self, states: Tensor, memory: TensorTree, padding: Mask, query_mask: Tensor | None = None
+    ) -> Tensor:
+        """As in `Attention`: (B·K, T, d) → (B·K, T, output_width).
 
-        Raises ValueError where weights are to be recorded, but were not when the source was memorised.
+        Raises ValueError if weights are recorded now, but were not in `project_memory`.
         """
-        return self._look(states, memory, memory[0].size(0), None)
+        return self._read_sums(states, memory, memory[0].size(0), None)
 
-    def _memorise(self, states: Tensor, padding: Mask) -> tuple[Tensor, Tensor, Tensor]:
-        keys, turned = self._features(self.key(states), states.size(0), self.relation, 0)
-        real = padding.keep.transpose(-2, -1)
-        keys, turned = keys * real, turned * real
+    def _key_sums(self, states: Tensor, padding: Mask) -> tuple[Tensor, Tensor, Tensor]:
+        keys, rotated = self._features(self.key(states), states.size(0), self.relation, 0)
+        tokens = padding.token_mask("linear")[:, None, :, None]
+        keys, rotated = keys * tokens, rotated * tokens
         values = self._values(states)
         with _exact(states):
-            return torch.matmul(turned.transpose(-2, -1), values), keys.sum(2), turned
+            return torch.matmul(rotated.transpose(-2, -1), values), keys.sum(2), rotated
 
-    def _look(self, states: Tensor, memory: TensorTree, sentences: int, relation: RelativePositions | None) -> Tensor:
-        """Queries of B sentences, K rows each, over sums of B: (B·K, T, d) → (B·K, T, output_width)."""
-        outer, total, turned_keys = memory
-        queries, turned = self._features(self.query(states), sentences, relation, 0)
+    def _read_sums(
+        self, states: Tensor, memory: TensorTree, sentences: int, relation: RelativePositions | None
+    ) -> Tensor:
+        """Attend from the queries of B sentences with K rows each over their B sums: (B·K, T, output_width)."""
+        outer, total, rotated_keys = memory
+        queries, rotated = self._features(self.query(states), sentences, relation, 0)
         with _exact(states):
             normaliser = torch.matmul(queries, total[..., None]).clamp_min(_SMALLEST)
-            means = torch.matmul(turned, outer) / normaliser
+            means = torch.matmul(rotated, outer) / normaliser
             if (recorded := recorder()) is not None:
-                if turned_keys is None:
-                    raise ValueError("weights of linear attention can be recorded from the source's beginning on only")
-                weights = torch.matmul(turned, turned_keys.transpose(-2, -1)) / normaliser
+                if rotated_keys is None:
+                    raise ValueError(
+                        "recording the weights of linear attention must include the encoding of the source"
+                    )
+                weights = torch.matmul(rotated, rotated_keys.transpose(-2, -1)) / normaliser
                 recorded.setdefault(self, []).append(weights.detach())
-        return self._combined(means.to(states.dtype), states.size(0))
+        return self._combine_heads(means.to(states.dtype), states.size(0))
 
     def _features(
         self, projected: Tensor, sentences: int, relation: RelativePositions | None, start: int
     ) -> tuple[Tensor, Tensor]:
-        """φ (B, h, T, d_k), at least float32, plain and as positions turn it."""
+        """Return φ (B, h, T, d_k), at least float32, plain and rotated by its positions."""
         features = functional.elu(at_least_single(self._split(projected, sentences))) + 1
         return features, features if relation is None else relation.rotate(features, start)
 
@@ -173,7 +182,7 @@ class LinearAttention(Attention):
         """(rows, T, h·w) → (B, h, rows/B · T, w)."""
         return states.reshape(sentences, -1, self.heads, states.size(-1) // self.heads).transpose(1, 2)
 
-    def _combined(self, means: Tensor, rows: int) -> Tensor:
+    def _combine_heads(self, means: Tensor, rows: int) -> Tensor:
         """(B, h, K·T, d_v) → (rows, T, output_width)."""
         together = means.transpose(1, 2).reshape(rows, -1, self.heads * means.size(-1))
         return self.output(together) if self.combine == "project" else together
@@ -182,32 +191,32 @@ class LinearAttention(Attention):
 def _causal(
     queries: Tensor,
     keys: Tensor,
-    turned_queries: Tensor,
-    turned_keys: Tensor,
+    rotated_queries: Tensor,
+    rotated_keys: Tensor,
     values: Tensor,
     outer: Tensor,
     total: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Means over each token and those before (R, h, T, d_v), what they were divided by (R, h, T, 1), and the new sums.
+    """Return the causal means (R, h, T, d_v), their denominators (R, h, T, 1), and the updated sums.
 
-    queries, keys: φ (R, h, T, d_k), plain for the denominator, turned for the numerator. outer: Σ φ(k)vᵀ, total:
-    Σ φ(k), of the tokens before. Memory a head: T · (d_k + chunk + d_k · d_v / chunk).
+    queries, keys: φ (R, h, T, d_k), plain for the denominator, rotated for the numerator. outer: Σ φ(k)vᵀ of earlier
+    tokens; total: their Σ φ(k). Memory per head: T · (d_k + chunk + d_k · d_v / chunk).
     """
     length = keys.size(2)
     totals = keys.cumsum(2) + total[:, :, None]
     normaliser = (queries * totals).sum(-1, keepdim=True).clamp_min(_SMALLEST)
     size = min(length, _CHUNK)
-    turned_queries, turned_keys, values = (
+    rotated_queries, rotated_keys, values = (
         functional.pad(each, (0, 0, 0, -length % size)).unflatten(2, (-1, size))  # type: ignore[no-untyped-call]
-        for each in (turned_queries, turned_keys, values)
+        for each in (rotated_queries, rotated_keys, values)
     )
-    sums = torch.cat((outer[:, :, None], torch.matmul(turned_keys.transpose(-2, -1), values)), 2).cumsum(2)
-    inside = torch.matmul(turned_queries, turned_keys.transpose(-2, -1)).tril()
-    means = torch.matmul(turned_queries, sums[:, :, :-1]) + torch.matmul(inside, values)
-    # copies, because a part of a tensor would keep all of it
+    sums = torch.cat((outer[:, :, None], torch.matmul(rotated_keys.transpose(-2, -1), values)), 2).cumsum(2)
+    inside = torch.matmul(rotated_queries, rotated_keys.transpose(-2, -1)).tril()
+    means = torch.matmul(rotated_queries, sums[:, :, :-1]) + torch.matmul(inside, values)
+    # copied, because views would keep the whole tensors alive
     return means.flatten(2, 3)[:, :, :length] / normaliser, normaliser, sums[:, :, -1].clone(), totals[:, :, -1].clone()
 
 
 def _exact(states: Tensor) -> AbstractContextManager[object]:
-    """Where autocast rounds nothing to bfloat16."""
+    """Return a context in which autocast does not round to bfloat16."""
     return torch.autocast(states.device.type, enabled=False)

@@ -1,4 +1,4 @@
-"""Recording what attention looks at, without keeping anything on modules."""
+"""Record attention weights without storing anything on modules."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,10 +13,10 @@ _recorder: ContextVar[Recorded | None] = ContextVar("attention recorder", defaul
 
 @contextmanager
 def recording() -> Iterator[Recorded]:
-    """While open, every attention takes the explicit path and appends its weights, once a call, under its module.
+    """Within this context, every attention takes the explicit path and appends its weights under its module.
 
-    The weights are (B, heads, T, S), after they are normalised and before dropout. A recurrent decoder makes one call
-    a token.
+    There is one entry per call, (B, heads, T, S), after normalisation and before dropout. A recurrent decoder makes one
+    call per token.
     """
     weights: Recorded = {}
     token = _recorder.set(weights)
@@ -27,11 +27,11 @@ def recording() -> Iterator[Recorded]:
 
 
 def recorder() -> Recorded | None:
-    """Where weights go, or None. Compiled layers, which only training runs, are not recorded."""
+    """Return the active record, or None. Compiled layers, which only training uses, are not recorded."""
     return None if torch.compiler.is_compiling() else _recorder.get()
 
 
 def mean_over_heads(weights: Recorded, attention: nn.Module, rows: int) -> Tensor:
-    """What `attention` looked at in all its calls, averaged over its heads: (rows, T, S)."""
-    calls = [call.mean(1) for call in weights[attention]]  # (B, K·t, S) each, K rows of a sentence folded into queries
+    """Return the recorded weights of all calls of `attention`, averaged over heads: (rows, T, S)."""
+    calls = [call.mean(1) for call in weights[attention]]  # (B, K·t, S) each; a sentence's K rows are in the query axis
     return torch.cat([call.reshape(rows, -1, call.size(-1)) for call in calls], 1)

@@ -1,4 +1,4 @@
-"""Multi-head soft attention: a mean of values, weighted by how well the keys fit the query."""
+"""Multi-head soft attention: the mean of the values, weighted by how well their keys match the query."""
 
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -15,26 +15,26 @@ from dragoman.nn.attention.interface import Attention, AttentionSizes, TensorTre
 from dragoman.nn.attention.recording import recorder
 from dragoman.nn.auxiliary import collector
 from dragoman.nn.dropout import Dropout
-from dragoman.nn.mask import Causal, Mask
+from dragoman.nn.mask import CausalSpan, Mask
 from dragoman.nn.positions.scheme import PositionScheme, RelativePositions
 from dragoman.nn.precision import for_products
 from dragoman.nn.scorers import ScaledDotConfig, ScorerConfig
 
-# On a CPU the fused kernel's bfloat16 backward is slow for short sentences; from here on the explicit path's B·h·T·S
-# weights cost more memory than it saves time. What was measured, and what it leaves open, is in docs/EXPERIMENTS.md.
+# On a CPU the bfloat16 backward pass of the fused kernel is slow for short sentences. From this length on, the B·h·T·S
+# weights of the explicit path cost more in memory than they save in time (measured in docs/EXPERIMENTS.md).
 _FUSED_FROM_KEYS = 256
 
-# Numbers of float32 in the widest vector register of a CPU.
+# float32 numbers in the widest vector register of a CPU.
 _LANES = 16
 
-# Below this ln softplus(x) is x − eˣ/2 to twelve digits, and softplus itself would soon vanish.
+# Below this, ln softplus(x) equals x − eˣ/2 to twelve digits, and softplus itself underflows soon after.
 _FAR_BELOW = -15.0
 
 Normaliser = Literal["softmax", "sum"]
 
 
 class SoftAttentionConfig(Config):
-    """Heads that each take a weighted mean over all keys (Vaswani et al. 2017, section 3.2)."""
+    """Multi-head attention: each head takes a weighted mean over all keys (Vaswani et al. 2017, section 3.2)."""
 
     kind: Literal["soft"] = "soft"
     scorer: ScorerConfig = Field(ScaledDotConfig(), description="how well a key fits a query")
@@ -63,11 +63,14 @@ class SoftAttentionConfig(Config):
     )
 
     def build(self, sizes: AttentionSizes, positions: PositionScheme | None = None) -> Attention:
-        """The module. Raises ConfigError for widths that do not fit. positions: the scheme, in self-attention."""
+        """Build the module; positions: the position scheme, in self-attention.
+
+        Raises ConfigError for widths that do not fit.
+        """
         return SoftAttention(self, sizes, positions)
 
     def head_widths(self, sizes: AttentionSizes) -> tuple[int, int, int]:
-        """Widths of a head's query, key and value. Raises ConfigError when they do not fit."""
+        """Return the widths of a head's query, key and value. Raises ConfigError if they do not fit."""
         if not self.projections:
             return (
                 _share(sizes.query, sizes.heads),
@@ -78,28 +81,28 @@ class SoftAttentionConfig(Config):
         value = self.value_width or (sizes.output if self.combine == "mean" else _share(sizes.output, sizes.heads))
         if self.tie_keys_and_values and key != value:
             raise ConfigError(
-                f"tie_keys_and_values needs keys and values of one width, but they are {key} and {value} wide: set "
-                "key_width and value_width alike"
+                f"tie_keys_and_values needs keys and values of equal width, but they have {key} and {value}: set "
+                "key_width and value_width to the same number"
             )
         return self.query_width or key, key, value
 
 
 class Queries(NamedTuple):
-    """vectors: (B, h, K·T, d_q), K rows a sentence one behind the other. rows: B·K.
+    """vectors: (B, h, K·T, d_q), with the K rows of a sentence one after another. rows: B·K.
 
-    start: the first one's place among the keys. keep: (B·K, T) bool, False at padding; None where all are tokens.
+    start: position of the first query among the keys. mask: (B·K, T) bool, False at padding, or None.
     """
 
     vectors: Tensor
     rows: int
     start: int
-    keep: Tensor | None
+    mask: Tensor | None
 
 
-class Comparison:
-    """Queries, the keys that each is compared with, and a mask of those that it may attend, None where it may all.
+class QueryKeyPairs:
+    """Queries, the keys that they are compared with, and the mask of allowed pairs, None if all are.
 
-    relation: what positions do between the two, None for nothing.
+    relation: the position scheme's terms inside attention, or None.
     """
 
     def __init__(self, queries: Queries, keys: Keys, mask: Mask | None, relation: RelativePositions | None) -> None:
@@ -107,18 +110,17 @@ class Comparison:
 
     @cached_property
     def offsets(self) -> Tensor:
-        """(K·T, S) int64: the key's place less the query's."""
+        """(K·T, S) int64: the key's position minus the query's."""
         device, start = self.queries.vectors.device, self.queries.start
-        places = torch.arange(start + self.queries.vectors.size(2), device=device)
-        return torch.arange(self.keys.keys.size(2), device=device) - places[start:, None]
+        positions = torch.arange(start + self.queries.vectors.size(2), device=device)
+        return torch.arange(self.keys.keys.size(2), device=device) - positions[start:, None]
 
 
 class SoftAttention(Attention):
-    """A mean of values under normalised scores, a head; sizes and options as the config says.
+    """Multi-head attention as configured. Built by `SoftAttentionConfig.build`.
 
-    Built by `SoftAttentionConfig.build`. A mechanism that differs from it overrides what it does otherwise of these:
-    `attend_text` and `attend_past`, which keys are compared with which queries; `kept` and `capacity`, what stays of
-    the past; `context`, what comes of a comparison.
+    Subclasses override any of: `attend_full` and `attend_causal`, which queries are compared with which keys; `retain`
+    and `capacity`, which earlier positions stay in the cache; `context`, the result of the comparison.
     """
 
     def __init__(self, config: SoftAttentionConfig, sizes: AttentionSizes, positions: PositionScheme | None) -> None:
@@ -139,83 +141,87 @@ class SoftAttention(Attention):
         self.dropout = Dropout(sizes.dropout)
 
     def self_attend(self, states: Tensor, padding: Mask) -> Tensor:
-        """(B, S, d) → (B, S, output_width)."""
-        states, rows = self.converted(states), states.size(0)
+        """As in `Attention`: (B, S, d) → (B, S, output_width)."""
+        states, rows = self.cast(states), states.size(0)
         keys = self._keys(states, 0)
-        return self.attend_text(Queries(self._queries(states, rows, 0), rows, 0, padding.keep[:, 0, 0]), keys, padding)
+        return self.attend_full(Queries(self._queries(states, rows, 0), rows, 0, padding.tokens), keys, padding)
 
     def causal_self_attend(
-        self, states: Tensor, cache: TensorTree | None, causal: Causal, keep: Tensor | None = None
+        self, states: Tensor, cache: TensorTree | None, causal: CausalSpan, query_mask: Tensor | None = None
     ) -> tuple[Tensor, TensorTree]:
-        """The cache is a `KeyValueCache` of what is `kept`."""
-        states, rows = self.converted(states), states.size(0)
+        """As in `Attention`; the cache is a `KeyValueCache` of the positions that `retain` returns."""
+        states, rows = self.cast(states), states.size(0)
         keys = self._keys(states, causal.start, causal.left_padding)
-        queries = Queries(self._queries(states, rows, causal.start, causal.left_padding), rows, causal.start, keep)
+        queries = Queries(
+            self._queries(states, rows, causal.start, causal.left_padding), rows, causal.start, query_mask
+        )
         held = extended(cache, keys, self.capacity(causal))
-        seen = self.attend_past(queries, keys if cache is None else held.read(), causal)
-        return seen, self.kept(held)
+        seen = self.attend_causal(queries, keys if cache is None else held.read(), causal)
+        return seen, self.retain(held)
 
     def project_memory(self, states: Tensor, padding: Mask) -> TensorTree:
-        """`Keys` of (B, S, d)."""
-        return self._keys(self.converted(states), 0)
+        """Return the `Keys` of states (B, S, d)."""
+        return self._keys(self.cast(states), 0)
 
-    def cross_attend(self, states: Tensor, memory: TensorTree, padding: Mask, keep: Tensor | None = None) -> Tensor:
-        """(B·K, T, d) → (B·K, T, output_width)."""
+    def cross_attend(
+        self, states: Tensor, memory: TensorTree, padding: Mask, query_mask: Tensor | None = None
+    ) -> Tensor:
+        """As in `Attention`: (B·K, T, d) → (B·K, T, output_width)."""
         sentences, rows = memory.keys.size(0), states.size(0)
-        return self.attend(Queries(self._queries(states, sentences, 0), rows, 0, keep), memory, padding)
+        return self.attend(Queries(self._queries(states, sentences, 0), rows, 0, query_mask), memory, padding)
 
-    def converted(self, states: Tensor) -> Tensor:
-        """Of what queries, keys and values are made: the states, in the products' type once for all three."""
+    def cast(self, states: Tensor) -> Tensor:
+        """Cast the states to the type of matrix products, once for queries, keys and values."""
         return for_products(states)
 
-    def attend_text(self, queries: Queries, keys: Keys, padding: Mask) -> Tensor:
-        """Each token of whole texts over all others: (B, S, output_width)."""
+    def attend_full(self, queries: Queries, keys: Keys, padding: Mask) -> Tensor:
+        """Attend from each token of whole texts over all others: (B, S, output_width)."""
         return self.attend(queries, keys, padding)
 
-    def attend_past(self, queries: Queries, keys: Keys, causal: Causal) -> Tensor:
-        """Each new token over itself and what is held of those before: (R, T, output_width)."""
+    def attend_causal(self, queries: Queries, keys: Keys, causal: CausalSpan) -> Tensor:
+        """Attend from each new token over itself and the cached earlier tokens: (R, T, output_width)."""
         return self.attend(queries, keys, causal.mask)
 
-    def kept(self, cache: KeyValueCache) -> KeyValueCache:
-        """What later tokens may attend of all that is held."""
+    def retain(self, cache: KeyValueCache) -> KeyValueCache:
+        """Return the part of the cache that later tokens may attend."""
         return cache
 
-    def capacity(self, causal: Causal) -> int | None:
-        """How many places a cache shall have, None for those alone that it holds."""
+    def capacity(self, causal: CausalSpan) -> int | None:
+        """Return how many positions to allocate for the cache, or None for no spare capacity."""
         return causal.capacity
 
     def attend(self, queries: Queries, keys: Keys, mask: Mask | None) -> Tensor:
-        """Compare, take what comes of it, and bring the heads together: (B·K, T, output_width)."""
-        context = self.context(Comparison(queries, keys, mask, self.relation))
+        """Compare queries with keys and combine the heads' contexts: (B·K, T, output_width)."""
+        context = self.context(QueryKeyPairs(queries, keys, mask, self.relation))
         if self.combine == "mean":
             return context.mean(1).reshape(queries.rows, -1, self.output_width)
         together = context.transpose(1, 2).reshape(queries.rows, -1, self.heads * context.size(-1))
         return self.output(together) if self.combine == "project" else together
 
-    def context(self, pairs: Comparison) -> Tensor:
-        """What each query gets of the values, a head: (B, h, K·T, d_v)."""
+    def context(self, pairs: QueryKeyPairs) -> Tensor:
+        """Return the weighted mean of the values per query and head: (B, h, K·T, d_v)."""
         context = self._fused(pairs)
         if context is not None:
             return context
         weights = normalise(self.scores(pairs), pairs.mask, self.config.normaliser)
-        self.penalise(weights, pairs.queries.keep)
+        self.add_penalty(weights, pairs.queries.mask)
         return self.mean(weights, pairs)
 
-    def scores(self, pairs: Comparison) -> Tensor:
-        """How well the keys fit the queries, (B, h, K·T, S), whatever the mask."""
+    def scores(self, pairs: QueryKeyPairs) -> Tensor:
+        """Return the scores of all pairs, (B, h, K·T, S), before masking."""
         scores = self.scorer(pairs.queries.vectors, pairs.keys.keys)
         if pairs.relation is not None and pairs.relation.acts_on_scores:
             scores = scores + pairs.relation.score(pairs.queries.vectors, pairs.offsets)
         return scores  # type: ignore[no-any-return]
 
-    def penalise(self, weights: Tensor, keep: Tensor | None) -> None:
-        """Tell the objective what weights (B, h, K·T, S) cost it beside their result; keep: of the queries."""
+    def add_penalty(self, weights: Tensor, query_mask: Tensor | None) -> None:
+        """Report the penalty on attention weights (B, h, K·T, S) to the objective."""
         if self.config.diversity and (auxiliary := collector()) is not None:
-            total, count = head_diversity(weights, keep)
+            total, count = head_diversity(weights, query_mask)
             auxiliary.penalise("head_diversity", total, count, self.config.diversity, additive=True)
 
-    def mean(self, weights: Tensor, pairs: Comparison) -> Tensor:
-        """Values under weights (B, h, K·T, S), which are recorded, after dropout: (B, h, K·T, d_v)."""
+    def mean(self, weights: Tensor, pairs: QueryKeyPairs) -> Tensor:
+        """Record the weights (B, h, K·T, S), apply dropout and average the values: (B, h, K·T, d_v)."""
         if (recorded := recorder()) is not None:
             recorded.setdefault(self, []).append(weights.detach())
         weights = self.dropout(weights)
@@ -242,8 +248,8 @@ class SoftAttention(Attention):
         """(rows, T, h·w) → (B, h, rows/B · T, w)."""
         return states.reshape(sentences, -1, self.heads, states.size(-1) // self.heads).transpose(1, 2)
 
-    def _fused(self, pairs: Comparison) -> Tensor | None:
-        """The result of the fused kernel, or None where it is slower or cannot do what is asked for."""
+    def _fused(self, pairs: QueryKeyPairs) -> Tensor | None:
+        """Return the result of the fused kernel, or None if it is slower or does not support the options."""
         queries, (keys, values), mask, relation = pairs.queries.vectors, pairs.keys, pairs.mask, pairs.relation
         wanted = queries.device.type != "cpu" or keys.size(2) >= _FUSED_FROM_KEYS
         possible = (
@@ -257,21 +263,21 @@ class SoftAttention(Attention):
             return None
         biased = relation is not None and relation.acts_on_scores
         triangular = mask is not None and mask.triangular and not biased
-        keep = None if mask is None or triangular else mask.keep
+        allowed = None if mask is None or triangular else mask.allowed
         if relation is not None and biased:
             if mask is not None and mask.has_empty_rows:
                 return None
-            keep = relation.score(queries, pairs.offsets).to(queries.dtype)
-            keep = keep if mask is None else keep + mask.bias.to(queries.dtype)
+            allowed = relation.score(queries, pairs.offsets).to(queries.dtype)
+            allowed = allowed if mask is None else allowed + mask.bias.to(queries.dtype)
         rate = self.dropout.rate if self.training else 0.0
         return functional.scaled_dot_product_attention(
-            self.scorer.fold(queries), keys, values, attn_mask=keep, dropout_p=rate, is_causal=triangular, scale=1.0
+            self.scorer.fold(queries), keys, values, attn_mask=allowed, dropout_p=rate, is_causal=triangular, scale=1.0
         )
 
 
 def normalise(scores: Tensor, mask: Mask | None, normaliser: Normaliser = "softmax") -> Tensor:
-    """Scores (…, T, S) → weights that sum to 1, zero where masked; all zero where a query has no key."""
-    if normaliser == "sum":  # p/Σp is the softmax of ln p, which no score is too low for
+    """Scores (…, T, S) → weights that sum to 1, zero where masked; all zero if a query has no allowed key."""
+    if normaliser == "sum":  # p/Σp is the softmax of ln p, which does not underflow
         near = functional.softplus(scores.clamp_min(_FAR_BELOW)).log()
         far = scores.clamp_max(_FAR_BELOW)
         scores = torch.where(scores < _FAR_BELOW, far - far.exp() / 2, near)
@@ -279,15 +285,15 @@ def normalise(scores: Tensor, mask: Mask | None, normaliser: Normaliser = "softm
     if mask is None:
         return weights
     if mask.has_empty_rows:
-        weights = weights.masked_fill(~mask.keep.any(-1, keepdim=True), 0.0)
+        weights = weights.masked_fill(~mask.allowed.any(-1, keepdim=True), 0.0)
     return weights
 
 
 def _softmax(scores: Tensor, bias: Tensor | None) -> Tensor:
-    """Over the last axis, of scores plus bias; computed in float32 or wider and rounded once, to the scores' type.
+    """Softmax of scores plus bias over the last axis, computed in at least float32 and rounded once.
 
-    torch's CPU kernels take rows that fill no vector register number by number, and those of bfloat16 up to four times
-    as long as those of float32; so short rows are filled up, with numbers whose softmax is 0.
+    torch's CPU kernels process rows shorter than a vector register one number at a time, in bfloat16 up to four times
+    slower than in float32. Short rows are therefore padded with −∞.
     """
     logits = scores.to(torch.promote_types(scores.dtype, torch.float32))
     logits = logits if bias is None else logits + bias
@@ -298,20 +304,21 @@ def _softmax(scores: Tensor, bias: Tensor | None) -> Tensor:
     return torch.softmax(filled, -1)[..., :keys].to(scores.dtype)
 
 
-def head_diversity(weights: Tensor, keep: Tensor | None) -> tuple[Tensor, Tensor | float]:
-    """Σ over queries of ‖AAᵀ − I‖²_F, A (h, S) the heads' weights (B, h, T, S) of one query, and the queries' number.
+def head_diversity(weights: Tensor, query_mask: Tensor | None) -> tuple[Tensor, Tensor | float]:
+    """Return Σ over queries of ‖AAᵀ − I‖²_F, and the number of queries (deck 002; Lin et al. 2017, equation 8).
 
-    keep: as many bool, False at queries that are padding. Deck 002; Lin et al. 2017, equation 8.
+    weights: (B, h, T, S); A is (h, S), the heads' weights of one query. query_mask: bool, one per query, False at
+    padding.
     """
     rows = weights.float().transpose(1, 2)  # (B, T, h, S)
     gram = torch.matmul(rows, rows.transpose(2, 3))
     distance = (gram - torch.eye(gram.size(-1), device=gram.device)).square().sum((2, 3))
-    if keep is None:
+    if query_mask is None:
         return distance.sum(), float(distance.numel())
-    return (distance * keep.reshape(distance.shape)).sum(), keep.sum()
+    return (distance * query_mask.reshape(distance.shape)).sum(), query_mask.sum()
 
 
 def _share(width: int, heads: int) -> int:
     if width % heads:
-        raise ConfigError(f"{heads} heads do not divide a width of {width}: choose heads that do, or set key_width")
+        raise ConfigError(f"a width of {width} is not divisible by {heads} heads: change either, or set key_width")
     return width // heads

@@ -1,4 +1,4 @@
-"""Every attention mechanism by its `kind`; a new one is a file in this folder and a line here."""
+"""The unions of attention mechanisms by `kind`. To add one, add a file to this folder and a line here."""
 
 from typing import Annotated
 
@@ -18,7 +18,7 @@ CausalAttentionConfig = Annotated[
     SoftAttentionConfig | WindowAttentionConfig | LinearAttentionConfig | AverageAttentionConfig | SSRUConfig,
     Field(discriminator="kind"),
 ]
-"""What looks back in a decoder; an encoder, which sees both sides, has fewer kinds."""
+"""Self-attention of decoders; encoders attend in both directions and have fewer kinds."""
 SourceAttentionConfig = Annotated[
     SoftAttentionConfig | HardAttentionConfig | LinearAttentionConfig, Field(discriminator="kind")
 ]
