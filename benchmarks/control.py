@@ -23,7 +23,7 @@ from dragoman.control.glossary import Glossary
 from dragoman.control.keep import KINDS, Keep
 from dragoman.control.phrase import Phrase
 from dragoman.data.corpora.lines import open_lines
-from dragoman.metrics.translation import bleu
+from dragoman.metrics.bleu import BLEU
 from dragoman.translation.request import Request
 from dragoman.translation.translator import Translator
 
@@ -116,7 +116,7 @@ def main() -> None:
         best = [each[0] for each in by.translate_nbest(texts, requests)]
         seconds = time.perf_counter() - begun
         translations = [each.text for each in best]
-        score = bleu(translations, references)
+        score = BLEU().score(translations, references)
         cells = [name, *shares(sentences, translations, asked), str(sum(each.patched for each in best))]
         print("| " + " | ".join([*cells, f"{score.value:.2f}", f"{seconds:.1f}"]) + " |", flush=True)
         for text, translation in islice(zip(texts, translations, strict=True), arguments.show):

@@ -33,7 +33,7 @@ from dragoman.exchange.ctranslate2.folder import export
 from dragoman.exchange.ctranslate2.library import library
 from dragoman.exchange.ctranslate2.specification import names
 from dragoman.inspect.pictures.figure import new_figure, save
-from dragoman.metrics.translation import bleu
+from dragoman.metrics.bleu import BLEU
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.translation.choice import ENGINES
 from dragoman.translation.engines.native import build
@@ -140,7 +140,7 @@ def in_batches(found: dict[str, Contender], texts: list[str], settings: argparse
             cells = (
                 *(name, beam, batch, f"**{medians[name, beam, batch]:.0f}**"),
                 *(f"{min(rates[name]):.0f} – {max(rates[name]):.0f}", unlike),
-                "" if references is None else f"{bleu(output, references).value:.2f}",
+                "" if references is None else f"{BLEU().score(output, references).value:.2f}",
             )
             print(f"| {' | '.join(map(str, cells))} |", flush=True)
     return medians

@@ -19,7 +19,7 @@ from pathlib import Path
 import regex
 
 from dragoman.data.corpora.lines import open_lines
-from dragoman.metrics.translation import bleu
+from dragoman.metrics.bleu import BLEU
 from dragoman.translation.guard.guard import Guard
 from dragoman.translation.translator import Translator
 
@@ -89,7 +89,7 @@ def look_at_model(arguments: argparse.Namespace, sources: list[str], references:
         print(f"| {kind} | {count} | {count - left[kind]} |")
     print("by", dict(Counter(each.search for each in looked_at if each.search)))
     for name, outputs, which in (("without", plain, False), ("with", best, True)):
-        score = bleu([each.text for each in outputs], references)
+        score = BLEU().score([each.text for each in outputs], references)
         print(f"| {name} | {score.value:.2f} | {statistics.median(seconds[which]):.2f} |")
 
 

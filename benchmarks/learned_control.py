@@ -32,7 +32,7 @@ from dragoman.control.keep import KINDS
 from dragoman.control.phrase import Phrase
 from dragoman.data.corpora.lines import open_lines
 from dragoman.decode.search import Hypothesis
-from dragoman.metrics.translation import bleu
+from dragoman.metrics.bleu import BLEU
 from dragoman.tasks.train import train
 from dragoman.text.words import units
 from dragoman.translation.engine import Row
@@ -162,7 +162,7 @@ def measured(way: Way, sentences: Sequence[Sentence], beam: int) -> list[str]:
     first = shares(sentences, at_first(translator, texts, asked), required)
     vars(stand_ins).pop("masked", None)
     patched = sum(each.patched for each in found)
-    score = bleu(outputs, [each.reference for each in sentences])
+    score = BLEU().score(outputs, [each.reference for each in sentences])
     there = shares(sentences, outputs, required)
     return [*first, *there, str(repeated), str(patched), f"{score.value:.2f}", f"{seconds:.1f}"]
 

@@ -128,7 +128,7 @@ def judged(folder: Path) -> dict[str, Any]:
     import torch
 
     from dragoman.base.settings.load import load_settings
-    from dragoman.metrics.translation import bleu, tokenised_bleu
+    from dragoman.metrics.bleu import BLEU, TokenisedBLEU
     from dragoman.tasks.translation.config import TranslationRun
     from dragoman.tasks.translation.validation import read_held_out
     from dragoman.translation.translator import Translator
@@ -137,8 +137,8 @@ def judged(folder: Path) -> dict[str, Any]:
     config = load_settings(folder / "config.yaml", [], TranslationRun)
     held_out = read_held_out(config)[0]
     translations = Translator.load(folder, device="cpu").translate(held_out.sources)
-    cased = bleu(translations, held_out.targets)
-    tokenised = tokenised_bleu(translations, held_out.targets, language=config.data.target_language or "en")
+    cased = BLEU().score(translations, held_out.targets)
+    tokenised = TokenisedBLEU(config.data.target_language or "en").score(translations, held_out.targets)
     log = [json.loads(text) for text in (folder / "log.jsonl").read_text("utf-8").splitlines()]
     judgements = [entry for entry in log if "valid_loss" in entry]
     last = judgements[-1]

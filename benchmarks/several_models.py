@@ -18,7 +18,7 @@ from pathlib import Path
 import dragoman
 from dragoman.data.corpora.lines import open_lines
 from dragoman.evaluation.evaluate import evaluate
-from dragoman.metrics.translation import bleu
+from dragoman.metrics.bleu import BLEU
 from dragoman.translation.reranking.minimum_risk import MinimumRisk
 from dragoman.translation.reranking.reranker import Reranker
 from dragoman.translation.translator import Sampling, Translator
@@ -40,7 +40,7 @@ def fused(translator: Translator, folder: Path, dev: Pair, test: Sequence[str]) 
     def translations(texts: Sequence[str], weight: float) -> list[str]:
         return translator.translate(texts, search={"fusion": {"language_model": folder, "weight": weight}})
 
-    scores = {weight: bleu(translations(dev[0], weight), dev[1]).value for weight in WEIGHTS}
+    scores = {weight: BLEU().score(translations(dev[0], weight), dev[1]).value for weight in WEIGHTS}
     best = max(scores, key=scores.__getitem__)
     print("fusion on the dev set:", ", ".join(f"{weight}: {score:.2f}" for weight, score in scores.items()))
     return translations(test, best)

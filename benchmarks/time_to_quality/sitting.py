@@ -17,7 +17,7 @@ from ledger import Ledger, Mark
 from pieces import detokenised, processor_of, read_lines
 from results import Line
 
-from dragoman.metrics.translation import bleu
+from dragoman.metrics.bleu import BLEU
 
 _LOOK = 5.0
 """Seconds between looks for new points."""
@@ -141,7 +141,7 @@ class Run:
     def _score(self, lines: Sequence[str]) -> float:
         data = self.conditions.data
         texts = detokenised(lines, processor_of(data)) if self.contender.writes_ids else list(lines)
-        score = bleu(texts, read_lines(data / "text" / "valid.target"))
+        score = BLEU().score(texts, read_lines(data / "text" / "valid.target"))
         self._signature = score.signature
         return score.value
 

@@ -9,8 +9,7 @@ from training_runs import RUN, SETTINGS, write_corpus
 from dragoman.base.errors import ResourceError
 from dragoman.base.settings.load import load_settings
 from dragoman.checkpoint.store import CheckpointStore
-from dragoman.metrics import translation
-from dragoman.tasks.translation import validation
+from dragoman.metrics.bleu import BLEU
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.training.run.loop import run
 
@@ -42,10 +41,10 @@ def test_the_optimisers_first_step(config: TranslationRun, monkeypatch: pytest.M
 
 
 def test_validation(config: TranslationRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> translation.Score:
+    def fail(*_: object) -> float:
         raise MemoryError
 
-    monkeypatch.setattr(validation, "bleu", fail)
+    monkeypatch.setattr(BLEU, "value", fail)
     with pytest.raises(ResourceError, match="not enough memory to validate at step 4: leave the longest examples"):
         run(config)
     with CheckpointStore(Path(RUN)) as store:

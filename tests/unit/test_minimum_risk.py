@@ -12,8 +12,7 @@ from sacrebleu.metrics.chrf import CHRF
 from tiny_model import tiny_tokenizers
 
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.metrics.pairwise import pairwise
-from dragoman.metrics.statistics import SUMMED
+from dragoman.metrics.registry import ngram_metrics
 from dragoman.translation.reranking.choice import chosen
 from dragoman.translation.reranking.minimum_risk import MinimumRisk
 from dragoman.translation.result import Translation
@@ -29,20 +28,20 @@ def translation(text: str, log_probability: float) -> Translation:
     return Translation(text, 0.0, log_probability, (), TOKENIZER)
 
 
-@pytest.mark.parametrize("name", SUMMED)
+@pytest.mark.parametrize("name", ngram_metrics())
 @settings(max_examples=60, deadline=None)
 @given(texts=texts)
 def test_scores_of_all_pairs_are_sacrebleus(name: str, texts: list[str]) -> None:
-    found = pairwise(texts, SUMMED[name]())
+    found = ngram_metrics()[name].pairwise(texts)
     expected = [[SENTENCE[name].sentence_score(one, [other]).score for other in texts] for one in texts]
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", SUMMED)
+@pytest.mark.parametrize("name", ngram_metrics())
 @settings(max_examples=60, deadline=None)
 @given(pairs=st.lists(st.tuples(words, words.filter(bool)), min_size=1, max_size=6))
 def test_scores_of_summed_statistics_are_sacrebleus(name: str, pairs: list[tuple[str, str]]) -> None:
-    metric = SUMMED[name]()
+    metric = ngram_metrics()[name]
     hypotheses, references = ([pair[side] for pair in pairs] for side in (0, 1))
     statistics = metric.statistics(hypotheses, references)
     expected = CORPUS[name].corpus_score(hypotheses, [references]).score
@@ -51,7 +50,7 @@ def test_scores_of_summed_statistics_are_sacrebleus(name: str, pairs: list[tuple
     np.testing.assert_allclose(metric.sentences(statistics), each, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("utility", SUMMED)
+@pytest.mark.parametrize("utility", ngram_metrics())
 @pytest.mark.parametrize("weights", ["uniform", "probability"])
 @settings(max_examples=25, deadline=None)
 @given(drawn=st.lists(st.tuples(words, st.floats(-9, 0)), min_size=1, max_size=7))

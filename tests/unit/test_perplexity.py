@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dragoman.base.errors import DataError
-from dragoman.metrics.perplexity import TextScore
+from dragoman.metrics.text_score import TextScore
 from dragoman.text.symbols import UNK
 
 

@@ -1,14 +1,16 @@
 """Where a run stands: which validation counts as the best one, also after a way through JSON."""
 
 import json
+import math
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.tasks.translation.validation import measures
+from dragoman.metrics.metric import Score
+from dragoman.metrics.registry import METRICS
 from dragoman.training.progress.horizon import Horizon
 from dragoman.training.progress.progress import Progress
-from dragoman.training.validation import Validation
+from dragoman.training.validation import Measure, Validation
 
 JUDGED = st.lists(st.tuples(st.sampled_from([0.0, 12.5, 30.0]), st.sampled_from([1.0, 2.0, 3.0])), min_size=1)
 
@@ -18,7 +20,8 @@ def progress() -> Progress:
 
 
 def validation(bleu: float, loss: float) -> Validation:
-    return Validation(measures(loss, bleu, ""), 0.0)
+    values = {"loss": loss, "perplexity": math.exp(loss), "bleu": bleu}
+    return Validation(tuple(Measure.of(METRICS[key], Score(key, value, "")) for key, value in values.items()), 0.0)
 
 
 def test_while_bleu_is_zero_a_lower_loss_is_better_and_patience_waits_for_neither() -> None:

@@ -15,8 +15,8 @@ from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.meta import Meta, dump_meta
 from dragoman.cli.main import main
 from dragoman.generation.language_model import LanguageModel
-from dragoman.metrics.statistics import SUMMED, SummedBLEU
-from dragoman.metrics.translation import bleu, chrf
+from dragoman.metrics.bleu import BLEU
+from dragoman.metrics.registry import ngram_metrics
 from dragoman.translation.reranking.config import RerankingConfig
 from dragoman.translation.reranking.features import UNREADABLE, Features
 from dragoman.translation.reranking.line_search import Lists, corpus_score, envelope, search_line, search_weights
@@ -46,14 +46,14 @@ def random_lists(seed: int, sentences: int = 4, hypotheses: int = 5, features: i
     values, statistics = [], []
     for reference in references:
         texts = [" ".join(draws.choice(words, draws.integers(3, 8))) for _ in range(hypotheses)]
-        statistics.append(SummedBLEU().statistics(texts, [reference] * hypotheses))
+        statistics.append(BLEU().statistics(texts, [reference] * hypotheses))
         values.append(draws.normal(size=(hypotheses, features)))
     return Lists(values, statistics)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_line_is_searched_exactly(seed: int) -> None:
-    lists, metric = random_lists(seed), SUMMED["bleu"]()
+    lists, metric = random_lists(seed), BLEU()
     draws = np.random.default_rng(seed)
     weights, direction = draws.normal(size=(2, 3))
     found = search_line(lists, weights, direction, metric)
@@ -63,7 +63,7 @@ def test_a_line_is_searched_exactly(seed: int) -> None:
 
 
 def test_restarts_reach_what_a_grid_reaches_and_a_seed_decides() -> None:
-    lists, metric, start = random_lists(9, features=2), SUMMED["bleu"](), np.array([1.0, 0.0])
+    lists, metric, start = random_lists(9, features=2), BLEU(), np.array([1.0, 0.0])
     found = search_weights(lists, start, metric, restarts=10, seed=3)
     angles = np.linspace(0, 2 * np.pi, 2000)
     grid = max(corpus_score(lists, np.array([np.cos(each), np.sin(each)]), metric) for each in angles)
@@ -151,7 +151,7 @@ def test_tuned_weights_score_what_they_say(folders: dict[str, Path], tmp_path: P
     (tmp_path / "in").write_text("\n".join(SOURCES) + "\n")
     translate_file(folders["model"], tmp_path / "in", tmp_path / "reranked", rerank=out, quiet=True)
     translate_file(folders["model"], tmp_path / "in", tmp_path / "plain", beam=5, quiet=True)
-    measure = bleu if metric == "bleu" else chrf
+    measure = ngram_metrics()[metric].score
     assert measure((tmp_path / "reranked").read_text().split("\n")[:-1], TARGETS).value == pytest.approx(tuned.after)
     assert measure((tmp_path / "plain").read_text().split("\n")[:-1], TARGETS).value == pytest.approx(tuned.before)
     assert tuned.metric.startswith(str(measure(TARGETS, TARGETS)).partition(" =")[0])

@@ -8,8 +8,10 @@ import pytest
 import sacrebleu
 
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.metrics.moses import moses_tokenise
-from dragoman.metrics.translation import bleu, bleu_by_length, chrf, lecture_bleu, ter, tokenised_bleu
+from dragoman.metrics.bleu import BLEU, TokenisedBLEU, bleu_by_length, moses_tokenise
+from dragoman.metrics.chrf import ChrF
+from dragoman.metrics.lecture_bleu import LectureBLEU
+from dragoman.metrics.ter import TER
 
 REFERENCE = [
     "The cat sat on the mat.",
@@ -22,8 +24,12 @@ SYSTEM = ["The cat sat on a mat.", "A small dog runs fast in the garden.", "She 
 
 def test_bleu_chrf_and_ter_are_those_of_sacrebleu() -> None:
     for references in ([REFERENCE], [REFERENCE, SECOND]):
-        for ours, theirs in ((bleu, sacrebleu.corpus_bleu), (chrf, sacrebleu.corpus_chrf), (ter, sacrebleu.corpus_ter)):
-            score = ours(SYSTEM, *references)
+        for ours, theirs in (
+            (BLEU(), sacrebleu.corpus_bleu),
+            (ChrF(), sacrebleu.corpus_chrf),
+            (TER(), sacrebleu.corpus_ter),
+        ):
+            score = ours.score(SYSTEM, *references)
             assert score.value == theirs(SYSTEM, references).score
             assert f"nrefs:{len(references)}" in score.signature
             assert f"version:{sacrebleu.__version__}" in score.signature
@@ -32,13 +38,13 @@ def test_bleu_chrf_and_ter_are_those_of_sacrebleu() -> None:
 def test_the_signature_is_that_of_sacrebleu() -> None:
     metric = sacrebleu.metrics.BLEU(lowercase=True)
     metric.corpus_score(SYSTEM, [REFERENCE])
-    assert bleu(SYSTEM, REFERENCE, lowercase=True).signature == str(metric.get_signature())
+    assert BLEU(lowercase=True).score(SYSTEM, REFERENCE).signature == str(metric.get_signature())
 
 
 def test_a_perfect_translation() -> None:
-    assert bleu(REFERENCE, REFERENCE).value == pytest.approx(100)
-    assert lecture_bleu(REFERENCE, REFERENCE).value == pytest.approx(100)
-    assert ter(REFERENCE, REFERENCE).value == 0
+    assert BLEU().score(REFERENCE, REFERENCE).value == pytest.approx(100)
+    assert LectureBLEU().score(REFERENCE, REFERENCE).value == pytest.approx(100)
+    assert TER().score(REFERENCE, REFERENCE).value == 0
 
 
 def test_tokenised_bleu_lowercases_normalises_tokenises_and_says_so() -> None:
@@ -46,12 +52,12 @@ def test_tokenised_bleu_lowercases_normalises_tokenises_and_says_so() -> None:
     assert moses_tokenise(["Ein „Hund“ rennt, schnell & weit."], "de") == [
         "ein &quot; hund &quot; rennt , schnell &amp; weit ."
     ]
-    score = tokenised_bleu(["A DOG runs in the “park”, today."], ['A dog runs in the "park", today.'], language="en")
+    score = TokenisedBLEU("en").score(["A DOG runs in the “park”, today."], ['A dog runs in the "park", today.'])
     assert score.value == pytest.approx(100)
     assert "tokenised" in score.name
     assert "tok:none" in score.signature
     assert "lc.norm.tok.moses-en" in score.signature
-    assert bleu(["A DOG runs in the “park”, today."], ['A dog runs in the "park", today.']).value < 60
+    assert BLEU().score(["A DOG runs in the “park”, today."], ['A dog runs in the "park", today.']).value < 60
 
 
 def test_a_language_without_rules_is_refused() -> None:
@@ -63,7 +69,7 @@ def test_a_language_without_rules_is_refused() -> None:
 def test_missing_sacremoses_is_said_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "sacremoses", None)
     with pytest.raises(ConfigError, match=r'pip install "dragoman\[moses\]"'):
-        tokenised_bleu(SYSTEM, REFERENCE, language="en")
+        TokenisedBLEU("en").score(SYSTEM, REFERENCE)
 
 
 def test_the_official_tokenised_multi30k_is_reproduced_exactly() -> None:
@@ -82,28 +88,28 @@ def test_the_official_tokenised_multi30k_is_reproduced_exactly() -> None:
 
 def test_the_lecture_formula_by_hand() -> None:
     # Pair 1: precisions 5/5, 4/4, 3/3, 2/2 → 1. Pair 2: 3/4, 1/3, 0/2, 0/1 → 0. Lengths 9 against 10: factor 0.9.
-    score = lecture_bleu(["a b c d e", "f g x h"], ["a b c d e", "f g h i j"])
+    score = LectureBLEU().score(["a b c d e", "f g x h"], ["a b c d e", "f g h i j"])
     assert score.value == pytest.approx(100 * 0.9 * (1 + 0) / 2)
     assert "non-standard" in score.name
     # (3/5 · 2/4 · 1/3 · 0/2) = 0, but (4/5 · 3/4 · 2/3 · 1/2)^¼ = 0.2^¼.
-    assert lecture_bleu(["a b c d x"], ["a b c d e"]).value == pytest.approx(100 * 0.2**0.25)
+    assert LectureBLEU().score(["a b c d x"], ["a b c d e"]).value == pytest.approx(100 * 0.2**0.25)
     # Matches are clipped: "a a" has one match in "a b"; longer output is not rewarded.
-    assert lecture_bleu(["a a"], ["a b"]).value == 0
-    assert lecture_bleu(["a"], ["a b"]).value == pytest.approx(50)
-    assert lecture_bleu(["", "a b"], ["", "a b"]).value == pytest.approx(100)
+    assert LectureBLEU().score(["a a"], ["a b"]).value == 0
+    assert LectureBLEU().score(["a"], ["a b"]).value == pytest.approx(50)
+    assert LectureBLEU().score(["", "a b"], ["", "a b"]).value == pytest.approx(100)
 
 
 def test_the_lecture_formula_takes_the_better_reference() -> None:
-    assert lecture_bleu(["a b c d"], ["x y z"], ["a b c d"]).value == pytest.approx(100)
+    assert LectureBLEU().score(["a b c d"], ["x y z"], ["a b c d"]).value == pytest.approx(100)
 
 
 def test_bleu_by_length_scores_each_group_alone() -> None:
     sources = ["w " * 3, "w " * 12, "w " * 13]
     first, second = bleu_by_length(sources, SYSTEM, REFERENCE, edges=(2, 10, 20))
     assert (first.shortest, first.longest, first.sentences) == (2, 9, 1)
-    assert first.score == bleu(SYSTEM[:1], REFERENCE[:1])
+    assert first.score == BLEU().score(SYSTEM[:1], REFERENCE[:1])
     assert (second.shortest, second.longest, second.sentences) == (10, 19, 2)
-    assert second.score == bleu(SYSTEM[1:], REFERENCE[1:])
+    assert second.score == BLEU().score(SYSTEM[1:], REFERENCE[1:])
 
 
 def test_lengths_below_and_above_all_edges_are_counted() -> None:
@@ -112,31 +118,31 @@ def test_lengths_below_and_above_all_edges_are_counted() -> None:
     assert [(group.shortest, group.longest, group.sentences) for group in groups] == [(2, 9, 2), (10, None, 1)]
 
 
-@pytest.mark.parametrize("measure", [bleu, chrf, ter, lecture_bleu])
-def test_wrong_input_names_the_counts(measure) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize("metric", [BLEU(), ChrF(), TER(), LectureBLEU()])
+def test_wrong_input_names_the_counts(metric) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(DataError, match=r"2 hypotheses.*3 lines"):
-        measure(SYSTEM[:2], REFERENCE)
+        metric.score(SYSTEM[:2], REFERENCE)
     with pytest.raises(DataError, match=r"3 hypotheses.*reference 2 has 1 lines"):
-        measure(SYSTEM, REFERENCE, SECOND[:1])
+        metric.score(SYSTEM, REFERENCE, SECOND[:1])
     with pytest.raises(DataError, match="all 3 references are empty"):
-        measure(SYSTEM, ["", " ", ""])
+        metric.score(SYSTEM, ["", " ", ""])
     with pytest.raises(DataError, match="0 hypotheses"):
-        measure([], [])
+        metric.score([], [])
     with pytest.raises(DataError, match="no reference"):
-        measure(SYSTEM)
+        metric.score(SYSTEM)
 
 
 def test_an_empty_hypothesis_counts_and_is_no_error() -> None:
-    assert 0 < bleu(["", *SYSTEM[1:]], REFERENCE).value < bleu(SYSTEM, REFERENCE).value
-    assert lecture_bleu(["", *SYSTEM[1:]], REFERENCE).value > 0
+    assert 0 < BLEU().score(["", *SYSTEM[1:]], REFERENCE).value < BLEU().score(SYSTEM, REFERENCE).value
+    assert LectureBLEU().score(["", *SYSTEM[1:]], REFERENCE).value > 0
 
 
-@pytest.mark.parametrize("measure", [bleu, chrf, ter, lecture_bleu])
-def test_a_blank_line_among_references_is_counted_and_no_error(measure) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize("metric", [BLEU(), ChrF(), TER(), LectureBLEU()])
+def test_a_blank_line_among_references_is_counted_and_no_error(metric) -> None:  # type: ignore[no-untyped-def]
     blanks = ["", *REFERENCE[1:]]
-    right = measure(blanks, blanks).value
-    wrong = measure(REFERENCE, blanks).value
-    assert right < wrong if measure is ter else right >= wrong
+    right = metric.score(blanks, blanks).value
+    wrong = metric.score(REFERENCE, blanks).value
+    assert right < wrong if metric.better == "lower" else right >= wrong
 
 
 def test_by_length_names_unequal_sources() -> None:

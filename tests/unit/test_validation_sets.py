@@ -1,5 +1,6 @@
 """Several validation sets: their means, and a run with tagged corpora and sets in two sittings equals one in a go."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,12 @@ from training_runs import RUN, SETTINGS, outcome, write_corpus
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import load_settings
+from dragoman.metrics.metric import Score
+from dragoman.metrics.registry import METRICS
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.tasks.translation.validation import mean_of, measures
+from dragoman.tasks.translation.validation import validation_metrics
 from dragoman.training.run.loop import run
-from dragoman.training.validation import Validation
+from dragoman.training.validation import Measure, Validation, mean_of
 
 CORPORA = """
 data:
@@ -26,10 +29,16 @@ out: run
 SHORT = [*SETTINGS, "train.validate_every=4", "train.checkpoint_every=4", "train.log_every=1", "train.average.count=2"]
 
 
+def validation(loss: float, bleu: float, seconds: float) -> Validation:
+    values = {"loss": (loss, ""), "perplexity": (math.exp(loss), "per token"), "bleu": (bleu, "nrefs:1")}
+    measures = [Measure.of(METRICS[key], Score(key, *value)) for key, value in values.items()]
+    return Validation(tuple(measures), seconds)
+
+
 def test_each_set_counts_as_much() -> None:
-    one = Validation(measures(2.0, 10.0, "nrefs:1"), 3.0)
-    other = Validation(measures(4.0, 30.0, "nrefs:1"), 4.0)
-    mean = mean_of({"a": one, "b": other})
+    one, other = validation(2.0, 10.0, 3.0), validation(4.0, 30.0, 4.0)
+    mean = mean_of(validation_metrics("bleu"), {"a": one, "b": other})
+    assert mean["perplexity"].value == math.exp(3.0) and mean["perplexity"].signature == "per token"
     assert (mean["loss"].value, mean["bleu"].value, mean.seconds) == (3.0, 20.0, 7.0)
     assert mean["bleu"].signature == "mean of 2 sets, nrefs:1"
     assert mean.score("loss") == (-3.0, 20.0)

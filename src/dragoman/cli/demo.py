@@ -35,7 +35,8 @@ def demo(
     from dragoman.base.log import info
     from dragoman.base.settings.load import load_settings
     from dragoman.inspect.pictures.attention import draw_attention
-    from dragoman.metrics.translation import bleu, chrf
+    from dragoman.metrics.bleu import BLEU
+    from dragoman.metrics.chrf import ChrF
     from dragoman.tasks.translation.config import TranslationRun
     from dragoman.training.run.loop import run
     from dragoman.translation.translator import Translator
@@ -60,7 +61,7 @@ def demo(
         f"\n{LANGUAGES[source]} → {LANGUAGES[target]}, {len(sources)} test sentences with combinations "
         "that training never showed:"
     )
-    for score in (bleu(translations, references), chrf(translations, references)):
+    for score in (BLEU().score(translations, references), ChrF().score(translations, references)):
         print(f"  {score}")
     _print_examples(sources, translations, references)
     example = _example(sources, translations, references)

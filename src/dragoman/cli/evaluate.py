@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,15 +31,6 @@ from dragoman.cli.options import (
 )
 
 
-class Measure(StrEnum):
-    """What can be measured."""
-
-    bleu = "bleu"
-    chrf = "chrf"
-    ter = "ter"
-    lecture = "lecture"
-
-
 def evaluate(
     model: Annotated[
         Path | None,
@@ -58,7 +48,12 @@ def evaluate(
     source: Annotated[
         Path | None, typer.Option("--source", help="Source sentences: adds BLEU by source length.")
     ] = None,
-    metric: Annotated[list[Measure] | None, typer.Option("--metric", help="What to compute (default: all).")] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric", metavar="NAME", help="A metric, such as bleu, chrf or ter; repeatable (default: all)."
+        ),
+    ] = None,
     tokenized: Annotated[
         str | None,
         typer.Option(

@@ -1,6 +1,5 @@
 """`dragoman tune`: weights for reranking, from a dev set."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -21,13 +20,6 @@ from dragoman.cli.options import (
     check_settings,
     split_tags,
 )
-
-
-class TuningMetric(StrEnum):
-    """What can be maximised."""
-
-    bleu = "bleu"
-    chrf = "chrf"
 
 
 def tune(
@@ -52,7 +44,9 @@ def tune(
     ] = None,
     ensemble: Ensemble = None,
     nbest: Annotated[int, typer.Option("--nbest", min=2, help="Hypotheses of a sentence.")] = 20,
-    metric: Annotated[TuningMetric, typer.Option("--metric", help="What is maximised.")] = TuningMetric.bleu,
+    metric: Annotated[
+        str, typer.Option("--metric", metavar="NAME", help="The metric to maximise: bleu or chrf.")
+    ] = "bleu",
     restarts: Annotated[int, typer.Option("--restarts", min=0, help="Searches from random weights.")] = 20,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the random weights.")] = 1,
     to: To = None,
@@ -76,7 +70,7 @@ def tune(
         reverse=reverse,
         language_model=language_model,
         nbest=nbest,
-        metric=metric.value,
+        metric=metric,
         restarts=restarts,
         seed=seed,
         batch_size=batch_size,

@@ -1,34 +1,23 @@
 """`evaluate`: systems' translations against references, in scores with signatures."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from dragoman.base.errors import ConfigError, in_files, refuse
 from dragoman.base.log import quietly
 from dragoman.base.machine.device import use_threads
+from dragoman.metrics.bleu import LengthScore, TokenisedBLEU, bleu_by_length
 from dragoman.metrics.bootstrap import Comparison, paired_bootstrap
-from dragoman.metrics.translation import (
-    LengthScore,
-    Score,
-    bleu,
-    bleu_by_length,
-    chrf,
-    lecture_bleu,
-    ter,
-    tokenised_bleu,
-)
+from dragoman.metrics.metric import Need, Score
+from dragoman.metrics.registry import computable, metric_of
+from dragoman.metrics.summed import SummedMetric
 from dragoman.translation.files.lines import Lines, name_of, read_together
 
 if TYPE_CHECKING:
     from dragoman.translation.request import RequestSettings
     from dragoman.translation.translator import Translator
-
-METRICS: Mapping[str, Callable[..., Score]] = {"bleu": bleu, "chrf": chrf, "ter": ter, "lecture": lecture_bleu}
-"""By the names under which they can be asked for."""
-
-TOKENISED = "tokenized"
 
 
 @dataclass(frozen=True)
@@ -138,7 +127,8 @@ def evaluate(
     `hypothesis` the translations of several systems, which a mapping gives names. Each system but the first is compared
     with the first by paired bootstrap.
 
-    source: adds BLEU by its sentences' lengths. metric: some of `METRICS` (default: all). tokenized: a language; adds
+    source: adds BLEU by its sentences' lengths. metric: keys of `metrics.registry.METRICS` (default: all that
+    translations, references and sources allow). tokenized: a language; adds
     BLEU of lowercased, Moses-tokenised text. settings: beam, length_penalty, coverage_penalty, unknown, search, to and
     tags, as `Translator.request` takes them. device, threads: of a folder, as in `Translator.load`.
 
@@ -146,8 +136,11 @@ def evaluate(
     does.
     """
     references, systems = _each(reference, "reference"), _each(hypothesis, "hypothesis")
-    wanted = list(METRICS) if metric is None else list(metric)
-    _check(model, references, systems, source, wanted, settings)
+    inputs: set[Need] = {"references"} if source is None else {"references", "sources"}
+    wanted = list(computable(inputs) if metric is None else metric)
+    for each in wanted:
+        metric_of(each).require(inputs)
+    _check(model, references, systems, source, settings)
     given = [*references, *systems, *([] if source is None else [("source", source)])]
     texts = read_together(*given)
     sources = None if source is None else texts.pop()
@@ -180,7 +173,6 @@ def _check(
     references: Sequence[object],
     systems: Sequence[object],
     source: object,
-    metric: Sequence[str],
     settings: Mapping[str, object],
 ) -> None:
     """What is cheap to find wrong before anything is read."""
@@ -190,8 +182,6 @@ def _check(
         raise ConfigError(f"to evaluate the model {model}, give the sentences that it shall translate: --source FILE")
     if not references:
         raise ConfigError("there is nothing to compare with: give --reference FILE")
-    if unknown := [name for name in metric if name not in METRICS]:
-        raise ConfigError(f"there is no metric {unknown[0]!r}: choose among {', '.join(METRICS)}")
     if model is None:
         options = {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
         refuse(options, "with a model to translate with")
@@ -220,9 +210,10 @@ def _scored(
     metric: Sequence[str],
     language: str | None,
 ) -> SystemScores:
-    scores = {each: METRICS[each](lines, *references) for each in metric}
+    metrics = {each: metric_of(each) for each in metric}
     if language is not None:
-        scores[TOKENISED] = tokenised_bleu(lines, *references, language=language)
+        metrics[TokenisedBLEU.key] = TokenisedBLEU(language)
+    scores = {key: each.score(lines, *references, sources=sources) for key, each in metrics.items()}
     by_length = () if sources is None else tuple(bleu_by_length(sources, lines, *references))
     return SystemScores(name, scores, by_length, tuple(lines))
 
@@ -232,7 +223,6 @@ def _compared(
 ) -> SystemComparison:
     found: dict[str, Comparison] = {}
     for name in metric:
-        if name in ("bleu", "chrf", "ter"):  # not the lecture's: its statistics do not add up over sentences
-            lines = first.translations, second.translations
-            found[name] = paired_bootstrap(*lines, *references, metric=cast(Literal["bleu", "chrf", "ter"], name))
+        if isinstance(metric_of(name), SummedMetric):
+            found[name] = paired_bootstrap(first.translations, second.translations, *references, metric=name)
     return SystemComparison(first.system, second.system, found)

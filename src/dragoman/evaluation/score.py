@@ -11,7 +11,7 @@ from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import parse_settings
 from dragoman.data.corpora.documents import read_texts
 from dragoman.data.corpora.text_corpus import TextCorpusConfig
-from dragoman.metrics.perplexity import TextScore
+from dragoman.metrics.text_score import TextScore
 from dragoman.translation.files.lines import Lines, name_of, read_together
 
 if TYPE_CHECKING:

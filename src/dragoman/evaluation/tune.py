@@ -10,7 +10,7 @@ from dragoman.base.errors import ConfigError, in_files
 from dragoman.base.log import quietly, warn
 from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import Overrides
-from dragoman.metrics.statistics import SUMMED
+from dragoman.metrics.registry import ngram_metrics
 from dragoman.translation.files.lines import Lines, name_of, read_together
 from dragoman.translation.reranking.config import (
     RerankingConfig,
@@ -74,8 +74,9 @@ def tune(
 
     Raises ConfigError for what makes no sense, DataError for unequal numbers of lines, and what the models do.
     """
-    if metric not in SUMMED:
-        raise ConfigError(f"weights are not tuned by {metric!r}: use {' or '.join(SUMMED)}")
+    known = ngram_metrics()
+    if metric not in known:
+        raise ConfigError(f"weights are not tuned by {metric!r}: use {' or '.join(known)}")
     if nbest < 2:
         raise ConfigError(f"of {nbest} hypothesis there is nothing to choose: --nbest must be at least 2")
     if restarts < 0:
@@ -95,7 +96,7 @@ def tune(
         )
         with in_files(name_of(source, "source")):
             found = translator.translate_nbest(sources, request, batch_size)
-        summed = SUMMED[metric]()
+        summed = known[metric]
         counts = [len(its) for its in found]
         repeated = [line for line, count in zip(references, counts, strict=True) for _ in range(count)]
         statistics = summed.statistics([each.text for each in flat(found)], repeated)
@@ -106,8 +107,6 @@ def tune(
     own = np.sum([each[0] for each in lists.statistics], axis=0)
     oracle = np.sum([each[int(np.argmax(summed.sentences(each)))] for each in lists.statistics], axis=0)
     weights = dict(zip(config.weights(), weighted.weights.tolist(), strict=True))
-    signature = summed.metric
-    signature.num_refs = 1
     for name in ("reverse", "language_model"):
         if weights.get(name, 0.0) < 0:
             warn(
@@ -115,7 +114,7 @@ def tune(
                 "no use. Leave it out, or take a better model or more sentences"
             )
     tuned = TunedConfig(
-        metric=f"{summed.name} ({signature.get_signature()})",
+        metric=f"{summed.name} ({summed.signature(1)})",
         sentences=len(sources),
         before=float(summed.corpus(own)),
         after=corpus_score(lists, weighted.weights, summed),

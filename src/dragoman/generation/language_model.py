@@ -20,7 +20,7 @@ from dragoman.generation.score import WholeScorer, WindowScorer
 from dragoman.generation.writer import Piece, Writer
 from dragoman.inspect.attention import AttentionMap, attention_maps, without_weights
 from dragoman.inspect.inspection import Inspection, check_text, check_tokens, inspected
-from dragoman.metrics.perplexity import TextScore
+from dragoman.metrics.text_score import TextScore
 from dragoman.models.language_model import DecoderOnly
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers

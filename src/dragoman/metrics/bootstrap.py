@@ -2,16 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
-from sacrebleu.metrics.base import Metric
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
-from sacrebleu.metrics.ter import TER
+from numpy.typing import NDArray
 
-from dragoman.metrics.lines import check_lines
-from dragoman.metrics.translation import Score
+from dragoman.metrics.metric import Score
+from dragoman.metrics.registry import summed_metric
+from dragoman.metrics.summed import SummedMetric
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,7 @@ def paired_bootstrap(
     first: Sequence[str],
     second: Sequence[str],
     *references: Sequence[str],
-    metric: Literal["bleu", "chrf", "ter"] = "bleu",
+    metric: str | SummedMetric = "bleu",
     samples: int = 1000,
     seed: int = 12345,
 ) -> Comparison:
@@ -54,23 +51,22 @@ def paired_bootstrap(
 
     With d the difference and d_i those of the resampled sets, the p-value is (1 + #{|d_i| − mean |d_j| > |d|}) /
     (1 + samples), as in sacrebleu's `--paired-bs`: the same seed and samples (12345 and 1000 are its defaults) give its
-    figure. One exception: where no d_i differs from 0 it is 1, while sacrebleu calls two equal systems different.
-    Raises DataError for unequal line counts and empty references.
+    figure. One exception: if no d_i differs from 0 it is 1, while sacrebleu calls two equal systems different.
+    metric: one, or its key. Raises DataError for unequal numbers of lines and empty references, ConfigError for a
+    metric whose statistics do not add up over sentences.
     """
-    for hypotheses in (first, second):
-        check_lines(hypotheses, references)
-    name, measure = _metric(metric)
-    statistics = [np.array(measure._extract_corpus_statistics(lines, references)) for lines in (first, second)]
-    scores = [_score(measure, rows.sum(0)) for rows in statistics]
+    measure = summed_metric(metric) if isinstance(metric, str) else metric
+    statistics = [measure.statistics(lines, *references) for lines in (first, second)]  # (N, K) each
+    scores = [measure.exact(rows.sum(0)) for rows in statistics]
     draws = np.random.default_rng(seed).choice(len(first), size=(samples, len(first)), replace=True)
-    resampled = [np.array([_score(measure, rows[draw].sum(0)) for draw in draws]) for rows in statistics]
+    resampled = [measure.corpus(np.array([rows[draw].sum(0) for draw in draws])) for rows in statistics]  # (samples,)
     differences = resampled[1] - resampled[0]
     absolute = np.abs(differences)
     chance = int((absolute - absolute.mean() > abs(scores[1] - scores[0])).sum())
-    signature = f"{measure.get_signature()}|bs:{samples}|seed:{seed}"
+    signature = f"{measure.signature(len(references))}|bs:{samples}|seed:{seed}"
     return Comparison(
-        first=Score(name, scores[0], signature),
-        second=Score(name, scores[1], signature),
+        first=Score(measure.name, scores[0], signature),
+        second=Score(measure.name, scores[1], signature),
         first_interval=_interval(resampled[0]),
         second_interval=_interval(resampled[1]),
         difference=scores[1] - scores[0],
@@ -81,22 +77,8 @@ def paired_bootstrap(
     )
 
 
-def _metric(kind: Literal["bleu", "chrf", "ter"]) -> tuple[str, Metric]:
-    match kind:
-        case "bleu":
-            return "BLEU", BLEU()
-        case "chrf":
-            return "chrF2", CHRF()
-        case "ter":
-            return "TER", TER()
-
-
-def _score(metric: Metric, statistics: np.ndarray) -> float:
-    return float(metric._compute_score_from_stats(statistics.tolist()).score)
-
-
-def _interval(scores: np.ndarray) -> Interval:
-    """As sacrebleu: a fortieth is cut off at each end."""
+def _interval(scores: NDArray[np.float64]) -> Interval:
+    """As in sacrebleu, a fortieth is cut off at each end."""
     ordered = np.sort(scores)
     cut = len(ordered) // 40
     return Interval(float(scores.mean()), float(ordered[cut]), float(ordered[len(ordered) - cut - 1]))

@@ -1,96 +1,95 @@
-"""`TextScore`: a text's log-probability, and its perplexity a token, a word and a byte."""
+"""Loss and perplexity: metrics of a model's log-probabilities of held-out text."""
 
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from math import exp
+from typing import ClassVar
 
-from dragoman.base.errors import DataError
-from dragoman.text.symbols import UNK
+from dragoman.metrics.metric import Metric, Need, Outputs, Score
+from dragoman.metrics.text_score import TextScore
 
-
-@dataclass(frozen=True)
-class TextScore:
-    """log p of a text and its end, or of several together, in nats, and over what it is a sum.
-
-    tokens: subwords, and one for each text's end. words, bytes: as `words_of` and `bytes_of` count them. unknown:
-    tokens that stand for what the vocabulary lacks; each is predicted as one token, whatever it stands for, so with any
-    of them the text's true log-probability is lower, and the perplexities a word and a byte are lower bounds.
-
-    A perplexity is exp(−log_probability / count), infinite where a float cannot hold it: to so many equally likely
-    choices the model's uncertainty amounts. per_token: compares models that share a vocabulary. per_word, per_byte:
-    compare any models on the same text, the latter in any language; its log₂ is bits a byte.
-    """
-
-    log_probability: float
-    tokens: int
-    words: int
-    bytes: int
-    unknown: int = 0
-
-    @staticmethod
-    def of(text: str, ids: Sequence[int], log_probability: float) -> "TextScore":
-        """One text's; ids: of it, without its end."""
-        unknown = sum(number == UNK for number in ids)
-        return TextScore(log_probability, len(ids) + 1, words_of(text), bytes_of(text), unknown)
-
-    @staticmethod
-    def total(scores: Iterable["TextScore"]) -> "TextScore":
-        """Of all texts together. Raises DataError where there is none, and where the sum is not a number."""
-        given = list(scores)
-        if not given:
-            raise DataError("no perplexity of no text: give at least one line")
-        log_probability = sum(score.log_probability for score in given)
-        if math.isnan(log_probability):
-            raise DataError("no perplexity: the summed log-probability is not a number (NaN)")
-        counts = ([getattr(score, name) for score in given] for name in ("tokens", "words", "bytes", "unknown"))
-        return TextScore(log_probability, *map(sum, counts))
-
-    @property
-    def per_token(self) -> float:
-        """Perplexity a token."""
-        return self._per(self.tokens)
-
-    @property
-    def per_word(self) -> float:
-        """Perplexity a word."""
-        return self._per(self.words)
-
-    @property
-    def per_byte(self) -> float:
-        """Perplexity a byte."""
-        return self._per(self.bytes)
-
-    def _per(self, count: int) -> float:
-        try:
-            return math.exp(-self.log_probability / count)
-        except OverflowError:
-            return math.inf
-
-    def as_json(self) -> dict[str, Any]:
-        """Everything in plain types."""
-        perplexities = {"per_token": self.per_token, "per_word": self.per_word, "per_byte": self.per_byte}
-        return {**perplexities, **asdict(self)}
-
-    def __str__(self) -> str:
-        unknown = (
-            f"; {self.unknown} tokens ({self.unknown / self.tokens:.2%}) are unknown: each is predicted as one token, "
-            "whatever it stands for, so the perplexities a word and a byte are lower bounds"
-            if self.unknown
-            else ""
-        )
-        return (
-            f"log-probability {self.log_probability:.2f} nats; perplexity a token {self.per_token:.3f} "
-            f"({self.tokens} tokens), a word {self.per_word:.3f} ({self.words} words), a byte {self.per_byte:.4f} "
-            f"({self.bytes} bytes); ends of lines and texts counted{unknown}"
-        )
+_LARGEST = 700.0
+"""Nats; e to this power is about the largest float."""
 
 
-def words_of(text: str) -> int:
-    """What stands between blanks, and one for each line's end, the text's end among them."""
-    return len(text.split()) + 1 + text.count("\n")
+class _LogProbabilityMetric(Metric):
+    """A metric of the summed log-probability alone."""
+
+    better = "lower"
+    needs: ClassVar[frozenset[Need]] = frozenset({"log-probabilities"})
+
+    def value(self, outputs: Outputs) -> float:
+        """Of the likelihood."""
+        assert outputs.likelihood is not None
+        return self.of(outputs.likelihood)
+
+    def of(self, likelihood: TextScore) -> float:
+        """The value for a text's log-probability."""
+        raise NotImplementedError
 
 
-def bytes_of(text: str) -> int:
-    """Of UTF-8, and one for the text's end."""
-    return len(text.encode()) + 1
+class Loss(_LogProbabilityMetric):
+    """Cross-entropy without label smoothing, in nats per token."""
+
+    key, name, digits, unit = "loss", "loss", 4, "nats per token"
+
+    def of(self, likelihood: TextScore) -> float:
+        """−log p / tokens."""
+        return -likelihood.log_probability / likelihood.tokens
+
+
+class Perplexity(_LogProbabilityMetric):
+    """exp(loss): as uncertain as a choice among that many equally likely tokens."""
+
+    key, name, unit, restates = "perplexity", "perplexity", "per target token", "loss"
+
+    def of(self, likelihood: TextScore) -> float:
+        """exp(−log p / tokens)."""
+        return _exp(-likelihood.log_probability / likelihood.tokens)
+
+    def signature(self, references: int) -> str:
+        """The unit."""
+        return "per token"
+
+    def mean(self, scores: Sequence[Score], means: Mapping[str, float]) -> Score | None:
+        """The perplexity of the mean loss."""
+        return Score(self.name, _exp(means["loss"]), self.signature(0)) if "loss" in means else None
+
+
+class WordPerplexity(_LogProbabilityMetric):
+    """Perplexity per blank-separated word; compares models with different vocabularies."""
+
+    key, name, unit, restates = "word_perplexity", "a word", "per word", "loss"
+
+    def of(self, likelihood: TextScore) -> float:
+        """exp(−log p / words)."""
+        return _exp(-likelihood.log_probability / likelihood.words)
+
+    def signature(self, references: int) -> str:
+        """The unit."""
+        return "per word"
+
+    def mean(self, scores: Sequence[Score], means: Mapping[str, float]) -> Score | None:
+        """None: the sets have different numbers of words per token."""
+        return None
+
+
+class BytePerplexity(_LogProbabilityMetric):
+    """Perplexity per byte of UTF-8; compares models in any language, and its log₂ is bits per byte."""
+
+    key, name, digits, unit, restates = "byte_perplexity", "a byte", 4, "per byte", "loss"
+
+    def of(self, likelihood: TextScore) -> float:
+        """exp(−log p / bytes)."""
+        return _exp(-likelihood.log_probability / likelihood.bytes)
+
+    def signature(self, references: int) -> str:
+        """The unit."""
+        return "per byte"
+
+    def mean(self, scores: Sequence[Score], means: Mapping[str, float]) -> Score | None:
+        """None: the sets have different numbers of bytes per token."""
+        return None
+
+
+def _exp(value: float) -> float:
+    return exp(min(value, _LARGEST))

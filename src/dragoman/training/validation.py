@@ -1,8 +1,11 @@
 """`Validation`: what judging a model on held-out data has found, whatever the task measures."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from dragoman.metrics.metric import Metric, Outputs, Score
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,12 @@ class Measure:
     better: Literal["higher", "lower"] | None
     signature: str = ""
     digits: int = 2
+
+    @staticmethod
+    def of(metric: Metric, score: Score) -> "Measure":
+        """A metric's value; one that restates another metric decides nothing."""
+        better = metric.better if metric.restates is None else None
+        return Measure(metric.key, metric.name, score.value, better, score.signature, metric.digits)
 
     @property
     def merit(self) -> float:
@@ -78,6 +87,26 @@ class Validation:
         return " · ".join(str(measure) for measure in self.measures if measure.better is not None)
 
 
-def mean_of(sets: Mapping[str, Validation], means: Sequence[Measure]) -> Validation:
-    """Several sets' validations as one: `means`, which the task has taken, with the sets beside them."""
-    return Validation(tuple(means), sum(one.seconds for one in sets.values()), dict(sets))
+def validate(metrics: Sequence[Metric], outputs: Outputs, started: float) -> Validation:
+    """The values of these metrics; started: when the validation began, by `time.monotonic`."""
+    measures = tuple(
+        Measure.of(
+            metric,
+            metric.score(
+                outputs.hypotheses, *outputs.references, sources=outputs.sources, likelihood=outputs.likelihood
+            ),
+        )
+        for metric in metrics
+    )
+    return Validation(measures, time.monotonic() - started)
+
+
+def mean_of(metrics: Sequence[Metric], sets: Mapping[str, Validation]) -> Validation:
+    """The means over several sets, each counting as much, with the sets beside them; seconds are summed."""
+    measures: list[Measure] = []
+    for metric in metrics:
+        scores = [Score(metric.name, one[metric.key].value, one[metric.key].signature) for one in sets.values()]
+        mean = metric.mean(scores, {measure.key: measure.value for measure in measures})
+        if mean is not None:
+            measures.append(Measure.of(metric, mean))
+    return Validation(tuple(measures), sum(one.seconds for one in sets.values()), dict(sets))

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from dragoman.inspect.pictures.figure import BLUE, GRID, INK, ORANGE, QUIET, new_figure, save
+from dragoman.metrics.registry import METRICS
 
 _TASKS = (BLUE, "#2e8b57", "#8a4fa8", "#b03a48")
 """Of the training losses of several tasks."""
@@ -29,10 +30,8 @@ class _Panel:
     form: str = "{:.2f}"
 
 
-_KNOWN = {
-    "perplexity": _Panel("perplexity", "Validation perplexity", "a target token", lower=True),
-    "bleu": _Panel("bleu", "Validation BLEU", "points", lower=False, form="{:.1f}"),
-}
+_USUAL = ("perplexity", "bleu")
+"""Measures of translation, shown before the first validation."""
 _SAME = ("word_perplexity", "byte_perplexity")
 """What says the same as another measure, in another unit."""
 
@@ -69,13 +68,19 @@ def _panels(records: Sequence[dict[str, Any]]) -> list[_Panel]:
         for key, value in record.items()
         if key.startswith("valid_") and isinstance(value, int | float) and not key.endswith(_SAME)
     )
-    wanted = [key for key in keys if not key.endswith("loss")] or list(_KNOWN)
-    return [_KNOWN.get(key) or _panel(key) for key in wanted]
+    wanted = [key for key in keys if not key.endswith("loss")] or list(_USUAL)
+    return [_panel(key) for key in wanted]
 
 
 def _panel(key: str) -> _Panel:
-    lower = key.endswith("perplexity")
-    return _Panel(key, f"Validation {key.replace('_', ' ')}", "a target token" if lower else "", lower)
+    """Of a key of the log; that of an auxiliary task has the task's name before the metric's key."""
+    title = f"Validation {key.replace('_', ' ')}"
+    for metric in METRICS.values():
+        if key == metric.key or key.endswith(f"_{metric.key}"):
+            form = "{:.1f}" if metric.unit == "points" else "{:.2f}"
+            title = f"Validation {metric.name}" if key == metric.key else title
+            return _Panel(key, title, metric.unit, metric.better == "lower", form)
+    return _Panel(key, title, "", lower=False)
 
 
 def _draw_loss(axes: Axes, records: Sequence[dict[str, Any]]) -> None:

@@ -1,9 +1,8 @@
-"""Judging a language model on held-out text: loss and perplexity a token, a word and a byte."""
+"""Judging a language model on held-out text: loss, and perplexity per token, word and byte."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import exp
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,16 @@ import torch
 from dragoman.base.progress import Work
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.data.batches.text_batch import collate_text, excerpts
-from dragoman.metrics.perplexity import bytes_of, words_of
+from dragoman.metrics.metric import Outputs
+from dragoman.metrics.perplexity import BytePerplexity, Loss, Perplexity, WordPerplexity
+from dragoman.metrics.text_score import TextScore, bytes_of, words_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
 from dragoman.training.ranks.ranks import Runtime
-from dragoman.training.validation import Measure, Validation
+from dragoman.training.validation import Validation, mean_of, validate
 
 _BATCH = BatchConfig(tokens=4096)
+_METRICS = (Loss(), Perplexity(), WordPerplexity(), BytePerplexity())
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,12 @@ class TextValidator:
                 tokens += loss.tokens
                 work.tell(work.done + len(rows))
         total, tokens = runtime.ranks.sum([total, tokens])
-        return Validation(measures(total, tokens, self._words, self._bytes), time.monotonic() - started)
+        likelihood = TextScore(-total, int(tokens), self._words, self._bytes)
+        return validate(_METRICS, Outputs(likelihood=likelihood), started)
 
 
 class TextValidators:
-    """A validator for each set of held-out text. One set alone is judged as ever."""
+    """A validator for each set of held-out text; the result of a single set is returned unchanged."""
 
     def __init__(self, validators: Mapping[str, TextValidator]) -> None:
         self._validators = validators
@@ -72,29 +75,4 @@ class TextValidators:
     def run(self, runtime: Runtime) -> Validation:
         """Judge the model on each; several have the mean of their losses, each set counting as much."""
         found = {name: validator.run(runtime) for name, validator in self._validators.items()}
-        return mean_of(found) if len(found) > 1 else next(iter(found.values()))
-
-
-def measures(nats: float, tokens: float, words: float, size: float) -> tuple[Measure, ...]:
-    """The loss (nats a token), and as perplexities a token, a word and a byte of text with its ends of documents."""
-    return (
-        Measure("loss", "loss", nats / tokens, "lower", digits=4),
-        Measure("perplexity", "perplexity", _exp(nats / tokens), None, "per token"),
-        Measure("word_perplexity", "a word", _exp(nats / words), None, "per word"),
-        Measure("byte_perplexity", "a byte", _exp(nats / size), None, "per byte", digits=4),
-    )
-
-
-def mean_of(sets: Mapping[str, Validation]) -> Validation:
-    """The mean of the losses, with the sets beside it."""
-    each: Sequence[Validation] = list(sets.values())
-    loss = sum(one["loss"].value for one in each) / len(each)
-    shown = (
-        Measure("loss", "loss", loss, "lower", digits=4),
-        Measure("perplexity", "perplexity", _exp(loss), None, "per token"),
-    )
-    return Validation(shown, sum(one.seconds for one in each), dict(sets))
-
-
-def _exp(value: float) -> float:
-    return exp(min(value, 700.0))
+        return mean_of(_METRICS, found) if len(found) > 1 else next(iter(found.values()))

@@ -14,6 +14,7 @@ from dragoman.data.corpora.corpus import Corpora, CorpusConfig
 from dragoman.data.preparation.cleaning import CleaningConfig
 from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.decode.search import SearchConfig
+from dragoman.metrics.registry import ValidationMetricName
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.tasks.language_model.config import LanguageModelObjectiveConfig, TextDataConfig
 from dragoman.tasks.translation.objectives.config import TranslationObjectiveConfig
@@ -160,8 +161,10 @@ class DataConfig(Config):
 class TranslationLoopConfig(LoopConfig):
     """The training loop: limits, rhythm, optimisation. At least one limit or `patience` ends the run."""
 
-    metric: Literal["bleu", "loss"] = Field(
-        "bleu", description="what 'better' means on `valid`: bleu (higher) or loss (lower); where equal, the other"
+    metric: ValidationMetricName = Field(
+        "bleu",
+        description="the metric by which one checkpoint is better than another on `valid`; if it is equal, BLEU, "
+        "then the loss decides",
     )
     average: AverageConfig = Field(AverageConfig(count=0), description="checkpoint averaging at the end")
     ema: MovingAverage = 0.998

@@ -182,10 +182,10 @@ class TranslationJob(Job):
         return collate(sources, [[_TOKEN] * target for _, target in _TRIAL], range(len(_TRIAL)))
 
     def validator(self, model: Seq2Seq, device: torch.device) -> ValidationSets:
-        """Loss and BLEU of each validation set."""
+        """Loss, BLEU and `train.metric` of each validation set."""
         loaded = LoadedModel(model, self.prepared.tokenizers, Meta(step=0), self.run.model_dump(mode="json"))
         translator = Translator.of(loaded, device, report_cut=False)
-        return ValidationSets(self._held_out, model, translator, self.run.train.validation_beam)
+        return ValidationSets(self._held_out, model, translator, self.run.train.validation_beam, self.run.train.metric)
 
     def flops_per_target_token(self) -> float:
         """Of the corpus's mean token, its share of the source's included."""
@@ -239,9 +239,10 @@ def check_compilable(run: TranslationRun) -> None:
 
 
 def scores(validation: Validation, data: str) -> tuple[Score, ...]:
-    """BLEU and perplexity on all validation sets together, and on each of several. data: what they are called."""
+    """All but the loss, on all validation sets together and on each of several. data: what they are called."""
     own = tuple(
         Score(metric=measure.name, value=measure.value, signature=measure.signature, data=data)
-        for measure in (validation["bleu"], validation["perplexity"])
+        for measure in sorted(validation.measures, key=lambda measure: measure.better is None)
+        if measure.key != "loss"
     )
     return own + tuple(score for name, one in validation.sets.items() for score in scores(one, name))

@@ -1,11 +1,10 @@
-"""Judging a model on held-out pairs: loss, perplexity and BLEU."""
+"""Judging a model on held-out pairs: loss, perplexity, BLEU and the metric that decides."""
 
 import hashlib
 import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp
 
 import numpy as np
 import torch
@@ -17,13 +16,15 @@ from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.readers import read_sides
 from dragoman.decode.search import SearchConfig
-from dragoman.metrics.translation import bleu
+from dragoman.metrics.metric import Metric, Outputs
+from dragoman.metrics.registry import METRICS
+from dragoman.metrics.text_score import TextScore, bytes_of, words_of
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
 from dragoman.training.ranks.ranks import Ranks, Runtime
-from dragoman.training.validation import Measure, Validation
+from dragoman.training.validation import Validation, mean_of, validate
 from dragoman.translation.request import Request
 from dragoman.translation.translator import Translator
 
@@ -76,13 +77,9 @@ _SENTENCES = 64
 """Translated together."""
 
 
-def measures(loss: float, bleu: float, signature: str) -> tuple[Measure, ...]:
-    """Cross-entropy without smoothing (nats a token), what it means as perplexity, and BLEU with its signature."""
-    return (
-        Measure("loss", "loss", loss, "lower", digits=4),
-        Measure("perplexity", "perplexity", exp(min(loss, 700.0)), None, "per token"),
-        Measure("bleu", "BLEU", bleu, "higher", signature),
-    )
+def validation_metrics(metric: str) -> tuple[Metric, ...]:
+    """Loss, perplexity and BLEU, and `metric`, which decides which checkpoint is best."""
+    return tuple(METRICS[key] for key in dict.fromkeys(("loss", "perplexity", "bleu", metric)))
 
 
 class Validator:
@@ -96,8 +93,11 @@ class Validator:
         translator: Translator,
         beam: int,
         tags: tuple[str, ...] = (),
+        metrics: Sequence[Metric] = validation_metrics("bleu"),
     ) -> None:
         """model: the one that the translator computes with; tags: those before each source."""
+        self._metrics = metrics
+        self._words, self._bytes = sum(map(words_of, targets)), sum(map(bytes_of, targets))
         self.sources, self.targets = sources, targets
         self._model, tokenizers = model, translator.tokenizers
         self.translator = translator
@@ -118,8 +118,8 @@ class Validator:
         started = time.monotonic()
         with Work("Validating", "sentences", len(self.sources) // runtime.ranks.size) as work:
             hypotheses = self._shared(runtime.ranks, work) if runtime.ranks.distributed else self._all(work)
-            score, loss = bleu(hypotheses, self.targets), self._loss(runtime)
-        return Validation(measures(loss, score.value, score.signature), time.monotonic() - started)
+            outputs = Outputs(hypotheses, (self.targets,), self.sources, self._likelihood(runtime))
+            return validate(self._metrics, outputs, started)
 
     def _all(self, work: Work) -> list[str]:
         """The translations of all sources."""
@@ -140,7 +140,7 @@ class Validator:
         return [hypotheses[row] for row in range(len(self.sources))]
 
     @torch.no_grad()
-    def _loss(self, runtime: Runtime) -> float:
+    def _likelihood(self, runtime: Runtime) -> TextScore:
         plain = CrossEntropy(CrossEntropyConfig(label_smoothing=0.0))
         total = tokens = 0.0
         for rows in self._plan.batches[runtime.ranks.rank :: runtime.ranks.size]:
@@ -152,29 +152,25 @@ class Validator:
             total += float(loss.cross_entropy)
             tokens += loss.tokens
         total, tokens = runtime.ranks.sum([total, tokens])
-        return total / tokens
+        return TextScore(-total, int(tokens), self._words, self._bytes)
 
 
 class ValidationSets:
-    """A validator for each set. One set alone is judged as ever."""
+    """A validator for each set; the result of a single set is returned unchanged."""
 
-    def __init__(self, sets: Sequence[HeldOut], model: Seq2Seq, translator: Translator, beam: int) -> None:
+    def __init__(
+        self, sets: Sequence[HeldOut], model: Seq2Seq, translator: Translator, beam: int, metric: str = "bleu"
+    ) -> None:
+        """metric: the key of the one that decides which checkpoint is best."""
+        self._metrics = validation_metrics(metric)
         self._validators: list[tuple[str, Validator]] = []
         for each in sets:
             with in_files(each.corpus.files[0]):
                 tags = each.corpus.all_tags
-                validator = Validator(each.sources, each.targets, model, translator, beam, tags)
+                validator = Validator(each.sources, each.targets, model, translator, beam, tags, self._metrics)
             self._validators.append((each.name, validator))
 
     def run(self, runtime: Runtime) -> Validation:
-        """Judge the model on each; several have their means of loss and BLEU, each set counting as much."""
+        """Judge the model on each; of several sets the means of the metrics, each set counting as much."""
         found = {name: validator.run(runtime) for name, validator in self._validators}
-        return mean_of(found) if len(found) > 1 else next(iter(found.values()))
-
-
-def mean_of(sets: dict[str, Validation]) -> Validation:
-    """The means over the sets, with the sets beside them."""
-    each = list(sets.values())
-    signature = f"mean of {len(each)} sets, {each[0]['bleu'].signature}"
-    loss, bleu = (sum(one[key].value for one in each) / len(each) for key in ("loss", "bleu"))
-    return Validation(measures(loss, bleu, signature), sum(one.seconds for one in each), sets)
+        return mean_of(self._metrics, found) if len(found) > 1 else next(iter(found.values()))

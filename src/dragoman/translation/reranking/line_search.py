@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.metrics.statistics import Statistics, SummedMetric
+from dragoman.metrics.summed import Statistics, SummedMetric
 
 _GAIN = 1e-9
 """A score that is no better than by this is no better."""

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.errors import ConfigError
-from dragoman.metrics.pairwise import pairwise
-from dragoman.metrics.statistics import SUMMED
+from dragoman.metrics.registry import ngram_metrics
 from dragoman.translation.reranking.choice import ordered
 from dragoman.translation.result import Translation
 
@@ -25,9 +24,10 @@ class MinimumRisk:
 
     def __init__(self, utility: str = "chrf", weights: Weights = "uniform") -> None:
         """utility: chrf or bleu; weights: uniform for samples, probability for n-best lists. Raises ConfigError."""
-        if utility not in SUMMED:
-            raise ConfigError(f"there is no utility {utility!r} to choose by: use {' or '.join(SUMMED)}")
-        self._name, self._utility, self._weights = utility, SUMMED[utility](), weights
+        known = ngram_metrics()
+        if utility not in known:
+            raise ConfigError(f"there is no utility {utility!r} to choose by: use {' or '.join(known)}")
+        self._utility, self._weights = known[utility], weights
 
     def choose(self, sources: Sequence[str], found: Sequence[list[Translation]]) -> list[list[Translation]]:
         """As `Choice.choose`; the score is the expected utility, 0 to 100."""
@@ -38,11 +38,11 @@ class MinimumRisk:
         places: dict[str, int] = {}
         which = np.array([places.setdefault(each.text, len(places)) for each in hypotheses])
         shares = np.bincount(which, self._shares([each.log_probability for each in hypotheses]), len(places))
-        return np.asarray((pairwise(list(places), self._utility) @ shares)[which])
+        return np.asarray((self._utility.pairwise(list(places)) @ shares)[which])
 
     def settings(self) -> dict[str, Any]:
         """As `Choice.settings`."""
-        return {"utility": self._name, "weights": self._weights}
+        return {"utility": self._utility.key, "weights": self._weights}
 
     def _shares(self, log_probabilities: Sequence[float]) -> NDArray[np.float64]:
         values = np.array(log_probabilities)

@@ -6,8 +6,6 @@ from typing import Literal
 
 import torch
 from pydantic import Field, model_validator
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
 from torch import Tensor
 
 from dragoman.base.settings.config import Config
@@ -15,6 +13,7 @@ from dragoman.data.batches.batch import Batch, pad
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.sampling import SamplingConfig, sample
 from dragoman.decode.search import Hypothesis
+from dragoman.metrics.registry import SentenceMetricName, ngram_metrics
 from dragoman.models.interface import source_mask
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.tasks.translation.objectives.scheduled_sampling import ALWAYS, TeacherForced, TeacherRatio
@@ -32,7 +31,7 @@ class RewardConfig(Config):
     YAML: `train: {start: runs/trained, objective: {reward: {kind: bleu, samples: 5}}}`.
     """
 
-    kind: Literal["bleu", "chrf"] = Field(
+    kind: SentenceMetricName = Field(
         "bleu",
         description="r: sentence BLEU with exponential smoothing, or chrF2, by sacrebleu on plain text, from 0 to 1",
     )
@@ -53,19 +52,13 @@ class RewardConfig(Config):
         return self
 
 
-def sentence_rewards(
-    kind: Literal["bleu", "chrf"], hypotheses: Sequence[str], references: Sequence[str]
-) -> list[float]:
-    """r of each hypothesis against the reference in its place, from 0 to 1.
+def sentence_rewards(kind: str, hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
+    """r of each hypothesis against its reference, from 0 to 1. kind: the key of an `NgramMetric`.
 
     BLEU takes only the n-gram orders that the hypothesis has, and smooths exponentially (Chen and Cherry 2014, method
     3), which are sacrebleu's choices for single sentences.
     """
-    metric = BLEU(effective_order=True) if kind == "bleu" else CHRF()
-    return [
-        metric.sentence_score(hypothesis, [reference]).score / 100
-        for hypothesis, reference in zip(hypotheses, references, strict=True)
-    ]
+    return [score / 100 for score in ngram_metrics()[kind].sentence_scores(hypotheses, references)]
 
 
 def leave_one_out(rewards: Tensor) -> Tensor:
