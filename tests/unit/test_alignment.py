@@ -20,8 +20,7 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer, pieces_of
 from dragoman.text.words import word_places, word_spans
-from dragoman.translation.alignment import AttentionChoice, aligned, pharaoh
-from dragoman.translation.engine import Pair
+from dragoman.translation.alignment import AttentionAligner, AttentionChoice, pharaoh
 from dragoman.translation.engines.torch import AttentionTorchEngine
 from dragoman.translation.translator import Translator
 
@@ -150,8 +149,7 @@ def test_pieces_of_weight_become_links_of_words() -> None:
 
     engine = Mirror(tiny_model(tiny_config(), tokenizers), tokenizers, torch.device("cpu"))
     source, target = "a dog", "dog a"
-    pairs = [Pair(1, tokenizers.source.encode(source), tokenizers.target.encode(source))]
-    links = aligned(engine, tokenizers, [source], [source], pairs, 0, 1)[0]
+    links = AttentionAligner(engine, tokenizers).align([source], [source], 1)[0]
     sides = word_places(tokenizers.source, source)
     assert links == tuple(sorted({(sides[-1 - place], word) for place, word in enumerate(sides)}))
     assert pharaoh(((0, 0), (1, 2))) == "0-0 1-2"

@@ -13,10 +13,9 @@ from dragoman.documents.divided import DividedDocument, keeping
 from dragoman.documents.formats.format import Content, Opened
 from dragoman.documents.formats.union import format_of
 from dragoman.documents.sentences import Sentence, Splitter
-from dragoman.translation.alignment import Alignment, AttentionChoice
+from dragoman.translation.alignment import Alignment, AttentionChoice, align_each
 from dragoman.translation.files.faulty_lines import FaultyLines
 from dragoman.translation.files.lines import one_line
-from dragoman.translation.files.word_alignments import WordAlignments
 from dragoman.translation.request import Request, RequestSettings
 from dragoman.translation.result import Translation
 from dragoman.translation.translator import Translator
@@ -82,21 +81,17 @@ def translate_document(
     if model.tokenizers.reads_vectors:
         raise ConfigError("this model reads vectors, and a document has words")
     request = model.request(**settings)
-    return DocumentTranslation(
-        model, request, batch_size, attention, settings.get("to"), tuple(settings.get("tags") or ())
-    ).of(opened)
+    return DocumentTranslation(model, request, batch_size, attention).of(opened)
 
 
 @dataclass(frozen=True)
 class DocumentTranslation:
-    """How documents are translated. to, tags: as the request has them, for alignments."""
+    """How documents are translated."""
 
     translator: Translator
     request: Request
     batch_size: int
     attention: AttentionChoice | None = None
-    to: str | None = None
-    tags: Sequence[str] = ()
 
     def of(self, opened: Opened[Content]) -> TranslatedDocument[Content]:
         """The document's translation."""
@@ -145,11 +140,11 @@ class DocumentTranslation:
     def _links(self, document: DividedDocument[Content], texts: Sequence[str]) -> list[Alignment]:
         """Of the sentences that have marks and are changed; of the others none."""
         sentences, places = document.sentences, document.marked(texts)
-        choice = self.attention or AttentionChoice()
-        alignments = WordAlignments(self.translator, choice, self.batch_size, self.to, self.tags)
+        aligner = self.translator.aligner_of(self.request.tags, self.attention)
+        sources, targets = [sentences[each].text for each in places], [texts[each] for each in places]
         links: list[Alignment] = [()] * len(sentences)
         try:
-            found = alignments.of([sentences[each].text for each in places], [texts[each] for each in places])
+            found = align_each(aligner, sources, targets, self.batch_size)
         except ConfigError as error:
             if self.attention is not None:
                 raise

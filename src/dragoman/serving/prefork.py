@@ -20,6 +20,7 @@ from dragoman.base.machine.memory import limit_memory
 from dragoman.serving.config import EngineConfig, ModelConfig
 from dragoman.serving.queue import Found
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.translation.alignment import Aligner
 from dragoman.translation.lines import Line
 from dragoman.translation.translator import Translator
 
@@ -69,10 +70,10 @@ class Failed:
 _WARM_UP = ("A", "A short sentence, so that all is ready.")
 
 
-def load_translator(model: ModelConfig, engine: EngineConfig) -> Translator:
+def load_translator(model: ModelConfig, engine: EngineConfig, aligner: Aligner | None = None) -> Translator:
     """Raises ModelError and ConfigError as `Translator.load`, and ConfigError for a model that reads vectors."""
     translator = Translator.load(model.path, engine.device, engine.name, engine.precision, engine.threads)
-    translator.report_cut = False
+    translator.report_cut, translator.aligner = False, aligner
     if translator.tokenizers.reads_vectors:
         raise ConfigError(f"{model.path} reads vectors, and a server is given texts")
     languages = translator.source_tags.languages

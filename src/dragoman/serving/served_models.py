@@ -16,6 +16,7 @@ from dragoman.serving.errors import Refusal
 from dragoman.serving.prefork import Nursed, load_translator
 from dragoman.serving.queue import Found
 from dragoman.serving.worker_pool import WorkerPool
+from dragoman.translation.alignment import Aligner
 from dragoman.translation.lines import Line
 from dragoman.translation.translator import Translator
 
@@ -26,9 +27,19 @@ class ServedModel:
     translator: for all but the translating itself, which may be other processes' work.
     """
 
-    def __init__(self, config: ModelConfig, engine: EngineConfig, queue: QueueConfig, watch: Watch) -> None:
-        """Raises ModelError and ConfigError as `load_translator`, and ConfigError where its languages are not known."""
-        self._config, self._engine, self._queue = config, engine, queue
+    def __init__(
+        self,
+        config: ModelConfig,
+        engine: EngineConfig,
+        queue: QueueConfig,
+        watch: Watch,
+        aligner: Aligner | None = None,
+    ) -> None:
+        """Raises ModelError and ConfigError as `load_translator`, and ConfigError where its languages are not known.
+
+        aligner: aligns words, as in `Translator`.
+        """
+        self._config, self._engine, self._queue, self._aligner = config, engine, queue, aligner
         self._state = _state(config.path)
         self.translator, self._pool, model = self._loaded()
         self.source, self.targets = _languages(config, self.translator)
@@ -69,14 +80,14 @@ class ServedModel:
     def _loaded(self) -> tuple[Translator, WorkerPool | None, Model]:
         config, engine, lines = self._config, self._engine, self._queue.batch_lines
         if not engine.workers:
-            translator = load_translator(config, engine)
+            translator = load_translator(config, engine, self._aligner)
             return (
                 translator,
                 None,
                 Model(partial(_translated, translator, lines), partial(translator.continuous, lines)),
             )
         here = "auto" if is_exported(config.path) else "torch"
-        translator = load_translator(config, engine.model_copy(update={"name": here, "precision": None}))
+        translator = load_translator(config, engine.model_copy(update={"name": here, "precision": None}), self._aligner)
         threads = engine.threads or max(1, cores() // engine.workers)
         nursed = Nursed(config, engine.model_copy(update={"threads": threads}))
         pool = WorkerPool(nursed, engine.workers, translator.tokenizers.target)

@@ -18,16 +18,23 @@ from dragoman.serving.batcher import Batch
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.served_models import Directions, ServedModel, distinct_names
 from dragoman.serving.service import Service
+from dragoman.translation.alignment import Aligner
 
 if TYPE_CHECKING:
     from dragoman.serving.http.metrics import Metrics
 
 
-def serve(config: str | Path | Mapping[str, Any] | ServeConfig | None = None, settings: Overrides = ()) -> None:
+def serve(
+    config: str | Path | Mapping[str, Any] | ServeConfig | None = None,
+    settings: Overrides = (),
+    *,
+    aligner: Aligner | None = None,
+) -> None:
     """Translate for clients until the process is told to end (SIGTERM, Ctrl-C).
 
     What has been asked for until then is still answered. config: `serve.yaml`, its content, or nothing; settings: in
-    place of it, by dotted keys. Raises ConfigError for settings that make no sense, no model among them, and an address
+    place of it, by dotted keys. aligner: aligns the words of every model's translations (default: its decoder's
+    attention). Raises ConfigError for settings that make no sense, no model among them, and an address
     that cannot be listened at; ModelError for a folder that is no model.
     """
     parsed = load_settings(config, settings, ServeConfig)
@@ -36,7 +43,7 @@ def serve(config: str | Path | Mapping[str, Any] | ServeConfig | None = None, se
     import_optional("fastapi", "serve")
     import_optional("uvicorn", "serve")
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(parsed))
+        runner.run(_serve(parsed, aligner))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -48,7 +55,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-async def _serve(config: ServeConfig) -> None:
+async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
     """It answers, that it is not ready, while models are loaded."""
     import uvicorn
 
@@ -89,7 +96,7 @@ async def _serve(config: ServeConfig) -> None:
         serving = asyncio.create_task(server.serve([listening]))
         models: list[ServedModel] = []
         try:
-            await _loaded(models, config, metrics)
+            await _loaded(models, config, metrics, aligner)
             directions = Directions(models, config.pivots)
             service.open(directions)
             for source in directions.sources:
@@ -105,7 +112,7 @@ async def _serve(config: ServeConfig) -> None:
                 await asyncio.to_thread(model.close)
 
 
-async def _loaded(models: list[ServedModel], config: ServeConfig, metrics: "Metrics") -> None:
+async def _loaded(models: list[ServedModel], config: ServeConfig, metrics: "Metrics", aligner: Aligner | None) -> None:
     names = distinct_names([each.path for each in config.models])
     for each, name in zip(config.models, names, strict=True):
 
@@ -113,7 +120,7 @@ async def _loaded(models: list[ServedModel], config: ServeConfig, metrics: "Metr
             metrics.translated(name, batch, config.queue.batch_tokens)
 
         info(f"loading {each.path}")
-        model = await asyncio.to_thread(ServedModel, each, config.engine, config.queue, watch)
+        model = await asyncio.to_thread(ServedModel, each, config.engine, config.queue, watch, aligner)
         metrics.watch(name, model.batcher)
         models.append(model)
 

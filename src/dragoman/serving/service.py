@@ -16,7 +16,7 @@ from dragoman.serving.detection.detector import Detector
 from dragoman.serving.errors import Overloaded, Refusal
 from dragoman.serving.queue import Found, Ticket
 from dragoman.serving.served_models import Directions, Step
-from dragoman.translation.alignment import Alignment
+from dragoman.translation.alignment import Alignment, align_each
 from dragoman.translation.files.lines import one_line
 from dragoman.translation.request import Request
 from dragoman.translation.result import Translation
@@ -69,6 +69,9 @@ Tell = Callable[[int, int, str], None]
 
 _AT_ONCE, _FEW = 2000, 50
 """Characters that are divided into sentences on the spot, and sentences that are joined so; more have a thread."""
+
+_ALIGNED_TOGETHER = 64
+"""Maximum number of sentences whose words are aligned in one batch."""
 
 
 @dataclass(frozen=True)
@@ -200,7 +203,7 @@ class Service:
         ranks = range(min(asked.alternatives, max((len(each) for each in found), default=1) - 1) + 1)
         hypotheses = [[_written(each[min(rank, len(each) - 1)]) for each in found] for rank in ranks]
         links = [
-            await self._links(translator, step, document, texts, asked.aligned and rank == 0)
+            await self._links(translator, text, texts, asked.aligned and rank == 0)
             for rank, texts in zip(ranks, hypotheses, strict=True)
         ]
 
@@ -219,21 +222,23 @@ class Service:
         ]
         return TranslatedText(written[0], list(dict.fromkeys(written[1:])), sentences)
 
-    async def _links(
-        self, translator: Translator, step: Step, document: DividedDocument[Any], texts: Sequence[str], aligned: bool
-    ) -> list[Alignment]:
-        """aligned: of all sentences, not only of those whose markup needs it."""
+    async def _links(self, translator: Translator, text: _Text, texts: Sequence[str], aligned: bool) -> list[Alignment]:
+        """Align each sentence with its translation. aligned: all sentences, not only those whose markup needs it.
+
+        A sentence that cannot be aligned has no links, nor has any if the model exposes no attention.
+        """
+        document = text.document
         links: list[Alignment] = [()] * len(texts)
         places = [place for place, text in enumerate(texts) if text.strip()] if aligned else document.marked(texts)
         if not places:
             return links
         sources = [document.sentences[place].text for place in places]
         targets = [texts[place] for place in places]
-        chosen = step.model.chosen(step.target)
-        with suppress(ConfigError, DataError):  # a model that shows no attention: words are linked to none
-            found = await asyncio.to_thread(translator.align, sources, targets, to=chosen)
+        aligner = translator.aligner_of(text.requests[0].tags)
+        with suppress(ConfigError):
+            found = await asyncio.to_thread(align_each, aligner, sources, targets, _ALIGNED_TOGETHER)
             for place, alignment in zip(places, found, strict=True):
-                links[place] = alignment
+                links[place] = alignment or ()
         return links
 
 

@@ -1,76 +1,135 @@
-"""Which words of a source a translation's words come from, by what the decoder attends."""
+"""Word alignments: which words of a source the words of its translation come from.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+`Aligner` is the protocol, `AttentionAligner` its first implementation.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
-from dragoman.base.errors import ConfigError
+from dragoman.base.errors import ConfigError, LineError
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.words import word_places
-from dragoman.translation.engine import AttentionEngine, Engine, Pair
+from dragoman.translation.codec import Codec
+from dragoman.translation.engine import Engine, attention_engine
 
 Alignment = tuple[tuple[int, int], ...]
-"""Links (i, j) in order: word i of the source, word j of the target, from 0; words are what whitespace separates."""
+"""Sorted links (i, j): word i of the source and word j of the target, from 0. Words are separated by whitespace."""
+
+
+class Aligner(Protocol):
+    """Aligns the words of sentences with the words of their translations.
+
+    `Translator.align`, `dragoman translate --alignments`, markup in documents and the server's word links all use it.
+    """
+
+    def align(self, sources: Sequence[str], targets: Sequence[str], batch_size: int) -> list[Alignment]:
+        """Return the alignment of each source with the target at the same position; a blank text has no links.
+
+        There are as many sources as targets. batch_size: maximum number of pairs computed together; it doesn't change
+        the result. Raises LineError with the position of a pair that cannot be aligned, such as one that is too long,
+        and ConfigError if nothing can be aligned at all.
+        """
+        ...
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return everything that the alignments depend on, apart from the texts, as JSON values.
+
+        A file of alignments is resumed only if these are unchanged.
+        """
+        ...
 
 
 @dataclass(frozen=True)
 class AttentionChoice:
-    """Which of a decoder's attentions tells the alignment, both counted from 1.
+    """Selects the decoder attention that alignments are read from. Layers and heads are counted from 1.
 
-    layer: None is the last but one, of a single one that; head: None is the mean of all.
+    layer: None selects the last layer but one, or the only one. head: None averages all heads.
     """
 
     layer: int | None = None
     head: int | None = None
 
 
+class AttentionAligner:
+    """Reads alignments from the decoder's attention to the source while it predicts the target by forced decoding.
+
+    Each target piece is linked to the source piece with the largest weight while it is predicted; tags, the source's
+    end of sentence and blanks do not count. Words are linked if any of their pieces are (Garg et al. 2019, section 3).
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        tokenizers: Tokenizers,
+        tags: Sequence[str] = (),
+        choice: AttentionChoice | None = None,
+    ) -> None:
+        """tags: the tags that precede each source, as in `Request.tags`."""
+        self._engine, self._tokenizers, self._tags = engine, tokenizers, tags
+        self._codec = Codec(tokenizers, engine.limits)
+        self._choice = choice or AttentionChoice()
+
+    def align(self, sources: Sequence[str], targets: Sequence[str], batch_size: int) -> list[Alignment]:
+        """See `Aligner.align`.
+
+        Raises TooLongError for a pair that exceeds the model's positions, and ConfigError if the engine or the model
+        has no such attention, or if sources are vectors.
+        """
+        if self._tokenizers.reads_vectors:
+            raise ConfigError("cannot align words: this model reads vectors, and vectors have no words")
+        pairs = self._codec.pairs(sources, targets, self._tags)
+        engine, layer, head = attention_engine(self._engine), self._choice.layer, self._choice.head
+        weights = engine.source_attention(pairs, batch_size, layer, head) if pairs else []
+        return [
+            _linked_words(
+                each[:, len(self._tags) :],
+                word_places(self._tokenizers.source, source),
+                word_places(self._tokenizers.target, target),
+            )
+            for each, source, target in zip(weights, sources, targets, strict=True)
+        ]
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return the selected layer and head."""
+        return asdict(self._choice)
+
+
+def align_each(
+    aligner: Aligner, sources: Sequence[str], targets: Sequence[str], batch_size: int
+) -> list[Alignment | None]:
+    """Return the alignment of each pair, or None for a pair that the aligner rejects with a LineError.
+
+    Raises ConfigError if the aligner does.
+    """
+    found: list[Alignment | None] = [None] * len(sources)
+    positions = list(range(len(sources)))
+    while positions:
+        try:
+            aligned = aligner.align(
+                [sources[each] for each in positions], [targets[each] for each in positions], batch_size
+            )
+        except LineError as error:
+            del positions[error.place]
+            continue
+        for position, alignment in zip(positions, aligned, strict=True):
+            found[position] = alignment
+        break
+    return found
+
+
 def pharaoh(alignment: Alignment) -> str:
-    """As the line `0-0 1-2` of a file of alignments."""
+    """Format an alignment as a line of a Pharaoh file, such as `0-0 1-2`."""
     return " ".join(f"{source}-{target}" for source, target in alignment)
 
 
-def attending(engine: Engine) -> AttentionEngine:
-    """The engine, as one that shows attention. Raises ConfigError if it does not."""
-    if not isinstance(engine, AttentionEngine):
-        raise ConfigError(
-            "this engine does not show attention: load a single model folder with --engine torch or auto, since "
-            "ensembles and exported models have no attention to show"
-        )
-    return engine
-
-
-def aligned(
-    engine: Engine,
-    tokenizers: Tokenizers,
-    sources: Sequence[str],
-    targets: Sequence[str],
-    pairs: Sequence[Pair],
-    tags: int,
-    batch_size: int,
-    choice: AttentionChoice | None = None,
-) -> list[Alignment]:
-    """The alignment of each source and target text, whose ids `pairs` holds, `tags` of them before the source.
-
-    Each target piece is linked to the source piece that got most weight while it was predicted; tags, the source's end
-    and blanks do not count. Words are linked where any of their pieces are (Garg et al. 2019, section 3). Raises
-    ConfigError where the engine or the model does not show attention, or the source is no text.
-    """
-    if tokenizers.reads_vectors:
-        raise ConfigError("a source of vectors has no words to align")
-    layer, head = (None, None) if choice is None else (choice.layer, choice.head)
-    weights = attending(engine).source_attention(pairs, batch_size, layer, head) if pairs else []
-    return [
-        _linked(each[:, tags:], word_places(tokenizers.source, source), word_places(tokenizers.target, target))
-        for each, source, target in zip(weights, sources, targets, strict=True)
-    ]
-
-
-def _linked(weights: np.ndarray, source: Sequence[int | None], target: Sequence[int | None]) -> Alignment:
-    """weights: (T, S); source, target: the word of each piece."""
-    inked = [place for place, word in enumerate(source) if word is not None]
+def _linked_words(weights: np.ndarray, source: Sequence[int | None], target: Sequence[int | None]) -> Alignment:
+    """weights: (T, S); source, target: the word that each piece belongs to, None for blanks."""
+    inked = [position for position, word in enumerate(source) if word is not None]
     if not inked:
         return ()
-    best = weights[:, inked].argmax(1)
+    best = weights[:, inked].argmax(1)  # (T,)
     links = {(source[inked[piece]], word) for piece, word in zip(best, target, strict=True) if word is not None}
     return tuple(sorted(links))

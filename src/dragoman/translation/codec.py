@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dragoman.base.errors import ConfigError, DataError, LineError, TooLongError
+from dragoman.base.errors import ConfigError, LineError, TooLongError
 from dragoman.control.control import Control
 from dragoman.control.phrase import Phrase
 from dragoman.decode.constraints.constraint import Constraint
@@ -15,6 +15,7 @@ from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vocabularies.vectors import VectorError
 from dragoman.translation.constraining import Constrained, Constraining
 from dragoman.translation.engine import Expected, Pair, Prefix, Row
+from dragoman.translation.lines import check_pairs
 from dragoman.translation.request import Decoding, Request, Sampling
 from dragoman.translation.result import Translation
 
@@ -85,8 +86,7 @@ class Codec:
 
         Raises DataError for unequal numbers of them, TooLongError for one that the model has too few positions for.
         """
-        if len(sources) != len(targets):
-            raise DataError(f"{len(sources)} sources and {len(targets)} targets: each source needs one target")
+        check_pairs(sources, targets)
         before = self._source.tag_ids(tags)
         read = [_tagged(before, ids) for ids in self._source.encode_batch(sources)]
         write = self._target.encode_batch(targets)

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from dragoman.base.errors import ConfigError
 from dragoman.decode.constraints.constraint import Constraint
 from dragoman.decode.search import Hypothesis
 from dragoman.inspect.attention import AttentionMap
@@ -107,3 +108,13 @@ class AttentionEngine(Engine, Protocol):
     def without_weights(self) -> list[str]:
         """One line per part of the model that has no attention weights to show, with the reason."""
         ...
+
+
+def attention_engine(engine: Engine) -> AttentionEngine:
+    """Return the engine as one that exposes attention weights. Raises ConfigError if it doesn't."""
+    if not isinstance(engine, AttentionEngine):
+        raise ConfigError(
+            "this engine does not show attention: load a single model folder with --engine torch or auto, since "
+            "ensembles and exported models have no attention to show"
+        )
+    return engine

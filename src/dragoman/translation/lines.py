@@ -27,6 +27,12 @@ def check_counts(texts: Sequence[str], others: Sequence[Any], name: str) -> None
         raise DataError(f"{len(texts)} texts and {len(others)} {name}: give each text one{_FREE[name]}")
 
 
+def check_pairs(sources: Sequence[str], targets: Sequence[str]) -> None:
+    """Raise DataError unless there are as many targets as sources."""
+    if len(sources) != len(targets):
+        raise DataError(f"{len(sources)} sources and {len(targets)} targets: each source needs one target")
+
+
 def with_requests(texts: Iterable[str], requests: Requests, name: str) -> Iterator[Line]:
     """Each text with its request; name: what they are called in the message where they are not as many."""
     if isinstance(requests, Request):

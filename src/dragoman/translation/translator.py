@@ -22,16 +22,16 @@ from dragoman.exchange.ctranslate2.folder import is_exported
 from dragoman.inspect.attention import AttentionMap
 from dragoman.inspect.inspection import Inspection, check_text, check_tokens, inspected
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.translation.alignment import Alignment, AttentionChoice, aligned, attending
+from dragoman.translation.alignment import Aligner, Alignment, AttentionAligner, AttentionChoice
 from dragoman.translation.choice import choose_engine, open_exported
 from dragoman.translation.codec import Codec
 from dragoman.translation.continuous import ContinuousTranslation, continuous_engine
-from dragoman.translation.engine import Engine
+from dragoman.translation.engine import Engine, attention_engine
 from dragoman.translation.engines.torch import AttentionTorchEngine
 from dragoman.translation.ensemble import open_ensemble
 from dragoman.translation.guards import Guards
 from dragoman.translation.languages import SourceTags
-from dragoman.translation.lines import Line, check_batch_size, check_counts, chunks, with_requests
+from dragoman.translation.lines import Line, check_batch_size, check_counts, check_pairs, chunks, with_requests
 from dragoman.translation.order import Unfinished
 from dragoman.translation.request import Request, Requests, RequestSettings, Sampling, search_config
 from dragoman.translation.result import PairScore, Translation
@@ -53,12 +53,14 @@ class Translator:
         meta: Meta | None = None,
         search: Mapping[str, Any] | None = None,
         report_cut: bool = True,
+        aligner: Aligner | None = None,
     ) -> None:
         """search: the model's own settings of the search, as far as they are not the usual ones.
 
         report_cut: warn of translations that the length limit stopped; while a model is trained they are many.
+        aligner: what aligns words; None for the decoder's attention.
         """
-        self.engine, self.tokenizers, self.report_cut = engine, tokenizers, report_cut
+        self.engine, self.tokenizers, self.report_cut, self.aligner = engine, tokenizers, report_cut, aligner
         self.meta = meta or Meta(step=0)
         self.source_tags = SourceTags(tokenizers.source, meta)
         self._guards = Guards(tokenizers, self.meta)
@@ -75,6 +77,8 @@ class Translator:
         engine: str = "auto",
         precision: str | None = None,
         threads: int | None = None,
+        *,
+        aligner: Aligner | None = None,
     ) -> "Translator":
         """Read a model folder, or one that `dragoman export` wrote, or several whose models translate together.
 
@@ -84,22 +88,23 @@ class Translator:
         device: cpu, cuda or cuda:N (default: a GPU if there is one). engine: what computes, `auto` or a name of
         `translation.choice.ENGINES`. precision: float32, or int8, which is faster and rounds (default: float32, or as
         the weights of an exported model are stored). threads: of other engines than PyTorch, whose own they are
-        (default: one a processor). Raises ModelError for a folder that is none or is damaged, or a
-        model that the engine cannot compute, ConfigError for an unknown device, engine or precision.
+        (default: one a processor). aligner: what aligns words (default: the decoder's attention). Raises ModelError for
+        a folder that is none or is damaged, or a model that the engine cannot compute, ConfigError for an unknown
+        device, engine or precision.
         """
         keep_large_tensors_on_heap()
         if not isinstance(folder, str | Path) and len(folder) == 1:
             (folder,) = folder
         if not isinstance(folder, str | Path):
             together, loaded = open_ensemble([Path(each) for each in folder], device, engine, precision)
-            return cls(together, loaded.tokenizers, loaded.meta, loaded.config.get("search"))
+            return cls(together, loaded.tokenizers, loaded.meta, loaded.config.get("search"), aligner=aligner)
         if is_exported(Path(folder)):
             opened, exported = open_exported(Path(folder), device, engine, precision, threads)
-            return cls(opened, exported.tokenizers, exported.meta, exported.config.get("search"))
+            return cls(opened, exported.tokenizers, exported.meta, exported.config.get("search"), aligner=aligner)
         chosen = choose_device(device or "auto")
         loaded = load_model_folder(Path(folder), chosen, "translate")
         found = choose_engine(loaded, chosen, engine, precision, threads)
-        return cls(found, loaded.tokenizers, loaded.meta, loaded.config.get("search"))
+        return cls(found, loaded.tokenizers, loaded.meta, loaded.config.get("search"), aligner=aligner)
 
     @classmethod
     def of(cls, loaded: LoadedModel, device: torch.device, report_cut: bool = True) -> "Translator":
@@ -312,15 +317,24 @@ class Translator:
         to: str | None = None,
         tags: Iterable[str] = (),
     ) -> list[Alignment]:
-        """Which words of each source its target's words come from, as (i, j), by attention; words as `str.split` has.
+        """Return the word alignment of each source and target: links (i, j) of their words as `str.split` has them.
 
-        attention: which of the decoder's (default: the mean of the heads of the last layer but one). to, tags: as in
-        `request`. Raises what `score` raises, and ConfigError where the model or the engine shows no such attention.
+        attention: read it from this attention of the decoder, even if the translator has an `aligner` (default: the
+        `aligner`, or else the mean of the heads of the last layer but one). to, tags: as in `request`. Raises what
+        `score` raises, and ConfigError if the model or the engine exposes no such attention.
         """
         check_batch_size(batch_size)
-        before = self.source_tags.of(to, tags)
-        pairs = self._codec.pairs(sources, targets, before)
-        return aligned(self.engine, self.tokenizers, sources, targets, pairs, len(before), batch_size, attention)
+        check_pairs(sources, targets)
+        return self.aligner_of(self.source_tags.of(to, tags), attention).align(sources, targets, batch_size)
+
+    def aligner_of(self, tags: Sequence[str] = (), attention: AttentionChoice | None = None) -> Aligner:
+        """Return what aligns words: the translator's `aligner`, or the decoder's attention if it has none.
+
+        tags: those that precede each source, as in `Request.tags`. attention: use this attention in any case.
+        """
+        if self.aligner is not None and attention is None:
+            return self.aligner
+        return AttentionAligner(self.engine, self.tokenizers, tags, attention)
 
     def attention(
         self, source: str, target: str | None = None, to: str | None = None, tags: Iterable[str] = ()
@@ -329,7 +343,7 @@ class Translator:
 
         Raises ConfigError where the engine does not show them.
         """
-        engine, request = attending(self.engine), self.request(to=to, tags=tags)
+        engine, request = attention_engine(self.engine), self.request(to=to, tags=tags)
         (pair,) = self._codec.pairs([source], [target or ""], request.tags)
         found = pair.target if target is not None else self._best(source, request).tokens
         return engine.attention(pair.source, found)
@@ -342,7 +356,7 @@ class Translator:
         Raises ConfigError where the model attends nothing or the engine does not show it, DataError for a text that is
         blank or too long.
         """
-        engine, request = attending(self.engine), self.request(to=to, tags=tags)
+        engine, request = attention_engine(self.engine), self.request(to=to, tags=tags)
         check_text(source, "text")
         if target is not None:
             check_text(target, "target")

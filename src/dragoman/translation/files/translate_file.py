@@ -11,7 +11,7 @@ from dragoman.base.errors import ConfigError, DataError, in_files, refuse
 from dragoman.base.log import quietly
 from dragoman.base.machine.device import use_threads
 from dragoman.checkpoint.folder import fingerprint_of
-from dragoman.translation.alignment import AttentionChoice
+from dragoman.translation.alignment import Aligner, AttentionChoice
 from dragoman.translation.files.choosing import check_choice
 from dragoman.translation.files.faulty_lines import on_error_of
 from dragoman.translation.files.line_translation import Destination, LineTranslation
@@ -54,6 +54,7 @@ def translate_file(
     threads: int | None = None,
     alignments: str | Path | None = None,
     attention: AttentionChoice | None = None,
+    aligner: Aligner | None = None,
     on_error: str = "stop",
     quiet: bool = False,
     **settings: Unpack[RequestSettings],
@@ -72,7 +73,8 @@ def translate_file(
     instead of searching. rerank: what `dragoman tune` wrote; of as many hypotheses as it says, or `nbest`, the one
     is written that it puts first. mbr: chrf or bleu; of the `nbest` hypotheses, or the samples, the one is written
     that is most like all others (`MinimumRisk`). alignments: a file to write which words of its line each line's best
-    translation comes from, as `0-0 1-2`; attention: whose tells it. on_error: what to do about lines of broken UTF-8
+    translation comes from, as `0-0 1-2`; attention: the attention of the decoder to read it from;
+    aligner: what to align words with instead. on_error: what to do about lines of broken UTF-8
     and those longer than the model can read, as of `FaultyLines`. settings: beam, length_penalty, coverage_penalty,
     unknown, search, to, tags, glossary, keep, keep_patterns and guard, as `Translator.request` takes them. The others
     are as in `Translator.load`.
@@ -89,12 +91,12 @@ def translate_file(
     on_error = on_error_of(on_error)
     _check(source, target, resume)
     _check_tree(tree, source, target, resume)
-    _check_alignments(alignments, {"--input": source, "--output": target, "--tree": tree}, attention)
+    _check_alignments(alignments, {"--input": source, "--output": target, "--tree": tree}, attention, aligner)
     if sampling is not None:
         refuse({"--constraints": constraints}, "without --sample")
     choice = check_choice(rerank, mbr, nbest, None if sampling is None else sampling.samples)
     with quietly(quiet), ExitStack() as open_files:
-        translator = Translator.load(model, device, engine, precision, threads)
+        translator = Translator.load(model, device, engine, precision, threads, aligner=aligner)
         if isinstance(choice, RerankingConfig):
             nbest = choice.nbest if nbest == 1 else nbest
             choice = Reranker.load(choice, translator, device, threads, batch_size)
@@ -103,8 +105,7 @@ def translate_file(
         written = (nbest if sampling is None else sampling.samples) if choice is None else 1
         aligning = None
         if alignments is not None:
-            before = settings.get("to"), tuple(settings.get("tags") or ())
-            aligning = WordAlignments(translator, attention or AttentionChoice(), batch_size, *before)
+            aligning = WordAlignments(translator.aligner_of(request.tags, attention), batch_size)
             aligning.check()
         translation = LineTranslation(
             translator,
@@ -137,12 +138,17 @@ def translate_file(
 
 
 def _check_alignments(
-    alignments: Path | None, others: Mapping[str, Path | Destination | None], attention: AttentionChoice | None
+    alignments: Path | None,
+    others: Mapping[str, Path | Destination | None],
+    attention: AttentionChoice | None,
+    aligner: Aligner | None,
 ) -> None:
     """The same of the file of alignments. others: the other files by their options."""
     if alignments is None:
-        refuse({"--alignment-layer, --alignment-head": attention}, "with --alignments")
+        refuse({"--alignment-layer, --alignment-head": attention, "aligner": aligner}, "with --alignments")
         return
+    if aligner is not None:
+        refuse({"attention": attention}, "without aligner")
     for name, other in others.items():
         if isinstance(other, Path) and other.resolve() == alignments.resolve():
             raise DataError(f"--alignments {alignments} is the file of {name} too: choose another name")
