@@ -129,7 +129,7 @@ def test_each_token_of_a_line_in_parts_has_its_score(capfd: pytest.CaptureFixtur
 def test_several_models_have_no_alignment(capfd: pytest.CaptureFixture[str]) -> None:
     Path("in").write_text("a dog\n")
     assert main([*COMMAND, "--ensemble", "model", "--alignments", "links"]) == 2
-    assert "several models together have no attention" in " ".join(capfd.readouterr().err.split())
+    assert "ensembles and exported models have no attention" in " ".join(capfd.readouterr().err.split())
     assert not Path("links").exists()
 
 

@@ -143,7 +143,13 @@ def search_config(
     unknown: str | None = None,
     search: Overrides = (),
 ) -> SearchConfig:
-    """A model's `own` settings of the search with these changed; see `Translator.search_config`."""
+    """Return a model's `own` search settings with these changed. Raises ConfigError for an invalid value.
+
+    length_penalty: GNMT's exponent α, `mean` (mean log-probability per token) or `none`. coverage_penalty: β.
+    unknown: `copy` (the source word that an unknown attends to), `forbid`, or the file of a dictionary (word TAB
+    translation) to translate that word with. search: any search settings (docs/settings.md), as
+    `{"minimum_length": 3}` or as on the command line, `["search.minimum_length=3"]`.
+    """
     settings: dict[str, Any] = {**own, "nbest": nbest}
     settings["beam"] = max(settings.get("beam", SearchConfig().beam), nbest) if beam is None else beam
     if length_penalty is not None:

@@ -18,7 +18,7 @@ from dragoman.checkpoint.meta import Meta
 from dragoman.control.control import Control
 from dragoman.control.glossary import Glossary
 from dragoman.decode.search import Hypothesis, SearchConfig
-from dragoman.exchange.ctranslate2.folder import is_exported
+from dragoman.exchange.ctranslate2.folder import Exported, is_exported
 from dragoman.inspect.attention import AttentionMap
 from dragoman.inspect.inspection import Inspection, check_text, check_tokens, inspected
 from dragoman.text.tokenizers import Tokenizers
@@ -65,8 +65,7 @@ class Translator:
         self.source_tags = SourceTags(tokenizers.source, meta)
         self._guards = Guards(tokenizers, self.meta)
         self._own = dict(search or {})
-        self._usual = lru_cache(partial(search_config, self._own))
-        self._codec = Codec(tokenizers, engine.limits)
+        self._usual, self._codec = lru_cache(partial(search_config, self._own)), Codec(tokenizers, engine.limits)
         self._translation = WindowTranslation(engine, self._codec)
 
     @classmethod
@@ -80,37 +79,36 @@ class Translator:
         *,
         aligner: Aligner | None = None,
     ) -> "Translator":
-        """Read a model folder, or one that `dragoman export` wrote, or several whose models translate together.
+        """Load a model folder, a folder that `dragoman export` wrote, or several folders as an ensemble.
 
-        Several are an ensemble: the mean of their probabilities decides, step by step. They must have the same
-        vocabularies; tags, languages and settings of the search are the first one's.
+        An ensemble decides by the mean of its models' probabilities at each step. They must have the same vocabularies;
+        tags, languages and search settings are the first model's.
 
-        device: cpu, cuda or cuda:N (default: a GPU if there is one). engine: what computes, `auto` or a name of
+        device: cpu, cuda or cuda:N (default: a GPU if there is one). engine: `auto` or a name of
         `translation.choice.ENGINES`. precision: float32, or int8, which is faster and rounds (default: float32, or as
-        the weights of an exported model are stored). threads: of other engines than PyTorch, whose own they are
-        (default: one a processor). aligner: what aligns words (default: the decoder's attention). Raises ModelError for
-        a folder that is none or is damaged, or a model that the engine cannot compute, ConfigError for an unknown
-        device, engine or precision.
+        an exported model is stored). threads: of engines other than PyTorch (default: one per processor). aligner: what
+        aligns words (default: the decoder's attention). Raises ModelError for a missing or damaged model folder and for
+        a model that the engine doesn't support, ConfigError for an unknown device, engine or precision.
         """
         keep_large_tensors_on_heap()
-        if not isinstance(folder, str | Path) and len(folder) == 1:
-            (folder,) = folder
-        if not isinstance(folder, str | Path):
-            together, loaded = open_ensemble([Path(each) for each in folder], device, engine, precision)
-            return cls(together, loaded.tokenizers, loaded.meta, loaded.config.get("search"), aligner=aligner)
-        if is_exported(Path(folder)):
-            opened, exported = open_exported(Path(folder), device, engine, precision, threads)
-            return cls(opened, exported.tokenizers, exported.meta, exported.config.get("search"), aligner=aligner)
-        chosen = choose_device(device or "auto")
-        loaded = load_model_folder(Path(folder), chosen, "translate")
-        found = choose_engine(loaded, chosen, engine, precision, threads)
-        return cls(found, loaded.tokenizers, loaded.meta, loaded.config.get("search"), aligner=aligner)
+        folders = [Path(folder)] if isinstance(folder, str | Path) else [Path(each) for each in folder]
+        opened: Engine
+        loaded: LoadedModel | Exported
+        if len(folders) != 1:
+            opened, loaded = open_ensemble(folders, device, engine, precision)
+        elif is_exported(folders[0]):
+            opened, loaded = open_exported(folders[0], device, engine, precision, threads)
+        else:
+            chosen = choose_device(device or "auto")
+            loaded = load_model_folder(folders[0], chosen, "translate")
+            opened = choose_engine(loaded, chosen, engine, precision, threads)
+        return cls(opened, loaded.tokenizers, loaded.meta, loaded.config.get("search"), aligner=aligner)
 
     @classmethod
     def of(cls, loaded: LoadedModel, device: torch.device, report_cut: bool = True) -> "Translator":
         """With a model in memory, on `device`, by PyTorch; it is put into evaluation mode. report_cut: as above."""
-        engine = AttentionTorchEngine(loaded.model, loaded.tokenizers, device)
-        return cls(engine, loaded.tokenizers, loaded.meta, loaded.config.get("search"), report_cut)
+        opened = AttentionTorchEngine(loaded.model, loaded.tokenizers, device)
+        return cls(opened, loaded.tokenizers, loaded.meta, loaded.config.get("search"), report_cut)
 
     def request(
         self,
@@ -165,13 +163,7 @@ class Translator:
         unknown: str | None = None,
         search: Overrides = (),
     ) -> SearchConfig:
-        """The model's own search settings with these changed. Raises ConfigError for a value that makes no sense.
-
-        length_penalty: GNMT's exponent α, `mean` (mean log-probability of a token) or `none`. coverage_penalty: β.
-        unknown: `copy` (the source word that an unknown attends), `forbid`, or the file of a dictionary (word TAB
-        translation) to translate that word with. search: any settings of the search (docs/settings.md), as
-        `{"minimum_length": 3}` or as on the command line, `["search.minimum_length=3"]`.
-        """
+        """Return the model's own search settings with these changed; see `request.search_config`."""
         if search:
             return search_config(self._own, beam, nbest, length_penalty, coverage_penalty, unknown, search)
         return self._usual(beam, nbest, length_penalty, coverage_penalty, unknown)
@@ -319,18 +311,18 @@ class Translator:
     ) -> list[Alignment]:
         """Return the word alignment of each source and target: links (i, j) of their words as `str.split` has them.
 
-        attention: read it from this attention of the decoder, even if the translator has an `aligner` (default: the
-        `aligner`, or else the mean of the heads of the last layer but one). to, tags: as in `request`. Raises what
-        `score` raises, and ConfigError if the model or the engine exposes no such attention.
+        attention: as in `aligner_of`. to, tags: as in `request`. Raises what `score` raises, and ConfigError if the
+        model or the engine exposes no such attention.
         """
         check_batch_size(batch_size)
         check_pairs(sources, targets)
         return self.aligner_of(self.source_tags.of(to, tags), attention).align(sources, targets, batch_size)
 
     def aligner_of(self, tags: Sequence[str] = (), attention: AttentionChoice | None = None) -> Aligner:
-        """Return what aligns words: the translator's `aligner`, or the decoder's attention if it has none.
+        """Return the translator's `aligner`, or an attention of its decoder if `attention` is given or it has none.
 
-        tags: those that precede each source, as in `Request.tags`. attention: use this attention in any case.
+        tags: those that precede each source, as in `Request.tags`. The default attention is the mean of the heads of
+        the last layer but one.
         """
         if self.aligner is not None and attention is None:
             return self.aligner
