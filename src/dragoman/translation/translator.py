@@ -311,8 +311,7 @@ class Translator:
     ) -> list[Alignment]:
         """Return the word alignment of each source and target: links (i, j) of their words as `str.split` has them.
 
-        attention: as in `aligner_of`. to, tags: as in `request`. Raises what `score` raises, and ConfigError if the
-        model or the engine exposes no such attention.
+        attention: as in `aligner_of`; to, tags: as in `request`. Raises what `score` and the aligner raise.
         """
         check_batch_size(batch_size)
         check_pairs(sources, targets)
