@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.serving.access.quota import Account, Quotas, Refused, Reservation
+from dragoman.serving.access.quota import Account, QuotaExceeded, Quotas, Reservation
 
 SECOND = 10**9
 LIMITS = st.none() | st.integers(1, 7) | st.integers(50, 2000)
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("wait"), st.integers(0, 90 * SECOND)),
-        st.tuples(st.just("reserve"), st.sets(st.integers(0, 2), min_size=1), st.integers(0, 60), st.integers(0, 3)),
-        st.tuples(st.just("give back"), st.integers(0, 20), st.integers(0, 40), st.integers(0, 2)),
+        st.tuples(st.just("reserve"), st.integers(0, 2), st.integers(0, 60), st.integers(0, 3)),
+        st.tuples(st.just("cancel"), st.integers(0, 20)),
     ),
     max_size=40,
 )
@@ -34,6 +34,20 @@ class Clock:
         return self.now
 
 
+def reserve(quotas: Quotas, account: Account, tokens: int, requests: int = 1) -> Reservation | QuotaExceeded:
+    """The reservation, or why it was refused."""
+    try:
+        return quotas.reserve(account, tokens, requests)
+    except QuotaExceeded as exceeded:
+        return exceeded
+
+
+def refused(quotas: Quotas, account: Account, tokens: int, requests: int = 1) -> tuple[str, int | None]:
+    with pytest.raises(QuotaExceeded) as exceeded:
+        quotas.reserve(account, tokens, requests)
+    return exceeded.value.resource, exceeded.value.retry_after
+
+
 class PlainBuckets:
     """The textbook's token bucket in fractions: a level that rises at the rate up to the capacity."""
 
@@ -44,61 +58,54 @@ class PlainBuckets:
 
     def at(self, now: int) -> None:
         minutes, self.moment = Fraction(now - self.moment, 60 * SECOND), now
-        self._add([[(limit or 0) * minutes for limit in each] for each in self.limits])
+        for number, limits in enumerate(self.limits):
+            self.add(number, [(limit or 0) * minutes for limit in limits])
 
-    def reserve(self, which: list[int], amount: tuple[int, int]) -> bool:
-        levels = [(self.levels[each][kind], amount[kind]) for each in which for kind in (0, 1)]
-        if any(level is not None and cost > level for level, cost in levels):
+    def reserve(self, number: int, amount: tuple[int, int]) -> bool:
+        levels = zip(self.levels[number], amount, strict=True)
+        if any(level is not None and cost and cost > level for level, cost in levels):
             return False
-        self._add([[-cost for cost in amount] if each in which else [0, 0] for each in range(len(self.limits))])
+        self.add(number, [-cost for cost in amount])
         return True
 
-    def give_back(self, which: list[int], amount: tuple[int, int]) -> None:
-        self._add([list(amount) if each in which else [0, 0] for each in range(len(self.limits))])
-
-    def _add(self, amounts: list) -> None:
-        for levels, limits, amount in zip(self.levels, self.limits, amounts, strict=True):
-            for kind, (level, limit) in enumerate(zip(levels, limits, strict=True)):
-                if level is not None:
-                    levels[kind] = min(Fraction(limit), level + amount[kind])
+    def add(self, number: int, amount: list) -> None:
+        levels, limits = self.levels[number], self.limits[number]
+        for resource, (level, limit) in enumerate(zip(levels, limits, strict=True)):
+            if level is not None:
+                levels[resource] = min(Fraction(limit), level + amount[resource])
 
 
 @settings(max_examples=150, deadline=None)
 @given(limits=st.lists(st.tuples(LIMITS, LIMITS), min_size=3, max_size=3), steps=STEPS)
-def test_any_schedule_is_that_of_plain_buckets(limits: list, steps: list) -> None:
+def test_any_schedule_equals_plain_buckets(limits: list, steps: list) -> None:
     clock = Clock()
     quotas = Quotas(clock=clock)
-    accounts = [Account("key", f"{number}", *each) for number, each in enumerate(limits)]
+    accounts = [Account(f"{number}", *each) for number, each in enumerate(limits)]
     plain = PlainBuckets(accounts)
-    open_ones: list[tuple[Reservation, list[int]]] = []
+    granted: list[tuple[Reservation, int]] = []
     taken: list[list[tuple[int, int, int]]] = [[], [], []]  # of each account: when, requests, tokens
     for step in steps:
         plain.at(clock.now)
         if step[0] == "wait":
             clock.now += step[1]
         elif step[0] == "reserve":
-            _, which, tokens, requests = step
-            which = sorted(which)
-            answer = quotas.reserve([accounts[each] for each in which], tokens, requests)
-            assert isinstance(answer, Reservation) == plain.reserve(which, (requests, tokens))
-            if isinstance(answer, Reservation):
-                open_ones.append((answer, which))
-                for each in which:
-                    taken[each].append((clock.now, requests, tokens))
-        elif open_ones:
             _, number, tokens, requests = step
-            reservation, which = open_ones[number % len(open_ones)]
-            before = reservation.amount
-            reservation.give_back(tokens, requests)
-            back = (before.requests - reservation.amount.requests, before.tokens - reservation.amount.tokens)
-            assert back == (min(requests, before.requests), min(tokens, before.tokens))
-            plain.give_back(which, back)
-            for each in which:
-                taken[each].append((clock.now, -back[0], -back[1]))
-    for each, account in enumerate(accounts):
-        for kind, limit in enumerate((account.requests_per_minute, account.tokens_per_minute)):
+            answer = reserve(quotas, accounts[number], tokens, requests)
+            assert isinstance(answer, Reservation) == plain.reserve(number, (requests, tokens))
+            if isinstance(answer, Reservation):
+                granted.append((answer, number))
+                taken[number].append((clock.now, requests, tokens))
+        elif granted:
+            reservation, number = granted[step[1] % len(granted)]
+            back = reservation.amount
+            reservation.cancel()
+            assert reservation.amount == (0, 0)
+            plain.add(number, list(back))
+            taken[number].append((clock.now, -back.requests, -back.tokens))
+    for number, account in enumerate(accounts):
+        for resource, limit in enumerate(account.limits):
             if limit is not None:
-                never_more(limit, [(row[0], row[1 + kind]) for row in taken[each]])
+                never_more(limit, [(row[0], row[1 + resource]) for row in taken[number]])
 
 
 def never_more(limit: int, taken: list[tuple[int, int]]) -> None:
@@ -113,121 +120,119 @@ def never_more(limit: int, taken: list[tuple[int, int]]) -> None:
 @settings(max_examples=150, deadline=None)
 @given(
     limit=st.integers(1, 5000),
-    other=st.integers(1, 5000),
+    requests=st.integers(1, 5000),
     costs=st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 30 * SECOND)), max_size=10),
-    asked=st.integers(0, 5000),
+    wanted=st.integers(0, 5000),
 )
-def test_who_waits_as_told_gets_through_and_not_a_second_sooner(
-    limit: int, other: int, costs: list, asked: int
+def test_a_client_that_waits_for_retry_after_succeeds_and_not_a_second_sooner(
+    limit: int, requests: int, costs: list, wanted: int
 ) -> None:
     clock = Clock()
     quotas = Quotas(clock=clock)
-    accounts = [Account("key", "a", None, limit), Account("address", "b", other, None)]
+    account = Account("a", requests, limit)
     for cost, pause in costs:
-        quotas.reserve(accounts, cost)
+        reserve(quotas, account, cost)
         clock.now += pause
-    answer = quotas.reserve(accounts, asked)
-    if isinstance(answer, Refused):
-        assert (answer.seconds is None) == (asked > limit)
-        if answer.seconds is not None:
-            assert answer.seconds >= 1
-            clock.now += (answer.seconds - 1) * SECOND
-            assert isinstance(quotas.reserve(accounts, asked), Refused)
+    answer = reserve(quotas, account, wanted)
+    if isinstance(answer, QuotaExceeded):
+        assert (answer.retry_after is None) == (wanted > limit)
+        if answer.retry_after is not None:
+            assert answer.retry_after >= 1
+            clock.now += (answer.retry_after - 1) * SECOND
+            assert isinstance(reserve(quotas, account, wanted), QuotaExceeded)
             clock.now += SECOND
-            assert isinstance(quotas.reserve(accounts, asked), Reservation)
+            assert isinstance(reserve(quotas, account, wanted), Reservation)
 
 
 def test_all_or_nothing() -> None:
     clock = Clock()
     quotas = Quotas(clock=clock)
-    key, address = Account("key", "a", 10, 100), Account("address", "b", 10, 50)
-    refused = quotas.reserve([key, address], 60)
-    assert refused == Refused(address, "tokens", None)
-    assert isinstance(quotas.reserve([key], 100), Reservation)  # nothing of the key's was taken
-    refused = quotas.reserve([key, address], 50)
-    assert refused == Refused(key, "tokens", 30)
-    assert isinstance(quotas.reserve([address], 50), Reservation)
+    account = Account("a", 3, 100)
+    assert refused(quotas, account, 101) == ("tokens", None)
+    quotas.reserve(account, 100, requests=2)  # nothing was taken by the refused one
+    assert refused(quotas, account, 50) == ("tokens", 30)
+    quotas.reserve(account, 0, requests=1)  # nor a request by this one
+    assert refused(quotas, account, 50) == ("tokens", 30), "the resource that takes longest"
+    assert refused(quotas, account, 1) == ("requests", 20)
+    assert refused(quotas, account, 101, requests=1)[1] is None
 
 
 def test_requests_are_counted_beside_tokens() -> None:
     quotas = Quotas(clock=Clock())
-    account = Account("key", "a", 2, None)
-    assert all(isinstance(quotas.reserve([account], 10**9), Reservation) for _ in range(2))
-    assert quotas.reserve([account], 0) == Refused(account, "requests", 30)
+    account = Account("a", 2, None)
+    for _ in range(2):
+        quotas.reserve(account, 10**9)
+    assert refused(quotas, account, 0) == ("requests", 30)
 
 
-def test_a_quota_that_is_changed_counts_at_once() -> None:
+def test_a_changed_quota_counts_at_once() -> None:
     clock = Clock()
     quotas = Quotas(clock=clock)
-    assert isinstance(quotas.reserve([Account("key", "a", None, 1000)], 1000), Reservation)
-    less = Account("key", "a", None, 100)
-    assert quotas.reserve([less], 100) == Refused(less, "tokens", 600)
-    free = quotas.reserve([Account("key", "a", None, None)], 10**6)
-    assert isinstance(free, Reservation)
-    assert isinstance(quotas.reserve([less], 100), Reservation)
-    free.give_all_back()  # it was counted for nobody
-    assert isinstance(quotas.reserve([less], 1), Refused)
+    quotas.reserve(Account("a", None, 1000), 1000)
+    less = Account("a", None, 100)
+    assert refused(quotas, less, 100) == ("tokens", 600)
+    unlimited = quotas.reserve(Account("a", None, None), 10**6)
+    quotas.reserve(less, 100)
+    unlimited.cancel()  # it was counted for nobody
+    assert refused(quotas, less, 1)[0] == "tokens"
 
 
-def test_a_clock_that_goes_back_gives_nothing() -> None:
+def test_a_clock_that_goes_back_grants_nothing() -> None:
     clock = Clock()
     clock.now = 100 * SECOND
     quotas = Quotas(clock=clock)
-    account = Account("key", "a", 2, None)
-    assert [isinstance(quotas.reserve([account], 0), Reservation) for _ in range(3)] == [True, True, False]
+    account = Account("a", 2, None)
+    assert [isinstance(reserve(quotas, account, 0), Reservation) for _ in range(3)] == [True, True, False]
     clock.now = 0
-    assert isinstance(quotas.reserve([account], 0), Refused)
+    refused(quotas, account, 0)
     clock.now = 129 * SECOND
-    assert isinstance(quotas.reserve([account], 0), Refused)
+    refused(quotas, account, 0)
     clock.now = 130 * SECOND
-    assert isinstance(quotas.reserve([account], 0), Reservation)
+    quotas.reserve(account, 0)
 
 
 def test_setting_the_time_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     quotas = Quotas()
-    account = Account("key", "a", 1, None)
-    assert isinstance(quotas.reserve([account], 0), Reservation)
+    account = Account("a", 1, None)
+    quotas.reserve(account, 0)
     monkeypatch.setattr(time, "time", lambda: 4e9)
     monkeypatch.setattr(time, "time_ns", lambda: 4 * 10**18)
-    assert isinstance(quotas.reserve([account], 0), Refused)
+    refused(quotas, account, 0)
 
 
 def test_a_million_addresses_are_not_remembered() -> None:
-    quotas = Quotas(most=1000, clock=Clock())
-    key = Account("key", "a", 1, None)
-    assert isinstance(quotas.reserve([key], 0), Reservation)
+    quotas = Quotas(capacity=1000, clock=Clock())
     for number in range(20_000):
-        quotas.reserve([Account("address", f"{number}", 1, None)], 0)
-    assert len(quotas) == 1001
-    assert isinstance(quotas.reserve([key], 0), Refused)  # addresses do not make keys forgotten
-    kept = Account("address", "19999", 1, None)
-    assert isinstance(quotas.reserve([kept], 0), Refused)
+        reserve(quotas, Account(f"{number}", 1, None), 0)
+    assert len(quotas) == 1000
+    recent = Account("19999", 1, None)
+    refused(quotas, recent, 0)
     for number in range(999):
-        quotas.reserve([Account("address", f"x{number}", 1, None)], 0)
-    assert isinstance(quotas.reserve([kept], 0), Refused)  # seen last of those before
+        reserve(quotas, Account(f"x{number}", 1, None), 0)
+    refused(quotas, recent, 0)  # its last request makes it the most recent of those before
+    for number in range(1000):
+        reserve(quotas, Account(f"y{number}", 1, None), 0)
+    quotas.reserve(recent, 0)
 
 
-def test_what_is_given_back_to_a_forgotten_account_is_gone() -> None:
-    quotas = Quotas(most=1, clock=Clock())
-    account = Account("address", "a", None, 100)
-    reservation = quotas.reserve([account], 100)
-    assert isinstance(reservation, Reservation)
-    quotas.reserve([Account("address", "b", None, 100)], 1)
-    assert isinstance(quotas.reserve([account], 60), Reservation)
-    reservation.give_all_back()
-    reservation.give_all_back()
-    assert isinstance(quotas.reserve([account], 101), Refused)
-    assert isinstance(quotas.reserve([account], 100), Reservation)
+def test_a_cancelled_reservation_of_a_forgotten_account_changes_nothing() -> None:
+    quotas = Quotas(capacity=1, clock=Clock())
+    account = Account("a", None, 100)
+    reservation = quotas.reserve(account, 100)
+    quotas.reserve(Account("b", None, 100), 1)
+    quotas.reserve(account, 60)
+    reservation.cancel()
+    reservation.cancel()
+    refused(quotas, account, 101)
+    quotas.reserve(account, 100)
 
 
 @pytest.mark.parametrize("limits", [(0, None), (None, -1)])
 def test_no_limit_below_one(limits: tuple) -> None:
     with pytest.raises(ValueError, match="at least 1"):
-        Account("key", "a", *limits)
+        Account("a", *limits)
     with pytest.raises(ValueError, match="not negative"):
-        Quotas().reserve([Account("key", "a", 1, 1)], -1)
-    with pytest.raises(ValueError, match="named once"):
-        Quotas().reserve([Account("key", "a", 1, 1)] * 2, 1)
+        Quotas().reserve(Account("a", 1, 1), -1)
 
 
 class SlowAccount(Account):
@@ -261,37 +266,34 @@ def in_threads(work: Callable[[int], None]) -> None:
 @pytest.mark.parametrize("turn", range(6))
 def test_threads_together_get_no_more_than_one_would(turn: int) -> None:
     quotas = Quotas(clock=Clock())
-    account = SlowAccount("key", "a", 400, 500)
+    account = SlowAccount("a", 400, 500)
     got: list[tuple[int, int]] = []
 
     def hammer(number: int) -> None:
         requests = tokens = 0
         for turn in range(60):
-            answer = quotas.reserve([account], 3 + number % 2)
+            answer = reserve(quotas, account, 3 + number % 2)
             if isinstance(answer, Reservation):
-                answer.give_back(tokens=turn % 2)
-                requests, tokens = requests + 1, tokens + answer.amount.tokens
+                if turn % 4 == 0:
+                    answer.cancel()
+                requests, tokens = requests + answer.amount.requests, tokens + answer.amount.tokens
         got.append((requests, tokens))
 
     in_threads(hammer)
     requests, tokens = (sum(each) for each in zip(*got, strict=True))
     assert requests <= 400
     assert 500 - 4 < tokens <= 500  # and no less than there was
-    assert isinstance(quotas.reserve([account], 500 - tokens), Reservation)
-    assert isinstance(quotas.reserve([account], 1), Refused)
+    quotas.reserve(account, 500 - tokens)
+    refused(quotas, account, 1)
 
 
-def test_threads_together_give_back_what_there_was_once() -> None:
-    quotas = Quotas(clock=Clock())
-    account = SlowAccount("key", "a", None, 5000)
-    first, second = quotas.reserve([account], 1000), quotas.reserve([account], 4000)
-    assert isinstance(first, Reservation) and isinstance(second, Reservation)
-
-    def give_back(number: int) -> None:
-        for _ in range(200):
-            first.give_back(tokens=1)
-
-    in_threads(give_back)  # 1,600 times one of 1,000
-    assert first.amount.tokens == 0
-    assert isinstance(quotas.reserve([account], 1001), Refused)
-    assert isinstance(quotas.reserve([account], 1000), Reservation)
+def test_a_reservation_that_many_threads_cancel_is_put_back_once() -> None:
+    for _ in range(50):
+        quotas = Quotas(clock=Clock())
+        account = SlowAccount("a", None, 5000)
+        first = quotas.reserve(account, 1000)
+        quotas.reserve(account, 4000)
+        in_threads(lambda _, first=first: first.cancel())
+        assert first.amount.tokens == 0
+        refused(quotas, account, 1001)
+        quotas.reserve(account, 1000)

@@ -8,12 +8,17 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import load_settings
 from dragoman.serving.access.access import Access
 from dragoman.serving.access.keys import KeyRefused, Keys
-from dragoman.serving.access.quota import Refused, Reservation
+from dragoman.serving.access.quota import QuotaExceeded
 from dragoman.serving.config import AccessConfig
 
 
 def granted(access: Access, key: str | None, peer: str, *forwarded: str, tokens: int = 1) -> bool:
-    return isinstance(access.reserve(access.client(key, peer, forwarded), tokens), Reservation)
+    client = access.client(key, peer, forwarded)
+    try:
+        access.reserve(client, tokens)
+    except QuotaExceeded:
+        return False
+    return True
 
 
 def test_without_keys_addresses_are_counted() -> None:
@@ -42,8 +47,9 @@ def test_with_keys_keys_are_counted_from_wherever(tmp_path: Path) -> None:
         assert not granted(access, few.text, "198.51.100.2")
         assert granted(access, usual.text, "198.51.100.1", tokens=10)
         assert access.client(usual.text, "198.51.100.1").key == usual.key.id
-        refused = access.reserve(access.client(usual.text, "198.51.100.1"), 11)
-        assert isinstance(refused, Refused) and refused.seconds is None
+        with pytest.raises(QuotaExceeded) as exceeded:
+            access.reserve(access.client(usual.text, "198.51.100.1"), 11)
+        assert exceeded.value.resource == "tokens" and exceeded.value.retry_after is None
         keys.revoke("few")
         for key, reason in ((few.text, "revoked"), (None, "missing"), ("x", "malformed")):
             with pytest.raises(KeyRefused) as caught:

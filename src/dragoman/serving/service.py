@@ -177,7 +177,7 @@ class Service:
                 step.model.batcher.submit(ticket)
             except Overloaded:
                 if reserved is not None:
-                    reserved.give_all_back()
+                    reserved.cancel()
                 raise
             try:
                 found = await asyncio.wrap_future(ticket.done)

@@ -1,19 +1,21 @@
-"""`Access`: whose request it is, and whether it may be served now."""
+"""`Access`: which client a request comes from, and whether it may be served now."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dragoman.serving.access.client_address import client_address, client_network, networks
 from dragoman.serving.access.keys import Keys
-from dragoman.serving.access.quota import Account, Quotas, Refused, Reservation
+from dragoman.serving.access.quota import Account, Quotas, Reservation
 from dragoman.serving.config import AccessConfig
 
 
 @dataclass(frozen=True)
 class Client:
-    """Who asks. network: the address, of IPv6 its first 64 bits; key: the id of the key, None where there are no keys.
+    """The sender of a request.
 
-    account: whom the request is counted for: the key, from wherever it is used; without keys the network.
+    network: its address, or the first 64 bits of an IPv6 address; key: the id of its key, None if the server has no
+    keys. account: what its requests are counted against: the key, wherever it is used from, or the network if the
+    server has no keys.
     """
 
     network: str
@@ -22,37 +24,39 @@ class Client:
 
 
 class Access:
-    """Keys, addresses and quotas together; it knows nothing of HTTP. Safe for threads.
+    """Keys, addresses and quotas together, independent of HTTP. Safe for use by several threads.
 
-    A process has its own: where several serve, each grants the quotas, but what is revoked is revoked for all.
+    Quotas are per process: where several processes serve, each grants them in full. A revoked key is revoked for all.
     """
 
     def __init__(self, config: AccessConfig) -> None:
-        """Raises what `Keys` raises, so that a server does not start with keys on and none to look them up in."""
+        """Raises what `Keys` raises, so that a server that requires keys does not start without their database."""
         self._config = config
         self._keys = None if config.keys is None else Keys(config.keys, create=False)
         self._proxies = networks(config.trusted_proxies)
         self._quotas = Quotas(config.most_clients)
 
     def client(self, key: str | None, peer: str | None, forwarded: Sequence[str] = ()) -> Client:
-        """Who asks. key: as it was sent, if it was; peer, forwarded: as `client_address` takes them.
+        """Identify the client. key: as it was sent, if any; peer, forwarded: as in `client_address`.
 
-        Raises KeyRefused where keys are on and this is none that opens; a key is not looked at where they are off.
+        Raises KeyRefused if keys are required and this one is not valid; without keys, `key` is ignored.
         """
         network = client_network(client_address(peer, forwarded, self._proxies))
-        usual = (self._config.requests_per_minute, self._config.tokens_per_minute)
+        requests, tokens = self._config.requests_per_minute, self._config.tokens_per_minute
         if self._keys is None:
-            return Client(network, None, Account("address", network, *usual))
+            return Client(network, None, Account(network, requests, tokens))
         found = self._keys.check(key)
-        own = (found.requests_per_minute, found.tokens_per_minute)
-        requests, tokens = (ours if its is None else its for its, ours in zip(own, usual, strict=True))
-        return Client(network, found.id, Account("key", found.id, requests, tokens))
+        if found.requests_per_minute is not None:
+            requests = found.requests_per_minute
+        if found.tokens_per_minute is not None:
+            tokens = found.tokens_per_minute
+        return Client(network, found.id, Account(found.id, requests, tokens))
 
-    def reserve(self, client: Client, tokens: int, requests: int = 1) -> Reservation | Refused:
-        """Requests and tokens, or nothing. To be asked before work is queued; what is not used goes back."""
-        return self._quotas.reserve([client.account], tokens, requests)
+    def reserve(self, client: Client, tokens: int, requests: int = 1) -> Reservation:
+        """Take requests and tokens from the client's quota before its work is queued. Raises QuotaExceeded."""
+        return self._quotas.reserve(client.account, tokens, requests)
 
     def close(self) -> None:
-        """The database of keys is closed."""
+        """Close the database of keys."""
         if self._keys is not None:
             self._keys.close()

@@ -1,11 +1,11 @@
-"""`Quotas`: how many requests and tokens a minute a client may have, by token buckets in memory."""
+"""`Quotas`: requests and tokens per minute for each client, as token buckets in memory."""
 
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 _MINUTE = 60_000_000_000
 """Nanoseconds. Debts are counted in units of 1/60,000,000,000, so that buckets are exact: nothing is ever rounded."""
@@ -15,13 +15,12 @@ _SECOND = 1_000_000_000
 
 @dataclass(frozen=True)
 class Account:
-    """Whom a request is counted for, and what it may have. A bucket holds one minute's amount: so much at once.
+    """A client and its quotas. A bucket holds one minute's amount, which may be spent at once.
 
-    kind, name: such as `key` and the key's id, or `address` and the client's network. Forgetting is by kind.
-    requests_per_minute, tokens_per_minute: at least 1; None: any number.
+    name: the id of a key, or the network of an address. requests_per_minute, tokens_per_minute: at least 1; None for no
+    limit. Raises ValueError for a limit below 1.
     """
 
-    kind: str
     name: str
     requests_per_minute: int | None
     tokens_per_minute: int | None
@@ -32,48 +31,47 @@ class Account:
 
     @property
     def limits(self) -> tuple[int | None, int | None]:
+        """Requests and tokens per minute."""
         return self.requests_per_minute, self.tokens_per_minute
 
 
 class Amount(NamedTuple):
-    """What a request costs."""
+    """The cost of a request."""
 
     requests: int
     tokens: int
 
 
-@dataclass(frozen=True)
-class Refused:
-    """Nothing was taken.
+class QuotaExceeded(Exception):
+    """A reservation that was refused; it costs nothing.
 
-    account: whose bucket is too empty; what: of what. seconds: after so many, at least 1, it would be enough if nobody
-    took any meanwhile (for `Retry-After`); None: never, since it is more than a full bucket holds.
+    resource: the quota that is exhausted. retry_after: seconds, at least 1, until the same reservation succeeds if
+    nothing else is reserved meanwhile (for `Retry-After`); None if it never will, because a full bucket holds less.
     """
 
-    account: Account
-    what: str
-    seconds: int | None
+    def __init__(self, resource: Literal["requests", "tokens"], retry_after: int | None) -> None:
+        super().__init__(f"the quota of {resource} per minute is exceeded")
+        self.resource, self.retry_after = resource, retry_after
 
 
 class Reservation:
-    """What was taken. Whoever does not use all of it gives the rest back, once or in parts."""
+    """An amount that was taken from an account."""
 
-    def __init__(self, quotas: "Quotas", accounts: Sequence[Account], amount: Amount) -> None:
-        self._quotas, self._accounts = quotas, tuple(accounts)
+    def __init__(self, quotas: "Quotas", account: Account, amount: Amount) -> None:
+        self._quotas, self.account = quotas, account
         self.amount = amount
-        """What of it has not been given back."""
+        """Nothing once it is cancelled."""
 
-    def give_back(self, tokens: int = 0, requests: int = 0) -> None:
-        """At most what is left of it; more is left out, so that nothing is given back twice."""
-        self._quotas.take_back(self, Amount(max(requests, 0), max(tokens, 0)))
+    def cancel(self) -> None:
+        """Return the amount: for a request that was not served, such as one that found the queue full.
 
-    def give_all_back(self) -> None:
-        """For a request that was not served, such as one that found the queue full."""
-        self._quotas.take_back(self, self.amount)
+        Further calls do nothing.
+        """
+        self._quotas.put_back(self)
 
 
 class _Bucket:
-    """What an account has taken and time has not yet made good: of requests and of tokens, in 1/60,000,000,000."""
+    """What an account has spent and time has not yet restored: [requests, tokens], in units of 1/60,000,000,000."""
 
     __slots__ = ("debts", "moment")
 
@@ -83,94 +81,83 @@ class _Bucket:
 
 
 class Quotas:
-    """Buckets of many accounts. Each is full at first, and fills at its rate up to one minute's amount.
+    """The buckets of many accounts. Each is full at first, and refills at its rate up to one minute's amount.
 
-    From an account, over any time t, no more is granted than its limit · (1 + t / 1 min), after what was given back.
-    Only the accounts seen last are remembered, `most` of each kind: one that is forgotten begins anew with full
-    buckets, which gives nobody more than he who has so many addresses had anyway. The clock is monotonic: setting the
-    system's time changes nothing. Safe for threads; a process has its own.
+    In any time t, an account is granted at most limit · (1 + t / 1 min), cancelled reservations excluded. Only the most
+    recently seen accounts are remembered: a forgotten one starts again with a full bucket, which gains a client nothing
+    that owning so many addresses would not. The clock is monotonic, so setting the system's time changes nothing. Safe
+    for use by several threads; each process has its own quotas.
     """
 
-    def __init__(self, most: int = 65_536, clock: Callable[[], int] = time.monotonic_ns) -> None:
-        """most: accounts of a kind that are remembered, about 400 bytes each; clock: nanoseconds."""
-        self._most, self._clock = most, clock
+    def __init__(self, capacity: int = 65_536, clock: Callable[[], int] = time.monotonic_ns) -> None:
+        """capacity: the number of accounts that are remembered, about 400 bytes each; clock: in nanoseconds."""
+        self._capacity, self._clock = capacity, clock
         self._lock = threading.Lock()
-        self._kinds: dict[str, OrderedDict[str, _Bucket]] = {}
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
 
     def __len__(self) -> int:
-        """Accounts that are remembered."""
+        """The number of accounts that are remembered."""
         with self._lock:
-            return sum(map(len, self._kinds.values()))
+            return len(self._buckets)
 
-    def reserve(self, accounts: Sequence[Account], tokens: int, requests: int = 1) -> Reservation | Refused:
-        """All of it from all accounts, or nothing from any.
+    def reserve(self, account: Account, tokens: int, requests: int = 1) -> Reservation:
+        """Take tokens and requests, or nothing at all.
 
-        What is refused costs nothing, so a client that waits as long as it is told gets through. Where several accounts
-        refuse, the one that takes longest is told.
+        Raises QuotaExceeded; a client that then waits for `retry_after` seconds succeeds. Raises ValueError for a
+        negative amount.
         """
         amount = Amount(requests, tokens)
         if min(amount) < 0:
             raise ValueError("an amount is not negative")
-        if len({(account.kind, account.name) for account in accounts}) < len(accounts):
-            raise ValueError("each account is named once")
         with self._lock:
-            now = self._clock()
-            buckets = [self._bucket(account, now) for account in accounts]
-            refused = [
-                each
-                for account, bucket in zip(accounts, buckets, strict=True)
-                if (each := _refused(account, bucket, amount))
-            ]
-            if refused:
-                return max(refused, key=lambda each: float("inf") if each.seconds is None else each.seconds)
-            for account, bucket in zip(accounts, buckets, strict=True):
-                _add(bucket, account, amount)
-        return Reservation(self, accounts, amount)
+            bucket = self._bucket(account, self._clock())
+            _check(account, bucket, amount)
+            _add(bucket, account, amount)
+        return Reservation(self, account, amount)
 
-    def take_back(self, reservation: Reservation, amount: Amount) -> None:
-        """As `Reservation.give_back` says."""
+    def put_back(self, reservation: Reservation) -> None:
+        """Cancel a reservation; an account that was forgotten meanwhile has a full bucket already."""
         with self._lock:
-            left = reservation.amount
-            given = Amount(*(min(each) for each in zip(amount, left, strict=True)))
-            reservation.amount = Amount(left.requests - given.requests, left.tokens - given.tokens)
-            for account in reservation._accounts:
-                known = self._kinds.get(account.kind)
-                bucket = None if known is None else known.get(account.name)
-                if bucket is not None:  # else it was forgotten, and is full
-                    # what time makes good until now can be taken off later: the order changes nothing
-                    _add(bucket, account, Amount(-given.requests, -given.tokens))
+            account, amount = reservation.account, reservation.amount
+            reservation.amount = Amount(0, 0)
+            bucket = self._buckets.get(account.name)
+            if bucket is not None:
+                # the time that passed since its last use is credited later: the order makes no difference
+                _add(bucket, account, Amount(-amount.requests, -amount.tokens))
 
     def _bucket(self, account: Account, now: int) -> _Bucket:
-        """The account's, with what it owes now."""
-        known = self._kinds.setdefault(account.kind, OrderedDict())
-        bucket = known.get(account.name)
+        """The account's bucket, its debts as of now."""
+        bucket = self._buckets.get(account.name)
         if bucket is None:
-            while len(known) >= max(self._most, 1):
-                known.popitem(last=False)
-            bucket = known[account.name] = _Bucket(now)
-        known.move_to_end(account.name)
+            while len(self._buckets) >= max(self._capacity, 1):
+                self._buckets.popitem(last=False)
+            bucket = self._buckets[account.name] = _Bucket(now)
+        self._buckets.move_to_end(account.name)
         passed = max(0, now - bucket.moment)
         bucket.moment += passed
-        for which, limit in enumerate(account.limits):
-            bucket.debts[which] = 0 if limit is None else max(0, bucket.debts[which] - passed * limit)
+        for index, limit in enumerate(account.limits):
+            bucket.debts[index] = 0 if limit is None else max(0, bucket.debts[index] - passed * limit)
         return bucket
 
 
 def _add(bucket: _Bucket, account: Account, amount: Amount) -> None:
-    """Nothing is owed where there is no limit: one that is set later begins with a full bucket."""
-    for which, (limit, cost) in enumerate(zip(account.limits, amount, strict=True)):
+    """Add to the debts. Without a limit there is no debt: a limit that is set later starts with a full bucket."""
+    for index, (limit, cost) in enumerate(zip(account.limits, amount, strict=True)):
         if limit is not None:
-            bucket.debts[which] = max(0, bucket.debts[which] + cost * _MINUTE)
+            bucket.debts[index] = max(0, bucket.debts[index] + cost * _MINUTE)
 
 
-def _refused(account: Account, bucket: _Bucket, amount: Amount) -> Refused | None:
-    worst: Refused | None = None
-    for what, limit, debt, cost in zip(("requests", "tokens"), account.limits, bucket.debts, amount, strict=True):
+def _check(account: Account, bucket: _Bucket, amount: Amount) -> None:
+    """Raises QuotaExceeded for the resource that takes longest to refill."""
+    worst: QuotaExceeded | None = None
+    resources: tuple[Literal["requests", "tokens"], ...] = ("requests", "tokens")
+    for resource, limit, debt, cost in zip(resources, account.limits, bucket.debts, amount, strict=True):
         if limit is None or cost == 0 or (missing := debt + cost * _MINUTE - limit * _MINUTE) <= 0:
             continue
         if cost > limit:
-            return Refused(account, what, None)
+            raise QuotaExceeded(resource, None)
         seconds = -(-missing // (limit * _SECOND))
-        if worst is None or worst.seconds is None or seconds > worst.seconds:
-            worst = Refused(account, what, seconds)
-    return worst
+        if worst is None or worst.retry_after is None or seconds > worst.retry_after:
+            worst = QuotaExceeded(resource, seconds)
+    if worst is not None:
+        raise worst

@@ -7,7 +7,7 @@ from starlette.requests import Request
 
 from dragoman.serving.access.access import Access, Client
 from dragoman.serving.access.keys import KeyRefused
-from dragoman.serving.access.quota import Refused, Reservation
+from dragoman.serving.access.quota import QuotaExceeded, Reservation
 from dragoman.serving.config import LimitsConfig
 from dragoman.serving.errors import Forbidden, NoKey, TooLarge, TooMany
 from dragoman.serving.http.requests import read_fields
@@ -30,12 +30,13 @@ class Caller:
 
     def reserve(self, tokens: int, requests: int = 0) -> Reservation:
         """Takes tokens and requests, or raises TooMany where there are none left now, TooLarge where never so many."""
-        found = self._access.reserve(self._client, tokens, requests)
-        if isinstance(found, Refused):
-            if found.seconds is None:
-                raise TooLarge(f"{tokens:,} tokens are more than a client may have in a minute: send less at once")
-            raise TooMany(f"too many {found.what} in a minute: try again in {found.seconds} s", found.seconds)
-        return found
+        try:
+            return self._access.reserve(self._client, tokens, requests)
+        except QuotaExceeded as exceeded:
+            resource, seconds = exceeded.resource, exceeded.retry_after
+        if seconds is None:
+            raise TooLarge(f"{tokens:,} tokens are more than a client may have in a minute: send less at once")
+        raise TooMany(f"too many {resource} in a minute: try again in {seconds} s", seconds)
 
 
 class Gate:
