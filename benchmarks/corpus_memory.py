@@ -176,8 +176,8 @@ def _train(folder: Path, dropout: float) -> None:
     """Prepare, say so, and train: `train` finds the corpus prepared."""
     from dragoman.base.settings.load import parse_settings
     from dragoman.data.preparation.prepare import prepare
+    from dragoman.tasks.train import train
     from dragoman.tasks.translation.config import TranslationRun
-    from dragoman.training.run.loop import run
 
     corpora = {
         part: {"source": str(folder / f"{part}.a"), "target": str(folder / f"{part}.b")} for part in ("train", "valid")
@@ -187,7 +187,7 @@ def _train(folder: Path, dropout: float) -> None:
     config = parse_settings(settings, TranslationRun, "of the benchmark")
     prepare(config.data.corpora, config.data.cleaning, config.text, folder / "prepared")
     (folder / "prepared.done").write_text("")
-    run(config)
+    train(config)
 
 
 if __name__ == "__main__":

@@ -119,8 +119,8 @@ def execute(settings: dict[str, Any], sources: list[str], references: list[str],
     from dragoman.base.settings.load import parse_settings
     from dragoman.checkpoint.folder import load_model_folder
     from dragoman.models.parts import count_parameters
+    from dragoman.tasks.train import train
     from dragoman.tasks.translation.config import TranslationRun
-    from dragoman.training.run.loop import run
     from dragoman.translation.translator import Translator
 
     _watch(parent)
@@ -129,7 +129,7 @@ def execute(settings: dict[str, Any], sources: list[str], references: list[str],
     config = parse_settings(settings, TranslationRun, "benchmark")
     shutil.rmtree(config.out, ignore_errors=True)
     began, cpu = time.perf_counter(), time.process_time()
-    result = run(config)
+    result = train(config)
     trained = time.process_time() - cpu
     translations = Translator.load(config.out, device="cpu").translate(sources)
     decoded = time.process_time() - cpu - trained

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from dragoman.serving.access.keys import Keys
     from dragoman.serving.server import serve
     from dragoman.tasks.description import describe
-    from dragoman.tasks.settings import settings
-    from dragoman.tasks.train import train
+    from dragoman.tasks.train import settings, train
     from dragoman.translation.bulk.translate_shards import translate_shards
     from dragoman.translation.files.translate_file import translate_file
     from dragoman.translation.request import Sampling
@@ -84,7 +83,7 @@ _HOMES = {
     "quietly": "base.log",
     "score": "evaluation.score",
     "serve": "serving.server",
-    "settings": "tasks.settings",
+    "settings": "tasks.train",
     "train": "tasks.train",
     "translate_document": "documents.document",
     "translate_file": "translation.files.translate_file",

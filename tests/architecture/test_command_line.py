@@ -10,7 +10,8 @@ import pytest
 from documented import command, options
 
 from dragoman.base.settings.config import known_settings
-from dragoman.tasks.union import RUNS, load_recipe
+from dragoman.tasks.kinds import TASKS
+from dragoman.tasks.train import load_recipe
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -66,7 +67,7 @@ def test_the_frozen_command_line(verb: str) -> None:
 
 
 def test_the_frozen_settings() -> None:
-    assert set(FROZEN_SETTINGS) <= set(RUNS["translation"].model_fields["train"].annotation.model_fields)  # type: ignore[union-attr]
+    assert set(FROZEN_SETTINGS) <= set(TASKS["translation"].run.model_fields["train"].annotation.model_fields)  # type: ignore[union-attr]
 
 
 def test_documented_commands_exist() -> None:
@@ -87,7 +88,7 @@ def test_documented_settings_exist() -> None:
     for document in DOCUMENTS:
         keys |= set(re.findall(r"\b((?:data|text|model|train|search)(?:\.[a-z_]+)+)=", document.read_text("utf-8")))
     assert keys
-    unknown = keys.difference(*map(known_settings, RUNS.values()))
+    unknown = keys.difference(*(known_settings(task.run) for task in TASKS.values()))
     assert not unknown, f"documented, but no settings: {unknown}"
 
 

@@ -10,8 +10,8 @@ from dragoman.base.errors import ResourceError
 from dragoman.base.settings.load import load_settings
 from dragoman.checkpoint.store import CheckpointStore
 from dragoman.metrics.bleu import BLEU
+from dragoman.tasks.train import train
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.training.run.loop import run
 
 FULL = (
     "[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate "
@@ -37,7 +37,7 @@ def test_the_optimisers_first_step(config: TranslationRun, monkeypatch: pytest.M
 
     monkeypatch.setattr(torch.optim.AdamW, "step", fail)
     with pytest.raises(ResourceError, match="not enough memory for the optimiser's state at step 1: choose a smaller"):
-        run(config)
+        train(config)
 
 
 def test_validation(config: TranslationRun, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +46,7 @@ def test_validation(config: TranslationRun, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(BLEU, "value", fail)
     with pytest.raises(ResourceError, match="not enough memory to validate at step 4: leave the longest examples"):
-        run(config)
+        train(config)
     with CheckpointStore(Path(RUN)) as store:
         snapshot = store.latest_training()
         assert snapshot is not None

@@ -114,9 +114,6 @@ class Accuracy:
 class SumTask(Task):
     kind: Literal["sum"] = "sum"
 
-    def open(self, run: RunConfig) -> SumJob:
-        return SumJob(run)
-
 
 class SumRun(RunConfig):
     task: SumTask = SumTask()
@@ -153,4 +150,4 @@ def test_trains_and_goes_on_bit_for_bit_after_a_kill(server: Server, tmp_path: P
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    run(settings(int(sys.argv[1])), resume="--resume" in sys.argv)
+    run(settings(int(sys.argv[1])), SumJob, resume="--resume" in sys.argv)

@@ -7,6 +7,7 @@ import pytest
 
 from dragoman.cli.main import main
 from dragoman.tasks.translation.config import TranslationRun
+from dragoman.training.task import OpenJob
 
 FAST = [
     "model.preset=tiny",
@@ -39,7 +40,7 @@ def given(monkeypatch: pytest.MonkeyPatch):
     """Runs the verb without training; gives the settings and whether to resume."""
     seen: list[tuple[TranslationRun, bool]] = []
 
-    def run(config: TranslationRun, resume: bool, profile: bool):
+    def run(config: TranslationRun, open_job: OpenJob, resume: bool, profile: bool):
         seen.append((config, resume))
         raise KeyboardInterrupt
 

@@ -12,6 +12,7 @@ from dragoman.base.errors import ConfigError, ModelError
 from dragoman.checkpoint.folder import model_parameters, write_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.cli.main import main
+from dragoman.tasks.kinds import open_job
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.translator import Translator
 
@@ -110,4 +111,4 @@ def test_a_language_model_gets_the_vocabulary_of_a_translator(folders: tuple[Pat
     assert Translator.load(folders[0], "cpu").translate(SOURCES, search=fused_with(tmp_path / "lm"))
     text = {"subword": {"kind": "bpe", "size": 300}}
     with pytest.raises(ConfigError, match="leave out the section text"):
-        tiny_run(tmp_path / "lm2", data=data, text=text).task.open(tiny_run(tmp_path / "lm2", data=data, text=text))
+        open_job(tiny_run(tmp_path / "lm2", data=data, text=text))

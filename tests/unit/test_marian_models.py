@@ -21,9 +21,9 @@ from dragoman.decode.search import SearchConfig
 from dragoman.exchange.marian.exporting import export
 from dragoman.exchange.marian.generation import generation_json
 from dragoman.exchange.marian.importing import import_marian
+from dragoman.tasks.train import train
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer
-from dragoman.training.run.loop import run
 from dragoman.translation.choice import ENGINES
 from dragoman.translation.translator import Translator
 
@@ -107,7 +107,7 @@ def hugging_face_agrees(folder: Path, theirs: Path, code: str = "") -> None:
 
 def test_it_is_trained_further_with_a_new_tag_and_goes_back() -> None:
     for_tag = ["data.train.target_language=de", "data.valid.target_language=de", "data.train.tags=[bt]"]
-    run(settings("train.start=ours", *for_tag, "train.objective.label_smoothing=0", out="further"))
+    train(settings("train.start=ours", *for_tag, "train.objective.label_smoothing=0", out="further"))
     before, after = (load_tensors(Path(each) / "model.safetensors")[0] for each in ("ours", "further"))
     assert before.keys() == after.keys()
     assert not torch.equal(before["decoder.projection.bias"], after["decoder.projection.bias"][:-1])
@@ -135,7 +135,7 @@ def test_a_model_of_our_own_goes_there_and_comes_back(root: Path, name: str) -> 
     section = {"preset": None, "width": 16, "positions": positions, "encoder": STACK, "decoder": STACK, **model}
     text = {"subword": {"kind": "sentencepiece", "size": 60}, "shared": shared}
     out = [f"model={json.dumps(section)}", f"text={json.dumps(text)}"]
-    run(settings(*out, out=name))
+    train(settings(*out, out=name))
     export(root / name, root / f"{name}, theirs")
     hugging_face_agrees(root / name, root / f"{name}, theirs")
     import_marian(root / f"{name}, theirs", root / f"{name}, again")

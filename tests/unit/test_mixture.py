@@ -16,6 +16,7 @@ from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.settings.load import load_settings
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.batches.text_batch import collate_text
+from dragoman.tasks.kinds import open_job
 from dragoman.tasks.multitask.job import temperature_weights
 from dragoman.tasks.multitask.members import Member, MultiTaskObjective, TaskBatch
 from dragoman.tasks.multitask.plan import Interleaved, OwnBatches
@@ -121,7 +122,7 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path, monkeypatch: pytes
     wrong = [*corpus, *BESIDE, "beside.tasks.reversed.data.train.text=nowhere"]
     run = load_settings(None, wrong, TranslationRun)
     with pytest.raises(DataError, match="nowhere"):
-        run.task.open(run)
+        open_job(run)
 
 
 def test_several_tasks_are_not_sharded() -> None:

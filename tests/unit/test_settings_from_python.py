@@ -11,9 +11,8 @@ from dragoman.base.settings.yaml import dump_yaml
 from dragoman.models.footprint import Footprint
 from dragoman.tasks.description import describe
 from dragoman.tasks.language_model.config import LanguageModelRun
-from dragoman.tasks.train import train
+from dragoman.tasks.train import Recipe, load_recipe, train
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.tasks.union import Recipe, load_recipe
 
 RECIPE: dict[str, Any] = {
     "data": {"train": [{"source": "a", "target": "b"}, {"tsv": "c", "weight": 2}], "valid": {"tsv": "v"}},

@@ -14,9 +14,9 @@ from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.settings.load import load_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder, model_parameters
 from dragoman.checkpoint.meta import Meta
+from dragoman.tasks.train import train
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.start import copy_parameters
-from dragoman.training.run.loop import run
 
 BASE = [*SETTINGS, "train.validate_every=4", "train.checkpoint_every=4", "train.log_every=1", "train.average.count=0"]
 REWARD = ["train.start=start", "train.objective.reward.samples=3", "train.objective.reward.kind=chrf"]
@@ -40,7 +40,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         write_corpus(folder, 60)
-        run(config(*BASE, "train.max_steps=4", out="start"))
+        train(config(*BASE, "train.max_steps=4", out="start"))
     yield folder
     torch.set_num_threads(threads)
 
@@ -62,7 +62,7 @@ SHORT = [setting for setting in BASE if not setting.startswith(("model.", "text.
 
 def test_model_and_text_are_taken_from_the_folder(started: Path) -> None:
     frozen = ["train.schedule.kind=inverse_sqrt", "train.schedule.peak=1e-12", "train.max_steps=4"]
-    run(config(*SHORT, "train.start=start", *frozen))
+    train(config(*SHORT, "train.start=start", *frozen))
     before, after = parameters(started / "start"), parameters(started / RUN)
     assert set(before) == set(after)
     for name, tensor in before.items():
@@ -79,7 +79,7 @@ def test_a_new_corpus_is_read_with_the_old_vocabulary(started: Path) -> None:
     lines = [f"a blue whale number {place} swims" for place in range(30)]
     for end in "ab":
         (started / f"train.{end}").write_text("".join(f"{line} {end}\n" for line in lines), encoding="utf-8")
-    run(config(*SHORT, "train.start=start", "train.max_steps=2"))
+    train(config(*SHORT, "train.start=start", "train.max_steps=2"))
     assert (started / RUN / "tokenizer.json").read_bytes() == (started / "start" / "tokenizer.json").read_bytes()
 
 
@@ -92,15 +92,15 @@ def test_a_new_corpus_is_read_with_the_old_vocabulary(started: Path) -> None:
 )
 def test_another_architecture_or_text_is_refused(started: Path, setting: str, named: str) -> None:
     with pytest.raises(ConfigError) as error:
-        run(config(*BASE, "train.start=start", setting))
+        train(config(*BASE, "train.start=start", setting))
     assert named in str(error.value)
     assert not (started / RUN / "config.yaml").exists()
 
 
 def test_dropout_may_differ_and_a_missing_folder_is_named(started: Path) -> None:
     with pytest.raises(ModelError, match="nowhere"):
-        run(config(*BASE, "train.start=nowhere"))
-    result = run(
+        train(config(*BASE, "train.start=nowhere"))
+    result = train(
         config(*BASE, "train.start=start", "model.dropout=0.4", "text.subword.dropout=0.1", "train.max_steps=1")
     )
     assert result.step == 1
@@ -121,7 +121,7 @@ def test_new_tags_get_rows_of_their_own(started: Path) -> None:
     data = ["data.valid.tsv=valid.tsv", "data.train={tsv: train.tsv, tags: [bt, law]}"]
     frozen = ["train.schedule.kind=inverse_sqrt", "train.schedule.peak=1e-12", "train.max_steps=2"]
     tagged = load_settings(None, [*data, *SHORT, *frozen, "train.start=start", f"out={RUN}"], TranslationRun)
-    run(tagged)
+    train(tagged)
     before, after = (load_model_folder(started / name, torch.device("cpu")) for name in ("start", RUN))
     assert after.tokenizers.tags == ("bt", "law")
     size = before.tokenizers.source.size
@@ -137,7 +137,7 @@ def test_new_tags_get_rows_of_their_own(started: Path) -> None:
             torch.testing.assert_close(row, old[name].mean(0), rtol=0, atol=1e-6)
     (started / RUN).rename(started / "tagged")
     more = load_settings(None, [*data, *SHORT, *frozen, "train.start=tagged", f"out={RUN}"], TranslationRun)
-    run(more)
+    train(more)
     assert load_model_folder(started / RUN, torch.device("cpu")).tokenizers.tags == ("bt", "law")
 
 
@@ -155,11 +155,11 @@ def test_a_frozen_table_takes_no_new_tags() -> None:
 def test_reward_runs_resume_bit_by_bit(started: Path) -> None:
     """Teacher forcing with coins, sampled translations and the start: a run in two sittings equals one in a go."""
     changing = ["train.teacher_forcing.kind=exponential", "train.teacher_forcing.base=0.9"]
-    run(config(*SHORT, *REWARD, *changing, "train.max_steps=8"))
+    train(config(*SHORT, *REWARD, *changing, "train.max_steps=8"))
     whole = outcome(started)
     (started / RUN).rename(started / "whole")
-    run(config(*SHORT, *REWARD, *changing, "train.max_steps=4"))
-    run(config(*SHORT, *REWARD, *changing, "train.max_steps=8"), resume=True)
+    train(config(*SHORT, *REWARD, *changing, "train.max_steps=4"))
+    train(config(*SHORT, *REWARD, *changing, "train.max_steps=8"), resume=True)
     again = outcome(started)
     assert whole["model.safetensors"] == again["model.safetensors"]
     losses = [[line["loss"] for line in each["log"] if "loss" in line] for each in (whole, again)]

@@ -11,9 +11,9 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import load_settings
 from dragoman.metrics.metric import Score
 from dragoman.metrics.registry import METRICS
+from dragoman.tasks.train import train
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.tasks.translation.validation import validation_metrics
-from dragoman.training.run.loop import run
+from dragoman.tasks.translation.validation import mean_of, validation_metrics
 from dragoman.training.validation import Measure, Validation, mean_of
 
 CORPORA = """
@@ -63,11 +63,11 @@ def config(*settings: str) -> TranslationRun:
 def test_two_sittings_equal_one(corpora: Path) -> None:
     threads = torch.get_num_threads()
     try:
-        run(config("train.max_steps=8"))
+        train(config("train.max_steps=8"))
         whole = outcome(corpora)
         (corpora / RUN).rename(corpora / "whole")
-        run(config("train.max_steps=4"))
-        run(config("train.max_steps=8"), resume=True)
+        train(config("train.max_steps=4"))
+        train(config("train.max_steps=8"), resume=True)
     finally:
         torch.set_num_threads(threads)
     again = outcome(corpora)
@@ -80,10 +80,10 @@ def test_two_sittings_equal_one(corpora: Path) -> None:
 def test_a_changed_second_set_is_noticed(corpora: Path) -> None:
     threads = torch.get_num_threads()
     try:
-        run(config("train.max_steps=4"))
+        train(config("train.max_steps=4"))
         lines = (corpora / "valid.b").read_text().splitlines()
         (corpora / "valid.b").write_text("".join(f"{line}\n" for line in [*lines[:-1], "another line"]))
         with pytest.raises(ConfigError, match="forward, backward has changed since the run began"):
-            run(config("train.max_steps=8"), resume=True)
+            train(config("train.max_steps=8"), resume=True)
     finally:
         torch.set_num_threads(threads)

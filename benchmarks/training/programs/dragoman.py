@@ -43,9 +43,9 @@ def settings(task: Task) -> dict[str, Any]:
 
 def train(task: Task, gate: Gate) -> None:
     """Run it. Fails where its tokens are not those of the corpus file."""
+    from dragoman.tasks.train import train as train_run
     from dragoman.tasks.translation.config import TranslationRun
     from dragoman.training.objectives.objective import TrainingPoint
-    from dragoman.training.run.loop import run
     from dragoman.training.updates.engine import Engine
     from dragoman.training.updates.update import Update
 
@@ -75,7 +75,7 @@ def train(task: Task, gate: Gate) -> None:
         return result
 
     Engine.step = step  # type: ignore[method-assign]
-    run(TranslationRun.model_validate(settings(task)))
+    train_run(TranslationRun.model_validate(settings(task)))
 
 
 def check(batch: Any, targets: list[list[int]], gate: Gate) -> None:

@@ -37,8 +37,8 @@ def demo(
     from dragoman.inspect.pictures.attention import draw_attention
     from dragoman.metrics.bleu import BLEU
     from dragoman.metrics.chrf import ChrF
+    from dragoman.tasks.train import train
     from dragoman.tasks.translation.config import TranslationRun
-    from dragoman.training.run.loop import run
     from dragoman.translation.translator import Translator
 
     source, _, target = languages.partition("-")
@@ -53,7 +53,7 @@ def demo(
     info(
         f"{TRAIN:,} {LANGUAGES[source]}–{LANGUAGES[target]} training pairs from dragoman's own grammar are in {folder}"
     )
-    run(config, resume=(out / "config.yaml").is_file())
+    train(config, resume=(out / "config.yaml").is_file())
 
     translator = Translator.load(out)
     translations = translator.translate(sources)

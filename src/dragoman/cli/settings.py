@@ -33,14 +33,14 @@ def settings(
 ) -> None:
     """Every setting of `dragoman train`: key, type, default and what it means."""
     from dragoman.base.settings.reference import markdown, plain
-    from dragoman.tasks.settings import settings
-    from dragoman.tasks.union import RUNS
+    from dragoman.tasks.kinds import TASKS
+    from dragoman.tasks.train import settings
 
     everything, chosen = settings(None, task), settings(path, task)
     head = PAGE if as_markdown and path is None else NOTE if chosen[0].path.startswith("model") else ""
     print(head + "\n" * bool(head) + (markdown(chosen) if as_markdown else plain(chosen)), end="")
     if as_markdown and path is None and task is None:
-        for kind in RUNS:
+        for kind in TASKS:
             own = [section for section in settings(None, kind) if section not in everything]
             if own:
                 print(f"\n# With `task: {{kind: {kind}}}`\n\n{OWN}\n{markdown(own)}", end="")

@@ -91,7 +91,7 @@ def tell_result(result: "TrainingResult") -> None:
 
 def _own_config(out: Path | None, arguments: list[str]) -> Path:
     from dragoman.base.errors import ConfigError
-    from dragoman.tasks.union import run_settings
+    from dragoman.tasks.train import run_settings
 
     named = next((argument.removeprefix("out=") for argument in arguments if argument.startswith("out=")), None)
     folder = out if out is not None else Path(named) if named else None

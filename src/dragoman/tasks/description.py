@@ -16,17 +16,16 @@ from dragoman.base.settings.load import (
     load_settings,
     read_document,
 )
-from dragoman.checkpoint.folder import read_config, read_meta
+from dragoman.checkpoint.folder import folder_kind, read_config, read_meta
 from dragoman.inspect.describe import Description
 from dragoman.inspect.describe import describe as describe_model
 from dragoman.inspect.description_text import as_json, numbers_text, parts_table
-from dragoman.models.kinds import parse_model
+from dragoman.models.kinds import kind_of, parse_model
 from dragoman.models.seq2seq import ModelConfig
-from dragoman.models.settings import ModelSettings
-from dragoman.tasks.language_model.config import LanguageModelRun
-from dragoman.tasks.translation.config import TranslationRun
+from dragoman.models.settings import ModelSettings, PresetSettings
+from dragoman.tasks.kinds import TaskKind
+from dragoman.tasks.train import task_of
 from dragoman.tasks.translation.start import load_start
-from dragoman.tasks.union import run_class
 from dragoman.text.tokenizers import TextConfig, Tokenizers, VocabularySizes
 
 VOCABULARY, PAIRS = 37_000, 4_500_000
@@ -34,10 +33,6 @@ VOCABULARY, PAIRS = 37_000, 4_500_000
 
 TOKENS = 1_000_000
 """Of text, by which a language model's preset is chosen where nothing else is known."""
-
-# What a description does not depend on, so that a recipe's corpora need not be there.
-_TEXT_PLACEHOLDERS = ("data={train: {text: corpus.txt}, valid: {text: corpus.txt}}", "out=run")
-_PLACEHOLDERS = ("data={train: {tsv: corpus.tsv}, valid: {tsv: corpus.tsv}}", "out=run")
 
 
 @dataclass(frozen=True)
@@ -88,29 +83,24 @@ def describe(
     if isinstance(model, str | Path) and Path(model).is_dir():
         if overrides or sizes or pairs:
             raise ConfigError(f"{model} is a trained model, of which nothing can be set: leave the settings out")
-        asked = _trained(Path(model))
-    elif run_class(model, overrides) is LanguageModelRun:
-        asked = _language_model(model, overrides, sizes, pairs)
+        subject = _trained(Path(model))
     else:
-        asked = _untrained(model, overrides, sizes, pairs)
-    return asked.described(length, depth)
+        subject = _untrained(task_of(model, overrides), model, overrides, sizes, pairs)
+    return subject.described(length, depth)
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """The model to describe; source and target: entries, or the source's numbers a vector; notes: where from."""
+class _Subject:
+    """The model to describe, for these vocabularies. notes: where they come from."""
 
     config: ModelSettings
-    source: int
-    target: int
-    vectors: bool
+    sizes: VocabularySizes
     notes: list[str]
 
     def described(self, length: int, depth: int) -> ModelDescription:
         """The model, for texts of `length` tokens, parts down to `depth`."""
-        sizes = VocabularySizes(self.source, self.target, self.vectors)
-        whole = describe_model(self.config, sizes, length, depth)
-        return ModelDescription(self.config, self.source, self.target, tuple(self.notes), whole)
+        whole = describe_model(self.config, self.sizes, length, depth)
+        return ModelDescription(self.config, self.sizes.source, self.sizes.target, tuple(self.notes), whole)
 
 
 def _origin(model: Source, overrides: Overrides) -> str:
@@ -119,54 +109,43 @@ def _origin(model: Source, overrides: Overrides) -> str:
     return f"settings {COMMAND_LINE if model is None and not isinstance(overrides, Mapping) else PYTHON}"
 
 
-def _trained(folder: Path) -> _Asked:
+def _trained(folder: Path) -> _Subject:
     meta = read_meta(folder)
     config = parse_model(read_config(folder)["model"], f"in section model of {folder / 'config.yaml'}")
+    notes = [f"{folder}: trained for {meta.step:,} steps"]
+    if not folder_kind(folder).tokenizers:
+        return _Subject(config, VocabularySizes(0, 0), notes)
     tokenizers = Tokenizers.load(folder)
-    source, target = tokenizers.source.size, tokenizers.target.size
-    notes = [f"{folder}: trained for {meta.step:,} steps", _vocabularies(source, target, tokenizers.shared, "")]
-    return _Asked(config, source, target, tokenizers.reads_vectors, notes)
+    sizes = tokenizers.sizes
+    return _Subject(config, sizes, [*notes, _vocabularies(sizes.source, sizes.target, tokenizers.shared, "")])
 
 
-def _language_model(model: Source, overrides: Overrides, sizes: tuple[int, ...], pairs: int | None) -> _Asked:
-    """The model of a recipe with `task: {kind: language_model}`."""
-
-    if len(sizes) > 1 or pairs:
-        raise ConfigError("a language model has one vocabulary and no pairs: give --vocabulary N, leave --pairs out")
-    run = load_settings(model, all_overrides(overrides, _TEXT_PLACEHOLDERS), LanguageModelRun)
-    config, notes = run.model.resolved(TOKENS), [_origin(model, overrides)]
-    if run.model.preset == "auto":
-        notes.append(f"preset auto is {config.preset} for {TOKENS:,} tokens of text (assumed; model.preset chooses)")
-    elif config.preset is not None:
-        notes.append(f"preset {config.preset}")
-    stated = getattr(run.text.subword, "size", None) if "text" in run.model_fields_set else None
-    size = sizes[0] if sizes else stated or VOCABULARY
-    origin = "as given" if sizes else "of text.subword" if stated else "assumed; --vocabulary says otherwise"
-    notes.append(_vocabularies(size, size, True, f" ({origin})"))
-    return _Asked(config, size, size, False, notes)
-
-
-def _untrained(model: Source, overrides: Overrides, sizes: tuple[int, ...], pairs: int | None) -> _Asked:
+def _untrained(
+    task: TaskKind, model: Source, overrides: Overrides, sizes: tuple[int, ...], pairs: int | None
+) -> _Subject:
     notes = [_origin(model, overrides)]
     keys = {"model"} if model is None else set(read_document(model).content)
     start, text = None, TextConfig()
-    if model is None and len(sizes) == 2:
+    if model is None and len(sizes) == 2 and "text" in task.run.model_fields:
         overrides = all_overrides(["text.shared=false"], overrides)
-    if keys & set(TranslationRun.model_fields):
-        run = load_settings(model, all_overrides(overrides, _PLACEHOLDERS), TranslationRun)
+    if keys & set(task.run.model_fields):
+        run: Any = load_settings(model, all_overrides(overrides, task.placeholders), task.run)
         run, start = load_start(run)
-        config, text = run.model, run.text
+        config, text = run.model, getattr(run, "text", text)
     else:
-        config = load_settings(model, _of_model(overrides), ModelConfig)
-        if len(sizes) == 2 and "tie_embeddings" not in config.model_fields_set:
+        config = load_settings(model, _of_model(overrides), task.model)
+        if len(sizes) == 2 and isinstance(config, ModelConfig) and "tie_embeddings" not in config.model_fields_set:
             config = ModelConfig.model_validate({**config.model_dump(exclude_unset=True), "tie_embeddings": False})
-    if config.preset == "auto":
-        config = config.resolved(pairs or PAIRS)
-        why = "of --pairs" if pairs else "assumed; --pairs says otherwise"
-        notes.append(f"preset auto is {config.preset} for a corpus of {pairs or PAIRS:,} pairs ({why})")
-    elif config.preset is not None:
-        notes.append(f"preset {config.preset}")
-    if start is not None:
+    kind = kind_of({"kind": config.kind})
+    one_sided = len(kind.sides) == 1
+    if one_sided and (len(sizes) > 1 or pairs):
+        raise ConfigError(f"{kind.noun} has one vocabulary and no pairs: give --vocabulary N, leave --pairs out")
+    if isinstance(config, PresetSettings):
+        config, chosen = _with_preset(config, pairs)
+        notes += chosen
+    if not kind.tokenizers:
+        return _Subject(config, VocabularySizes(0, 0), notes)
+    if start is not None and start.tokenizers is not None:
         source, target, origin = start.tokenizers.source.size, start.tokenizers.target.size, "of train.start"
     elif sizes:
         source, target, origin = sizes[0], sizes[-1], "as given"
@@ -180,13 +159,27 @@ def _untrained(model: Source, overrides: Overrides, sizes: tuple[int, ...], pair
             else "assumed; --vocabulary says otherwise"
         )
         source = target = size if stated and size else VOCABULARY
-    shared = text.shared and len(sizes) < 2
     if text.vectors is not None:
         source = text.vectors.width
         notes.append(f"source: vectors of {source:,} numbers; vocabulary of the target: {target:,} entries ({origin})")
     else:
+        shared = one_sided or (text.shared and len(sizes) < 2)
         notes.append(_vocabularies(source, target, shared, f" ({origin})"))
-    return _Asked(config, source, target, text.vectors is not None, notes)
+    return _Subject(config, VocabularySizes(source, target, text.vectors is not None), notes)
+
+
+def _with_preset(config: PresetSettings, pairs: int | None) -> tuple[PresetSettings, list[str]]:
+    """The config with its preset chosen for a corpus of usual size, and a note that says which one that is."""
+    if config.preset is None:
+        return config, []
+    if config.preset != "auto":
+        return config, [f"preset {config.preset}"]
+    if config.counted == "tokens":
+        config = config.resolved(TOKENS)
+        return config, [f"preset auto is {config.preset} for {TOKENS:,} tokens of text (assumed; model.preset chooses)"]
+    config = config.resolved(pairs or PAIRS)
+    why = "of --pairs" if pairs else "assumed; --pairs says otherwise"
+    return config, [f"preset auto is {config.preset} for a corpus of {pairs or PAIRS:,} pairs ({why})"]
 
 
 def _of_model(overrides: Overrides) -> list[Override]:

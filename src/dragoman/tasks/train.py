@@ -1,9 +1,21 @@
-"""`train`: from a recipe to a model folder."""
+"""`train`: from a recipe to a model folder; `settings`: all that a recipe can set."""
 
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dragoman.base.errors import ConfigError
 from dragoman.base.log import quietly
-from dragoman.base.settings.load import Overrides
-from dragoman.tasks.union import Recipe, load_recipe
+from dragoman.base.settings.load import PYTHON, Overrides, Source, all_overrides, load_settings, read_document
+from dragoman.base.settings.reference import Section, sections, select
+from dragoman.checkpoint.folder import CONFIG
+from dragoman.tasks.kinds import TASKS, TRANSLATION, TaskKind, open_job
 from dragoman.training.run.loop import TrainingResult, run
+from dragoman.training.task import RunConfig
+
+Recipe = str | Path | Mapping[str, Any] | RunConfig | None
+"""A YAML file, a run folder, nested settings, a run, or nothing, where overrides say it all."""
 
 
 def train(
@@ -25,4 +37,61 @@ def train(
     settings that are wrong and for a folder that holds another run, DataError, ResourceError and DivergenceError.
     """
     with quietly(quiet):
-        return run(load_recipe(recipe, overrides), resume=resume, profile=profile)
+        return run(load_recipe(recipe, overrides), open_job, resume=resume, profile=profile)
+
+
+def load_recipe(recipe: Recipe, overrides: Overrides) -> Any:
+    """The run that a recipe and overrides describe, as `load_settings` reads it; `task.kind` says of which class.
+
+    Of a run folder it is the run that it holds, where the folder is now. Raises ConfigError as `load_settings` does,
+    for a folder without a run, and for a task that there is not.
+    """
+    if isinstance(recipe, RunConfig) and not overrides:
+        return recipe
+    if isinstance(recipe, str | Path) and (folder := Path(recipe)).is_dir():
+        recipe, overrides = run_settings(folder), all_overrides({"out": str(folder)}, overrides)
+    return load_settings(recipe, overrides, task_of(recipe, overrides).run)
+
+
+def run_settings(folder: Path) -> Path:
+    """The settings of the run in a folder. Raises ConfigError where there is none."""
+    path = folder / CONFIG
+    if not path.is_file():
+        raise ConfigError(f"there is no run to resume in {folder}: it holds no {CONFIG}")
+    return path
+
+
+def task_of(recipe: Source, overrides: Overrides) -> TaskKind:
+    """The task of the run that a recipe and overrides describe. Raises ConfigError for an unknown one."""
+    if isinstance(recipe, RunConfig):
+        return TASKS[recipe.task.kind]
+    kind = _kind(read_document(recipe).content.get("task"))
+    where = PYTHON if isinstance(recipe, Mapping) else str(recipe)
+    for key, value, origin in all_overrides(overrides):
+        if key in (("task",), ("task", "kind")):
+            kind, where = value if len(key) > 1 else _kind(value), origin
+    if kind not in TASKS:
+        raise ConfigError(f"task.kind: there is no '{kind}' ({where}); choose one of {', '.join(TASKS)}")
+    return TASKS[kind]
+
+
+def _kind(task: Any) -> Any:
+    return task.get("kind", TRANSLATION.name) if isinstance(task, Mapping) else TRANSLATION.name
+
+
+def settings(path: str | None = None, task: str | None = None) -> list[Section]:
+    """The groups of settings that `path` names, such as `train.schedule`, each before those inside it; None: all.
+
+    task: of runs with this `task.kind` (default: translation). Raises ConfigError, which names the nearest, for a path
+    or a task that there is not.
+    """
+    if task is not None and task not in TASKS:
+        raise ConfigError(f"--task: there is no '{task}'; choose one of {', '.join(TASKS)}")
+    everything = sections(TASKS[task or TRANSLATION.name].run)
+    chosen = everything if path is None else select(everything, path)
+    if not chosen:
+        keys = [key for section in everything for key in (section.path, *(row.key for row in section.settings))]
+        last = [key for key in keys if key.rpartition(".")[2] == str(path).rpartition(".")[2]]
+        near = last or difflib.get_close_matches(str(path), keys, n=1, cutoff=0)
+        raise ConfigError(f"there is no setting {path}; did you mean {near[0]}? `dragoman settings` lists all")
+    return chosen

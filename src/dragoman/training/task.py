@@ -1,12 +1,12 @@
 """The promise of a task: what the loop must know of what is learned, and all that it knows.
 
-A `Task` is a config with a `kind`. For a run it opens a `Job`, which makes examples ready, builds a model, and says
-what its loss is, how it is judged and what a finished folder holds. The loop moves an `nn.Module` by the job's loss on
-the job's batches; what they are made of is the task's business.
+A `Task` is a config whose `kind` leads to the classes of a run and of its `Job` (`tasks.kinds`). The job makes examples
+ready, builds a model, and says what its loss is, how it is judged and what a finished folder holds. The loop moves an
+`nn.Module` by the job's loss on the job's batches; what they are made of is the task's business.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -63,10 +63,6 @@ class Task(Config):
     """The base of every task's config. A new task is a subclass of this, of `RunConfig` and of `Job`."""
 
     kind: str
-
-    def open(self, run: Any) -> "Job":
-        """A job for `run`, of which all that is cheap to find wrong is looked at. Raises ConfigError and DataError."""
-        raise NotImplementedError
 
 
 class RunConfig(Config):
@@ -211,3 +207,7 @@ class Job(ABC):
 
     def close(self) -> None:  # noqa: B027
         """The run has ended: let go of processes."""
+
+
+OpenJob = Callable[[Any], Job]
+"""Makes a job for a run after checking all that is cheap to check. Raises ConfigError and DataError."""

@@ -11,7 +11,8 @@ from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import info, quietly
 from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import Overrides
-from dragoman.training.run.loop import TrainingResult, run
+from dragoman.tasks.train import train
+from dragoman.training.run.loop import TrainingResult
 from dragoman.translation.translator import Translator
 
 CHOICES = ("best", "closest")
@@ -65,7 +66,7 @@ def distill(
         for pairs in work:
             _translate(pairs, translator)
         del translator
-        return run(distillation.student(work), resume=resume)
+        return train(distillation.student(work), resume=resume)
 
 
 def _translate(pairs: TeacherPairs, translator: Translator) -> None:

@@ -13,6 +13,7 @@ from dragoman.base.files import unwritable
 from dragoman.checkpoint.folder import CONFIG
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.digests import file_digest
+from dragoman.tasks.kinds import open_job
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.translation.translator import Translator
 
@@ -46,7 +47,7 @@ class Distillation:
             raise ConfigError(
                 f"{out} holds a training run already: add --resume to go on with it, or choose another --out"
             )
-        self.recipe.task.open(self.recipe).close()
+        open_job(self.recipe).close()
 
     def work(self, translator: Translator) -> tuple[TeacherPairs, ...]:
         """What there is to translate, a corpus each. translator: the teacher."""

@@ -15,7 +15,7 @@ from dragoman.models.language_model import LanguageModelConfig
 from dragoman.text.tokenizers import TextConfig
 from dragoman.training.config import LoopConfig
 from dragoman.training.objectives.cross_entropy import CrossEntropyConfig
-from dragoman.training.task import Job, RunConfig, Task
+from dragoman.training.task import RunConfig, Task
 
 BLOCK = 256
 
@@ -104,12 +104,6 @@ class LanguageModelTask(Task):
     """What follows a text, token by token. YAML: `task: {kind: language_model}`."""
 
     kind: Literal["language_model"] = "language_model"
-
-    def open(self, run: "LanguageModelRun") -> Job:
-        """Reads the held-out text."""
-        from dragoman.tasks.language_model.job import LanguageModelJob  # which needs this run's class
-
-        return LanguageModelJob(run)
 
 
 class LanguageModelRun(RunConfig):

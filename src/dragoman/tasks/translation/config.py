@@ -23,7 +23,7 @@ from dragoman.text.tokenizers import TextConfig
 from dragoman.training.config import AverageConfig, LoopConfig, MovingAverage
 from dragoman.training.optimisers.muon import MuonConfig
 from dragoman.training.optimisers.union import OptimiserConfig
-from dragoman.training.task import Job, RunConfig, Task
+from dragoman.training.task import RunConfig, Task
 
 
 class AuxiliaryLanguageModelConfig(Config):
@@ -205,14 +205,6 @@ class TranslationTask(Task):
     """From a text of one language to a text of another. YAML: `task: {kind: translation}`, which is the default."""
 
     kind: Literal["translation"] = "translation"
-
-    def open(self, run: "TranslationRun") -> Job:
-        """Reads the validation sets and the model to start from, if there is one."""
-        from dragoman.tasks.translation.job import TranslationJob
-        from dragoman.tasks.translation.multitask import MultiTaskTranslation  # which need this run's class
-
-        job = TranslationJob(run)
-        return job if run.beside is None else MultiTaskTranslation(job, run.beside)
 
 
 class TranslationRun(RunConfig):

@@ -13,9 +13,16 @@ from dragoman.tasks.language_model.config import LanguageModelLoopConfig, Langua
 from dragoman.tasks.language_model.job import LanguageModelJob
 from dragoman.tasks.multitask.job import MultiTaskJob, temperature_weights
 from dragoman.tasks.multitask.members import Member
-from dragoman.tasks.translation.config import AuxiliaryLanguageModelConfig, MultiTaskConfig
+from dragoman.tasks.translation.config import AuxiliaryLanguageModelConfig, MultiTaskConfig, TranslationRun
 from dragoman.tasks.translation.job import TranslationJob
 from dragoman.training.config import LoopConfig
+from dragoman.training.task import Job
+
+
+def open_translation(run: TranslationRun) -> Job:
+    """The job of a run that learns to translate, and other tasks beside it where it names some."""
+    job = TranslationJob(run)
+    return job if run.beside is None else MultiTaskTranslation(job, run.beside)
 
 
 class MultiTaskTranslation(MultiTaskJob):

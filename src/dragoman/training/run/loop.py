@@ -28,7 +28,7 @@ from dragoman.training.progress.report import (
 from dragoman.training.run.session import Session, choose_final
 from dragoman.training.run.setup import assemble
 from dragoman.training.run.snapshot import restore_snapshot, save_snapshot
-from dragoman.training.task import Batch, RunConfig
+from dragoman.training.task import Batch, OpenJob, RunConfig
 from dragoman.training.updates.sharing import Sharing, Updates
 from dragoman.training.validation import Validation
 
@@ -57,16 +57,17 @@ class TrainingResult:
         return "\n".join(lines)
 
 
-def run(config: RunConfig, resume: bool = False, profile: bool = False) -> TrainingResult:
+def run(config: RunConfig, open_job: OpenJob, resume: bool = False, profile: bool = False) -> TrainingResult:
     """Train as `config` says. With `resume`, go on from the newest snapshot in `config.out`, if there is one.
 
     Under torchrun this is one of several processes; one that torchrun has restarted resumes.
 
-    profile: say where the time of the first updates goes, see `training.profiling.profile`.
+    open_job: makes the job of the run. profile: say where the time of the first updates goes, see
+    `training.profiling.profile`.
 
     Raises ConfigError for a folder that holds another run, Interrupted after a signal, and the errors of the parts.
     """
-    with assemble(config, resume) as session:
+    with assemble(config, open_job, resume) as session:
         return _Loop(session, profile).run()
 
 

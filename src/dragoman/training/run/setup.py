@@ -27,7 +27,7 @@ from dragoman.training.ranks.shardable import shardable_modules
 from dragoman.training.run.memory import check_memory
 from dragoman.training.run.resumption import check_same_contents, check_same_run, warn_of_rounding, with_choices_of
 from dragoman.training.run.session import Session
-from dragoman.training.task import Batch, Job, RunConfig
+from dragoman.training.task import Batch, Job, OpenJob, RunConfig
 from dragoman.training.updates.engine import Engine
 
 CONFIG_FILE = "config.yaml"
@@ -39,7 +39,7 @@ R = TypeVar("R", bound=RunConfig)
 
 
 @contextmanager
-def assemble(config: RunConfig, resume: bool) -> Iterator[Session]:
+def assemble(config: RunConfig, open_job: OpenJob, resume: bool) -> Iterator[Session]:
     """Build a session and hold the lock on the run's folder; join the other processes where there are any.
 
     A process that torchrun has restarted resumes. Raises ConfigError when the folder holds another run, or this one and
@@ -53,7 +53,7 @@ def assemble(config: RunConfig, resume: bool) -> Iterator[Session]:
         device = stored.train.device
     with open_ranks(device) as ranks, ExitStack() as stack:
         with ranks.in_turn():
-            prepared = _inspect_inputs(config, resume, ranks, stack)
+            prepared = _inspect_inputs(open_job(config), resume, ranks, stack)
         stack.callback(prepared.job.close)
         prepared.job.run = _as_on_first(prepared.job.run, ranks)
         _claim_folder(prepared, ranks)
@@ -72,9 +72,8 @@ class PreparedRun:
     limits_changed: bool
 
 
-def _inspect_inputs(config: RunConfig, resume: bool, ranks: Ranks, stack: ExitStack) -> PreparedRun:
+def _inspect_inputs(job: Job, resume: bool, ranks: Ranks, stack: ExitStack) -> PreparedRun:
     """Check all that is cheap to find wrong before anything is written or takes long; then prepare data and model."""
-    job: Job = config.task.open(config)
     config = job.run
     store = stack.enter_context(CheckpointStore(config.out, owned=ranks.is_main))
     stored = _stored_config(config.out, type(config))

@@ -1,0 +1,68 @@
+"""Kinds of tasks: `task.kind` of a recipe leads to the class of its run and to the job that trains.
+
+A new task is a folder with a `RunConfig` and a `Job`, and a record that is registered here.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from dragoman.models.settings import ModelSettings
+from dragoman.tasks.language_model.config import LanguageModelRun
+from dragoman.tasks.language_model.job import LanguageModelJob
+from dragoman.tasks.translation.config import TranslationRun
+from dragoman.tasks.translation.multitask import open_translation
+from dragoman.training.task import Job, OpenJob, RunConfig
+
+
+@dataclass(frozen=True)
+class TaskKind:
+    """One task. name: the value of `task.kind`. run: the settings of a run. open_job: makes the job of such a run.
+
+    placeholders: settings that must be given and that no model depends on, as overrides, so that the model of a recipe
+    without them can be described.
+    """
+
+    name: str
+    run: type[RunConfig]
+    open_job: OpenJob
+    placeholders: tuple[str, ...] = ("out=run",)
+
+    @property
+    def model(self) -> type[ModelSettings]:
+        """The config class of the section `model`."""
+        model: type[ModelSettings] = self.run.model_fields["model"].annotation  # type: ignore[assignment]
+        return model
+
+
+TASKS: dict[str, TaskKind] = {}
+"""All registered tasks by name."""
+
+
+def register(task: TaskKind) -> TaskKind:
+    """Make a task known to the package; gives it back. Raises ValueError where the name is taken."""
+    if TASKS.setdefault(task.name, task) != task:
+        raise ValueError(f"there is another task called {task.name!r}: choose another name")
+    return task
+
+
+TRANSLATION = register(
+    TaskKind(
+        "translation",
+        TranslationRun,
+        open_translation,
+        ("data={train: {tsv: corpus.tsv}, valid: {tsv: corpus.tsv}}", "out=run"),
+    )
+)
+LANGUAGE_MODEL = register(
+    TaskKind(
+        "language_model",
+        LanguageModelRun,
+        LanguageModelJob,
+        ("data={train: {text: corpus.txt}, valid: {text: corpus.txt}}", "out=run"),
+    )
+)
+
+
+def open_job(run: Any) -> Job:
+    """The job of a run, whatever its task. Raises ConfigError and DataError for what is cheap to find wrong."""
+    return TASKS[run.task.kind].open_job(run)
