@@ -13,7 +13,7 @@ from dragoman.metrics.metric import Score
 from dragoman.metrics.registry import METRICS
 from dragoman.tasks.train import train
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.tasks.translation.validation import mean_of, validation_metrics
+from dragoman.tasks.translation.validation import validation_metrics
 from dragoman.training.validation import Measure, Validation, mean_of
 
 CORPORA = """
