@@ -1,77 +1,119 @@
-/* Translates texts of random ids with random weights, the same on every machine, and prints what it finds.
+/* Translates random sources with random weights, the same on every machine, and prints the results.
 
-   Compiled for another processor and run under an emulator, it shows that the engine does there what it does here. */
+   Compiled for another processor and run under an emulator, it shows that the engine gives the same results there. The
+   same requests are then translated in a session, in pieces, by several workers: with ThreadSanitizer, which cannot look
+   into Python, it shows that threads do not race. */
 #include <stdio.h>
 
 #include "engine.c"
 
-static uint32_t chance = 12345;
+static uint32_t state = 12345;
 
-static uint32_t drawn(uint32_t below) {
-    chance = chance * 1664525u + 1013904223u;
-    return (chance >> 8) % below;
+static uint32_t draw(uint32_t below) {
+    state = state * 1664525u + 1013904223u;
+    return (state >> 8) % below;
 }
 
-static float *numbers(size_t count, float scale) {
-    float *made = malloc(count * sizeof *made);
-    for (size_t place = 0; place < count; place++) made[place] = ((int)drawn(2001) - 1000) * scale / 1000;
-    return made;
+static float *draw_floats(size_t count, float scale) {
+    float *drawn = malloc(count * sizeof *drawn);
+    for (size_t i = 0; i < count; i++) drawn[i] = ((int)draw(2001) - 1000) * scale / 1000;
+    return drawn;
 }
 
-enum { WIDTH = 32, HEADS = 2, HEAD = 16, INNER = 48, SIZE = 80, TEXTS = 12, LIMIT = 14, BEAM = 4 };
+enum { WIDTH = 32, HEADS = 2, HEAD = 16, INNER = 48, SIZE = 80, REQUESTS = 12, LIMIT = 14, BEAM = 4 };
 
 static MatrixSource matrix(int outputs, int inputs) {
-    return (MatrixSource){numbers((size_t)outputs * inputs, 0.5f), numbers((size_t)outputs, 0.2f), outputs, inputs};
+    return (MatrixSource){draw_floats((size_t)outputs * inputs, 0.5f), draw_floats((size_t)outputs, 0.2f), outputs, inputs};
 }
 
 static NormSource norm(int kind) {
-    float *gain = numbers(WIDTH, 0.5f);
-    for (int place = 0; place < WIDTH; place++) gain[place] += 1;
-    return (NormSource){gain, numbers(WIDTH, 0.1f), 1e-5f, kind, WIDTH, WIDTH};
+    float *gain = draw_floats(WIDTH, 0.5f);
+    for (int i = 0; i < WIDTH; i++) gain[i] += 1;
+    return (NormSource){gain, draw_floats(WIDTH, 0.1f), 1e-5f, kind, WIDTH, WIDTH};
 }
 
 static LayerSource layer(int activation, int kind) {
-    LayerSource made;
-    memset(&made, 0, sizeof made);
-    made.attention = made.source = (AttentionSource){HEADS, HEAD, HEAD, 0, 0.25f, NULL};
-    made.projections = matrix(3 * HEADS * HEAD, WIDTH), made.output = matrix(WIDTH, HEADS * HEAD);
-    made.source_query = matrix(HEADS * HEAD, WIDTH), made.source_projections = matrix(2 * HEADS * HEAD, WIDTH);
-    made.source_output = matrix(WIDTH, HEADS * HEAD);
-    made.inner = matrix(INNER, WIDTH), made.gate = matrix(INNER, WIDTH), made.outer = matrix(WIDTH, INNER);
-    made.around_attention = norm(kind), made.around_source = norm(kind), made.around_feedforward = norm(kind);
-    made.activation = activation;
-    return made;
+    LayerSource drawn;
+    memset(&drawn, 0, sizeof drawn);
+    drawn.attention = drawn.source = (AttentionSource){HEADS, HEAD, HEAD, 0, 0.25f, NULL};
+    drawn.projections = matrix(3 * HEADS * HEAD, WIDTH), drawn.output = matrix(WIDTH, HEADS * HEAD);
+    drawn.source_query = matrix(HEADS * HEAD, WIDTH), drawn.source_projections = matrix(2 * HEADS * HEAD, WIDTH);
+    drawn.source_output = matrix(WIDTH, HEADS * HEAD);
+    drawn.inner = matrix(INNER, WIDTH), drawn.gate = matrix(INNER, WIDTH), drawn.outer = matrix(WIDTH, INNER);
+    drawn.around_attention = norm(kind), drawn.around_source = norm(kind), drawn.around_feedforward = norm(kind);
+    drawn.activation = activation;
+    return drawn;
+}
+
+/* The same request with memory for results of its own. */
+static Request with_results(Request request) {
+    request.tokens = malloc(LIMIT * sizeof(int32_t)), request.lengths = malloc(sizeof(int32_t));
+    request.log_probabilities = malloc(sizeof(float)), request.scores = malloc(sizeof(double)), request.finished = malloc(1);
+    request.found = -1;
+    return request;
+}
+
+static int equal(const Request *one, const Request *other) {
+    return *one->lengths == *other->lengths && *one->scores == *other->scores && *one->finished == *other->finished &&
+           !memcmp(one->tokens, other->tokens, (size_t)*one->lengths * sizeof(int32_t));
+}
+
+/* Whether a session of three workers, which gets the requests three at a time, finds the same. */
+static int session_finds_the_same(Engine *engine, const Request *expected, Options options) {
+    options.workers = 3, options.batch = 2;
+    Session *session = dragoman_session_begin(engine, &options);
+    Request requests[REQUESTS];
+    int completed = 0, same = session != NULL;
+    for (int number = 0; number < REQUESTS; number++) requests[number] = with_results(expected[number]);
+    for (int number = 0; same && number < REQUESTS; number += 3) {
+        dragoman_session_submit(session, requests + number, 3);
+        for (int last = number + 3 == REQUESTS, polls = 0; last ? completed < REQUESTS : polls < 1; polls++) {
+            int32_t outcome, waiting;
+            Request *done = dragoman_session_completed(session, 1, &outcome, &waiting);
+            if (outcome != FINE) return 0;
+            for (; done; done = done->next) {
+                same &= equal(done, expected + (done - requests));
+                completed++;
+            }
+        }
+    }
+    if (session) {
+        for (int number = 0; number < REQUESTS; number++) requests[number] = with_results(expected[number]);
+        dragoman_session_submit(session, requests, REQUESTS);
+        dragoman_session_end(session); /* with most of them dropped */
+    }
+    return same;
 }
 
 int main(void) {
     for (int variant = 0; variant < 6; variant++) {
         LayerSource layers[2] = {layer(variant % 4, variant % 2), layer(variant % 4, variant % 2)};
-        StackSource stack = {layers, numbers(SIZE * WIDTH, 1), norm(variant % 2), 2, WIDTH, SIZE, variant % 2};
+        StackSource stack = {layers, draw_floats(SIZE * WIDTH, 1), norm(variant % 2), 2, WIDTH, SIZE, variant % 2};
         ModelSource model = {stack, stack, matrix(SIZE, WIDTH), variant / 3, 2};
         Engine *engine = dragoman_open(&model);
-        float *vectors = numbers(64 * WIDTH, 0.5f);
-        Text texts[TEXTS];
-        memset(texts, 0, sizeof texts);
+        float *vectors = draw_floats(64 * WIDTH, 0.5f);
+        Request requests[REQUESTS];
+        memset(requests, 0, sizeof requests);
         static int32_t forbidden[] = {0, 1, 2};
-        for (int number = 0; number < TEXTS; number++) {
-            Text *text = texts + number;
+        for (int number = 0; number < REQUESTS; number++) {
+            Request *request = requests + number;
             int32_t *source = malloc(64 * sizeof *source);
-            text->length = 1 + (int)drawn(40);
-            for (int place = 0; place < text->length; place++) source[place] = 4 + (int32_t)drawn(SIZE - 4);
-            text->source = source, text->prefix = source, text->prefix_length = (int)drawn(3);
-            text->forbidden = forbidden, text->forbidden_count = 3;
-            text->beam = 1 + (int)drawn(BEAM), text->wanted = 1, text->limit = LIMIT, text->penalty = GNMT_PENALTY, text->alpha = 0.6;
-            text->tokens = malloc(LIMIT * sizeof(int32_t)), text->lengths = malloc(sizeof(int32_t));
-            text->log_probabilities = malloc(sizeof(float)), text->scores = malloc(sizeof(double)), text->finished = malloc(1);
-            text->found = -1;
+            request->length = 1 + (int)draw(40);
+            for (int i = 0; i < request->length; i++) source[i] = 4 + (int32_t)draw(SIZE - 4);
+            request->source = source, request->prefix = source, request->prefix_length = (int)draw(3);
+            request->forbidden = forbidden, request->forbidden_count = 3;
+            request->beam = 1 + (int)draw(BEAM), request->nbest = 1, request->limit = LIMIT;
+            request->penalty = GNMT_PENALTY, request->alpha = 0.6;
+            *request = with_results(*request);
         }
-        Plan plan = {{vectors, NULL, 0}, {vectors, NULL, 0}, 1, 3, 1 + variant % 2, 5};
-        if (!engine || dragoman_translate(engine, texts, TEXTS, &plan) != FINE) return 1;
-        for (int number = 0; number < TEXTS; number++) {
-            printf("%d %d %d %.3f", variant, number, *texts[number].finished, *texts[number].scores);
-            for (int place = 0; place < *texts[number].lengths; place++) printf(" %d", texts[number].tokens[place]);
+        Options options = {{vectors, NULL, 0, 64}, {vectors, NULL, 0, 64}, 1, 3, 1 + variant % 2, 5};
+        if (!engine || dragoman_translate(engine, requests, REQUESTS, &options) != FINE) return 1;
+        for (int number = 0; number < REQUESTS; number++) {
+            printf("%d %d %d %.3f", variant, number, *requests[number].finished, *requests[number].scores);
+            for (int i = 0; i < *requests[number].lengths; i++) printf(" %d", requests[number].tokens[i]);
             printf("\n");
         }
+        if (!session_finds_the_same(engine, requests, options)) return 2;
         dragoman_close(engine);
     }
     return 0;

@@ -1,5 +1,6 @@
 """The native engine finds what the PyTorch search finds, whatever the model, the search and the processor."""
 
+import ctypes
 import os
 import random
 import shutil
@@ -17,7 +18,7 @@ from tiny_model import write_tiny_model
 
 from dragoman.base.errors import ModelError, ResourceError
 from dragoman.decode.search import Hypothesis
-from dragoman.translation.engines.native import build
+from dragoman.translation.engines.native import build, library
 from dragoman.translation.engines.native.build import (
     INSTRUCTION_SETS,
     InstructionSet,
@@ -31,6 +32,7 @@ from dragoman.translation.engines.native.packing import Unsupported
 from dragoman.translation.request import Sampling
 from dragoman.translation.translator import Translator
 
+RANDOM_MODEL = Path(__file__).parents[1] / "native" / "random_model.c"
 BASE: dict[str, Any] = {
     "preset": None,
     "width": 16,
@@ -192,35 +194,68 @@ def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert not list(tmp_path.rglob("*.so"))
 
 
-def test_a_damaged_library_is_told(tmp_path: Path) -> None:
-    from dragoman.translation.engines.native import library
-
+def test_a_damaged_library_is_reported(tmp_path: Path) -> None:
     (tmp_path / "engine.so").write_bytes(b"nothing")
-    with pytest.raises(ResourceError, match="delete it"):
+    with pytest.raises(ResourceError, match="delete the file to rebuild it"):
         library.load(tmp_path / "engine.so")
 
 
-def test_under_the_sanitizers() -> None:
-    """AddressSanitizer and UndefinedBehaviorSanitizer find nothing in models of odd widths and texts of odd lengths."""
-    preload = []
-    for name in ("libasan.so", "libubsan.so"):
-        found = subprocess.run(
-            ["cc", f"-print-file-name={name}"], capture_output=True, text=True, check=False
-        ).stdout.strip()
-        if not os.path.isabs(found):
-            pytest.skip(f"the compiler brings no {name}")
-        preload.append(found)
+def test_structures_agree_field_by_field() -> None:
+    """Sizes alone would not show two fields that have changed places."""
+    compiled = library.load(compiled_library(available()[0]))
+    assert library.layout_differences(compiled) == []
+
+
+def test_a_library_of_another_layout_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = compiled_library(available()[0])
+    fields = [*library.Options._fields_]
+    fields[2], fields[3] = fields[3], fields[2]
+    other = type("Options", (ctypes.Structure,), {"_fields_": fields})
+    structures = [other if each is library.Options else each for each in library.STRUCTURES]
+    monkeypatch.setattr(library, "STRUCTURES", structures)
+    library.load.cache_clear()
+    with pytest.raises(ResourceError, match=r"Options\.begin: .* delete the file to rebuild it"):
+        library.load(path)
+    library.load.cache_clear()
+
+
+def test_address_and_undefined_behaviour_sanitizers() -> None:
+    """They find nothing in models of odd widths and requests of odd lengths."""
+    preload = [sanitizer_library(name) for name in ("libasan.so", "libubsan.so")]
     flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-g")
-    library = compiled_library(available()[0], flags)
+    path = compiled_library(available()[0], flags)
     settings = {
         "LD_PRELOAD": " ".join(preload),
         "ASAN_OPTIONS": "detect_leaks=0",
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
-    command = [sys.executable, native_searches.__file__, str(library)]
+    command = [sys.executable, native_searches.__file__, str(path)]
     done = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "searched\n"
+
+
+def test_thread_sanitizer(tmp_path: Path) -> None:
+    """It finds no data race between the workers of a session, the members of a team and the thread that submits."""
+    sanitizer_library("libtsan.so")
+    program = tmp_path / "program"
+    flags = ["-std=gnu11", "-O1", "-g", "-Wno-psabi", "-fsanitize=thread", f"-I{build.SOURCE}"]
+    subprocess.run(["cc", *flags, str(RANDOM_MODEL), "-o", str(program), "-lm", "-lpthread"], check=True)
+    settings = {**os.environ, "TSAN_OPTIONS": "halt_on_error=1"}
+    done = subprocess.run([str(program)], env=settings, capture_output=True, text=True, check=False)
+    if "unexpected memory mapping" in done.stderr:
+        pytest.skip("this kernel places memory where the compiler's ThreadSanitizer cannot work")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.count("\n") == 72
+
+
+def sanitizer_library(name: str) -> str:
+    """Its path. Skips the test if the compiler has none."""
+    command = ["cc", f"-print-file-name={name}"]
+    path = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    if not os.path.isabs(path):
+        pytest.skip(f"the compiler has no {name}")
+    return path
 
 
 def test_on_another_processor(tmp_path: Path) -> None:
@@ -231,12 +266,11 @@ def test_on_another_processor(tmp_path: Path) -> None:
             pytest.skip(
                 f"there is no {name} (Debian: apt install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)"
             )
-    program = Path(__file__).parents[1] / "native" / "random_model.c"
     said = []
     for name, before in (("cc", []), (compiler, [emulator])):
         flags = ["-std=gnu11", "-O2", "-Wno-psabi", "-ffp-contract=off", "-static", f"-I{build.SOURCE}"]
         made = tmp_path / name
-        subprocess.run([name, *flags, str(program), "-o", str(made), "-lm", "-lpthread"], check=True)
+        subprocess.run([name, *flags, str(RANDOM_MODEL), "-o", str(made), "-lm", "-lpthread"], check=True)
         said.append(subprocess.run([*before, str(made)], capture_output=True, text=True, check=True).stdout)
     assert said[0] == said[1]
     assert said[0].count("\n") == 72

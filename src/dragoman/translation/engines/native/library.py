@@ -1,7 +1,8 @@
-"""The compiled library as Python sees it: its structures, field by field as in `source/`, and its functions."""
+"""The compiled library as Python sees it: its functions, and its structures as `source/interface.h` declares them."""
 
 import ctypes
-from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_void_p
+from collections.abc import Iterator
+from ctypes import POINTER, Structure, c_char_p, c_double, c_float, c_int32, c_void_p
 from functools import cache
 from pathlib import Path
 
@@ -13,17 +14,17 @@ LAYER_NORM, RMS_NORM = 0, 1
 RELU, GELU, SWISH, SWIGLU = 0, 1, 2, 3
 NO_PENALTY, GNMT_PENALTY, MEAN_PENALTY = 0, 1, 2
 LANES = 16
-"""Every width is filled up with zeros to a multiple of it."""
+"""Widths are padded with zeros to multiples of this many floats."""
 
 
 class Matrix(Structure):
-    """weights (outputs, inputs), bias (outputs); no weights: no matrix."""
+    """weights: (outputs, inputs), bias: (outputs); no weights for no matrix."""
 
     _fields_ = (("weights", c_void_p), ("bias", c_void_p), ("outputs", c_int32), ("inputs", c_int32))
 
 
 class Norm(Structure):
-    """gain, offset: (padded), or none. width: the numbers that are normalised."""
+    """gain, offset: (padded), or none. width: the number of values that are normalised."""
 
     _fields_ = (
         ("gain", c_void_p),
@@ -36,7 +37,7 @@ class Norm(Structure):
 
 
 class Attention(Structure):
-    """Widths are those of a head. slopes: (heads) of ALiBi, or none."""
+    """Widths are those of one head. slopes: (heads) of ALiBi, or none."""
 
     _fields_ = (
         ("heads", c_int32),
@@ -49,7 +50,7 @@ class Attention(Structure):
 
 
 class Layer(Structure):
-    """An encoder's layer leaves out what is of the source."""
+    """A layer of either stack; an encoder's has no attention to a source, and its matrices are empty."""
 
     _fields_ = (
         ("attention", Attention),
@@ -71,7 +72,7 @@ class Layer(Structure):
 
 
 class Stack(Structure):
-    """tokens: (size, width)."""
+    """layer: (layers). tokens: (size, width). pre: whether norms are applied before the sublayers."""
 
     _fields_ = (
         ("layer", POINTER(Layer)),
@@ -85,7 +86,7 @@ class Stack(Structure):
 
 
 class Model(Structure):
-    """All of it is copied when the model is opened."""
+    """A whole Transformer, which the library copies when the model is opened."""
 
     _fields_ = (
         ("encoder", Stack),
@@ -97,15 +98,15 @@ class Model(Structure):
 
 
 class Positions(Structure):
-    """vectors: (length, width); turns: (length, turns_width), cosines, then sines; or none."""
+    """vectors: (length, width), added to tokens, or none. angles: (length, angles_width), cosines, then sines."""
 
-    _fields_ = (("vectors", c_void_p), ("turns", c_void_p), ("turns_width", c_int32), ("length", c_int32))
+    _fields_ = (("vectors", c_void_p), ("angles", c_void_p), ("angles_width", c_int32), ("length", c_int32))
     arrays: object
     """Keeps the arrays alive that it points to."""
 
 
-class Plan(Structure):
-    """How texts are translated."""
+class Options(Structure):
+    """What all requests of a call share. begin, end: ids. batch: sequences that a worker decodes together."""
 
     _fields_ = (
         ("source", Positions),
@@ -117,8 +118,8 @@ class Plan(Structure):
     )
 
 
-class Text(Structure):
-    """See `source/hypotheses.h`."""
+class Request(Structure):
+    """A source, the settings of its search, and memory for its results: see `source/interface.h`."""
 
     _fields_ = (
         ("source", c_void_p),
@@ -128,7 +129,7 @@ class Text(Structure):
         ("prefix_length", c_int32),
         ("forbidden_count", c_int32),
         ("beam", c_int32),
-        ("wanted", c_int32),
+        ("nbest", c_int32),
         ("limit", c_int32),
         ("minimum", c_int32),
         ("penalty", c_int32),
@@ -143,34 +144,70 @@ class Text(Structure):
     )
 
 
+STRUCTURES = (Matrix, Norm, Attention, Layer, Stack, Model, Positions, Options, Request)
+"""All structures that are shared with the library."""
+
+
+class _LayoutEntry(Structure):
+    """A field of a structure, or with an empty name the whole; offset and size in bytes."""
+
+    _fields_ = (("structure", c_char_p), ("field", c_char_p), ("offset", c_int32), ("size", c_int32))
+
+
 @cache
 def load(path: Path) -> ctypes.CDLL:
-    """The library. Raises ResourceError for one that cannot be loaded, or was made from other sources."""
+    """Load the library. Raises ResourceError if it cannot be loaded, or if its structures differ from those above."""
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:
-        raise ResourceError(
-            f"the native engine {path} cannot be loaded ({error}): delete it, and it is made anew"
-        ) from None
+        raise ResourceError(f"cannot load the native engine {path} ({error}): delete the file to rebuild it") from None
     library.dragoman_open.argtypes, library.dragoman_open.restype = [POINTER(Model)], c_void_p
     library.dragoman_close.argtypes, library.dragoman_close.restype = [c_void_p], None
-    library.dragoman_translate.argtypes = [c_void_p, POINTER(Text), c_int32, POINTER(Plan)]
+    library.dragoman_translate.argtypes = [c_void_p, POINTER(Request), c_int32, POINTER(Options)]
     library.dragoman_translate.restype = c_int32
-    library.dragoman_begin.argtypes, library.dragoman_begin.restype = [c_void_p, POINTER(Plan)], c_void_p
-    library.dragoman_put.argtypes, library.dragoman_put.restype = [c_void_p, POINTER(Text), c_int32], None
-    library.dragoman_found.argtypes = [c_void_p, c_int32, POINTER(c_int32), POINTER(c_int32)]
-    library.dragoman_found.restype = c_void_p
-    library.dragoman_end.argtypes, library.dragoman_end.restype = [c_void_p], None
-    sizes = (c_int32 * 4)()
-    library.dragoman_layout(sizes)
-    if list(sizes) != [ctypes.sizeof(each) for each in (Model, Layer, Text, Plan)]:
-        raise ResourceError(f"the native engine {path} does not fit this version of dragoman: delete it")
+    library.dragoman_session_begin.argtypes = [c_void_p, POINTER(Options)]
+    library.dragoman_session_begin.restype = c_void_p
+    library.dragoman_session_submit.argtypes = [c_void_p, POINTER(Request), c_int32]
+    library.dragoman_session_submit.restype = None
+    library.dragoman_session_completed.argtypes = [c_void_p, c_int32, POINTER(c_int32), POINTER(c_int32)]
+    library.dragoman_session_completed.restype = c_void_p
+    library.dragoman_session_end.argtypes, library.dragoman_session_end.restype = [c_void_p], None
+    library.dragoman_layout.argtypes, library.dragoman_layout.restype = [POINTER(c_int32)], POINTER(_LayoutEntry)
+    if differences := layout_differences(library):
+        raise ResourceError(
+            f"the native engine {path} does not match this version of dragoman ({differences[0]}): delete the file to "
+            "rebuild it"
+        )
     return library
 
 
+def layout_differences(library: ctypes.CDLL) -> list[str]:
+    """The structures and fields whose offset or size in bytes differs between the library and Python."""
+    count = c_int32()
+    entries = library.dragoman_layout(ctypes.byref(count))
+    compiled = {
+        (entry.structure.decode(), entry.field.decode()): (entry.offset, entry.size)
+        for entry in (entries[index] for index in range(count.value))
+    }
+    declared = dict(_declared_layout())
+    return [
+        f"{structure}.{field}: {compiled.get((structure, field))} compiled, {declared.get((structure, field))} declared"
+        for structure, field in sorted(compiled.keys() | declared.keys())
+        if compiled.get((structure, field)) != declared.get((structure, field))
+    ]
+
+
+def _declared_layout() -> Iterator[tuple[tuple[str, str], tuple[int, int]]]:
+    for structure in STRUCTURES:
+        yield (structure.__name__, ""), (0, ctypes.sizeof(structure))
+        for name, *_ in structure._fields_:
+            field = getattr(structure, name)
+            yield (structure.__name__, name), (field.offset, field.size)
+
+
 def check(outcome: int) -> None:
-    """Raises ModelError where log-probabilities are not numbers, ResourceError where the memory is too small."""
+    """Raises ModelError if log-probabilities are not numbers, ResourceError if memory has run out."""
     if outcome == _NO_MEMORY:
-        raise ResourceError("the texts do not fit the memory together: use a smaller batch size or beam")
+        raise ResourceError("the batch does not fit into memory: use a smaller batch size or beam")
     if outcome == _NOT_A_NUMBER:
         raise ModelError("the model's log-probabilities are not numbers (NaN): damaged or diverged parameters")

@@ -60,8 +60,10 @@ class NativeModel:
         array = RequestArray(requests, self._vocabulary_sizes)
         tables = self._tables(requests)
         workers, batch_size = max(1, min(workers, len(requests))), max(1, min(batch_size, len(requests)))
-        plan = library.Plan(*tables, BOS, EOS, workers, batch_size)
-        library.check(self._library.dragoman_translate(self._model, array.requests, len(requests), ctypes.byref(plan)))
+        options = library.Options(*tables, BOS, EOS, workers, batch_size)
+        library.check(
+            self._library.dragoman_translate(self._model, array.requests, len(requests), ctypes.byref(options))
+        )
         return [array.hypotheses(index) for index in range(len(requests))]
 
     def session(self, requests: Sequence[NativeRequest], batch_size: int, workers: int) -> "NativeSession":
@@ -88,8 +90,8 @@ class NativeSession:
         """As `NativeModel.session`."""
         self._library, self._vocabulary_sizes = model._library, model._vocabulary_sizes
         self._tables = tables = model._tables(requests)
-        plan = library.Plan(*tables, BOS, EOS, workers, batch_size)
-        session = self._library.dragoman_begin(model._model, ctypes.byref(plan))
+        options = library.Options(*tables, BOS, EOS, workers, batch_size)
+        session = self._library.dragoman_session_begin(model._model, ctypes.byref(options))
         if not session:
             raise ResourceError("the native engine cannot start a thread: use fewer --threads, or free memory")
         self._session = session
@@ -128,12 +130,12 @@ class NativeSession:
         Raises ModelError for ids that are not in the vocabulary; then none of them is queued.
         """
         array = RequestArray(requests, self._vocabulary_sizes)
-        first, size = ctypes.addressof(array.requests), ctypes.sizeof(library.Text)
+        first, size = ctypes.addressof(array.requests), ctypes.sizeof(library.Request)
         for index in range(len(requests)):
             self._submitted[first + index * size] = array, self._count + index
         self._count += len(requests)
         self.queued += len(requests)
-        self._library.dragoman_put(self._session, array.requests, len(requests))
+        self._library.dragoman_session_submit(self._session, array.requests, len(requests))
 
     def completed(self, timeout: float) -> list[tuple[int, list[Hypothesis]]]:
         """The number and the hypotheses of each request completed since the last call.
@@ -142,7 +144,7 @@ class NativeSession:
         everything that is in progress.
         """
         outcome, queued = c_int32(), c_int32()
-        address = self._library.dragoman_found(self._session, round(timeout * 1000), outcome, queued)
+        address = self._library.dragoman_session_completed(self._session, round(timeout * 1000), outcome, queued)
         library.check(outcome.value)
         self.queued = queued.value
         done = []
@@ -156,5 +158,5 @@ class NativeSession:
 
 def _close(functions: ctypes.CDLL, session: int, submitted: dict[int, tuple[RequestArray, int]], _: object) -> None:
     """Only then are the submitted arrays freed: until the workers have ended, they read and write them."""
-    functions.dragoman_end(session)
+    functions.dragoman_session_end(session)
     submitted.clear()

@@ -100,12 +100,12 @@ class RequestArray:
         ]
         addresses = [array.ctypes.data for array in results]
         first = self._ids.ctypes.data
-        self.requests = (library.Text * len(requests))()
+        self.requests = (library.Request * len(requests))()
         for number, request in enumerate(requests):
             hypothesis, token, _ = self._places[number]
             places = (token, hypothesis, hypothesis, hypothesis, hypothesis)
             penalty = request.penalty
-            self.requests[number] = library.Text(
+            self.requests[number] = library.Request(
                 *(first + 4 * start for start in starts[3 * number : 3 * number + 3]),
                 len(request.source),
                 len(request.prefix),
@@ -123,7 +123,7 @@ class RequestArray:
 
     def index(self, address: int) -> int:
         """The index of the request at an address of the library's."""
-        return (address - ctypes.addressof(self.requests)) // ctypes.sizeof(library.Text)
+        return (address - ctypes.addressof(self.requests)) // ctypes.sizeof(library.Request)
 
     def hypotheses(self, index: int) -> list[Hypothesis]:
         """The hypotheses of a request, best first, once the library has completed it."""

@@ -1,327 +1,340 @@
-/* Writes: one step of all hypotheses of all sentences at work.
+/* The decoder: one step of all hypotheses of all sequences that a worker decodes.
 
-   A sentence at work has a slot. Keys and values of a token stay where they were put when it was read; a hypothesis
-   knows by its `places` which of them are its own, so that reordering a beam moves nothing. */
+   A `Sequence` is the state of one request: its beam and its cache. The cache, owned by the sequence, is one array with a
+   part per layer (`CacheLayout`):
+     source keys      (heads · key width, stride)      transposed; stride is the source's length, padded
+     source values    (length, heads · value width)
+     own tokens       (limit, beam, heads, key width + value width)   by step and row of the beam: a key, then its value;
+                      of an SSRU the cell (limit, beam, width)
+   Keys and values of a token stay where they were written when it was read. A hypothesis knows by `Beam.sources` which of
+   them are its own, so that reordering a beam copies no keys and values.
+
+   In a step the live hypotheses of all sequences are the rows of every buffer, those of one sequence adjacent. */
 #pragma once
 
 #include "encoder.h"
-#include "hypotheses.h"
+#include "beam.h"
 
 #define LOGIT_ROWS 24 /* rows whose logits are held at a time */
 
 typedef struct {
-    Hypotheses hypotheses;
-    int first_row; /* of its live hypotheses in this step */
-    int room;      /* the source's length, filled up */
-    float *memory; /* of all layers what they hold of the source and of what was read, layer by layer */
-    size_t memory_room;
-} Slot;
+    Beam beam;
+    int first_row;     /* of its live hypotheses in this step */
+    int source_stride; /* the source's length, padded */
+    float *cache;
+    size_t cache_capacity;
+} Sequence;
 
-/* Floats of one layer's part of a slot's memory: the source's keys (heads · key width, room), its values (length,
-   heads · value width); keys and values of what was read (limit, beam, heads · (key width + value width)). */
+/* Where the arrays of a layer's part of a cache begin, in floats; the source's keys are the first. */
 typedef struct {
-    size_t source_values, read, size;
-} Parts;
+    size_t source_values, own, size;
+} CacheLayout;
 
-INLINE Parts parts_of(const Layer *layer, int length, const Text *text) {
-    const Attention *source = &layer->source, *itself = &layer->attention;
-    Parts parts;
-    parts.source_values = (size_t)source->heads * source->key_width * padded(length);
-    parts.read = parts.source_values + (size_t)length * source->heads * source->value_width;
-    parts.size = parts.read + (size_t)text->limit * text->beam * itself->heads * (itself->key_width + itself->value_width);
-    return parts;
+INLINE CacheLayout cache_layout(const Layer *layer, const Request *request) {
+    const Attention *source = &layer->source, *own = &layer->attention;
+    CacheLayout layout;
+    layout.source_values = (size_t)source->heads * source->key_width * padded(request->length);
+    layout.own = layout.source_values + (size_t)request->length * source->heads * source->value_width;
+    layout.size = layout.own + (size_t)request->limit * request->beam * own->heads * (own->key_width + own->value_width);
+    return layout;
 }
 
-/* Gives a slot a sentence, with room for its memory; 0 without memory. */
-static int slot_begin(const Stack *stack, Slot *slot, Text *text) {
+/* Assigns a request to a sequence; 0 without memory. */
+static int sequence_begin(const Stack *stack, Sequence *sequence, Request *request) {
     size_t size = 0;
-    for (int number = 0; number < stack->layers; number++) size += parts_of(stack->layer + number, text->length, text).size;
-    slot->room = padded(text->length);
-    return enough(&slot->memory, &slot->memory_room, size) && hypotheses_begin(&slot->hypotheses, text);
+    for (int number = 0; number < stack->layers; number++) size += cache_layout(stack->layer + number, request).size;
+    sequence->source_stride = padded(request->length);
+    return reserve(&sequence->cache, &sequence->cache_capacity, size) && beam_begin(&sequence->beam, request);
 }
 
-/* What one layer holds of a source: its keys, number by number, and its values. projected: (length, keys + values). */
-static void hold(const Slot *slot, const Layer *layer, float *memory, const float *projected) {
+/* Stores the keys and values of a source in a layer's part of the cache. projected: (length, keys + values). */
+static void store_source_kv(const Sequence *sequence, const Layer *layer, float *cache, const float *projected) {
     int keys = layer->source.heads * layer->source.key_width, values = layer->source.heads * layer->source.value_width;
-    int length = slot->hypotheses.text->length;
-    float *held = memory + parts_of(layer, length, slot->hypotheses.text).source_values;
-    for (int place = 0; place < length; place++, projected += keys + values) {
-        for (int key = 0; key < keys; key++) memory[(size_t)key * slot->room + place] = projected[key];
-        memcpy(held + (size_t)place * values, projected + keys, (size_t)values * sizeof(float));
+    int length = sequence->beam.request->length, stride = sequence->source_stride;
+    float *source_values = cache + cache_layout(layer, sequence->beam.request).source_values;
+    for (int position = 0; position < length; position++, projected += keys + values) {
+        for (int key = 0; key < keys; key++) cache[(size_t)key * stride + position] = projected[key];
+        memcpy(source_values + (size_t)position * values, projected + keys, (size_t)values * sizeof(float));
     }
     for (int key = 0; key < keys; key++)
-        for (int place = length; place < slot->room; place++) memory[(size_t)key * slot->room + place] = 0;
+        for (int position = length; position < stride; position++) cache[(size_t)key * stride + position] = 0;
 }
 
-/* Lets the decoder's layers hold the sources that were just encoded, in this order; 0 without memory. */
-static int hold_sources(Worker *worker, Slot **slots, const int *starts, int count) {
-    const Stack *stack = &worker->model->decoder;
+/* Stores the keys and values of sources that were just encoded, in this order, in all layers; 0 without memory. */
+static int store_sources(Workspace *space, Sequence **sequences, const int *starts, int count) {
+    const Stack *stack = &space->model->decoder;
     for (int number = 0; number < stack->layers; number++) {
         const Layer *layer = stack->layer + number;
         size_t width = (size_t)layer->source_projections.outputs;
-        if (!enough(&worker->wide, &worker->wide_room, (size_t)starts[count] * width)) return 0;
-        if (!worker_multiply(worker, &layer->source_projections, worker->rows, worker->wide, starts[count], STORE)) return 0;
+        if (!reserve(&space->wide, &space->wide_capacity, (size_t)starts[count] * width)) return 0;
+        if (!project(space, &layer->source_projections, space->rows, space->wide, starts[count], STORE)) return 0;
         for (int each = 0; each < count; each++) {
-            const Text *text = slots[each]->hypotheses.text;
+            const Request *request = sequences[each]->beam.request;
             size_t offset = 0;
-            for (int below = 0; below < number; below++) offset += parts_of(stack->layer + below, text->length, text).size;
-            hold(slots[each], layer, slots[each]->memory + offset, worker->wide + (size_t)starts[each] * width);
+            for (int below = 0; below < number; below++) offset += cache_layout(stack->layer + below, request).size;
+            store_source_kv(sequences[each], layer, sequences[each]->cache + offset, space->wide + (size_t)starts[each] * width);
         }
     }
     return 1;
 }
 
 typedef struct {
-    Worker *worker;
+    Workspace *space;
     const Layer *layer;
     const Positions *positions;
-    Slot **slots;
-    int *slot_of; /* of each row */
-    size_t *offsets; /* of each slot, where this layer's part of its memory begins */
+    Sequence **sequences;
+    int *sequence_of; /* (rows) */
+    size_t *offsets;  /* (sequences): where this layer's part of each cache begins */
     int rows;
 } DecoderAttention;
 
-static void attend_past(void *context, int thread, int threads) {
+/* A share of the heads of all rows. A row of projections is queries, keys and values, each head by head. */
+static void self_attention(void *context, int share, int shares) {
     const DecoderAttention *task = context;
     const Attention *attention = &task->layer->attention;
     int heads = attention->heads, keys = attention->key_width, values = attention->value_width, each = keys + values;
-    float *scores = task->worker->scratch[thread];
+    float *scores = task->space->scratch[share];
     int units = task->rows * heads;
-    for (int unit = (int)((int64_t)units * thread / threads); unit < (int)((int64_t)units * (thread + 1) / threads); unit++) {
+    for (int unit = (int)((int64_t)units * share / shares); unit < (int)((int64_t)units * (share + 1) / shares); unit++) {
         int row = unit / heads, head = unit % heads;
-        const Slot *slot = task->slots[task->slot_of[row]];
-        const Hypotheses *hypotheses = &slot->hypotheses;
-        const Text *text = hypotheses->text;
-        int place = row - slot->first_row, now = hypotheses->read;
-        Parts parts = parts_of(task->layer, text->length, text);
-        float *held = slot->memory + task->offsets[task->slot_of[row]] + parts.read + (size_t)head * each;
-        size_t of_step = (size_t)text->beam * heads * each, of_place = (size_t)heads * each;
-        float *query = task->worker->wide + (size_t)row * heads * (2 * keys + values) + head * keys;
-        float *mine = held + now * of_step + place * of_place;
-        memcpy(mine, query + heads * keys, (size_t)keys * sizeof(float));
-        memcpy(mine + keys, query - head * keys + 2 * heads * keys + head * values, (size_t)values * sizeof(float));
+        const Sequence *sequence = task->sequences[task->sequence_of[row]];
+        const Beam *beam = &sequence->beam;
+        const Request *request = beam->request;
+        int own_row = row - sequence->first_row, now = beam->read;
+        CacheLayout layout = cache_layout(task->layer, request);
+        float *cached = sequence->cache + task->offsets[task->sequence_of[row]] + layout.own + (size_t)head * each;
+        size_t step_stride = (size_t)request->beam * heads * each, row_stride = (size_t)heads * each;
+        float *query = task->space->wide + (size_t)row * heads * (2 * keys + values) + head * keys;
+        float *key = cached + now * step_stride + own_row * row_stride;
+        memcpy(key, query + heads * keys, (size_t)keys * sizeof(float));
+        memcpy(key + keys, query - head * keys + 2 * heads * keys + head * values, (size_t)values * sizeof(float));
         if (attention->rotary) {
-            const float *turns = task->positions->turns + (size_t)now * task->positions->turns_width;
-            rotate(query, turns, task->positions->turns_width);
-            rotate(mine, turns, task->positions->turns_width);
+            const float *angles = task->positions->angles + (size_t)now * task->positions->angles_width;
+            rotate(query, angles, task->positions->angles_width);
+            rotate(key, angles, task->positions->angles_width);
         }
-        const int32_t *places = hypotheses->places[0] + (size_t)place * text->limit;
+        const int32_t *sources = beam->sources[0] + (size_t)own_row * request->limit;
         for (int step = 0; step <= now; step++) {
-            int at = step < now ? places[step] : place;
-            scores[step] = dot(query, held + step * of_step + at * of_place, keys) * attention->scale;
+            int at = step < now ? sources[step] : own_row;
+            scores[step] = dot(query, cached + step * step_stride + at * row_stride, keys) * attention->scale;
             if (attention->slopes) scores[step] -= attention->slopes[head] * (float)(now - step);
         }
         softmax(scores, now + 1);
-        float *result = task->worker->context + ((size_t)row * heads + head) * values;
-        for (int number = 0; number < values; number += LANES) {
-            const float *value = held + keys + number;
-            Vector sum = all(0);
-            for (int step = 0; step < now; step++) sum += scores[step] * load(value + step * of_step + places[step] * of_place);
-            store(result + number, sum + scores[now] * load(value + now * of_step + place * of_place));
+        float *result = task->space->context + ((size_t)row * heads + head) * values;
+        for (int i = 0; i < values; i += LANES) {
+            const float *value = cached + keys + i;
+            Vector sum = broadcast(0);
+            for (int step = 0; step < now; step++) sum += scores[step] * load(value + step * step_stride + sources[step] * row_stride);
+            store(result + i, sum + scores[now] * load(value + now * step_stride + own_row * row_stride));
         }
     }
 }
 
-/* c ← f ⊙ c + (1 − f) ⊙ candidate of each row; what comes out is relu(c). The cell stands where a key would. */
-static void recur(void *context, int thread, int threads) {
+/* A share of the rows of an SSRU (Kim et al. 2019): c ← f ⊙ c + (1 − f) ⊙ candidate, the result is relu(c). */
+static void ssru(void *context, int share, int shares) {
     const DecoderAttention *task = context;
     size_t width = (size_t)task->layer->attention.key_width;
-    for (int row = thread; row < task->rows; row += threads) {
-        const Slot *slot = task->slots[task->slot_of[row]];
-        const Hypotheses *hypotheses = &slot->hypotheses;
-        const Text *text = hypotheses->text;
-        int place = row - slot->first_row, now = hypotheses->read;
-        float *held = slot->memory + task->offsets[task->slot_of[row]] + parts_of(task->layer, text->length, text).read;
-        float *cell = held + ((size_t)now * text->beam + place) * width;
-        const int32_t *places = hypotheses->places[0] + (size_t)place * text->limit;
-        const float *last = now ? held + ((size_t)(now - 1) * text->beam + places[now - 1]) * width : NULL;
-        const float *gate = task->worker->wide + (size_t)row * 2 * width, *candidate = gate + width;
-        float *result = task->worker->context + (size_t)row * width;
-        for (size_t number = 0; number < width; number += LANES) {
-            Vector forget = 1.0f / (1.0f + exponential(-load(gate + number)));
-            Vector next = (1.0f - forget) * load(candidate + number);
-            if (last) next += forget * load(last + number);
-            store(cell + number, next);
-            store(result + number, larger(next, all(0)));
+    for (int row = share; row < task->rows; row += shares) {
+        const Sequence *sequence = task->sequences[task->sequence_of[row]];
+        const Beam *beam = &sequence->beam;
+        const Request *request = beam->request;
+        int own_row = row - sequence->first_row, now = beam->read;
+        float *cached = sequence->cache + task->offsets[task->sequence_of[row]] + cache_layout(task->layer, request).own;
+        float *cell = cached + ((size_t)now * request->beam + own_row) * width;
+        const int32_t *sources = beam->sources[0] + (size_t)own_row * request->limit;
+        const float *previous = now ? cached + ((size_t)(now - 1) * request->beam + sources[now - 1]) * width : NULL;
+        const float *gate = task->space->wide + (size_t)row * 2 * width, *candidate = gate + width;
+        float *result = task->space->context + (size_t)row * width;
+        for (size_t i = 0; i < width; i += LANES) {
+            Vector forget = 1.0f / (1.0f + exponential(-load(gate + i)));
+            Vector next = (1.0f - forget) * load(candidate + i);
+            if (previous) next += forget * load(previous + i);
+            store(cell + i, next);
+            store(result + i, maximum(next, broadcast(0)));
         }
     }
 }
 
-static void attend_source(void *context, int thread, int threads) {
+/* A share of the heads of all rows, over the sources. */
+static void cross_attention(void *context, int share, int shares) {
     const DecoderAttention *task = context;
     const Attention *attention = &task->layer->source;
     int heads = attention->heads, keys = attention->key_width, values = attention->value_width;
-    float *scores = task->worker->scratch[thread];
+    float *scores = task->space->scratch[share];
     int units = task->rows * heads;
-    for (int unit = (int)((int64_t)units * thread / threads); unit < (int)((int64_t)units * (thread + 1) / threads); unit++) {
+    for (int unit = (int)((int64_t)units * share / shares); unit < (int)((int64_t)units * (share + 1) / shares); unit++) {
         int row = unit / heads, head = unit % heads;
-        const Slot *slot = task->slots[task->slot_of[row]];
-        const Text *text = slot->hypotheses.text;
-        Parts parts = parts_of(task->layer, text->length, text);
-        const float *memory = slot->memory + task->offsets[task->slot_of[row]];
-        const float *query = task->worker->wide + ((size_t)row * heads + head) * keys;
-        scores_by_number(query, memory + (size_t)head * keys * slot->room, keys, slot->room, text->length, attention->scale, scores);
-        softmax(scores, text->length);
-        float *result = task->worker->context + ((size_t)row * heads + head) * values;
-        const float *value = memory + parts.source_values + head * values;
-        for (int number = 0; number < values; number += LANES) {
-            Vector sum = all(0);
-            for (int place = 0; place < text->length; place++) sum += scores[place] * load(value + (size_t)place * heads * values + number);
-            store(result + number, sum);
+        const Sequence *sequence = task->sequences[task->sequence_of[row]];
+        const Request *request = sequence->beam.request;
+        CacheLayout layout = cache_layout(task->layer, request);
+        const float *cache = sequence->cache + task->offsets[task->sequence_of[row]];
+        const float *query = task->space->wide + ((size_t)row * heads + head) * keys;
+        const float *transposed = cache + (size_t)head * keys * sequence->source_stride;
+        scores_of_transposed(query, transposed, keys, sequence->source_stride, request->length, attention->scale, scores);
+        softmax(scores, request->length);
+        float *result = task->space->context + ((size_t)row * heads + head) * values;
+        const float *value = cache + layout.source_values + head * values;
+        for (int i = 0; i < values; i += LANES) {
+            Vector sum = broadcast(0);
+            for (int position = 0; position < request->length; position++)
+                sum += scores[position] * load(value + (size_t)position * heads * values + i);
+            store(result + i, sum);
         }
     }
 }
 
+/* Whether any lane is larger than a number. */
 #if defined(__AVX512F__)
-INLINE int any(Vector a, float than) { return _mm512_cmp_ps_mask((__m512)a, _mm512_set1_ps(than), _CMP_GT_OQ) != 0; }
+INLINE int any_larger(Vector a, float than) { return _mm512_cmp_ps_mask((__m512)a, _mm512_set1_ps(than), _CMP_GT_OQ) != 0; }
 #elif defined(__AVX__)
-INLINE int any(Vector a, float than) { return _mm256_movemask_ps((__m256)(a > than)) != 0; }
+INLINE int any_larger(Vector a, float than) { return _mm256_movemask_ps((__m256)(a > than)) != 0; }
 #else
-INLINE int any(Vector a, float than) {
-    Integers where = a > than;
-    int found = 0;
-    for (int lane = 0; lane < LANES; lane++) found |= where[lane];
-    return found != 0;
+INLINE int any_larger(Vector a, float than) {
+    Integers mask = a > than;
+    int any = 0;
+    for (int lane = 0; lane < LANES; lane++) any |= mask[lane];
+    return any != 0;
 }
 #endif
 
-/* ln Σ e^logit, NaN where a logit is none. */
-static float log_sum(const float *logits, int count) {
-    Vector most = load(logits);
-    Integers wrong = most != most;
-    for (int place = LANES; place < count; place += LANES) {
-        Vector some = load(logits + place);
-        most = larger(most, some);
-        wrong |= some != some;
+/* ln Σ e^logit; NaN if any logit is NaN. */
+static float log_sum_exp(const float *logits, int count) {
+    Vector maxima = load(logits);
+    Integers nan = maxima != maxima;
+    for (int i = LANES; i < count; i += LANES) {
+        Vector some = load(logits + i);
+        maxima = maximum(maxima, some);
+        nan |= some != some;
     }
     for (int lane = 0; lane < LANES; lane++)
-        if (wrong[lane]) return NAN;
-    float largest = largest_of(most);
-    Vector sums = all(0);
-    for (int place = 0; place < count; place += LANES) sums += exponential(load(logits + place) - largest);
-    return largest + logf(sum_of(sums));
+        if (nan[lane]) return NAN;
+    float largest = horizontal_maximum(maxima);
+    Vector sums = broadcast(0);
+    for (int i = 0; i < count; i += LANES) sums += exponential(load(logits + i) - largest);
+    return largest + logf(horizontal_sum(sums));
 }
 
-/* The `wanted` largest above −∞, best first, equal ones by id; how many there are. */
-static int best_of(const float *logits, int count, int wanted, Candidate *best) {
+/* The `wanted` largest logits above −∞, best first, equal ones by id; returns how many there are. */
+static int top_candidates(const float *logits, int count, int wanted, Candidate *best) {
     int found = 0;
-    float least = -INFINITY;
+    float threshold = -INFINITY;
     for (int block = 0; block < count; block += PANEL) {
-        Vector most = load(logits + block);
-        for (int place = LANES; place < PANEL; place += LANES) most = larger(most, load(logits + block + place));
-        if (!any(most, least)) continue;
+        Vector maxima = load(logits + block);
+        for (int i = LANES; i < PANEL; i += LANES) maxima = maximum(maxima, load(logits + block + i));
+        if (!any_larger(maxima, threshold)) continue;
         for (int token = block; token < block + PANEL; token++) {
             float value = logits[token];
-            if (!(value > least)) continue;
-            int place = found < wanted ? found++ : found - 1;
-            while (place > 0 && best[place - 1].value < value) best[place] = best[place - 1], place--;
-            best[place] = (Candidate){value, token};
-            if (found == wanted) least = best[found - 1].value;
+            if (!(value > threshold)) continue;
+            int rank = found < wanted ? found++ : found - 1;
+            while (rank > 0 && best[rank - 1].value < value) best[rank] = best[rank - 1], rank--;
+            best[rank] = (Candidate){value, token};
+            if (found == wanted) threshold = best[found - 1].value;
         }
     }
     return found;
 }
 
 typedef struct {
-    Worker *worker;
-    Slot **slots;
-    int *slot_of;
-    int first, rows; /* of these, whose logits are held */
+    Workspace *space;
+    Sequence **sequences;
+    int *sequence_of;
+    int first, rows; /* the rows whose logits are held: first … first + rows − 1 */
     int end;         /* the id of the end of sentence */
-    atomic_int wrong;
-} Choosing;
+    atomic_int not_a_number;
+} CandidateSelection;
 
-static void choose_tokens(void *context, int thread, int threads) {
-    Choosing *task = context;
-    const Model *model = task->worker->model;
-    int size = model->vocabulary.outputs;
-    for (int row = thread; row < task->rows; row += threads) {
-        Slot *slot = task->slots[task->slot_of[task->first + row]];
-        Hypotheses *hypotheses = &slot->hypotheses;
-        const Text *text = hypotheses->text;
-        float *logits = task->worker->logits + (size_t)row * size;
-        int place = task->first + row - slot->first_row, each = looked_at(text->beam);
-        if (hypotheses->read < text->prefix_length) {
-            float sum = log_sum(logits, size);
-            if (!(fabsf(sum) < INFINITY)) atomic_store(&task->wrong, 1);
-            hypotheses->totals[0] += logits[text->prefix[hypotheses->read]] - sum;
+/* A share of the rows: the candidates of each hypothesis, or the log-probability of the next token of its prefix. */
+static void select_candidates(void *context, int share, int shares) {
+    CandidateSelection *task = context;
+    int size = task->space->model->vocabulary.outputs;
+    for (int row = share; row < task->rows; row += shares) {
+        Sequence *sequence = task->sequences[task->sequence_of[task->first + row]];
+        Beam *beam = &sequence->beam;
+        const Request *request = beam->request;
+        float *logits = task->space->logits + (size_t)row * size;
+        int own_row = task->first + row - sequence->first_row, most = expansions(request->beam);
+        float sum = log_sum_exp(logits, size);
+        if (!(fabsf(sum) < INFINITY)) atomic_store(&task->not_a_number, 1);
+        if (beam->read < request->prefix_length) {
+            beam->totals[0] += logits[request->prefix[beam->read]] - sum;
             continue;
         }
-        float sum = log_sum(logits, size);
-        if (!(fabsf(sum) < INFINITY)) atomic_store(&task->wrong, 1);
-        for (int number = 0; number < text->forbidden_count; number++) logits[text->forbidden[number]] = -INFINITY;
-        if (hypotheses->read < text->minimum) logits[task->end] = -INFINITY;
-        Candidate *candidates = hypotheses->candidates + (size_t)place * each;
-        int count = best_of(logits, size, each, candidates);
+        for (int number = 0; number < request->forbidden_count; number++) logits[request->forbidden[number]] = -INFINITY;
+        if (beam->read < request->minimum) logits[task->end] = -INFINITY;
+        Candidate *candidates = beam->candidates + (size_t)own_row * most;
+        int count = top_candidates(logits, size, most, candidates);
         for (int number = 0; number < count; number++) candidates[number].value -= sum;
-        hypotheses->candidate_counts[place] = count;
+        beam->candidate_counts[own_row] = count;
     }
 }
 
-/* Reads a token of every live hypothesis of `count` slots and chooses the next; slots whose search is over have
-   `text->found` set. */
-static int step(Worker *worker, Slot **slots, int count, const Positions *positions, int begin, int end, int *slot_of, size_t *offsets) {
-    const Model *model = worker->model;
+/* Computes a step of `count` sequences up to the final states, in `Workspace.rows`; 0 without memory.
+   sequence_of: (rows), as `decode_step` fills it. */
+static int decode_layers(Workspace *space, Sequence **sequences, int count, const Positions *positions, int rows, int *sequence_of, size_t *offsets) {
+    const Stack *stack = &space->model->decoder;
+    for (int number = 0; number < count; number++) offsets[number] = 0;
+    for (int number = 0; number < stack->layers; number++) {
+        const Layer *layer = stack->layer + number;
+        DecoderAttention task = {space, layer, positions, sequences, sequence_of, offsets, rows};
+        const float *x = sublayer_input(space, stack, &layer->around_attention, rows);
+        if (!project(space, &layer->projections, x, space->wide, rows, STORE)) return 0;
+        if (layer->recurrent) {
+            parallel_run(space->team, ssru, &task);
+            add_residual(space, stack, &layer->around_attention, space->context, rows);
+        } else {
+            parallel_run(space->team, self_attention, &task);
+            if (!add_projected(space, stack, &layer->around_attention, &layer->output, space->context, rows)) return 0;
+        }
+        x = sublayer_input(space, stack, &layer->around_source, rows);
+        if (!project(space, &layer->source_query, x, space->wide, rows, STORE)) return 0;
+        parallel_run(space->team, cross_attention, &task);
+        if (!add_projected(space, stack, &layer->around_source, &layer->source_output, space->context, rows)) return 0;
+        if (!feed_forward(space, stack, layer, rows)) return 0;
+        for (int each = 0; each < count; each++) offsets[each] += cache_layout(layer, sequences[each]->beam.request).size;
+    }
+    if (stack->pre) normalise(&stack->norm, space->rows, space->rows, rows, stack->width);
+    return 1;
+}
+
+/* Reads a token of every live hypothesis of `count` sequences and chooses the next one; an `Outcome`. Sequences whose
+   search has ended have `Request.found` set. sequence_of: space for a number per live hypothesis; offsets: per sequence. */
+static int decode_step(Workspace *space, Sequence **sequences, int count, const Options *options, int *sequence_of, size_t *offsets) {
+    const Model *model = space->model;
     const Stack *stack = &model->decoder;
     int rows = 0, longest = 0;
     for (int number = 0; number < count; number++) {
-        Slot *slot = slots[number];
-        Hypotheses *hypotheses = &slot->hypotheses;
-        slot->first_row = rows;
-        offsets[number] = 0;
-        if (hypotheses->read + 1 > longest) longest = hypotheses->read + 1;
-        if (slot->room > longest) longest = slot->room;
-        for (int place = 0; place < hypotheses->live; place++) slot_of[rows++] = number;
+        Sequence *sequence = sequences[number];
+        sequence->first_row = rows;
+        if (sequence->beam.read + 1 > longest) longest = sequence->beam.read + 1;
+        if (sequence->source_stride > longest) longest = sequence->source_stride;
+        for (int row = 0; row < sequence->beam.live; row++) sequence_of[rows++] = number;
     }
-    if (!worker_room(worker, stack, rows, (size_t)padded(longest) + PANEL)) return NO_MEMORY;
-    if (!enough(&worker->logits, &worker->logits_room, (size_t)LOGIT_ROWS * model->vocabulary.outputs)) return NO_MEMORY;
+    if (!workspace_reserve(space, stack, rows, (size_t)padded(longest) + PANEL)) return NO_MEMORY;
+    if (!reserve(&space->logits, &space->logits_capacity, (size_t)LOGIT_ROWS * model->vocabulary.outputs)) return NO_MEMORY;
     for (int row = 0; row < rows; row++) {
-        const Slot *slot = slots[slot_of[row]];
-        const Hypotheses *hypotheses = &slot->hypotheses;
-        const Text *text = hypotheses->text;
-        int read = hypotheses->read, id = begin;
-        if (read > text->prefix_length) id = hypotheses->tokens[0][(size_t)(row - slot->first_row) * text->limit + read - 1];
-        else if (read > 0) id = text->prefix[read - 1];
-        const float *token = stack->tokens + (size_t)id * stack->width;
-        const float *vector = positions->vectors ? positions->vectors + (size_t)read * stack->width : NULL;
-        for (int place = 0; place < stack->width; place += LANES)
-            store(worker->rows + (size_t)row * stack->width + place, vector ? load(token + place) + load(vector + place) : load(token + place));
+        const Sequence *sequence = sequences[sequence_of[row]];
+        const Beam *beam = &sequence->beam;
+        const Request *request = beam->request;
+        int read = beam->read, id = options->begin;
+        if (read > request->prefix_length) id = beam->tokens[0][(size_t)(row - sequence->first_row) * request->limit + read - 1];
+        else if (read > 0) id = request->prefix[read - 1];
+        embed(stack, &options->target, id, read, space->rows + (size_t)row * stack->width);
     }
-    for (int number = 0; number < stack->layers; number++) {
-        const Layer *layer = stack->layer + number;
-        DecoderAttention task = {worker, layer, positions, slots, slot_of, offsets, rows};
-        const float *x = before(worker, stack, &layer->around_attention, rows);
-        if (!worker_multiply(worker, &layer->projections, x, worker->wide, rows, STORE)) return NO_MEMORY;
-        if (layer->recurrent) {
-            together(worker->team, recur, &task);
-            joined(worker, stack, &layer->around_attention, worker->context, rows);
-        } else {
-            together(worker->team, attend_past, &task);
-            if (!behind(worker, stack, &layer->around_attention, &layer->output, worker->context, rows)) return NO_MEMORY;
-        }
-        x = before(worker, stack, &layer->around_source, rows);
-        if (!worker_multiply(worker, &layer->source_query, x, worker->wide, rows, STORE)) return NO_MEMORY;
-        together(worker->team, attend_source, &task);
-        if (!behind(worker, stack, &layer->around_source, &layer->source_output, worker->context, rows)) return NO_MEMORY;
-        if (!feed_forward(worker, stack, layer, rows)) return NO_MEMORY;
-        for (int each = 0; each < count; each++)
-            offsets[each] += parts_of(layer, slots[each]->hypotheses.text->length, slots[each]->hypotheses.text).size;
-    }
-    if (stack->pre) normalise(&stack->norm, worker->rows, worker->rows, rows, stack->width);
+    if (!decode_layers(space, sequences, count, &options->target, rows, sequence_of, offsets)) return NO_MEMORY;
     for (int first = 0; first < rows; first += LOGIT_ROWS) {
         int some = rows - first < LOGIT_ROWS ? rows - first : LOGIT_ROWS;
-        const float *x = worker->rows + (size_t)first * stack->width;
-        if (!worker_multiply(worker, &model->vocabulary, x, worker->logits, some, STORE)) return NO_MEMORY;
-        Choosing choosing = {worker, slots, slot_of, first, some, end, 0};
-        together(worker->team, choose_tokens, &choosing);
-        if (atomic_load(&choosing.wrong)) return NOT_A_NUMBER;
+        const float *x = space->rows + (size_t)first * stack->width;
+        if (!project(space, &model->vocabulary, x, space->logits, some, STORE)) return NO_MEMORY;
+        CandidateSelection task = {space, sequences, sequence_of, first, some, options->end, 0};
+        parallel_run(space->team, select_candidates, &task);
+        if (atomic_load(&task.not_a_number)) return NOT_A_NUMBER;
     }
     for (int number = 0; number < count; number++) {
-        Hypotheses *hypotheses = &slots[number]->hypotheses;
-        Text *text = hypotheses->text;
-        for (int place = 0; place < hypotheses->live; place++) hypotheses->places[0][(size_t)place * text->limit + hypotheses->read] = place;
-        if (hypotheses->read < text->prefix_length) hypotheses->tokens[0][hypotheses->read] = text->prefix[hypotheses->read];
-        if (++hypotheses->read > text->prefix_length) advance(hypotheses, end);
+        Beam *beam = &sequences[number]->beam;
+        Request *request = beam->request;
+        for (int row = 0; row < beam->live; row++) beam->sources[0][(size_t)row * request->limit + beam->read] = row;
+        if (beam->read < request->prefix_length) beam->tokens[0][beam->read] = request->prefix[beam->read];
+        if (++beam->read > request->prefix_length) beam_advance(beam, options->end);
     }
     return FINE;
 }

@@ -1,41 +1,42 @@
-/* A Transformer's weights as this engine holds them. All widths but `Norm.width` are multiples of 16. */
+/* A Transformer's packed weights.
+
+   A `Model` owns everything that it points to; it is built from a `ModelSource` (interface.h) and does not change
+   afterwards, so that threads share it without locks. All widths but `Norm.width` are padded to multiples of PANEL with
+   zeros. Activations are rows of floats, (rows, width), aligned to 64 bytes. */
 #pragma once
 
-#include "products.h"
-
-enum NormKind { LAYER_NORM = 0, RMS_NORM = 1 };
-enum Activation { ACTIVATION_RELU = 0, ACTIVATION_GELU = 1, ACTIVATION_SWISH = 2, ACTIVATION_SWIGLU = 3 };
+#include "matmul.h"
 
 typedef struct {
-    int kind, width; /* numbers that are normalised; the row behind them is filled up with zeros */
+    int kind, width; /* numbers of a row that are normalised; those after them are padding and stay zero */
     float epsilon;
-    float *gain, *offset; /* NULL for none */
+    float *gain, *offset; /* (padded width), NULL for none */
 } Norm;
 
 typedef struct {
-    int heads, key_width, value_width; /* of a head */
+    int heads, key_width, value_width; /* widths of one head */
     float scale;                       /* of the dot products */
-    int rotary;                        /* whether queries and keys are turned by their positions */
-    float *slopes;                     /* of ALiBi, one a head, or NULL */
+    int rotary;                        /* whether queries and keys are rotated by their positions */
+    float *slopes;                     /* (heads) of ALiBi, or NULL */
 } Attention;
 
 typedef struct {
-    Attention attention, source; /* source: of a decoder's layer over the memory */
-    Matrix projections, output;  /* queries, keys and values one behind the other */
+    Attention attention, source; /* source: of a decoder's layer, over the encoder's states */
+    Matrix projections, output;  /* outputs of `projections`: queries, then keys, then values, head by head */
     Matrix source_query, source_projections, source_output;
     Matrix inner, gate, outer;
     int activation;
-    int recurrent; /* an SSRU in the place of self-attention: `projections` are its forget gate and its candidate */
+    int recurrent; /* an SSRU instead of self-attention: `projections` are its forget gate and its candidate */
     Norm around_attention, around_source, around_feedforward;
 } Layer;
 
 typedef struct {
     int layers, width, size; /* size: of the vocabulary */
-    int pre;                 /* whether norms stand before the sublayers, and one at the end */
-    float *tokens;           /* (size, width), all that is done to them before positions come done already */
-    Layer *layer;
+    int pre;                 /* whether norms are applied before the sublayers, and once more at the end */
+    float *tokens;           /* (size, width): the input of the first layer without positions */
+    Layer *layer;            /* (layers) */
     Norm norm;
-    int longest_inner; /* the widest row that a layer makes */
+    int widest; /* the widest row that a layer computes */
 } Stack;
 
 typedef struct {
@@ -43,26 +44,27 @@ typedef struct {
     Matrix vocabulary;
 } Model;
 
+/* Normalises rows of `width` floats, of which the norm's width are numbers and the rest are padding. */
 static void normalise(const Norm *norm, const float *from, float *to, int rows, int width) {
     for (int row = 0; row < rows; row++, from += width, to += width) {
-        Vector sums = all(0), squares = all(0);
+        Vector sums = broadcast(0), squares = broadcast(0);
         float mean = 0;
         if (norm->kind == LAYER_NORM) {
-            for (int place = 0; place < width; place += LANES) sums += load(from + place);
-            mean = sum_of(sums) / norm->width;
+            for (int i = 0; i < width; i += LANES) sums += load(from + i);
+            mean = horizontal_sum(sums) / norm->width;
         }
-        for (int place = 0; place < width; place += LANES) {
-            Vector distance = load(from + place) - mean;
+        for (int i = 0; i < width; i += LANES) {
+            Vector distance = load(from + i) - mean;
             squares += distance * distance;
         }
-        float square = sum_of(squares) - (float)(width - norm->width) * mean * mean; /* of what fills the row up */
+        float square = horizontal_sum(squares) - (float)(width - norm->width) * mean * mean; /* without the padding's part */
         float factor = 1.0f / sqrtf(square / norm->width + norm->epsilon);
-        for (int place = 0; place < width; place += LANES) {
-            Vector result = (load(from + place) - mean) * factor;
-            if (norm->gain) result *= load(norm->gain + place);
-            if (norm->offset) result += load(norm->offset + place);
-            store(to + place, result);
+        for (int i = 0; i < width; i += LANES) {
+            Vector result = (load(from + i) - mean) * factor;
+            if (norm->gain) result *= load(norm->gain + i);
+            if (norm->offset) result += load(norm->offset + i);
+            store(to + i, result);
         }
-        for (int place = norm->width; place < width; place++) to[place] = 0;
+        for (int i = norm->width; i < width; i++) to[i] = 0;
     }
 }

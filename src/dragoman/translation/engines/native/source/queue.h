@@ -1,13 +1,18 @@
-/* Texts that wait for workers, and those that are done. Shared by threads. */
+/* The queue of requests, shared by the workers and the thread that submits.
+
+   All fields are guarded by `mutex`. Requests belong to the caller; the queue links them through `Request.next`, in the
+   list of those that wait (first come, first served) or of those that are completed (the latest first). A request that a
+   worker has taken is in neither list. */
 #pragma once
 
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 #include <time.h>
 
-#include "hypotheses.h"
+#include "interface.h"
 
-#ifdef __APPLE__ /* its conditions have no other clock */
+#ifdef __APPLE__ /* its condition variables have no other clock */
 #define CLOCK CLOCK_REALTIME
 #define pthread_condattr_setclock(attributes, clock) ((void)0)
 #else
@@ -16,107 +21,127 @@
 
 typedef struct {
     pthread_mutex_t mutex;
-    pthread_cond_t come, gone; /* a text, or the end; what is done, or the last worker */
-    Text *first, *last;        /* that wait, linked */
-    Text *done;                /* linked, the latest first */
-    int waiting, at_work;
-    int workers; /* that have not ended */
-    int open;    /* whether more texts may come */
-    int outcome; /* an `Outcome`; workers end as soon as it is not FINE */
+    pthread_cond_t arrived;   /* a request, or the end */
+    pthread_cond_t completed; /* a request, or the last worker has left */
+    Request *first, *last;    /* waiting */
+    Request *done;
+    int waiting, running;
+    int workers; /* that have not left */
+    int open;    /* whether more requests may come */
+    int outcome; /* an `Outcome`; workers stop as soon as it is not FINE */
 } Queue;
+
+/* How many requests a worker decodes together. */
+typedef struct {
+    int batch;  /* requests */
+    int rows;   /* hypotheses of all of them, 0 for any number; one request is always admitted */
+    int tokens; /* of sources that are encoded together, if there is more than one */
+} AdmissionLimits;
 
 static void queue_begin(Queue *queue, int workers) {
     memset(queue, 0, sizeof *queue);
     pthread_mutex_init(&queue->mutex, NULL);
-    pthread_cond_init(&queue->come, NULL);
-    pthread_condattr_t clocked;
-    pthread_condattr_init(&clocked);
-    pthread_condattr_setclock(&clocked, CLOCK);
-    pthread_cond_init(&queue->gone, &clocked);
-    pthread_condattr_destroy(&clocked);
+    pthread_cond_init(&queue->arrived, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK);
+    pthread_cond_init(&queue->completed, &attributes);
+    pthread_condattr_destroy(&attributes);
     queue->workers = workers;
     queue->open = 1;
 }
 
 static void queue_end(Queue *queue) {
     pthread_mutex_destroy(&queue->mutex);
-    pthread_cond_destroy(&queue->come);
-    pthread_cond_destroy(&queue->gone);
+    pthread_cond_destroy(&queue->arrived);
+    pthread_cond_destroy(&queue->completed);
 }
 
-static void queue_put(Queue *queue, Text *texts, int count) {
+static void queue_submit(Queue *queue, Request *requests, int count) {
     pthread_mutex_lock(&queue->mutex);
     for (int number = 0; number < count; number++) {
-        Text *text = texts + number;
-        text->next = NULL;
-        if (queue->first) queue->last->next = text;
-        else queue->first = text;
-        queue->last = text;
+        Request *request = requests + number;
+        request->next = NULL;
+        if (queue->first) queue->last->next = request;
+        else queue->first = request;
+        queue->last = request;
     }
     queue->waiting += count;
-    pthread_cond_broadcast(&queue->come);
+    pthread_cond_broadcast(&queue->arrived);
     pthread_mutex_unlock(&queue->mutex);
 }
 
-/* No more texts come. outcome: FINE, or why those that wait are not wanted either. */
+/* No more requests will come. outcome: FINE, or why those that wait are dropped too. */
 static void queue_close(Queue *queue, int outcome) {
     pthread_mutex_lock(&queue->mutex);
     queue->open = 0;
     if (queue->outcome == FINE) queue->outcome = outcome;
-    pthread_cond_broadcast(&queue->come);
+    pthread_cond_broadcast(&queue->arrived);
     pthread_mutex_unlock(&queue->mutex);
 }
 
-/* Those that a worker begins with: as many as it may have, but no more than leave each worker the same number.
-   Where it has nothing to do it waits for them, or for the end. own: that it has at work already. */
-static int queue_take(Queue *queue, Text **texts, int own, int (*may_have)(void *context, const Text *text, int own), void *context) {
-    int taken = 0;
+/* The number of requests of a beam size that a worker decodes together. */
+static int target_batch(const AdmissionLimits *limits, int beam) {
+    if (!limits->rows) return limits->batch;
+    int target = limits->rows / beam > 1 ? limits->rows / beam : 1;
+    return target < limits->batch ? target : limits->batch;
+}
+
+/* Whether a worker that has `own` requests, and takes `tokens` tokens of sources already, may take another. */
+static int can_admit(const AdmissionLimits *limits, const Request *request, int own, int tokens) {
+    return !own || (own < target_batch(limits, request->beam) && tokens < limits->tokens);
+}
+
+/* Takes requests for a worker that runs `own`; returns how many. They are as many as the limits allow, but no more than
+   leave an equal number for each worker. A worker that runs none waits for a request or for the end. */
+static int queue_take(Queue *queue, Request **requests, int own, const AdmissionLimits *limits) {
+    int taken = 0, tokens = 0;
     pthread_mutex_lock(&queue->mutex);
-    while (!own && !queue->first && queue->open && queue->outcome == FINE) pthread_cond_wait(&queue->come, &queue->mutex);
-    int fair = (queue->waiting + queue->at_work + queue->workers - 1) / queue->workers;
-    while (queue->outcome == FINE && queue->first && own + taken < fair && may_have(context, queue->first, own + taken)) {
-        texts[taken++] = queue->first;
+    while (!own && !queue->first && queue->open && queue->outcome == FINE) pthread_cond_wait(&queue->arrived, &queue->mutex);
+    int fair = (queue->waiting + queue->running + queue->workers - 1) / queue->workers;
+    while (queue->outcome == FINE && queue->first && own + taken < fair && can_admit(limits, queue->first, own + taken, tokens)) {
+        requests[taken++] = queue->first;
+        tokens += queue->first->length;
         queue->first = queue->first->next;
     }
-    queue->waiting -= taken, queue->at_work += taken;
+    queue->waiting -= taken, queue->running += taken;
     pthread_mutex_unlock(&queue->mutex);
     return taken;
 }
 
-/* A worker is done with these. */
-static void queue_done(Queue *queue, Text **texts, int count) {
+/* A worker has completed these requests. */
+static void queue_complete(Queue *queue, Request **requests, int count) {
     if (!count) return;
     pthread_mutex_lock(&queue->mutex);
     for (int number = 0; number < count; number++) {
-        texts[number]->next = queue->done;
-        queue->done = texts[number];
+        requests[number]->next = queue->done;
+        queue->done = requests[number];
     }
-    queue->at_work -= count;
-    pthread_cond_signal(&queue->gone);
+    queue->running -= count;
+    pthread_cond_signal(&queue->completed);
     pthread_mutex_unlock(&queue->mutex);
 }
 
-/* A worker ends. */
+/* A worker stops. */
 static void queue_leave(Queue *queue, int outcome) {
     pthread_mutex_lock(&queue->mutex);
     if (queue->outcome == FINE) queue->outcome = outcome;
     queue->workers--;
-    pthread_cond_broadcast(&queue->come);
-    pthread_cond_signal(&queue->gone);
+    pthread_cond_broadcast(&queue->arrived);
+    pthread_cond_signal(&queue->completed);
     pthread_mutex_unlock(&queue->mutex);
 }
 
-/* Whether what is at work is not wanted any more. */
-static int queue_is_over(Queue *queue) {
+/* Whether running requests are to be dropped. */
+static int queue_is_cancelled(Queue *queue) {
     pthread_mutex_lock(&queue->mutex);
-    int over = queue->outcome != FINE;
+    int cancelled = queue->outcome != FINE;
     pthread_mutex_unlock(&queue->mutex);
-    return over;
+    return cancelled;
 }
 
-/* All that are done since the last time, linked; waits for one, but no longer than so many milliseconds, and not where
-   none can come. */
-static Text *queue_found(Queue *queue, int milliseconds, int32_t *outcome, int32_t *waiting) {
+/* All requests completed since the last call, linked. Waits up to `milliseconds` for one if any can still come. */
+static Request *queue_completed(Queue *queue, int milliseconds, int32_t *outcome, int32_t *waiting) {
     struct timespec until;
     clock_gettime(CLOCK, &until);
     long nanoseconds = until.tv_nsec + milliseconds % 1000 * 1000000L;
@@ -124,8 +149,8 @@ static Text *queue_found(Queue *queue, int milliseconds, int32_t *outcome, int32
     until.tv_nsec = nanoseconds % 1000000000L;
     pthread_mutex_lock(&queue->mutex);
     while (!queue->done && queue->workers && queue->outcome == FINE)
-        if (pthread_cond_timedwait(&queue->gone, &queue->mutex, &until) == ETIMEDOUT) break;
-    Text *done = queue->done;
+        if (pthread_cond_timedwait(&queue->completed, &queue->mutex, &until) == ETIMEDOUT) break;
+    Request *done = queue->done;
     queue->done = NULL;
     *outcome = queue->outcome, *waiting = queue->waiting;
     pthread_mutex_unlock(&queue->mutex);

@@ -1,6 +1,12 @@
-/* A team: one thread that leads, and others that take shares of its loops while it works.
+/* A team of threads: the leader runs a task, and the members help by claiming shares of it.
 
-   The leader takes what nobody has taken, so it never waits for a thread that has no core. */
+   A task is a function with as many independent shares as the team has threads. Shares are claimed one by one, and the
+   leader claims what nobody else has, so that it never waits for a thread that has no core. Members spin while the team
+   is awake and sleep otherwise.
+
+   A `Team` belongs to the leader, who alone runs tasks. `task` and `context` are plain fields: the leader writes them
+   before it publishes a new task in `claimed` (release), and a member reads them only after it has claimed a share of
+   that task (acquire); a task does not end before all of its shares have been completed. */
 #pragma once
 
 #include <pthread.h>
@@ -13,20 +19,20 @@
 typedef void (*Task)(void *context, int share, int shares);
 
 typedef struct {
-    int size; /* threads, the leader included, and shares of a task */
-    pthread_t *members;
+    int size;           /* threads, the leader included; also shares per task */
+    pthread_t *members; /* (size − 1), owned */
     Task task;
     void *context;
-    atomic_uint_fast64_t taken; /* shares of this task that are taken; above them, in bits of their own, the task's number */
-    atomic_int finished;        /* shares that members have done */
-    atomic_int awake;           /* whether members spin, because a task may come at any moment */
-    int over;
+    atomic_uint_fast64_t claimed; /* low 32 bits: claimed shares of the current task; high 32 bits: its number */
+    atomic_int finished;          /* shares that members have completed */
+    atomic_int awake;             /* whether members spin, because a task may come at any moment */
+    int stopping;                 /* guarded by mutex */
     pthread_mutex_t mutex;
     pthread_cond_t wake;
 } Team;
 
 INLINE void pause_briefly(int *spins) {
-    if (++*spins > 20000) { /* somebody else has the core */
+    if (++*spins > 20000) { /* another thread needs the core */
         sched_yield();
         *spins = 0;
     }
@@ -39,11 +45,11 @@ INLINE void pause_briefly(int *spins) {
 
 #define TASK ((uint_fast64_t)1 << 32)
 
-/* The number of a share that nobody has taken yet, −1 for none. While it is not done, no other task can begin. */
-INLINE int take(Team *team) {
-    uint_fast64_t taken = atomic_load_explicit(&team->taken, memory_order_acquire);
-    while ((int)(taken % TASK) < team->size)
-        if (atomic_compare_exchange_weak(&team->taken, &taken, taken + 1)) return (int)(taken % TASK);
+/* The index of a share that nobody else has claimed, −1 if there is none. Until it is completed, no other task starts. */
+INLINE int claim_share(Team *team) {
+    uint_fast64_t claimed = atomic_load_explicit(&team->claimed, memory_order_acquire);
+    while ((int)(claimed % TASK) < team->size)
+        if (atomic_compare_exchange_weak(&team->claimed, &claimed, claimed + 1)) return (int)(claimed % TASK);
     return -1;
 }
 
@@ -51,7 +57,7 @@ static void *member_main(void *argument) {
     Team *team = argument;
     int spins = 0;
     for (;;) {
-        int share = take(team);
+        int share = claim_share(team);
         if (share >= 0) {
             team->task(team->context, share, team->size);
             atomic_fetch_add_explicit(&team->finished, 1, memory_order_release);
@@ -59,17 +65,17 @@ static void *member_main(void *argument) {
         }
         if (!atomic_load_explicit(&team->awake, memory_order_relaxed)) {
             pthread_mutex_lock(&team->mutex);
-            while (!atomic_load(&team->awake) && !team->over) pthread_cond_wait(&team->wake, &team->mutex);
-            int over = team->over;
+            while (!atomic_load(&team->awake) && !team->stopping) pthread_cond_wait(&team->wake, &team->mutex);
+            int stopping = team->stopping;
             pthread_mutex_unlock(&team->mutex);
-            if (over) return NULL;
+            if (stopping) return NULL;
         }
         pause_briefly(&spins);
     }
 }
 
-/* Does all shares of a task, on whatever threads of the team are free; returns when they are done. */
-static void together(Team *team, Task task, void *context) {
+/* Runs all shares of a task on the threads of the team that are free; returns when they are completed. */
+static void parallel_run(Team *team, Task task, void *context) {
     if (team->size == 1) {
         task(context, 0, 1);
         return;
@@ -77,12 +83,12 @@ static void together(Team *team, Task task, void *context) {
     team->task = task;
     team->context = context;
     atomic_store_explicit(&team->finished, 0, memory_order_relaxed);
-    uint_fast64_t number = atomic_load_explicit(&team->taken, memory_order_relaxed) / TASK;
-    atomic_store_explicit(&team->taken, (number + 1) % TASK * TASK + 1, memory_order_release);
-    task(context, 0, team->size); /* always the same share, whose weights are in this core's cache */
-    int done = 1, spins = 0;
-    for (int share; (share = take(team)) >= 0; done++) task(context, share, team->size);
-    while (done + atomic_load_explicit(&team->finished, memory_order_acquire) < team->size) pause_briefly(&spins);
+    uint_fast64_t number = atomic_load_explicit(&team->claimed, memory_order_relaxed) / TASK;
+    atomic_store_explicit(&team->claimed, (number + 1) % TASK * TASK + 1, memory_order_release);
+    task(context, 0, team->size); /* always the same share: its weights are in this core's cache */
+    int completed = 1, spins = 0;
+    for (int share; (share = claim_share(team)) >= 0; completed++) task(context, share, team->size);
+    while (completed + atomic_load_explicit(&team->finished, memory_order_acquire) < team->size) pause_briefly(&spins);
 }
 
 static void team_wake(Team *team) {
@@ -93,11 +99,11 @@ static void team_wake(Team *team) {
     pthread_mutex_unlock(&team->mutex);
 }
 
-static void team_rest(Team *team) { atomic_store(&team->awake, 0); }
+static void team_sleep(Team *team) { atomic_store(&team->awake, 0); }
 
 static void team_end(Team *team) {
     pthread_mutex_lock(&team->mutex);
-    team->over = 1;
+    team->stopping = 1;
     atomic_store(&team->awake, 0);
     pthread_cond_broadcast(&team->wake);
     pthread_mutex_unlock(&team->mutex);
@@ -107,7 +113,7 @@ static void team_end(Team *team) {
     pthread_cond_destroy(&team->wake);
 }
 
-/* Gives the number of threads that could be had, 0 without memory. */
+/* Starts up to `size` − 1 members; returns the number of threads, the leader included, or 0 without memory. */
 static int team_begin(Team *team, int size) {
     memset(team, 0, sizeof *team);
     pthread_mutex_init(&team->mutex, NULL);
@@ -115,7 +121,7 @@ static int team_begin(Team *team, int size) {
     team->members = calloc((size_t)size, sizeof *team->members);
     if (!team->members) return 0;
     team->size = size;
-    atomic_store(&team->taken, (uint_fast64_t)size); /* nothing to do yet */
+    atomic_store(&team->claimed, (uint_fast64_t)size); /* no share to claim yet */
     for (int number = 1; number < size; number++)
         if (pthread_create(&team->members[number - 1], NULL, member_main, team)) {
             team->size = number;

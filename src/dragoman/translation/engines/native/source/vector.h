@@ -1,4 +1,9 @@
-/* As many floats at a time as a register of the processor holds: GCC's and Clang's vector types. */
+/* Vectors of floats that fill one register of the processor, as GCC's and Clang's vector types.
+
+   A `Vector` holds LANES floats, an `Integers` as many 32-bit integers; which instructions they become is the compiler's
+   choice. They are values: nothing here owns memory. `load` and `store` need no alignment. Every array that is read by
+   vectors is padded to a multiple of PANEL floats, so that no loop has a remainder. A comparison of two vectors gives an
+   `Integers` mask, with the bits of a lane set if it holds there. */
 #pragma once
 
 #include <math.h>
@@ -18,7 +23,7 @@
 #define LANES 4
 #endif
 
-/* Every width is filled up with zeros to a multiple of it, so that no loop has a rest. */
+/* Widths are padded with zeros to multiples of this many floats, the size of the widest register. */
 #define PANEL 16
 
 #define INLINE static inline __attribute__((always_inline, unused))
@@ -26,7 +31,7 @@
 typedef float Vector __attribute__((vector_size(4 * LANES)));
 typedef int32_t Integers __attribute__((vector_size(4 * LANES)));
 
-/* A multiple of sixteen that is not smaller. */
+/* The next multiple of PANEL. */
 INLINE int padded(int count) { return (count + PANEL - 1) / PANEL * PANEL; }
 
 INLINE Vector load(const float *from) {
@@ -37,37 +42,37 @@ INLINE Vector load(const float *from) {
 
 INLINE void store(float *to, Vector vector) { memcpy(to, &vector, sizeof vector); }
 
-INLINE Vector all(float value) { return value - (Vector){0}; }
+INLINE Vector broadcast(float value) { return value - (Vector){0}; }
 
-INLINE Vector choose(Integers where, Vector yes, Vector no) {
-    return (Vector)((where & (Integers)yes) | (~where & (Integers)no));
+INLINE Vector blend(Integers mask, Vector yes, Vector no) {
+    return (Vector)((mask & (Integers)yes) | (~mask & (Integers)no));
 }
 
-INLINE Vector magnitude(Vector x) { return (Vector)((Integers)x & 0x7FFFFFFF); }
+INLINE Vector absolute(Vector x) { return (Vector)((Integers)x & 0x7FFFFFFF); }
 
-/* a > b ? a : b, so that b is taken where one of them is NaN: what the processors' instructions do. */
-INLINE Vector larger(Vector a, Vector b) {
+/* a > b ? a : b: gives b if either is NaN, as the processors' instructions do. */
+INLINE Vector maximum(Vector a, Vector b) {
 #if defined(__AVX512F__)
     return (Vector)_mm512_max_ps((__m512)a, (__m512)b);
 #elif defined(__AVX__)
     return (Vector)_mm256_max_ps((__m256)a, (__m256)b);
 #else
-    return choose(a > b, a, b);
+    return blend(a > b, a, b);
 #endif
 }
 
-INLINE Vector smaller(Vector a, Vector b) {
+INLINE Vector minimum(Vector a, Vector b) {
 #if defined(__AVX512F__)
     return (Vector)_mm512_min_ps((__m512)a, (__m512)b);
 #elif defined(__AVX__)
     return (Vector)_mm256_min_ps((__m256)a, (__m256)b);
 #else
-    return choose(a < b, a, b);
+    return blend(a < b, a, b);
 #endif
 }
 
-/* The sum of the lanes, always in the same order: halves are added to each other. */
-INLINE float sum_of(Vector vector) {
+/* The sum of the lanes, always in the same order: one half is added to the other until one number is left. */
+INLINE float horizontal_sum(Vector vector) {
 #if defined(__AVX__)
 #if defined(__AVX512F__)
     __m256 eight = _mm256_add_ps(_mm512_castps512_ps256((__m512)vector), _mm512_extractf32x8_ps((__m512)vector, 1));
@@ -86,7 +91,7 @@ INLINE float sum_of(Vector vector) {
 #endif
 }
 
-INLINE float largest_of(Vector vector) {
+INLINE float horizontal_maximum(Vector vector) {
 #if defined(__AVX__)
 #if defined(__AVX512F__)
     __m256 eight = _mm256_max_ps(_mm512_castps512_ps256((__m512)vector), _mm512_extractf32x8_ps((__m512)vector, 1));
@@ -103,33 +108,33 @@ INLINE float largest_of(Vector vector) {
 #endif
 }
 
-/* e^x to about 2 units in the last place between e^-87 and e^88, which stand for all beyond. */
+/* e^x to about 2 units in the last place; x is clamped to [-87.3, 88]. */
 INLINE Vector exponential(Vector x) {
-    x = smaller(larger(x, all(-87.3f)), all(88.0f));
-    Vector rounded = x * 1.44269504088896341f + 12582912.0f; /* 1.5 · 2^23: adding it rounds to a whole number */
+    x = minimum(maximum(x, broadcast(-87.3f)), broadcast(88.0f));
+    Vector rounded = x * 1.44269504088896341f + 12582912.0f; /* 1.5 · 2^23: adding it rounds to an integer */
     Vector power = rounded - 12582912.0f;
-    Vector rest = x - power * 0.693359375f;
-    rest = rest - power * -2.12194440e-4f;
-    Vector sum = all(1.9875691500e-4f);
-    sum = sum * rest + 1.3981999507e-3f;
-    sum = sum * rest + 8.3334519073e-3f;
-    sum = sum * rest + 4.1665795894e-2f;
-    sum = sum * rest + 1.6666665459e-1f;
-    sum = sum * rest + 5.0000001201e-1f;
-    sum = sum * rest * rest + rest + 1.0f;
+    Vector remainder = x - power * 0.693359375f;
+    remainder = remainder - power * -2.12194440e-4f;
+    Vector sum = broadcast(1.9875691500e-4f);
+    sum = sum * remainder + 1.3981999507e-3f;
+    sum = sum * remainder + 8.3334519073e-3f;
+    sum = sum * remainder + 4.1665795894e-2f;
+    sum = sum * remainder + 1.6666665459e-1f;
+    sum = sum * remainder + 5.0000001201e-1f;
+    sum = sum * remainder * remainder + remainder + 1.0f;
     Integers exponent = (__builtin_convertvector(power, Integers) + 127) << 23;
     return sum * (Vector)exponent;
 }
 
 /* erf(x) to 1.5e-7 (Abramowitz & Stegun 1964, 7.1.26). */
 INLINE Vector error_function(Vector x) {
-    Vector positive = magnitude(x);
+    Vector positive = absolute(x);
     Vector t = 1.0f / (positive * 0.3275911f + 1.0f);
-    Vector sum = all(1.061405429f);
+    Vector sum = broadcast(1.061405429f);
     sum = sum * t - 1.453152027f;
     sum = sum * t + 1.421413741f;
     sum = sum * t - 0.284496736f;
     sum = sum * t + 0.254829592f;
     Vector result = 1.0f - sum * t * exponential(-positive * positive);
-    return choose(x < 0.0f, -result, result);
+    return blend(x < 0.0f, -result, result);
 }

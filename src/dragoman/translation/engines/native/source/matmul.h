@@ -1,15 +1,22 @@
-/* Products of activations and weights, Y = X Wᵀ + b: the weights are packed once, as float32 or as 8-bit codes.
+/* Matrix products of activations and weights, Y = X Wᵀ + b, with weights packed once, as float32 or as 8-bit codes.
 
-   Panels of 16 outputs lie one behind the other; in a panel the 16 weights of an input, or of four inputs, are
-   neighbours. So one layout serves a single row and many. A row's result does not depend on the rows beside it: every
-   tile sums over the inputs in the same order, and sums of codes are exact.
+   Layout. A `Matrix` owns its arrays, all aligned to 64 bytes. Weights are stored in panels of PANEL = 16 outputs, panel
+   after panel; in a panel the 16 weights of one input (float32: (panels, inputs, 16)), or of four consecutive inputs
+   (8-bit: (panels, inputs / 4, 16, 4)), are adjacent. So one layout serves a single row and many. X and Y are rows with a
+   stride each, in memory of the caller. `QuantizedRows` hold the codes of all rows of one product: (rows, inputs), and a
+   scale per row; each thread has its own.
 
-   Codes: x ≈ s_x q_x with one s_x a row, chosen when it comes, and w ≈ s_w q_w with one s_w an output. Instructions
-   multiply unsigned by signed numbers, so q_x is stored with ZERO added, and ZERO · Σ q_w is taken off again. */
+   Independence. A row's result does not depend on the other rows: every tile sums over the inputs in the same order, and
+   sums of codes are exact.
+
+   Quantization. x ≈ s_x q_x with one s_x per row, computed from the row, and w ≈ s_w q_w with one s_w per output. The
+   instructions multiply unsigned by signed numbers, so q_x is stored with ZERO added, and ZERO · Σ q_w is subtracted
+   from the sum. */
 #pragma once
 
 #include <stdlib.h>
 
+#include "interface.h"
 #include "threads.h"
 #include "vector.h"
 
@@ -18,56 +25,54 @@
 #define LARGEST_WEIGHT 127
 #define ZERO 128
 #else
-/* 7 bits each: two sums of two products fit 16 bits, 4 · 127 · 64 < 2^15, where 8-bit codes would be cut off. */
+/* 7 bits each: two sums of two products fit into 16 bits, 4 · 127 · 64 < 2^15, where 8-bit codes would saturate. */
 #define LARGEST_ACTIVATION 63
 #define LARGEST_WEIGHT 64
 #define ZERO 64
 #endif
 
-enum Precision { FLOAT32 = 0, INT8 = 1 };
-
 typedef struct {
-    int outputs, inputs; /* multiples of 16 */
+    int outputs, inputs; /* multiples of PANEL */
     int precision;
-    float *bias;
-    float *values;  /* float32: (panels, inputs, 16) */
-    int8_t *codes;  /* 8-bit: (panels, inputs / 4, 16, 4) */
-    float *scales;  /* s_w */
-    int32_t *zeros; /* ZERO · Σ q_w */
+    float *bias;           /* (outputs) */
+    float *values;         /* float32: (panels, inputs, 16), else NULL */
+    int8_t *codes;         /* 8-bit: (panels, inputs / 4, 16, 4), else NULL; likewise the following */
+    float *scales;         /* (outputs): s_w */
+    int32_t *compensation; /* (outputs): ZERO · Σ q_w */
 } Matrix;
 
-/* What is done with a result before it is stored; ADD: it is added to what is there. */
+/* What happens to a result before it is stored; ADD: it is added to the stored value. */
 enum Epilogue { STORE, RELU, GELU, SWISH, ADD };
 
-/* Rows, all of the same stride, and for 8-bit products their codes and scales, of one thread. */
 typedef struct {
-    uint8_t *codes;
-    float *scales;
-    size_t room_codes, room_scales;
-} Codes;
+    uint8_t *codes; /* (rows, inputs) */
+    float *scales;  /* (rows): s_x */
+    size_t codes_capacity, scales_capacity;
+} QuantizedRows;
 
-static void *aligned(size_t bytes) {
+/* Memory aligned to 64 bytes, a cache line; NULL if there is none. */
+static void *allocate(size_t bytes) {
     void *memory = NULL;
     return posix_memalign(&memory, 64, (bytes + 63) / 64 * 64 + 64) ? NULL : memory;
 }
 
-/* Makes room for so many numbers, of the old content nothing stays; 0 without memory. */
-static int enough(float **memory, size_t *room, size_t count) {
-    if (count <= *room) return 1;
+/* Grows a buffer to at least `count` floats, without keeping its content; 0 without memory. */
+static int reserve(float **memory, size_t *capacity, size_t count) {
+    if (count <= *capacity) return 1;
     free(*memory);
-    *memory = aligned(count * sizeof(float));
-    *room = *memory ? count : 0;
+    *memory = allocate(count * sizeof(float));
+    *capacity = *memory ? count : 0;
     return *memory != NULL;
 }
 
-static int enough_codes(Codes *codes, size_t rows, size_t inputs) {
-    if (rows * inputs > codes->room_codes) {
-        free(codes->codes);
-        codes->codes = aligned(rows * inputs);
-        codes->room_codes = codes->codes ? rows * inputs : 0;
+static int reserve_codes(QuantizedRows *quantized, size_t rows, size_t inputs) {
+    if (rows * inputs > quantized->codes_capacity) {
+        free(quantized->codes);
+        quantized->codes = allocate(rows * inputs);
+        quantized->codes_capacity = quantized->codes ? rows * inputs : 0;
     }
-    if (!enough(&codes->scales, &codes->room_scales, rows)) return 0;
-    return codes->codes != NULL;
+    if (!reserve(&quantized->scales, &quantized->scales_capacity, rows)) return 0;
+    return quantized->codes != NULL;
 }
 
 static void matrix_free(Matrix *matrix) {
@@ -75,21 +80,21 @@ static void matrix_free(Matrix *matrix) {
     free(matrix->values);
     free(matrix->codes);
     free(matrix->scales);
-    free(matrix->zeros);
+    free(matrix->compensation);
     memset(matrix, 0, sizeof *matrix);
 }
 
-/* weights (outputs, inputs), bias (outputs); 0 without memory. */
+/* Packs weights (outputs, inputs) and a bias (outputs); 0 without memory. */
 static int matrix_pack(Matrix *matrix, const float *weights, const float *bias, int outputs, int inputs, int precision) {
     memset(matrix, 0, sizeof *matrix);
     matrix->outputs = outputs;
     matrix->inputs = inputs;
     matrix->precision = precision;
-    matrix->bias = aligned((size_t)outputs * 4);
+    matrix->bias = allocate((size_t)outputs * 4);
     if (!matrix->bias) return 0;
     memcpy(matrix->bias, bias, (size_t)outputs * 4);
     if (precision == FLOAT32) {
-        matrix->values = aligned((size_t)outputs * inputs * 4);
+        matrix->values = allocate((size_t)outputs * inputs * 4);
         if (!matrix->values) return 0;
         for (int output = 0; output < outputs; output++) {
             float *panel = matrix->values + (size_t)(output / PANEL) * inputs * PANEL + output % PANEL;
@@ -97,10 +102,10 @@ static int matrix_pack(Matrix *matrix, const float *weights, const float *bias, 
         }
         return 1;
     }
-    matrix->codes = aligned((size_t)outputs * inputs);
-    matrix->scales = aligned((size_t)outputs * 4);
-    matrix->zeros = aligned((size_t)outputs * 4);
-    if (!matrix->codes || !matrix->scales || !matrix->zeros) return 0;
+    matrix->codes = allocate((size_t)outputs * inputs);
+    matrix->scales = allocate((size_t)outputs * 4);
+    matrix->compensation = allocate((size_t)outputs * 4);
+    if (!matrix->codes || !matrix->scales || !matrix->compensation) return 0;
     for (int output = 0; output < outputs; output++) {
         const float *row = weights + (size_t)output * inputs;
         int8_t *panel = matrix->codes + (size_t)(output / PANEL) * inputs * PANEL + output % PANEL * 4;
@@ -115,49 +120,49 @@ static int matrix_pack(Matrix *matrix, const float *weights, const float *bias, 
             sum += code;
         }
         matrix->scales[output] = scale;
-        matrix->zeros[output] = ZERO * sum;
+        matrix->compensation[output] = ZERO * sum;
     }
     return 1;
 }
 
-/* Codes of a row; its scale is returned. */
-static float encode_row(const float *row, uint8_t *codes, int inputs) {
-    Vector largest = all(0);
-    for (int place = 0; place < inputs; place += LANES) {
-        largest = larger(largest, magnitude(load(row + place)));
+/* Writes the codes of a row and returns its scale. */
+static float quantize_row(const float *row, uint8_t *codes, int inputs) {
+    Vector largest = broadcast(0);
+    for (int index = 0; index < inputs; index += LANES) {
+        largest = maximum(largest, absolute(load(row + index)));
     }
-    float most = largest_of(largest);
-    float factor = most > 0 ? LARGEST_ACTIVATION / most : 0.0f;
+    float largest_value = horizontal_maximum(largest);
+    float inverse_scale = largest_value > 0 ? LARGEST_ACTIVATION / largest_value : 0.0f;
 #if defined(__AVX512F__)
-    __m512 factors = _mm512_set1_ps(factor);
+    __m512 factors = _mm512_set1_ps(inverse_scale);
     __m512i zero = _mm512_set1_epi32(ZERO);
-    for (int place = 0; place < inputs; place += 16) {
-        __m512i code = _mm512_add_epi32(_mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(row + place), factors)), zero);
-        _mm_storeu_si128((__m128i *)(codes + place), _mm512_cvtepi32_epi8(code));
+    for (int index = 0; index < inputs; index += 16) {
+        __m512i code = _mm512_add_epi32(_mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(row + index), factors)), zero);
+        _mm_storeu_si128((__m128i *)(codes + index), _mm512_cvtepi32_epi8(code));
     }
 #else
-    int place = 0;
+    int index = 0;
 #if defined(__AVX2__)
-    __m256 factors = _mm256_set1_ps(factor);
+    __m256 factors = _mm256_set1_ps(inverse_scale);
     __m256i zero = _mm256_set1_epi32(ZERO), order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    for (; place + 32 <= inputs; place += 32) {
+    for (; index + 32 <= inputs; index += 32) {
         __m256i code[4];
         for (int each = 0; each < 4; each++)
-            code[each] = _mm256_add_epi32(_mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(row + place + 8 * each), factors)), zero);
+            code[each] = _mm256_add_epi32(_mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(row + index + 8 * each), factors)), zero);
         __m256i bytes = _mm256_packus_epi16(_mm256_packs_epi32(code[0], code[1]), _mm256_packs_epi32(code[2], code[3]));
-        _mm256_storeu_si256((__m256i *)(codes + place), _mm256_permutevar8x32_epi32(bytes, order));
+        _mm256_storeu_si256((__m256i *)(codes + index), _mm256_permutevar8x32_epi32(bytes, order));
     }
 #endif
-    for (; place < inputs; place += LANES) {
-        Vector rounded = load(row + place) * factor + 12582912.0f; /* rounds, see exponential() */
+    for (; index < inputs; index += LANES) {
+        Vector rounded = load(row + index) * inverse_scale + 12582912.0f; /* rounds, see exponential() */
         Integers code = (Integers)rounded - (0x4B400000 - ZERO);
-        for (int lane = 0; lane < LANES; lane++) codes[place + lane] = (uint8_t)code[lane];
+        for (int lane = 0; lane < LANES; lane++) codes[index + lane] = (uint8_t)code[lane];
     }
 #endif
-    return most / LARGEST_ACTIVATION;
+    return largest_value / LARGEST_ACTIVATION;
 }
 
-#define PARTS (PANEL / LANES) /* registers that a panel's 16 outputs fill */
+#define PARTS (PANEL / LANES) /* registers per panel of 16 outputs */
 
 #if LANES == 16
 #define TALL 6
@@ -176,18 +181,19 @@ static float encode_row(const float *row, uint8_t *codes, int inputs) {
 #define SINGLE_PANELS 2
 #endif
 #define BLOCK_PANELS 8
-#define CHAINS (SINGLE_PANELS < 4 || ZERO == 64 ? 2 : 4) /* of a single row; with all of them 16 inputs are read at once at most */
+/* Independent sums per output over every CHAINS-th group of inputs, to hide the latency of the instructions. */
+#define CHAINS (SINGLE_PANELS < 4 || ZERO == 64 ? 2 : 4) /* of a single row; together they read at most 16 inputs at a time */
 
-INLINE void finish(Vector result, float *to, int epilogue) {
-    if (epilogue == RELU) result = larger(result, all(0));
+INLINE void store_result(Vector result, float *to, int epilogue) {
+    if (epilogue == RELU) result = maximum(result, broadcast(0));
     if (epilogue == GELU) result = result * 0.5f * (1.0f + error_function(result * 0.70710678118654752f));
     if (epilogue == SWISH) result = result / (1.0f + exponential(-result));
     if (epilogue == ADD) result += load(to);
     store(to, result);
 }
 
-/* A tile of float32: `rows` rows by `panels` panels, both constants where it is called. */
-INLINE void tile_of_values(
+/* A tile of float32, `rows` rows by `panels` panels; both are constants at every call. */
+INLINE void tile_float32(
     const float *x, size_t x_stride, const Matrix *matrix, int panel, float *y, size_t y_stride, int rows, int panels, int epilogue
 ) {
     Vector sums[TALL][SINGLE_PANELS * PARTS];
@@ -204,7 +210,7 @@ INLINE void tile_of_values(
             held[part] = load(weights + (size_t)(part / PARTS) * inputs * PANEL + input * PANEL + part % PARTS * LANES);
 #pragma GCC unroll 8
         for (int row = 0; row < rows; row++) {
-            Vector value = all(x[row * x_stride + input]);
+            Vector value = broadcast(x[row * x_stride + input]);
 #pragma GCC unroll 32
             for (int part = 0; part < panels * PARTS; part++) sums[row][part] += value * held[part];
         }
@@ -213,10 +219,10 @@ INLINE void tile_of_values(
     for (int row = 0; row < rows; row++)
 #pragma GCC unroll 32
         for (int part = 0; part < panels * PARTS; part++)
-            finish(sums[row][part], y + row * y_stride + panel * PANEL + part * LANES, epilogue);
+            store_result(sums[row][part], y + row * y_stride + panel * PANEL + part * LANES, epilogue);
 }
 
-/* Adds to 32-bit sums the products of four unsigned codes, the same in every lane, with four signed ones a lane. */
+/* Adds to 32-bit sums the products of four unsigned codes, the same in every lane, with four signed codes per lane. */
 INLINE Integers multiply_add(Integers sums, const uint8_t *x, const int8_t *weights) {
     int32_t four;
     memcpy(&four, x, 4);
@@ -231,7 +237,7 @@ INLINE Integers multiply_add(Integers sums, const uint8_t *x, const int8_t *weig
 #endif
 }
 
-/* To sums the products of the next INPUTS_AT_ONCE codes of a row with the weights of a register of outputs. */
+/* Adds to sums the products of the next INPUTS_AT_ONCE codes of a row with the weights of one register of outputs. */
 #if defined(__AVX2__) && ZERO == 64
 #define INPUTS_AT_ONCE 8
 INLINE Integers add_products(Integers sums, const uint8_t *x, const int8_t *weights) {
@@ -248,8 +254,8 @@ INLINE Integers add_products(Integers sums, const uint8_t *x, const int8_t *weig
 INLINE Integers add_products(Integers sums, const uint8_t *x, const int8_t *weights) { return multiply_add(sums, x, weights); }
 #endif
 
-/* A tile of codes. chains: sums of each output, over every so manieth of the inputs, that are added up at the end. */
-INLINE void tile_of_codes(
+/* A tile of codes. chains: independent sums per output, each over every chains-th group of inputs, added at the end. */
+INLINE void tile_int8(
     const uint8_t *x, const float *scales, const Matrix *matrix, int panel, float *y, size_t y_stride, int rows, int panels, int chains,
     int epilogue
 ) {
@@ -276,11 +282,11 @@ INLINE void tile_of_codes(
             int output = panel * PANEL + part * LANES;
 #pragma GCC unroll 8
             for (int chain = 1; chain < chains; chain++) sums[row][part] += sums[row][chain * parts + part];
-            Integers zeros;
-            memcpy(&zeros, matrix->zeros + output, sizeof zeros);
-            Vector exact = __builtin_convertvector(sums[row][part] - zeros, Vector);
+            Integers compensation;
+            memcpy(&compensation, matrix->compensation + output, sizeof compensation);
+            Vector exact = __builtin_convertvector(sums[row][part] - compensation, Vector);
             Vector result = exact * (scales[row] * load(matrix->scales + output)) + load(matrix->bias + output);
-            finish(result, y + row * y_stride + output, epilogue);
+            store_result(result, y + row * y_stride + output, epilogue);
         }
 }
 
@@ -292,31 +298,31 @@ typedef struct {
     size_t y_stride;
     int rows;
     int epilogue;
-    Codes *codes; /* one a thread */
+    QuantizedRows *quantized; /* one per thread */
 } Product;
 
-INLINE void tile(const Product *product, const Codes *codes, int row, int panel, int rows, int panels) {
+INLINE void tile(const Product *product, const QuantizedRows *quantized, int row, int panel, int rows, int panels) {
     const Matrix *matrix = product->matrix;
     const float *x = product->x + row * product->x_stride;
     float *y = product->y + row * product->y_stride;
     if (matrix->precision == FLOAT32)
-        tile_of_values(x, product->x_stride, matrix, panel, y, product->y_stride, rows, panels, product->epilogue);
+        tile_float32(x, product->x_stride, matrix, panel, y, product->y_stride, rows, panels, product->epilogue);
     else {
-        /* the weights of a single row come from far: where they are read one behind the other, the processor fetches ahead */
+        /* for a single row the weights come from outer caches: read sequentially, they are prefetched by the processor */
         int chains = rows == 1 && panels == SINGLE_PANELS ? CHAINS : 1;
-        const uint8_t *coded = codes->codes + (size_t)row * matrix->inputs;
+        const uint8_t *codes = quantized->codes + (size_t)row * matrix->inputs;
         for (int first = panel; first < panel + panels; first += panels / chains)
-            tile_of_codes(
-                coded, codes->scales + row, matrix, first, y, product->y_stride, rows, panels / chains, chains, product->epilogue
+            tile_int8(
+                codes, quantized->scales + row, matrix, first, y, product->y_stride, rows, panels / chains, chains, product->epilogue
             );
     }
 }
 
-/* So many rows by the panels from `panel` to `end`, `wide` of them at a time. */
+/* A function for `rows` rows and the panels from `panel` to `end`, `wide` panels at a time. */
 #define STRIP(name, rows, wide)                                                                                   \
-    static __attribute__((noinline)) void name(const Product *product, const Codes *codes, int row, int panel, int end) { \
-        for (; panel + (wide) <= end; panel += (wide)) tile(product, codes, row, panel, rows, wide);              \
-        for (; (wide) > 1 && panel < end; panel++) tile(product, codes, row, panel, rows, 1);                     \
+    static __attribute__((noinline)) void name(const Product *product, const QuantizedRows *quantized, int row, int panel, int end) { \
+        for (; panel + (wide) <= end; panel += (wide)) tile(product, quantized, row, panel, rows, wide);              \
+        for (; (wide) > 1 && panel < end; panel++) tile(product, quantized, row, panel, rows, 1);                     \
     }
 
 STRIP(strip_tall, TALL, TALL_PANELS)
@@ -329,32 +335,32 @@ STRIP(strip_single, 1, SINGLE_PANELS)
 static void product_share(void *context, int thread, int threads) {
     const Product *product = context;
     const Matrix *matrix = product->matrix;
-    Codes *codes = product->codes + thread;
+    QuantizedRows *quantized = product->quantized + thread;
     if (matrix->precision != FLOAT32)
         for (int row = 0; row < product->rows; row++)
-            codes->scales[row] =
-                encode_row(product->x + row * product->x_stride, codes->codes + (size_t)row * matrix->inputs, matrix->inputs);
+            quantized->scales[row] =
+                quantize_row(product->x + row * product->x_stride, quantized->codes + (size_t)row * matrix->inputs, matrix->inputs);
     int panels = matrix->outputs / PANEL;
     int last = (int)((int64_t)panels * (thread + 1) / threads);
     for (int panel = (int)((int64_t)panels * thread / threads); panel < last; panel += BLOCK_PANELS) {
         int end = panel + BLOCK_PANELS < last ? panel + BLOCK_PANELS : last, row = 0;
-        for (; row + TALL <= product->rows; row += TALL) strip_tall(product, codes, row, panel, end);
+        for (; row + TALL <= product->rows; row += TALL) strip_tall(product, quantized, row, panel, end);
 #if TALL > 4
-        for (; row + 4 <= product->rows; row += 4) strip_four(product, codes, row, panel, end);
+        for (; row + 4 <= product->rows; row += 4) strip_four(product, quantized, row, panel, end);
 #endif
-        for (; row + 2 <= product->rows; row += 2) strip_pair(product, codes, row, panel, end);
-        if (row < product->rows) strip_single(product, codes, row, panel, end);
+        for (; row + 2 <= product->rows; row += 2) strip_pair(product, quantized, row, panel, end);
+        if (row < product->rows) strip_single(product, quantized, row, panel, end);
     }
 }
 
-/* y (rows, outputs) = x (rows, inputs) Wᵀ + b, by the whole team. codes: one a thread; 0 without memory for them. */
-static int multiply(
-    Team *team, Codes *codes, const Matrix *matrix, const float *x, size_t x_stride, float *y, size_t y_stride, int rows, int epilogue
+/* y (rows, outputs) = x (rows, inputs) Wᵀ + b, by the whole team. quantized: one per thread; 0 without memory. */
+static int matmul(
+    Team *team, QuantizedRows *quantized, const Matrix *matrix, const float *x, size_t x_stride, float *y, size_t y_stride, int rows, int epilogue
 ) {
     if (matrix->precision != FLOAT32)
         for (int thread = 0; thread < team->size; thread++)
-            if (!enough_codes(codes + thread, (size_t)rows, (size_t)matrix->inputs)) return 0;
-    Product product = {x, x_stride, matrix, y, y_stride, rows, epilogue, codes};
-    together(team, product_share, &product);
+            if (!reserve_codes(quantized + thread, (size_t)rows, (size_t)matrix->inputs)) return 0;
+    Product product = {x, x_stride, matrix, y, y_stride, rows, epilogue, quantized};
+    parallel_run(team, product_share, &product);
     return 1;
 }
