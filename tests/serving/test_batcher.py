@@ -12,8 +12,7 @@ from dragoman.decode.search import SearchConfig
 from dragoman.serving.batcher import Batch, Batcher, Model
 from dragoman.serving.config import QueueConfig
 from dragoman.serving.queue import Found, Ticket
-from dragoman.translation.lines import Line
-from dragoman.translation.request import Request, Sampling
+from dragoman.translation.request import Request, Sampling, TextRequest
 from dragoman.translation.result import Translation
 
 REQUEST = Request(SearchConfig())
@@ -32,7 +31,7 @@ class Shouting:
         if not held:
             self.may_go_on.set()
 
-    def __call__(self, lines: Sequence[Line]) -> Iterator[Found]:
+    def __call__(self, lines: Sequence[TextRequest]) -> Iterator[Found]:
         self.batches.append([text for text, _ in lines])
         self.begun.release()
         assert self.may_go_on.wait(10)
@@ -178,7 +177,7 @@ class Open:
 
     def __init__(self, model: "Going", fails: bool = False) -> None:
         self._model, self._fails = model, fails
-        self._lines: list[Line] = []
+        self._lines: list[TextRequest] = []
         self._asked = 0
         self.closed = False
 
@@ -190,13 +189,13 @@ class Open:
     def in_progress(self) -> int:
         return len(self._lines)
 
-    def submit(self, lines: Sequence[Line]) -> list[Line]:
+    def submit(self, lines: Sequence[TextRequest]) -> list[TextRequest]:
         refused = [line for line in lines if "control" in line[0]]
         self._lines += [line for line in lines if line not in refused]
         self._model.put.append([text for text, _ in lines])
         return refused
 
-    def completed(self, timeout: float) -> list[tuple[Line, Found]]:
+    def completed(self, timeout: float) -> list[tuple[TextRequest, Found]]:
         self._model.asked.release()
         assert self._model.may_go_on.acquire(timeout=10)
         self._asked += 1

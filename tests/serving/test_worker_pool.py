@@ -17,7 +17,7 @@ from dragoman.base.errors import LineError, ModelError, ResourceError
 from dragoman.serving.config import EngineConfig, ModelConfig
 from dragoman.serving.prefork import Failed, Nursed
 from dragoman.serving.worker_pool import WorkerPool
-from dragoman.translation.lines import Line
+from dragoman.translation.request import TextRequest
 from dragoman.translation.translator import Translator
 
 TEXTS = ["a dog runs", "two dogs", "a cat and a dog"]
@@ -43,12 +43,12 @@ def pool(translator: Translator) -> Iterator[WorkerPool]:
     made.close()
 
 
-def lines(translator: Translator, **settings: object) -> list[Line]:
+def lines(translator: Translator, **settings: object) -> list[TextRequest]:
     request = translator.request(**settings)  # type: ignore[arg-type]
     return [(text, request) for text in TEXTS]
 
 
-def texts(pool: WorkerPool, asked: list[Line]) -> list[list[str]]:
+def texts(pool: WorkerPool, asked: list[TextRequest]) -> list[list[str]]:
     return [[each.text for each in found] for found in pool.translate(asked, 64)]
 
 

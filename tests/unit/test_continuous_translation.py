@@ -10,8 +10,7 @@ from tiny_model import SOURCES, tiny_config, write_tiny_model
 
 from dragoman.control.glossary import Glossary
 from dragoman.translation.continuous import ContinuousTranslation
-from dragoman.translation.lines import Line
-from dragoman.translation.request import Sampling
+from dragoman.translation.request import Sampling, TextRequest
 from dragoman.translation.result import Translation
 from dragoman.translation.translator import Translator
 
@@ -31,8 +30,8 @@ def opened(translator: Translator) -> ContinuousTranslation:
     return found
 
 
-def settled(batch: ContinuousTranslation) -> list[tuple[Line, list[Translation]]]:
-    done: list[tuple[Line, list[Translation]]] = []
+def settled(batch: ContinuousTranslation) -> list[tuple[TextRequest, list[Translation]]]:
+    done: list[tuple[TextRequest, list[Translation]]] = []
     until = time.monotonic() + 30
     while batch.in_progress:
         assert time.monotonic() < until
@@ -56,7 +55,7 @@ def test_finds_what_a_window_finds(translator: Translator, seed: int) -> None:
         translator.request(prefix="ein Qxÿ"),
     ]
     words = " ".join(SOURCES).split()
-    lines: list[Line] = [
+    lines: list[TextRequest] = [
         (" ".join(chance.choices(words, k=chance.randint(1, 8))), chance.choice(requests)) for _ in range(40)
     ]
     lines = list(dict.fromkeys(lines))
@@ -75,7 +74,7 @@ def test_finds_what_a_window_finds(translator: Translator, seed: int) -> None:
 
 def test_takes_plain_lines_alone(translator: Translator) -> None:
     plain = (SOURCES[0], translator.request())
-    others: list[Line] = [
+    others: list[TextRequest] = [
         ("  ", translator.request()),
         (SOURCES[1], translator.request(constraints=["Hund"])),
         (SOURCES[1], translator.request(glossary=Glossary.of({"dog": "Hund"}))),

@@ -11,9 +11,9 @@ from dragoman.base.errors import DragomanError
 from dragoman.serving.config import QueueConfig
 from dragoman.serving.queue import Cache, Found, Taken, Ticket, WaitingLines
 from dragoman.translation.continuous import ContinuousTranslation
-from dragoman.translation.lines import Line
+from dragoman.translation.request import TextRequest
 
-Translate = Callable[[Sequence[Line]], Iterator[Found]]
+Translate = Callable[[Sequence[TextRequest]], Iterator[Found]]
 """The hypotheses of each line, in order. What is wrong with one line may raise, and costs the batch a second try."""
 
 
@@ -38,16 +38,16 @@ class UnderWay:
         """cache: that is told what is found."""
         self._waiting, self._cache = waiting, cache
         self._held: set[Taken] = set()
-        self._places: dict[Line, list[Taken]] = {}
+        self._places: dict[TextRequest, list[Taken]] = {}
         self.tokens = 0
         """Of the lines' sources."""
 
     @property
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[TextRequest]:
         """In the order in which they came."""
         return list(self._places)
 
-    def add(self, taken: Sequence[Taken]) -> list[Line]:
+    def add(self, taken: Sequence[Taken]) -> list[TextRequest]:
         """The lines that are new. What nobody waits for any more leaves, and what was found meanwhile is answered."""
         self._held.update(taken)
         new = []
@@ -67,7 +67,7 @@ class UnderWay:
             self._places[line].append(each)
         return new
 
-    def done(self, line: Line, found: Found | BaseException) -> int:
+    def done(self, line: TextRequest, found: Found | BaseException) -> int:
         """A line's hypotheses, or what is wrong with it; gives its source tokens."""
         places = self._places.pop(line)
         tokens = places[0].ticket.costs[places[0].place]
@@ -175,7 +175,11 @@ class Batcher:
                 under_way.fail(error)
 
     def _go_on(
-        self, batch: ContinuousTranslation, lines: Sequence[Line], under_way: UnderWay, current: tuple[Model, Cache]
+        self,
+        batch: ContinuousTranslation,
+        lines: Sequence[TextRequest],
+        under_way: UnderWay,
+        current: tuple[Model, Cache],
     ) -> None:
         """As long as there are lines. Those that the batch does not take, or fails at, stay under way."""
         config, told = self._config, _Told(self._watch)
@@ -230,7 +234,7 @@ class _Told:
             self._began, self._lines, self._tokens, self._together = now, 0, 0, 0
 
 
-def _each(translate: Translate, lines: Sequence[Line]) -> Iterator[tuple[Line, Found | BaseException]]:
+def _each(translate: Translate, lines: Sequence[TextRequest]) -> Iterator[tuple[TextRequest, Found | BaseException]]:
     """The hypotheses of each line, or what is wrong with it."""
     done = 0
     try:

@@ -21,7 +21,7 @@ from dragoman.serving.config import EngineConfig, ModelConfig
 from dragoman.serving.queue import Found
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translation.alignment import Aligner
-from dragoman.translation.lines import Line
+from dragoman.translation.request import TextRequest
 from dragoman.translation.translator import Translator
 
 
@@ -107,7 +107,9 @@ def work(connection: Connection, nursed: Nursed, translator: Translator | None) 
         return
 
 
-def _translated(translator: Translator, lines: Sequence[Line], batch_lines: int) -> Iterator[Found | Done | Failed]:
+def _translated(
+    translator: Translator, lines: Sequence[TextRequest], batch_lines: int
+) -> Iterator[Found | Done | Failed]:
     texts, requests = zip(*lines, strict=True)
     try:
         for found in translator.translate_window(texts, requests, batch_lines):

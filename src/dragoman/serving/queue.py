@@ -9,8 +9,7 @@ from time import monotonic
 from typing import NamedTuple
 
 from dragoman.serving.errors import Overloaded
-from dragoman.translation.lines import Line
-from dragoman.translation.request import Sampling
+from dragoman.translation.request import Sampling, TextRequest
 from dragoman.translation.result import Translation
 
 Found = list[Translation]
@@ -24,7 +23,7 @@ class Ticket:
     """
 
     def __init__(
-        self, lines: Sequence[Line], costs: Sequence[int], tell: Callable[[int, Found], None] | None = None
+        self, lines: Sequence[TextRequest], costs: Sequence[int], tell: Callable[[int, Found], None] | None = None
     ) -> None:
         """costs: tokens of each line; tell: is called with each line's place and hypotheses as they are found."""
         self.lines, self.costs = lines, costs
@@ -173,11 +172,11 @@ class Cache:
     def __init__(self, entries: int) -> None:
         """entries: lines at most; 0: none is kept."""
         self._entries = entries
-        self._lines: OrderedDict[Line, Found] = OrderedDict()
+        self._lines: OrderedDict[TextRequest, Found] = OrderedDict()
         self._lock = Lock()
         self.hits = 0
 
-    def find(self, line: Line) -> Found | None:
+    def find(self, line: TextRequest) -> Found | None:
         """Its hypotheses, if they are known."""
         if not self._entries or not _is_kept(line):
             return None
@@ -189,7 +188,7 @@ class Cache:
             self._lines.move_to_end(line)
             return found
 
-    def keep(self, line: Line, found: Found) -> None:
+    def keep(self, line: TextRequest, found: Found) -> None:
         """In place of the line that was not asked for the longest time."""
         if not self._entries or not _is_kept(line):
             return
@@ -200,7 +199,7 @@ class Cache:
                 self._lines.popitem(last=False)
 
 
-def _is_kept(line: Line) -> bool:
+def _is_kept(line: TextRequest) -> bool:
     """A glossary is an object of its request, so lines that have one are never alike; what is drawn should differ."""
     _, request = line
     if isinstance(request.decoding, Sampling):

@@ -17,7 +17,7 @@ from dragoman.serving.prefork import Nursed, load_translator
 from dragoman.serving.queue import Found
 from dragoman.serving.worker_pool import WorkerPool
 from dragoman.translation.alignment import Aligner
-from dragoman.translation.lines import Line
+from dragoman.translation.request import TextRequest
 from dragoman.translation.translator import Translator
 
 
@@ -96,7 +96,7 @@ class ServedModel:
         return translator, pool, Model(partial(pool.translate, batch_lines=lines))
 
 
-def _translated(translator: Translator, batch_lines: int, lines: Sequence[Line]) -> Iterator[Found]:
+def _translated(translator: Translator, batch_lines: int, lines: Sequence[TextRequest]) -> Iterator[Found]:
     texts, requests = zip(*lines, strict=True)
     return translator.translate_window(texts, requests, batch_lines)
 

@@ -18,7 +18,7 @@ from dragoman.base.log import warn
 from dragoman.serving.prefork import ALONE, Done, Failed, Nursed, Ready, with_tokenizer
 from dragoman.serving.queue import Found
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.translation.lines import Line
+from dragoman.translation.request import TextRequest
 
 _TRIES = 2
 """Processes that a batch is given to, one after another, while they end at it."""
@@ -47,7 +47,7 @@ class WorkerPool:
         for _ in range(count):
             self._free.put(self._processes.new_worker())
 
-    def translate(self, lines: Sequence[Line], batch_lines: int) -> Iterator[Found]:
+    def translate(self, lines: Sequence[TextRequest], batch_lines: int) -> Iterator[Found]:
         """The hypotheses of each line, in order, as `Translator.translate_window`, whose errors it raises.
 
         Raises ResourceError where one process after another ends at these lines.
@@ -171,7 +171,7 @@ class _Worker:
         except OSError:
             return True
 
-    def translate(self, lines: Sequence[Line], batch_lines: int, seconds: float) -> Iterator[Found]:
+    def translate(self, lines: Sequence[TextRequest], batch_lines: int, seconds: float) -> Iterator[Found]:
         """Raises _Ended, also where it is silent for so long, and what the translating raises."""
         self.is_usable = False  # until all it says was heard
         try:

@@ -15,8 +15,7 @@ from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vocabularies.vectors import VectorError
 from dragoman.translation.constraining import Constrained, Constraining
 from dragoman.translation.engine import Expected, Pair, Prefix, Row
-from dragoman.translation.lines import check_pairs
-from dragoman.translation.request import Decoding, Request, Sampling
+from dragoman.translation.request import Decoding, Request, Sampling, check_pairs
 from dragoman.translation.result import Translation
 
 

@@ -10,7 +10,7 @@ from dragoman.translation.engine import Engine, Row
 from dragoman.translation.engines.native.engine import NativeEngine
 from dragoman.translation.engines.native.model import NativeSession
 from dragoman.translation.engines.preferred import PreferredEngine
-from dragoman.translation.lines import Line
+from dragoman.translation.request import TextRequest
 from dragoman.translation.result import Translation
 
 
@@ -33,7 +33,7 @@ class ContinuousTranslation:
         self._engine, self._codec, self._batch_size = engine, codec, batch_size
         self._session: NativeSession | None = None
         self._numbers = count()
-        self._lines: dict[int, Line] = {}
+        self._lines: dict[int, TextRequest] = {}
 
     @property
     def queued(self) -> int:
@@ -45,7 +45,7 @@ class ContinuousTranslation:
         """Submitted lines that `completed` has not returned."""
         return len(self._lines)
 
-    def submit(self, lines: Sequence[Line]) -> list[Line]:
+    def submit(self, lines: Sequence[TextRequest]) -> list[TextRequest]:
         """Queue the plain lines; returns the others, in order. Raises ResourceError."""
         rows = self._plain(lines)
         if self._session is None and rows:
@@ -59,7 +59,7 @@ class ContinuousTranslation:
         self._lines.update((next(self._numbers), lines[place]) for place in rows)
         return [line for place, line in enumerate(lines) if place not in rows]
 
-    def completed(self, timeout: float) -> list[tuple[Line, list[Translation]]]:
+    def completed(self, timeout: float) -> list[tuple[TextRequest, list[Translation]]]:
         """The lines completed since the last call, with their hypotheses.
 
         timeout: seconds to wait for at least one. Raises ModelError and ResourceError as `NativeSession.completed`.
@@ -76,7 +76,7 @@ class ContinuousTranslation:
         if self._session is not None:
             self._session.close()
 
-    def _plain(self, lines: Sequence[Line]) -> dict[int, Row]:
+    def _plain(self, lines: Sequence[TextRequest]) -> dict[int, Row]:
         """The rows of plain lines, by index; those with more source tokens first, so that no long one ends last."""
         plain = [
             place

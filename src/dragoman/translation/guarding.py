@@ -9,9 +9,8 @@ from dragoman.translation.codec import Codec
 from dragoman.translation.engine import Engine, Row
 from dragoman.translation.guarantee import Guarantee
 from dragoman.translation.guard.finding import Finding, Guarded
-from dragoman.translation.lines import Line
 from dragoman.translation.other_searches import OtherSearch, other_searches
-from dragoman.translation.request import Request
+from dragoman.translation.request import Request, TextRequest
 from dragoman.translation.result import Translation
 
 
@@ -46,7 +45,7 @@ class Guarding:
         self._engine, self._codec, self._guarantee = engine, codec, guarantee
 
     def guarded(
-        self, found: Iterator[tuple[int, list[Translation]]], lines: Sequence[Line], batch_size: int, first: int
+        self, found: Iterator[tuple[int, list[Translation]]], lines: Sequence[TextRequest], batch_size: int, first: int
     ) -> Iterator[tuple[int, list[Translation]]]:
         """The translations of each place, those that had to be searched again after all others.
 

@@ -1,13 +1,14 @@
 """`Request`: what is wanted of a translation, with nothing left open."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar
 
 from pydantic import Field
 
-from dragoman.base.errors import ConfigError
+from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import Override, Overrides, all_overrides, load_settings, parse_settings
 from dragoman.control.control import Control
@@ -96,7 +97,24 @@ class Request:
 
 
 Requests = Request | Iterable[Request]
-"""One for all texts, or one for each."""
+"""One request shared by all texts, or one per text."""
+
+TextRequest = tuple[str, Request]
+"""A text and the request for its translation."""
+
+Item = TypeVar("Item")
+_FREE = {"requests": "", "prefixes": ", blank where it is free"}
+
+
+class SearchSettings(TypedDict, total=False):
+    """Changes to a model's own search settings, as `search_config` takes them."""
+
+    beam: int | None
+    nbest: int
+    length_penalty: float | str | None
+    coverage_penalty: float | None
+    unknown: str | None
+    search: Overrides
 
 
 class RequestSettings(TypedDict, total=False):
@@ -176,3 +194,42 @@ def _length_penalty(value: float | str) -> dict[str, Any]:
         raise ConfigError(
             f"there is no length penalty '{value}': use a number (GNMT's exponent), mean or none"
         ) from None
+
+
+def check_batch_size(batch_size: int) -> None:
+    """Raises ConfigError unless it is at least 1."""
+    if batch_size < 1:
+        raise ConfigError(f"the batch size must be at least 1 sentence, not {batch_size}")
+
+
+def check_counts(texts: Sequence[str], others: Sequence[Any], name: str) -> None:
+    """Raises DataError unless there are as many of the others, whose name is `name`, as texts."""
+    if isinstance(texts, str) or isinstance(others, str):
+        raise TypeError("texts and prefixes are lists of strings, not one string")
+    if len(texts) != len(others):
+        raise DataError(f"{len(texts)} texts and {len(others)} {name}: give each text one{_FREE[name]}")
+
+
+def check_pairs(sources: Sequence[str], targets: Sequence[str]) -> None:
+    """Raise DataError unless there are as many targets as sources."""
+    if len(sources) != len(targets):
+        raise DataError(f"{len(sources)} sources and {len(targets)} targets: each source needs one target")
+
+
+def with_requests(texts: Iterable[str], requests: Requests, name: str) -> Iterator[TextRequest]:
+    """Each text with its request; name: what they are called in the message where they are not as many."""
+    if isinstance(requests, Request):
+        yield from ((text, requests) for text in texts)
+        return
+    for count, (text, request) in enumerate(zip_longest(texts, requests)):
+        if text is None or request is None:
+            few, many = ("texts", name) if text is None else (name, "texts")
+            raise DataError(f"{count} {few}, but more {many}: give each text one{_FREE[name]}")
+        yield text, request
+
+
+def chunks(items: Iterable[Item], size: int) -> Iterator[tuple[Item, ...]]:
+    """Runs of `size` items, the last one perhaps shorter."""
+    iterator = iter(items)
+    while chunk := tuple(islice(iterator, size)):
+        yield chunk

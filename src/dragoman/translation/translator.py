@@ -30,11 +30,22 @@ from dragoman.translation.engine import Engine, attention_engine
 from dragoman.translation.engines.torch import AttentionTorchEngine
 from dragoman.translation.ensemble import open_ensemble
 from dragoman.translation.guards import Guards
-from dragoman.translation.languages import SourceTags
-from dragoman.translation.lines import Line, check_batch_size, check_counts, check_pairs, chunks, with_requests
-from dragoman.translation.order import Unfinished
-from dragoman.translation.request import Request, Requests, RequestSettings, Sampling, search_config
-from dragoman.translation.result import PairScore, Translation
+from dragoman.translation.request import (
+    Request,
+    Requests,
+    RequestSettings,
+    Sampling,
+    SearchSettings,
+    TextRequest,
+    check_batch_size,
+    check_counts,
+    check_pairs,
+    chunks,
+    search_config,
+    with_requests,
+)
+from dragoman.translation.result import PairScore, Translation, Unfinished
+from dragoman.translation.source_tags import SourceTags
 from dragoman.translation.window import WindowTranslation
 
 __all__ = ["WINDOW_BATCHES", "PairScore", "Request", "Sampling", "Translation", "Translator"]
@@ -129,20 +140,18 @@ class Translator:
         keep_patterns: Iterable[str] = (),
         guard: bool = False,
     ) -> Request:
-        """What is wanted of translations, with the model's own settings for what is left out.
+        """Return a request: everything that is asked of translations, with the model's own settings as defaults.
 
-        to: the target language, which a model of several languages needs; tags: others that the model was trained with,
-        such as a domain's. prefix: as in `Request`. sampling: draw translations instead of searching them.
+        to: the target language, required by a model of several; tags: further tags that the model was trained with,
+        such as a domain. prefix: as in `Request`. sampling: draw translations instead of searching for them.
+        constraints: phrases that each translation must contain, each a text or a list of alternatives. glossary: a
+        `Glossary`, its terms, or its file. keep: kinds of spans to copy unchanged (`control.keep.KINDS`, or all);
+        keep_patterns: regular expressions for more. guard: inspect each translation, and search again if it repeats
+        itself, is empty, copies the source, or differs in script or numbers; `Translation.guarded` reports what was
+        found. The others are as in `search_config`.
 
-        constraints: phrases that a translation must hold, each a text or several of which one will do. glossary: a
-        `Glossary`, its terms, or its file. keep: kinds of what stays as it is (`control.keep.KINDS`, or all);
-        keep_patterns: regular expressions of more.
-
-        guard: look at each translation, and search again where it repeats itself, is empty, is the source again, is in
-        another script or has other numbers; `Translation.guarded` tells what was found.
-
-        The others are as in `search_config`. Raises ConfigError for a value that makes no sense, and for a language or
-        a tag that the model does not have, DataError for a glossary that cannot be read.
+        Raises ConfigError for an invalid value, and for a language or tag that the model doesn't have; DataError for
+        an unreadable glossary.
         """
         control = Control.of(constraints, glossary, keep, keep_patterns)
         if sampling is not None and control is not None:
@@ -150,23 +159,20 @@ class Translator:
         of_search = (beam, length_penalty, coverage_penalty, unknown, search or None)
         if sampling is not None and (nbest > 1 or any(value is not None for value in of_search)):
             raise ConfigError("translations are searched or sampled: leave out the settings of the search")
-        decoding = sampling or self.search_config(beam, nbest, length_penalty, coverage_penalty, unknown, search)
+        decoding = sampling or self.search_config(
+            beam=beam,
+            nbest=nbest,
+            length_penalty=length_penalty,
+            coverage_penalty=coverage_penalty,
+            unknown=unknown,
+            search=search or (),
+        )
         before = self.source_tags.of(to, tags)
         return Request(decoding, before, prefix, control, self._guards.of(before, sampling) if guard else None)
 
-    def search_config(
-        self,
-        beam: int | None = None,
-        nbest: int = 1,
-        length_penalty: float | str | None = None,
-        coverage_penalty: float | None = None,
-        unknown: str | None = None,
-        search: Overrides = (),
-    ) -> SearchConfig:
+    def search_config(self, **changes: Unpack[SearchSettings]) -> SearchConfig:
         """Return the model's own search settings with these changed; see `request.search_config`."""
-        if search:
-            return search_config(self._own, beam, nbest, length_penalty, coverage_penalty, unknown, search)
-        return self._usual(beam, nbest, length_penalty, coverage_penalty, unknown)
+        return search_config(self._own, **changes) if changes.get("search") else self._usual(**changes)
 
     def translate(
         self,
@@ -230,7 +236,7 @@ class Translator:
         """Translate lines as they are read, in order, holding a bounded window of them; otherwise like `translate`."""
         wanted = self._wanted(requests, prefixes, settings)
         asked = with_requests(lines, wanted, "requests" if prefixes is None else "prefixes")
-        for best in self._stream(asked, batch_size):
+        for best in self._windows(chunks(asked, WINDOW_BATCHES * batch_size), batch_size):
             yield best[0].text
 
     def stream_nbest(
@@ -246,7 +252,8 @@ class Translator:
 
         Raises what `translate_window` raises, and DataError unless there are as many requests as lines.
         """
-        return self._stream(with_requests(lines, self._wanted(requests, None, {}), "requests"), batch_size, work)
+        asked = with_requests(lines, self._wanted(requests, None, {}), "requests")
+        return self._windows(chunks(asked, WINDOW_BATCHES * batch_size), batch_size, work=work)
 
     def translate_window(
         self,
@@ -376,11 +383,8 @@ class Translator:
             raise ConfigError(f"a request says all that is wanted: leave out {', '.join(given)}, or the requests")
         return requests
 
-    def _stream(self, lines: Iterable[Line], batch_size: int, work: Work | None = None) -> Iterator[list[Translation]]:
-        return self._windows(chunks(lines, WINDOW_BATCHES * batch_size), batch_size, work=work)
-
     def _windows(
-        self, windows: Iterable[Sequence[Line]], batch_size: int, first: int = 1, work: Work | None = None
+        self, windows: Iterable[Sequence[TextRequest]], batch_size: int, first: int = 1, work: Work | None = None
     ) -> Iterator[list[Translation]]:
         """The hypotheses of each line of the windows; at their end a warning of those that were cut."""
         check_batch_size(batch_size)

@@ -9,9 +9,8 @@ from dragoman.translation.codec import Codec
 from dragoman.translation.engine import Engine, Row
 from dragoman.translation.guarantee import Guarantee
 from dragoman.translation.guarding import Guarding
-from dragoman.translation.lines import Line
-from dragoman.translation.order import in_order
-from dragoman.translation.result import Translation
+from dragoman.translation.request import TextRequest
+from dragoman.translation.result import Translation, in_order
 
 
 class WindowTranslation:
@@ -27,7 +26,7 @@ class WindowTranslation:
         self._guarding = Guarding(engine, codec, self._guarantee)
 
     def translations(
-        self, lines: Sequence[Line], batch_size: int, first: int, work: Work | None
+        self, lines: Sequence[TextRequest], batch_size: int, first: int, work: Work | None
     ) -> Iterator[list[Translation]]:
         """The translations of each line, once all before it are there.
 
@@ -64,7 +63,7 @@ class WindowTranslation:
         self._guarantee.report()
 
     def _found(
-        self, rows: Sequence[Row], lines: Sequence[Line], batch_size: int, first: int, work: Work | None
+        self, rows: Sequence[Row], lines: Sequence[TextRequest], batch_size: int, first: int, work: Work | None
     ) -> Iterator[tuple[int, list[Translation]]]:
         """The place of each row's line, and its translations.
 
@@ -84,7 +83,7 @@ class WindowTranslation:
         if forced:
             yield from self._found(forced, lines, batch_size, first, work)
 
-    def _translations(self, row: Row, line: Line, hypotheses: list[Hypothesis]) -> list[Translation]:
+    def _translations(self, row: Row, line: TextRequest, hypotheses: list[Hypothesis]) -> list[Translation]:
         text, request = line
         if request.control is None:
             return [self._codec.translation(each) for each in hypotheses]

@@ -66,7 +66,7 @@ class Distillation:
 
     def _pairs(self, corpus: CorpusConfig, translator: Translator, folder: Path) -> TeacherPairs:
         """Its output is named by all that it depends on."""
-        beam = translator.search_config(self.beam).beam
+        beam = translator.search_config(beam=self.beam).beam
         request = translator.request(
             beam=beam, nbest=beam if self.closest else 1, to=corpus.target_language, tags=corpus.tags
         )

@@ -23,10 +23,9 @@ from dragoman.translation.files.lines import one_line, read_any_lines, read_line
 from dragoman.translation.files.noted_lines import NotedLines
 from dragoman.translation.files.tree_file import TreeFile
 from dragoman.translation.files.word_alignments import WordAlignments
-from dragoman.translation.order import Unfinished
 from dragoman.translation.request import Request
 from dragoman.translation.reranking.choice import Choice, chosen
-from dragoman.translation.result import Translation
+from dragoman.translation.result import Translation, Unfinished
 from dragoman.translation.translator import Translator
 
 _BESIDE = {
