@@ -72,8 +72,7 @@ class Translator:
         aligner: what aligns words; None for the decoder's attention.
         """
         self.engine, self.tokenizers, self.report_cut, self.aligner = engine, tokenizers, report_cut, aligner
-        self.meta = meta or Meta(step=0)
-        self.source_tags = SourceTags(tokenizers.source, meta)
+        self.meta, self.source_tags = meta or Meta(step=0), SourceTags(tokenizers.source, meta)
         self._guards = Guards(tokenizers, self.meta)
         self._own = dict(search or {})
         self._usual, self._codec = lru_cache(partial(search_config, self._own)), Codec(tokenizers, engine.limits)
@@ -183,16 +182,16 @@ class Translator:
         prefixes: Sequence[str] | None = None,
         **settings: Unpack[RequestSettings],
     ) -> list[str]:
-        """One translation a text, in order; a blank text stays blank. Settings left out are the model's own.
+        """Return one translation per text, in order; a blank text stays blank. Settings default to the model's own.
 
-        requests: one for all texts or one for each, from `request`, in place of settings. settings: beam,
+        requests: one for all texts or one per text, from `request`, instead of settings. settings: beam,
         length_penalty, coverage_penalty, unknown, search, to, tags, glossary, keep, keep_patterns and guard, as
         `request` takes them.
 
-        prefixes: what each translation has to start with, a blank one where it is free. Blanks at the end of a prefix
-        are ignored. A prefix is split into subwords as a text that ends there, so its last word counts as whole;
-        whether letters, a punctuation mark or a new word follow is the model's choice. A blank text's translation is
-        its prefix. Raises DataError unless there are as many prefixes, or requests, as texts.
+        prefixes: the start of each translation, blank where it is free. Blanks at the end of a prefix are ignored. A
+        prefix is split into subwords like a text that ends there, so its last word is complete; the model decides
+        whether letters, punctuation or a new word follow. The translation of a blank text is its prefix. Raises
+        DataError unless there are as many prefixes, or requests, as texts.
         """
         if prefixes is not None:
             check_counts(texts, prefixes, "prefixes")
@@ -246,11 +245,10 @@ class Translator:
         batch_size: int = 64,
         work: Work | None = None,
     ) -> Iterator[list[Translation]]:
-        """The hypotheses of each line, in order; 16 batches of lines are read ahead. Otherwise like `translate_nbest`.
+        """Yield the hypotheses of each line, in order; 16 batches of lines are read ahead. Otherwise `translate_nbest`.
 
-        work: is told of each line that is done, in whatever order.
-
-        Raises what `translate_window` raises, and DataError unless there are as many requests as lines.
+        work: counts each completed line. Raises what `translate_window` raises, and DataError unless there are as many
+        requests as lines.
         """
         asked = with_requests(lines, self._wanted(requests, None, {}), "requests")
         return self._windows(chunks(asked, WINDOW_BATCHES * batch_size), batch_size, work=work)
@@ -263,16 +261,16 @@ class Translator:
         first: int = 1,
         work: Work | None = None,
     ) -> Iterator[list[Translation]]:
-        """The hypotheses of each text, in order, each as soon as those before it are there.
+        """Yield the hypotheses of each text, in order, each as soon as those before it are complete.
 
-        first: the number of the first text, for messages and for what is drawn. work: as in `stream_nbest`. Raises
-        ResourceError for a text that does not fit the memory, and DataError for one that is longer than the model's
-        positions, after all before it were given; ConfigError, before any is, where the engine cannot do what is asked.
+        first: the number of the first text, for messages and for sampling. work: as in `stream_nbest`. Raises
+        ConfigError, before anything is yielded, if the engine doesn't support a request; ResourceError for a text that
+        doesn't fit into memory and DataError for one that exceeds the model's positions, after those before it.
         """
         if isinstance(texts, str):
             raise TypeError("texts are lists of strings, not one string")
-        window = tuple(with_requests(texts, self._wanted(requests, None, {}), "requests"))
-        return self._windows([window], batch_size, first, work)
+        asked = with_requests(texts, self._wanted(requests, None, {}), "requests")
+        return self._windows([tuple(asked)], batch_size, first, work)
 
     def continuous(self, batch_size: int = 64) -> ContinuousTranslation | None:
         """Continuous batching: lines can be submitted while others are translated. None if the engine has none.
@@ -286,9 +284,7 @@ class Translator:
 
     def fits(self, text: str, request: Request | None = None) -> bool:
         """Whether the model has positions for a text as a source, with the tags of its request before it."""
-        if self.engine.limits.source.positions is None:
-            return True
-        return self._codec.fits(text, request or self.request())
+        return self.engine.limits.source.positions is None or self._codec.fits(text, request or self.request())
 
     def score(
         self,
