@@ -13,9 +13,9 @@ import numpy as np
 
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
+from dragoman.data.cleaning.rules import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.lines import open_lines
-from dragoman.data.preparation.cleaning import CleaningConfig
 from dragoman.data.preparation.prepare import prepare
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizers import TextConfig, train_tokenizers

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dragoman.base.log import quietly
     from dragoman.checkpoint.average import average
     from dragoman.client import AsyncClient, Client
-    from dragoman.data.preparation.check import check_data
+    from dragoman.data.cleaning.clean import check_data
     from dragoman.documents.document import translate_document
     from dragoman.evaluation.evaluate import evaluate
     from dragoman.evaluation.score import score
@@ -73,7 +73,7 @@ _HOMES = {
     "Translator": "translation.translator",
     "average": "checkpoint.average",
     "backtranslate": "augmentation.backtranslation.backtranslate",
-    "check_data": "data.preparation.check",
+    "check_data": "data.cleaning.clean",
     "describe": "tasks.description",
     "distill": "augmentation.distillation.distill",
     "draw_positions": "lecture.draw_positions",

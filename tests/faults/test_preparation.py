@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from training_runs import process_environment
 
+from dragoman.data.cleaning import blocks
+from dragoman.data.cleaning.rules import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
-from dragoman.data.preparation import blocks
-from dragoman.data.preparation.cleaning import CleaningConfig
 from dragoman.data.preparation.prepare import prepare
 from dragoman.text.tokenizers import TextConfig
 from dragoman.text.vocabularies.bpe import BPEConfig
@@ -22,8 +22,8 @@ PAIRS = 40
 SCRIPT = """
 import os, signal, sys
 from pathlib import Path
-from dragoman.data.preparation import blocks
-from dragoman.data.preparation.cleaning import CleaningConfig
+from dragoman.data.cleaning import blocks
+from dragoman.data.cleaning.rules import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.prepare import prepare
 from dragoman.text.vocabularies.bpe import BPEConfig
@@ -151,7 +151,7 @@ def test_a_block_that_was_damaged_meanwhile_is_made_again(tmp_path: Path, monkey
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("dragoman.data.preparation.prepare.learn_vocabulary", interrupted)
+        patch.setattr("dragoman.data.preparation.pipeline.learn_vocabulary", interrupted)
         with pytest.raises(KeyboardInterrupt):
             made(tmp_path / "cache")
     (unfinished,) = (tmp_path / "cache").glob(".*.unfinished")

@@ -13,15 +13,15 @@ from training_runs import process_environment
 SCRIPT = """
 import os, signal, sys
 from pathlib import Path
-from dragoman.data.corpora import passage
-from dragoman.data.corpora.text_corpus import TextCorpusConfig
-from dragoman.data.preparation import blocks
-from dragoman.data.preparation.prepare_texts import prepare_texts
-from dragoman.data.preparation.text_cleaning import TextCleaningConfig
+from dragoman.data.corpora import documents
+from dragoman.data.corpora.corpus import TextCorpusConfig
+from dragoman.data.cleaning import blocks
+from dragoman.data.preparation.prepare import prepare_texts
+from dragoman.data.cleaning.rules import TextCleaningConfig
 from dragoman.text.vocabularies.bpe import BPEConfig
 from dragoman.text.tokenizers import TextConfig
 
-passage.LONGEST, blocks.CHARACTERS = 400, 1500
+documents.LONGEST, blocks.CHARACTERS = 400, 1500
 folder, workers, fatal = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 calls = 0
 

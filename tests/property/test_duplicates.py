@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dragoman.data.preparation import duplicates
-from dragoman.data.preparation.duplicates import mark_duplicates
+from dragoman.data.cleaning import duplicates
+from dragoman.data.cleaning.duplicates import mark_duplicates
 
 
 @settings(max_examples=100, deadline=None)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.data import permutation
 from dragoman.data.batches import epoch as module
+from dragoman.data.batches import permutation
 from dragoman.data.batches.epoch import EpochRows, Part
+from dragoman.data.batches.permutation import Permutation
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
-from dragoman.data.permutation import Permutation
 
 
 def rows(parts: list[Part], seed: int = 1, epoch: int = 0) -> list[list[int]]:

@@ -11,13 +11,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dragoman.data.batches.batch import collate_text, excerpts
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
-from dragoman.data.batches.text_batch import collate_text, excerpts
-from dragoman.data.corpora import passage
-from dragoman.data.corpora.text_corpus import TextCorpusConfig
-from dragoman.data.preparation import blocks, tokenised_texts
-from dragoman.data.preparation.prepare_texts import prepare_texts
-from dragoman.data.preparation.text_cleaning import TextCleaningConfig
+from dragoman.data.cleaning import blocks
+from dragoman.data.cleaning.rules import TextCleaningConfig
+from dragoman.data.corpora.corpus import TextCorpusConfig
+from dragoman.data.preparation import tokenising
+from dragoman.data.preparation.prepare import prepare_texts
 from dragoman.text.symbols import BOS, EOS, PAD
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vocabularies.character import CharacterConfig
@@ -41,9 +41,9 @@ def test_every_token_is_predicted_once(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as name:
         patch.setattr(os, "fsync", lambda _: None)
-        patch.setattr(passage, "LONGEST", longest)
+        patch.setattr("dragoman.data.corpora.documents.LONGEST", longest)
         patch.setattr(blocks, "PAIRS", size)
-        patch.setattr(tokenised_texts, "AT_ONCE", 2 * longest)
+        patch.setattr(tokenising, "CHARACTERS_AT_ONCE", 2 * longest)
         configs = []
         for number, documents in enumerate(corpora):
             path = Path(name) / f"{number}.jsonl"

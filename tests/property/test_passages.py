@@ -4,8 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dragoman.data.corpora import passage
-from dragoman.data.corpora.passage import Passage, in_passages
+from dragoman.data.corpora.items import Passage, in_passages
 from dragoman.text.symbols import UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig
@@ -21,7 +20,7 @@ TEXT = st.one_of(
 
 def divided(text: str, longest: int, parts: list[str] | None = None) -> list[Passage]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(passage, "LONGEST", longest)
+        patch.setattr("dragoman.data.corpora.documents.LONGEST", longest)
         return list(in_passages(1, [text] if parts is None else parts))
 
 

@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from dragoman.base.errors import DataError
-from dragoman.data.corpora import passage
-from dragoman.data.corpora.passage import Passage, in_passages
-from dragoman.data.preparation import blocks
-from dragoman.data.preparation.cleaner import Cleaner, clean
-from dragoman.data.preparation.report import CleaningReport
-from dragoman.data.preparation.scripts import dominant_script
-from dragoman.data.preparation.text_cleaning import TextCleaningConfig, TextRules
+from dragoman.data.cleaning import blocks
+from dragoman.data.cleaning.clean import clean, judge
+from dragoman.data.cleaning.report import CleaningReport
+from dragoman.data.cleaning.rules import TextCleaningConfig, TextRules, dominant_script
+from dragoman.data.corpora.items import Passage, in_passages
 
 BAD = {"broken_utf8": "\udcff", "control_characters": "\x01", "wrong_script": "собака " * 9}
 WORDS = st.lists(st.sampled_from(["dog ", "cats\n", "1 2 ", "\t"]), max_size=12).map("".join)
@@ -74,7 +72,7 @@ def test_whole_documents_are_dropped_and_counted_once(
     config = TextCleaningConfig(script_share=0.4)
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setattr(os, "fsync", lambda _: None)  # most of the time
-        patch.setattr(passage, "LONGEST", longest)
+        patch.setattr("dragoman.data.corpora.documents.LONGEST", longest)
         patch.setattr(blocks, "PAIRS", size)
         patch.setattr(blocks, "CHARACTERS", characters)
         documents = [list(in_passages(10 * index, [text])) for index, text in enumerate(texts)]
@@ -95,13 +93,13 @@ def test_whole_documents_are_dropped_and_counted_once(
 
 def judged(*texts: str, **settings: object) -> CleaningReport:
     rules = TextRules(TextCleaningConfig.model_validate(settings), "corpus.txt")
-    return Cleaner(rules).run(Passage(line, text) for line, text in enumerate(texts, start=1))
+    return judge((Passage(line, text) for line, text in enumerate(texts, start=1)), rules)
 
 
 def test_what_is_left_of_a_bad_document_is_no_duplicate() -> None:
     bad = Passage(1, "one", True, False), Passage(1, " \x01", False, False), Passage(1, " two", False, True)
     good = Passage(2, "one", True, False), Passage(2, " two", False, True)
-    assert Cleaner(TextRules(TextCleaningConfig())).run([*bad, *good]).counts == {"control_characters": 1}
+    assert judge([*bad, *good], TextRules(TextCleaningConfig())).counts == {"control_characters": 1}
 
 
 def test_each_rule_can_be_switched_off_alone() -> None:

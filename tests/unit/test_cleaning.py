@@ -6,17 +6,17 @@ import pytest
 from pydantic import ValidationError
 
 from dragoman.base.errors import DataError
-from dragoman.data.corpora.pair import Pair
-from dragoman.data.preparation.cleaner import Cleaner
-from dragoman.data.preparation.cleaning import CleaningConfig, PairRules
-from dragoman.data.preparation.report import CleaningReport
+from dragoman.data.cleaning.clean import judge
+from dragoman.data.cleaning.report import CleaningReport
+from dragoman.data.cleaning.rules import CleaningConfig, PairRules
+from dragoman.data.corpora.items import Pair
 
 GOOD = [(f"The dog number {number} runs.", f"Der Hund Nummer {number} läuft.") for number in range(20)]
 
 
 def clean(pairs: list[tuple[str, str]], **options: Any) -> CleaningReport:
     numbered = [Pair(line, source, target) for line, (source, target) in enumerate(pairs, start=1)]
-    return Cleaner(PairRules(CleaningConfig(**options), "corpus.tsv")).run(numbered)
+    return judge(numbered, PairRules(CleaningConfig(**options), "corpus.tsv"))
 
 
 def dropped(report: CleaningReport) -> dict[str, list[int]]:

@@ -14,11 +14,11 @@ from pydantic import ValidationError
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import parse_settings
-from dragoman.data.corpora import lines, passage
+from dragoman.data.corpora import lines
+from dragoman.data.corpora.corpus import TextCorpora, TextCorpusConfig
 from dragoman.data.corpora.documents import read_passages, read_texts
-from dragoman.data.corpora.passage import Passage
+from dragoman.data.corpora.items import Passage
 from dragoman.data.corpora.readers import check_readable
-from dragoman.data.corpora.text_corpus import TextCorpora, TextCorpusConfig
 
 TEXT = "\ufeff \r\n = One = \r\n\r\nA dog.\u2028\r\n\tTwo = dogs.\n \n\n = Two = \n = no heading = \nx\ry\n"
 PLAIN = TEXT.removeprefix("\ufeff").replace("\r\n", "\n")
@@ -67,7 +67,7 @@ def test_objects_are_documents_with_their_newlines(tmp_path: Path) -> None:
 def test_long_documents_come_in_passages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(passage, "LONGEST", 40)
+    monkeypatch.setattr("dragoman.data.corpora.documents.LONGEST", 40)
     text = "".join(f"line {number} of it\n" for number in range(1, 30)) + "x" * 100 + "\n\nthe end"
     whole = corpus(tmp_path / "text", text, **settings)
     found = list(read_passages(whole))

@@ -5,13 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.data.cleaning.clean import judge
+from dragoman.data.cleaning.rules import CleaningConfig, PairRules, TextCleaningConfig, TextRules
+from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.documents import read_passages, read_texts
 from dragoman.data.corpora.readers import read_pairs
-from dragoman.data.corpora.text_corpus import TextCorpusConfig
-from dragoman.data.preparation.cleaner import Cleaner
-from dragoman.data.preparation.cleaning import CleaningConfig, PairRules
-from dragoman.data.preparation.text_cleaning import TextCleaningConfig, TextRules
 from dragoman.text.vocabularies.character import CharacterConfig
 
 ROOT = os.environ.get("DRAGOMAN_DATA")
@@ -20,16 +18,18 @@ pytestmark = pytest.mark.skipif(ROOT is None, reason="DRAGOMAN_DATA does not say
 
 def test_multi30k_keeps_all_but_two_bad_pairs_and_three_duplicates() -> None:
     folder = Path(str(ROOT)) / "multi30k"
-    report = Cleaner(PairRules(CleaningConfig())).run(
-        read_pairs(CorpusConfig(source=folder / "train.en.gz", target=folder / "train.de.gz"))
+    report = judge(
+        read_pairs(CorpusConfig(source=folder / "train.en.gz", target=folder / "train.de.gz")),
+        PairRules(CleaningConfig()),
     )
     assert report.total == 29_000
     assert report.counts == {"max_ratio": 2, "duplicates": 3}
 
 
 def test_tatoeba_keeps_every_pair() -> None:
-    report = Cleaner(PairRules(CleaningConfig())).run(
-        read_pairs(CorpusConfig(tsv=Path(str(ROOT)) / "tatoeba" / "dev.en-de.tsv.gz"))
+    report = judge(
+        read_pairs(CorpusConfig(tsv=Path(str(ROOT)) / "tatoeba" / "dev.en-de.tsv.gz")),
+        PairRules(CleaningConfig()),
     )
     assert report.total > 1000
     assert report.counts == {}
@@ -49,4 +49,4 @@ def test_wikitext_and_shakespeare_are_read_as_others_count_them() -> None:
     (text,) = read_texts(shakespeare)
     tokenizer = CharacterConfig(min_frequency=1).learn([text])
     assert (len(text), tokenizer.size) == (1_115_394, 65 + 4)
-    assert Cleaner(TextRules(TextCleaningConfig())).run(read_passages(shakespeare)).kept == 1
+    assert judge(read_passages(shakespeare), TextRules(TextCleaningConfig())).kept == 1

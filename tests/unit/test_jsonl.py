@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from dragoman.base.errors import DataError
 from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.data.corpora.items import Pair
 from dragoman.data.corpora.lines import has_broken_utf8
-from dragoman.data.corpora.pair import Pair
 from dragoman.data.corpora.readers import check_readable, read_pairs
 
 

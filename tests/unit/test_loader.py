@@ -15,9 +15,10 @@ from dragoman.base.errors import ResourceError
 from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.data.batches.resampling import Resampler
+from dragoman.data.cleaning.rules import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
-from dragoman.data.preparation.cleaning import CleaningConfig
-from dragoman.data.preparation.prepare import Prepared, prepare
+from dragoman.data.preparation.pipeline import Prepared
+from dragoman.data.preparation.prepare import prepare
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizers import TextConfig
 from dragoman.text.vocabularies.bpe import BPEConfig

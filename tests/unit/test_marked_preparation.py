@@ -11,9 +11,10 @@ from dragoman.base.errors import ConfigError, DataError
 from dragoman.control.marking import PairMarking
 from dragoman.control.placeholders import PlaceholdersConfig
 from dragoman.control.terminology import TerminologyConfig
+from dragoman.data.cleaning.rules import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
-from dragoman.data.preparation.cleaning import CleaningConfig
-from dragoman.data.preparation.prepare import Prepared, prepare
+from dragoman.data.preparation.pipeline import Prepared
+from dragoman.data.preparation.prepare import prepare
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.start import with_all_tags
 from dragoman.text.symbols import TERMINOLOGY

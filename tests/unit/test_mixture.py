@@ -14,8 +14,8 @@ from training_runs import RUN, SETTINGS, Server, differences, outcome, wait_unti
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.settings.load import load_settings
+from dragoman.data.batches.batch import collate_text
 from dragoman.data.batches.plan import BatchPlan
-from dragoman.data.batches.text_batch import collate_text
 from dragoman.tasks.kinds import open_job
 from dragoman.tasks.multitask.job import temperature_weights
 from dragoman.tasks.multitask.members import Member, MultiTaskObjective, TaskBatch

@@ -9,11 +9,10 @@ import pytest
 import torch
 from engines import build_engine
 
-from dragoman.data.batches.batch import Batch, collate
+from dragoman.data.batches.batch import Batch, _places, collate
 from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchPlan
-from dragoman.data.batches.targets import _places
-from dragoman.data.sentences import Sentences
+from dragoman.data.dataset import Sentences
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.training.machine.journal import Journal
 from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig

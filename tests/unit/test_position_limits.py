@@ -17,8 +17,8 @@ from dragoman.cli.main import main
 from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.data.batches.resampling import Resampler
+from dragoman.data.cleaning.rules import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
-from dragoman.data.preparation.cleaning import CleaningConfig
 from dragoman.data.preparation.prepare import prepare
 from dragoman.decode.search import SearchConfig
 from dragoman.models.interface import LengthLimit, first_exceeded

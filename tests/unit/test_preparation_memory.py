@@ -5,18 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.data import permutation, shards
-from dragoman.data.batches import epoch
+from dragoman.data.batches import epoch, permutation, shards
 from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
+from dragoman.data.cleaning import blocks, duplicates, fingerprint
+from dragoman.data.cleaning.rules import CleaningConfig, TextCleaningConfig
 from dragoman.data.corpora import lines, passage
-from dragoman.data.corpora.corpus import CorpusConfig
-from dragoman.data.corpora.text_corpus import TextCorpusConfig
-from dragoman.data.preparation import blocks, duplicates, fingerprint
-from dragoman.data.preparation.cleaning import CleaningConfig
-from dragoman.data.preparation.prepare import prepare
-from dragoman.data.preparation.prepare_texts import prepare_texts
-from dragoman.data.preparation.text_cleaning import TextCleaningConfig
+from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
+from dragoman.data.preparation.prepare import prepare, prepare_texts
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vocabularies.character import CharacterConfig
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from dragoman.base.errors import DataError
+from dragoman.data.cleaning.rules import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
-from dragoman.data.preparation import digests, fingerprint
+from dragoman.data.dataset import Dataset, DatasetWriter, Sentences, id_types
+from dragoman.data.preparation import fingerprint
 from dragoman.data.preparation import prepare as module
-from dragoman.data.preparation.cleaning import CleaningConfig
-from dragoman.data.preparation.prepare import Prepared, _PairPreparation, prepare
-from dragoman.data.sentences import Sentences
-from dragoman.data.shards import Dataset, DatasetWriter, id_types
+from dragoman.data.preparation.pipeline import Prepared
+from dragoman.data.preparation.prepare import _PairPreparation, prepare
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 from dragoman.text.vocabularies.bpe import BPEConfig
 
@@ -116,13 +116,13 @@ def test_large_files_are_read_again_only_when_they_have_changed(
     file_digest = hashlib.file_digest
     monkeypatch.setattr(hashlib, "file_digest", noting)
     assert corpus.source is not None
-    monkeypatch.setattr(digests, "LARGE", corpus.source.stat().st_size)
-    monkeypatch.setattr(digests, "SETTLED", float("inf"))
+    monkeypatch.setattr(fingerprint, "LARGE", corpus.source.stat().st_size)
+    monkeypatch.setattr(fingerprint, "SETTLED", float("inf"))
     first = run(corpus).dataset.fingerprint
     assert read.count("source") == 1
     run(corpus)
     assert read.count("source") == 2  # it is too new to be trusted
-    monkeypatch.setattr(digests, "SETTLED", -1.0)
+    monkeypatch.setattr(fingerprint, "SETTLED", -1.0)
     run(corpus)
     run(corpus)
     assert (read.count("source"), read.count("target")) == (3, 3)

@@ -10,14 +10,13 @@ from numpy.testing import assert_allclose
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
-from dragoman.data.corpora import passage
-from dragoman.data.corpora.text_corpus import TextCorpusConfig
-from dragoman.data.preparation import blocks
+from dragoman.data.cleaning import blocks
+from dragoman.data.cleaning.cleaned_corpus import BYTES_A_PAIR
+from dragoman.data.cleaning.rules import TextCleaningConfig
+from dragoman.data.corpora.corpus import TextCorpusConfig
 from dragoman.data.preparation import prepare as module
-from dragoman.data.preparation.cleaned_texts import BYTES_A_PAIR
-from dragoman.data.preparation.prepare import Prepared
-from dragoman.data.preparation.prepare_texts import prepare_texts
-from dragoman.data.preparation.text_cleaning import TextCleaningConfig
+from dragoman.data.preparation.pipeline import Prepared
+from dragoman.data.preparation.prepare import prepare_texts
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.text.vocabularies.bpe import BPEConfig
@@ -171,7 +170,7 @@ def test_a_document_of_many_blocks_is_the_same_as_in_one(tmp_path: Path, monkeyp
     (tmp_path / "book").write_text(text)
     corpus = [TextCorpusConfig(text=tmp_path / "book", documents="file")]
     whole = run(corpus, block=64)
-    monkeypatch.setattr(passage, "LONGEST", 100)
+    monkeypatch.setattr("dragoman.data.corpora.documents.LONGEST", 100)
     monkeypatch.setattr(blocks, "CHARACTERS", 700)
     monkeypatch.setattr(blocks, "PAIRS", 9)
     parts = prepare_texts(corpus, TextCleaningConfig(), whole.tokenizers, tmp_path / "other", 64, workers=0)

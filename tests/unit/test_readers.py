@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from dragoman.base.errors import DataError
 from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.data.corpora.items import Pair
 from dragoman.data.corpora.lines import count_lines, open_lines
-from dragoman.data.corpora.pair import Pair
 from dragoman.data.corpora.readers import read_pairs, read_sides
 
 LINES = ["Ein Hund.", "", "a\u2028b\x0bc\x85d", " blanks\t ", "e\u0301 😀"]

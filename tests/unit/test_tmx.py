@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from dragoman.base.errors import DataError
 from dragoman.cli.main import main
 from dragoman.data.corpora.corpus import CorpusConfig
-from dragoman.data.corpora.pair import Pair
+from dragoman.data.corpora.items import Pair
 from dragoman.data.corpora.readers import read_pairs, read_sides
 
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"><header/><body>\n'

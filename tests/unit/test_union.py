@@ -7,14 +7,15 @@ import pytest
 from numpy.testing import assert_allclose
 
 from dragoman.base.errors import ConfigError, DataError
+from dragoman.data.batches.epoch import epoch_weights
+from dragoman.data.cleaning.clean import clean
+from dragoman.data.cleaning.rules import CleaningConfig, PairRules
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.readers import read_pairs
 from dragoman.data.preparation import prepare as module
 from dragoman.data.preparation import vocabulary
-from dragoman.data.preparation.cleaner import clean
-from dragoman.data.preparation.cleaning import CleaningConfig, PairRules
-from dragoman.data.preparation.prepare import Prepared, prepare
-from dragoman.data.union import epoch_weights
+from dragoman.data.preparation.pipeline import Prepared
+from dragoman.data.preparation.prepare import prepare
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 from dragoman.text.vocabularies.bpe import BPEConfig
 

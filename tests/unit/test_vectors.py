@@ -13,8 +13,8 @@ from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.base.settings.load import parse_settings
 from dragoman.cli.main import main
 from dragoman.data.batches.batch import collate, pad
+from dragoman.data.cleaning.rules import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
-from dragoman.data.preparation.cleaning import CleaningConfig
 from dragoman.data.preparation.prepare import prepare
 from dragoman.models.families import EncoderConfig
 from dragoman.models.footprint import measure

@@ -9,7 +9,7 @@ import typer
 from dragoman.cli.options import DocumentsOption, Heading, Quiet
 
 if TYPE_CHECKING:
-    from dragoman.data.preparation.report import CleaningReport
+    from dragoman.data.cleaning.report import CleaningReport
 
 app = typer.Typer(no_args_is_help=True, help="Look at a corpus before training on it.")
 
@@ -140,9 +140,9 @@ def check(
 def _check_pairs(corpus: Mapping[str, Any], rules: Mapping[str, Any]) -> "CleaningReport":
     from dragoman.base.errors import ConfigError
     from dragoman.base.settings.load import parse_settings
+    from dragoman.data.cleaning.clean import check_data
+    from dragoman.data.cleaning.rules import CleaningConfig
     from dragoman.data.corpora.corpus import CorpusConfig
-    from dragoman.data.preparation.check import check_data
-    from dragoman.data.preparation.cleaning import CleaningConfig
 
     forms = [name for name in ("source", "target", "tsv", "jsonl", "tmx") if corpus[name] is not None]
     if forms != ["source", "target"] and (len(forms) != 1 or forms[0] in ("source", "target")):
@@ -156,9 +156,9 @@ def _check_pairs(corpus: Mapping[str, Any], rules: Mapping[str, Any]) -> "Cleani
 def _check_text(corpus: Mapping[str, Any], rules: Mapping[str, Any]) -> "CleaningReport":
     from dragoman.base.errors import ConfigError
     from dragoman.base.settings.load import parse_settings
-    from dragoman.data.corpora.text_corpus import TextCorpusConfig
-    from dragoman.data.preparation.check import check_data
-    from dragoman.data.preparation.text_cleaning import TextCleaningConfig
+    from dragoman.data.cleaning.clean import check_data
+    from dragoman.data.cleaning.rules import TextCleaningConfig
+    from dragoman.data.corpora.corpus import TextCorpusConfig
 
     if (corpus["text"] is None) == (corpus["jsonl"] is None) or (corpus["text"] and corpus["field"]):
         raise ConfigError(_FORMS)

@@ -6,7 +6,7 @@ import numpy as np
 
 from dragoman.control.placeholders import Placeholders, PlaceholdersConfig, Replaced
 from dragoman.control.terminology import Marked, Terminology, TerminologyConfig
-from dragoman.data.preparation.marking import MarkedPair
+from dragoman.data.preparation.tokenising import MarkedPair
 from dragoman.text.symbols import Inlined, InlineWriter
 
 _KEY = 0x504C4143

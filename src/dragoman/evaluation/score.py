@@ -9,8 +9,8 @@ from dragoman.base.errors import ConfigError, in_files, refuse
 from dragoman.base.log import quietly
 from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import parse_settings
+from dragoman.data.corpora.corpus import TextCorpusConfig
 from dragoman.data.corpora.documents import read_texts
-from dragoman.data.corpora.text_corpus import TextCorpusConfig
 from dragoman.metrics.text_score import TextScore
 from dragoman.translation.files.lines import Lines, name_of, read_together
 

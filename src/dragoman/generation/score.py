@@ -8,7 +8,7 @@ import torch
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.progress import Work
-from dragoman.data.batches.text_batch import collate_text
+from dragoman.data.batches.batch import collate_text
 from dragoman.decode.forced import force, read_on
 from dragoman.models.interface import Decoder
 from dragoman.text.symbols import BOS, EOS

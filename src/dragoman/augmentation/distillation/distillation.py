@@ -12,7 +12,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.files import unwritable
 from dragoman.checkpoint.folder import CONFIG
 from dragoman.data.corpora.corpus import CorpusConfig
-from dragoman.data.preparation.digests import file_digest
+from dragoman.data.preparation.fingerprint import file_digest
 from dragoman.tasks.kinds import open_job
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.translation.translator import Translator

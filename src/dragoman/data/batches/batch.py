@@ -1,7 +1,8 @@
-"""`Batch`: padded sentence pairs as the model and the objective read them."""
+"""Padded batches as models and objectives read them: of sentence pairs, and of excerpts of plain text."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -9,9 +10,86 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dragoman.data.batches.targets import TargetBatch
-from dragoman.data.sentences import Sentences
+from dragoman.data.dataset import Sentences
 from dragoman.text.symbols import BOS, EOS, PAD
+
+
+@dataclass(frozen=True)
+class TargetBatch:
+    """B rows, padded on the right.
+
+    inputs: (B, T) int64, what stands before each label; labels: (B, T) int64, what is to be predicted; target_mask:
+    (B, T) bool, True where `labels` holds a token. target_tokens: the number of True in target_mask. rows: their
+    indices in the corpus.
+    """
+
+    inputs: Tensor
+    labels: Tensor
+    target_mask: Tensor
+    target_tokens: int
+    rows: tuple[int, ...]
+
+    @property
+    def task(self) -> str:
+        """Which of several tasks it is of; here there is one only."""
+        return ""
+
+    @property
+    def reads(self) -> tuple[Tensor, ...]:
+        """What a model reads of it."""
+        return (self.inputs,)
+
+    def twice(self) -> Self:
+        """All rows, then all of them again."""
+        doubled = self._mapped(lambda tensor: torch.cat([tensor, tensor]))
+        return replace(doubled, target_tokens=2 * self.target_tokens, rows=2 * self.rows)
+
+    def to(self, device: torch.device) -> Self:
+        """The same batch with its tensors on `device`; from pinned memory they go there while the CPU goes on."""
+        return self._mapped(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def pinned(self) -> Self:
+        """The same batch in page-locked memory, which a GPU reads by itself."""
+        return self._mapped(torch.Tensor.pin_memory)
+
+    def _mapped(self, function: Callable[[Tensor], Tensor]) -> Self:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        tensors: dict[str, Any] = {name: function(value) for name, value in values.items() if isinstance(value, Tensor)}
+        return replace(self, **tensors)
+
+    @property
+    def target_places(self) -> Tensor:
+        """Where a target token stands: (B, T) bool, or (target_tokens,) int64, numbers of places counted row by row."""
+        if self.target_mask.device.type == "cpu":
+            return self.target_mask
+        # a mask would make the CPU wait until the device has counted what is True in it
+        return _places(self.target_mask, self.target_tokens)
+
+    def at_targets(self, values: Tensor) -> Tensor:
+        """(B, T, …) → (target_tokens, …): the values where a target token stands, row by row."""
+        places = self.target_places
+        return values[places] if places.dtype == torch.bool else values.flatten(0, 1).index_select(0, places)
+
+    def cut(self, count: int) -> list[Self]:
+        """`count` parts with about equally many rows each, or as many parts as there are rows."""
+        ends = [len(self.rows) * part // count for part in range(count + 1)]
+        return [self._part(slice(*rows)) for rows in pairwise(ends) if rows[0] < rows[1]]
+
+    def _part(self, rows: slice) -> Self:
+        width = int(self.target_mask[rows].sum(1).max())
+        return replace(
+            self,
+            inputs=self.inputs[rows, :width],
+            labels=self.labels[rows, :width],
+            target_mask=self.target_mask[rows, :width],
+            target_tokens=int(self.target_mask[rows].sum()),
+            rows=self.rows[rows],
+        )
+
+
+def _places(mask: Tensor, count: int) -> Tensor:
+    """(count,) int64: where `mask`, flattened, is True, which is so often."""
+    return torch.argsort(~mask.flatten(), stable=True)[:count]
 
 
 @dataclass(frozen=True)
@@ -82,3 +160,31 @@ def collate(
         target_tokens=int(targets.lengths.sum()) + len(targets),
         rows=tuple(int(row) for row in rows),
     )
+
+
+@dataclass(frozen=True)
+class TextBatch(TargetBatch):
+    """B excerpts of documents, padded on the right; no row holds two documents.
+
+    A row whose first input is BOS begins its document, one whose last label is EOS ends it. The first input of every
+    other row is the last label of the excerpt before.
+    """
+
+
+def collate_text(excerpts: Sequence[Sequence[int] | NDArray[Any]] | Sentences, rows: Sequence[int]) -> TextBatch:
+    """A `TextBatch` of n + 1 ids a row for n labels, as `TextDataset.take` and `excerpts` give them."""
+    ids, mask = pad(excerpts)
+    target_mask = mask[:, 1:].contiguous()
+    return TextBatch(
+        inputs=torch.where(target_mask, ids[:, :-1], PAD),
+        labels=ids[:, 1:].contiguous(),
+        target_mask=target_mask,
+        target_tokens=int(target_mask.sum()),
+        rows=tuple(int(row) for row in rows),
+    )
+
+
+def excerpts(document: Sequence[int], block: int) -> list[list[int]]:
+    """The ids of a document, without special symbols, in excerpts with at most `block` labels: see `TextDataset`."""
+    ids = [BOS, *document, EOS]
+    return [ids[start : start + block + 1] for start in range(0, len(ids) - 1, block)]

@@ -6,7 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.data.permutation import Permutation
+from dragoman.base.errors import ConfigError
+from dragoman.data.batches.permutation import Permutation
+from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 
 BLOCK = 1 << 18
 """Rows of a block, about: sorting them takes some 40 MB."""
@@ -74,3 +76,22 @@ class EpochRows:
         for number in np.unique(rounds).tolist():
             places[rounds == number] = Permutation(count, self._seed, index, number).at(places[rounds == number])
         return places
+
+
+def epoch_weights(
+    corpora: Sequence[CorpusConfig | TextCorpusConfig], sizes: Sequence[int], temperature: float | None
+) -> list[float]:
+    """How often an epoch reads each corpus: its weight, or what the temperature T gives to its n pairs or tokens.
+
+    With T the corpora share an epoch of Σn of them in proportion to n^(1/T) (Arivazhagan et al. 2019, section 4.2): 1
+    leaves them as they are, a high T makes them equal. Raises ConfigError where both are given.
+    """
+    if temperature is None:
+        return [corpus.weight for corpus in corpora]
+    weighted = [str(corpus) for corpus in corpora if corpus.weight != 1]
+    if weighted:
+        raise ConfigError(
+            f"data.temperature stands instead of weights, but {', '.join(weighted)} has one: leave one out"
+        )
+    shares = np.array(sizes, dtype=np.float64) ** (1 / temperature)
+    return (shares / shares.sum() * sum(sizes) / np.array(sizes)).tolist()  # type: ignore[no-any-return]

@@ -10,8 +10,7 @@ from typing import Any, Generic, TypeVar
 from dragoman.data.batches.batch import collate
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.batches.resampling import Resampler, Stored
-from dragoman.data.shards import Dataset
-from dragoman.data.union import DatasetUnion
+from dragoman.data.dataset import Dataset, DatasetUnion
 
 AHEAD = 4
 """Batches made before they are asked for."""

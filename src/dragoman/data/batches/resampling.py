@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.data.sentences import Sentences
+from dragoman.data.dataset import Sentences
 from dragoman.data.workers import Workers, cores
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers

@@ -1,17 +1,23 @@
 """Reading the documents of plain text, whatever its form."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, groupby
 from pathlib import Path
 
 from dragoman.base.errors import DataError
+from dragoman.data.corpora.corpus import TextCorpusConfig
+from dragoman.data.corpora.items import Passage
 from dragoman.data.corpora.jsonl import read_fields
 from dragoman.data.corpora.lines import has_broken_utf8, open_lines, read_text
-from dragoman.data.corpora.passage import Passage, in_passages
-from dragoman.data.corpora.text_corpus import TextCorpusConfig
 
 _Numbered = tuple[int, str]
+
+LONGEST = 1 << 16
+"""Characters."""
+
+_BEFORE_BLANK = re.compile(r".*\S(?= \S)", re.DOTALL)
+_BEFORE_SPACE = re.compile(r".*\S(?=[ \t\r\n])", re.DOTALL)
 
 
 def read_passages(corpus: TextCorpusConfig) -> Iterator[Passage]:
@@ -42,6 +48,29 @@ def read_texts(corpus: TextCorpusConfig) -> list[str]:
     if not any(map(str.strip, documents)):
         raise DataError(f"{corpus}: there is nothing but blanks; give a file with text in it.")
     return documents
+
+
+def in_passages(line: int, parts: Iterable[str]) -> Iterator[Passage]:
+    """A document that begins in that line, given in parts of any length, in passages of at most LONGEST characters.
+
+    Where the parts end makes no difference. A passage ends before the last blank that stands between two words, so that
+    tokenizers split its words as they would in the whole document; where there is none, before another kind of space;
+    and where there is no space at all, anywhere.
+    """
+    rest, begins = "", True
+    for part in parts:
+        rest += part
+        place = 0
+        while len(rest) - place > LONGEST:
+            window = rest[place : place + LONGEST + 1]
+            found = _BEFORE_BLANK.match(window) or _BEFORE_SPACE.match(window)
+            text = window[: found.end() if found else LONGEST]
+            yield Passage(line, text, begins, False)
+            begins = False
+            line += text.count("\n")
+            place += len(text)
+        rest = rest[place:]
+    yield Passage(line, rest, begins)
 
 
 def broken_line(passage: Passage) -> int:

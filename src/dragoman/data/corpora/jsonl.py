@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.base.errors import DataError
+from dragoman.data.corpora.items import Pair
 from dragoman.data.corpora.lines import open_lines
-from dragoman.data.corpora.pair import Pair
 
 _MOST_NAMED = 10
 

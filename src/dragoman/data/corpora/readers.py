@@ -6,12 +6,11 @@ from pathlib import Path
 
 from dragoman.base.errors import DataError
 from dragoman.base.log import warn
-from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.documents import read_passages
+from dragoman.data.corpora.items import Pair
 from dragoman.data.corpora.jsonl import read_jsonl
 from dragoman.data.corpora.lines import has_broken_utf8, open_lines
-from dragoman.data.corpora.pair import Pair
-from dragoman.data.corpora.text_corpus import TextCorpusConfig
 from dragoman.data.corpora.tmx import read_tmx
 
 

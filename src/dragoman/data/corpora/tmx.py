@@ -7,8 +7,8 @@ from typing import Any
 from xml.parsers import expat
 
 from dragoman.base.errors import DataError
+from dragoman.data.corpora.items import Pair
 from dragoman.data.corpora.lines import LONGEST_LINE, read_chunks
-from dragoman.data.corpora.pair import Pair
 
 _CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})
 """Inline elements that hold codes of the program that wrote the file, not text; `hi` marks text and holds it."""

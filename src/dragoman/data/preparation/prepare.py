@@ -1,63 +1,22 @@
-"""From raw corpora to token ids: cleaned, subwords learned, tokenised once, and kept for the next run."""
+"""Preparing corpora: cleaned, subwords learned, tokenised once, and kept for the next run."""
 
-import contextlib
-import fcntl
-import json
-import os
-import shutil
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Generic, TypeVar
 
-from dragoman.base.errors import ConfigError, DataError, DragomanError, ModelError, ResourceError
-from dragoman.base.files import atomic_folder, remove_folder, remove_stale_temporaries, unwritable
-from dragoman.base.log import info, warn
-from dragoman.base.progress import Work
-from dragoman.data.batches.epoch import Part
-from dragoman.data.corpora.corpus import CorpusConfig
-from dragoman.data.corpora.pair import Pair
+from dragoman.base.errors import ConfigError
+from dragoman.base.log import info
+from dragoman.data.cleaning.report import LENGTH_LIMITS, CleaningReport
+from dragoman.data.cleaning.rules import CleaningConfig, PairRules, TextCleaningConfig, TextRules
+from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
+from dragoman.data.corpora.documents import read_passages
+from dragoman.data.corpora.items import Pair, Passage
 from dragoman.data.corpora.readers import read_pairs
-from dragoman.data.corpora.text_corpus import TextCorpusConfig
-from dragoman.data.preparation.blocks import Item
-from dragoman.data.preparation.cleaned import Cleaned
-from dragoman.data.preparation.cleaner import Rules, clean
-from dragoman.data.preparation.cleaning import CleaningConfig, PairRules
-from dragoman.data.preparation.fingerprint import Contents
-from dragoman.data.preparation.marking import Marking, check_vocabulary
-from dragoman.data.preparation.report import LENGTH_LIMITS, CleaningReport
-from dragoman.data.preparation.text_cleaning import TextCleaningConfig
-from dragoman.data.preparation.tokenised import TokeniseBlock, tokenise
-from dragoman.data.preparation.tokenised_pairs import TokenisePairs
-from dragoman.data.preparation.vocabulary import SAMPLE, learn_vocabulary
-from dragoman.data.shards import Dataset, DatasetWriter
-from dragoman.data.union import DatasetUnion, epoch_weights
+from dragoman.data.dataset import Dataset, TextDataset
+from dragoman.data.preparation.pipeline import Preparation, Prepared
+from dragoman.data.preparation.tokenising import Marking, TokeniseBlock, TokenisePairs, TokeniseTexts
+from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.text.tokenizers import TextConfig, Tokenizers
-
-REPORT = "cleaning.json"
-TOKENS = "tokens"
-
-SUSPICIOUS_SHARE = 0.2
-"""Cleaning that drops more of a corpus than this is worth a warning."""
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """dataset: the token ids of all corpora; tokenizers: what made them; reports: what cleaning dropped of each.
-
-    parts: the rows of each corpus, one after another in the dataset, and how often an epoch reads it.
-    """
-
-    dataset: Dataset | DatasetUnion
-    tokenizers: Tokenizers
-    reports: tuple[CleaningReport, ...]
-    parts: tuple[Part, ...]
-
-    @property
-    def fingerprints(self) -> tuple[str, ...]:
-        """Of each corpus."""
-        return tuple(part.fingerprint for part in self.dataset.parts)
 
 
 def prepare(
@@ -86,221 +45,25 @@ def prepare(
     return _PairPreparation(corpora, cleaning, text, Path(folder), temperature, sample, workers, marking).run()
 
 
-Corpus = TypeVar("Corpus", bound=CorpusConfig | TextCorpusConfig)
-Cleaning = TypeVar("Cleaning", bound=CleaningConfig | TextCleaningConfig)
-Found = tuple[Dataset, Tokenizers, CleaningReport]
+def prepare_texts(
+    corpora: TextCorpusConfig | Sequence[TextCorpusConfig],
+    cleaning: TextCleaningConfig,
+    text: TextConfig | Tokenizers,
+    folder: Path,
+    block: int,
+    *,
+    temperature: float | None = None,
+    sample: int = SAMPLE,
+    workers: int | None = None,
+) -> Prepared:
+    """Clean and tokenise documents, or reuse what an earlier call left in `folder`, and say which of the two.
 
-
-@dataclass
-class Preparation(ABC, Generic[Corpus, Cleaning]):
-    """Preparing corpora of any kind; the fields are the arguments of `prepare`.
-
-    unit: what a corpus is counted in; dataset: what opens prepared folders; check: how dropped lines are listed, for
-    messages. vectors: whether a source is no text.
+    block: a document is divided into excerpts of so many tokens to predict, the last of fewer, see `TextDataset`. text:
+    how to learn one vocabulary, which is source and target of the tokenizers alike, or tokenizers that exist, of which
+    the target's is taken. The others, what decides whether a corpus is reused, and what is raised: see `prepare`.
     """
-
-    corpora: tuple[Corpus, ...]
-    cleaning: Cleaning
-    text: TextConfig | Tokenizers
-    folder: Path
-    temperature: float | None
-    sample: int
-    workers: int | None
-
-    unit: ClassVar[str]
-    dataset: ClassVar[type[Dataset]]
-    check: ClassVar[str] = ""
-    vectors: bool = field(default=False, init=False)
-
-    def __post_init__(self) -> None:
-        """Raises ConfigError for a contradiction, which is better found before the work."""
-        epoch_weights(self.corpora, [1] * len(self.corpora), self.temperature)
-        self.contents: list[Contents] = []
-        for index, corpus in enumerate(self.corpora):
-            before = [self.contents[other] for other in self.before(index)]
-            self.contents.append(Contents(corpus, self.folder, before))
-        self.cleaned: dict[int, Cleaned] = {}
-        self.reused: dict[str, Found] = {}
-
-    @abstractmethod
-    def read(self, corpus: Corpus) -> Iterator[Item]:
-        """What stands in a corpus."""
-
-    @abstractmethod
-    def rules(self, corpus: Corpus) -> Rules:
-        """What is judged of it."""
-
-    @abstractmethod
-    def function(self, corpus: Corpus, source: Path, work: Path, tokenizers: Tokenizers) -> TokeniseBlock:
-        """What tokenises the blocks in the folder `source` into the folder `work`."""
-
-    def before(self, index: int) -> Sequence[int]:
-        """The corpora, earlier in the list, whose pairs are dropped of this one."""
-        return ()
-
-    def more(self, corpus: Corpus) -> str:
-        """What decides the ids of a corpus beside its text, its cleaning and the tokenizers."""
-        return ""
-
-    def marked(self, function: TokeniseBlock, blocks: int) -> dict[str, dict[str, int]]:
-        """What the report says of what was put into texts."""
-        return {}
-
-    def run(self) -> Prepared:
-        prepared = self._made(make=False)
-        if prepared is None:
-            with _alone(self.folder):
-                remove_stale_temporaries(self.folder)
-                try:
-                    prepared = self._made(make=True)
-                except ResourceError:
-                    info(f"Data: what is done stays in {self.folder}, and the same command goes on from there.")
-                    raise
-                except DragomanError:
-                    self._remove_unfinished()
-                    raise
-                self._remove_unfinished()
-        assert prepared is not None
-        datasets, tokenizers, reports = prepared
-        weights = epoch_weights(self.corpora, [dataset.amount for dataset in datasets], self.temperature)
-        dataset = datasets[0] if len(datasets) == 1 else DatasetUnion(datasets, weights, self.folder)
-        return Prepared(dataset, tokenizers, tuple(reports), tuple(map(Part, map(len, datasets), weights)))
-
-    def _made(self, make: bool) -> tuple[list[Dataset], Tokenizers, list[CleaningReport]] | None:
-        """All parts, opened, or made where they are missing and that is allowed."""
-        text: TextConfig | Tokenizers | None = self.text
-        if isinstance(text, TextConfig) and len(self.corpora) > 1:
-            text = self._vocabulary(text, make)
-        if text is None:
-            return None
-        found = []
-        for index in range(len(self.corpora)):
-            part = self._part(index, text, make)
-            if part is None:
-                return None
-            found.append(part)
-        return [part[0] for part in found], found[0][1], [part[2] for part in found]
-
-    def _vocabulary(self, text: TextConfig, make: bool) -> Tokenizers | None:
-        """What all corpora together give, in a folder of its own."""
-        settings = text, self.sample, self.temperature
-        place = self.folder / Contents.vocabulary(self.contents, self.cleaning, *settings)[:16]
-        if place.exists():
-            try:
-                return Tokenizers.load(place).with_dropout(text.subword.resampling)
-            except ModelError as error:
-                if make:
-                    warn(f"{error} Learning the vocabulary again.")
-                    remove_folder(place)
-        if not make:
-            return None
-        tokenizers = self._learned(text, range(len(self.corpora)))
-        with atomic_folder(place) as temporary:
-            tokenizers.save(temporary)
-        return tokenizers
-
-    def _learned(self, text: TextConfig, indices: Sequence[int]) -> Tokenizers:
-        cleaned = [self._cleaned(index) for index in indices]
-        sizes = [each.pairs for each in cleaned]
-        weights = epoch_weights([self.corpora[index] for index in indices], sizes, self.temperature)
-        with Work("Learning the vocabulary"):
-            return learn_vocabulary(cleaned, weights, text, self.sample)
-
-    def _part(self, index: int, text: TextConfig | Tokenizers, make: bool) -> Found | None:
-        corpus = self.corpora[index]
-        fingerprint = self.contents[index].tokenised(self.cleaning, text, self.sample, self.more(corpus))
-        place = self.folder / fingerprint[:16]
-        if fingerprint in self.reused:
-            return self.reused[fingerprint]
-        if place.exists():
-            try:
-                found = self._open(place, fingerprint, text)
-            except (DataError, ModelError) as error:
-                if not make:
-                    return None
-                warn(f"{error} Preparing {corpus} again.")
-                remove_folder(place)
-            else:
-                info(f"Data: reused {found[0]} of {corpus} from {place}")
-                self._tell(found[2])
-                self.reused[fingerprint] = found
-                return found
-        if not make:
-            return None
-        info(f"Data: preparing {corpus} into {place}")
-        with Work("Preparing"), atomic_folder(place) as temporary:
-            self._build(index, text, temporary, fingerprint)
-        found = self._open(place, fingerprint, text)
-        self._tell(found[2])
-        if found[2].kept < (1 - SUSPICIOUS_SHARE) * found[2].total:
-            warn(f"Cleaning dropped much of {corpus}{self.check}.")
-        return found
-
-    def _build(self, index: int, text: TextConfig | Tokenizers, place: Path, fingerprint: str) -> None:
-        corpus, cleaned = self.corpora[index], self._cleaned(index)
-        work = cleaned.folder / f"{TOKENS}-{fingerprint[:16]}"
-        work.mkdir(exist_ok=True)
-        if isinstance(text, Tokenizers):
-            tokenizers = text
-        else:
-            try:
-                tokenizers = Tokenizers.load(work / "vocabulary")
-            except ModelError:
-                tokenizers = self._learned(text, [index])
-                with atomic_folder(work / "vocabulary", replace=True) as temporary:
-                    tokenizers.save(temporary)
-            tokenizers.save(place)
-        function = self.function(corpus, cleaned.folder, work, tokenizers)
-        writer = DatasetWriter(place, function.types, tokenizers.source.size if self.vectors else None)
-        try:
-            report = tokenise(function, cleaned, writer, place, self.workers)
-            _demand_some(report, corpus)
-            values = {self.unit: report.total, "counts": report.counts, **self.marked(function, len(cleaned))}
-            (place / REPORT).write_text(json.dumps(values), encoding="utf-8")
-            dropped = [CleaningReport.file(place, rule).name for rule in report.counts]
-            writer.finish(fingerprint, (REPORT, *dropped))
-        finally:
-            writer.close()
-
-    def _cleaned(self, index: int) -> Cleaned:
-        if index not in self.cleaned:
-            corpus, place = self.corpora[index], self._unfinished(index)
-            before = [self._cleaned(other) for other in self.before(index)]
-            try:
-                place.mkdir(exist_ok=True)
-                items, rules = self.read(corpus), self.rules(corpus)
-                self.cleaned[index] = clean(items, rules, place, workers=self.workers, before=before)
-            except OSError as error:  # those of the corpus' own files are DataErrors
-                raise unwritable(place, error) from error
-            _demand_some(self.cleaned[index].report, corpus)
-        return self.cleaned[index]
-
-    def _unfinished(self, index: int) -> Path:
-        """Where the blocks lie until the corpus is prepared; a killed preparation leaves them for the next."""
-        fingerprint = self.contents[index].cleaned(self.cleaning, self.vectors)
-        return self.folder / f".{fingerprint[:16]}.unfinished"
-
-    def _remove_unfinished(self) -> None:
-        self.cleaned.clear()
-        for index in range(len(self.corpora)):
-            shutil.rmtree(self._unfinished(index), ignore_errors=True)
-
-    def _tell(self, report: CleaningReport) -> None:
-        info(report.table())
-
-    def _open(self, place: Path, fingerprint: str, text: TextConfig | Tokenizers) -> Found:
-        dataset = self.dataset(place)
-        if dataset.fingerprint != fingerprint:
-            raise DataError(f"The tokenised corpus in {place} belongs to other data.")
-        if isinstance(text, TextConfig):
-            text = Tokenizers.load(place).with_dropout(text.subword.resampling)
-        try:
-            values = json.loads((place / REPORT).read_text(encoding="utf-8"))
-            counts, marked = values["counts"], values.get("marked", {})
-            report = replace(CleaningReport.of_files(place, int(values[self.unit]), counts, self.unit), marked=marked)
-        except (OSError, KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{place / REPORT} is damaged ({error}).") from error
-        return dataset, text, report
+    corpora = (corpora,) if isinstance(corpora, TextCorpusConfig) else tuple(corpora)
+    return _TextPreparation(corpora, cleaning, text, Path(folder), temperature, sample, workers, block).run()
 
 
 @dataclass
@@ -314,7 +77,7 @@ class _PairPreparation(Preparation[CorpusConfig, CleaningConfig]):
     def __post_init__(self) -> None:
         text = self.text
         if self.marking is not None:
-            check_vocabulary(text, self.marking.tags)
+            _check_vocabulary(text, self.marking.tags)
         if isinstance(text, TextConfig):
             inline = () if self.marking is None else self.marking.tags
             tags = dict.fromkeys([*text.tags, *(tag for corpus in self.corpora for tag in corpus.all_tags), *inline])
@@ -361,25 +124,56 @@ class _PairPreparation(Preparation[CorpusConfig, CleaningConfig]):
             )
 
 
-def _demand_some(report: CleaningReport, corpus: CorpusConfig | TextCorpusConfig) -> None:
-    if report.kept == 0:
-        raise DataError(f"Cleaning left nothing of {corpus}; mend the corpus or relax the rules.\n{report.table()}")
+@dataclass
+class _TextPreparation(Preparation[TextCorpusConfig, TextCleaningConfig]):
+    block: int
+
+    unit = "documents"
+    dataset = TextDataset
+
+    def __post_init__(self) -> None:
+        if isinstance(self.text, TextConfig):
+            _check_text(self.text)
+        super().__post_init__()
+
+    def read(self, corpus: TextCorpusConfig) -> Iterator[Passage]:
+        return read_passages(corpus)
+
+    def rules(self, corpus: TextCorpusConfig) -> TextRules:
+        return TextRules(self.cleaning, str(corpus))
+
+    def more(self, corpus: TextCorpusConfig) -> str:
+        return f"block {self.block}"
+
+    def function(self, corpus: TextCorpusConfig, source: Path, work: Path, tokenizers: Tokenizers) -> TokeniseTexts:
+        return TokeniseTexts(source, work, tokenizers.target, self.block)
 
 
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold the kernel's lock on the folder, which dies with the process; waits while another process holds it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError as error:
-        raise unwritable(folder, error) from error
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            info(f"Data: waiting for another process that prepares a corpus in {folder}")
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+def _check_vocabulary(text: TextConfig | Tokenizers, symbols: Sequence[str]) -> None:
+    """Raises ConfigError where symbols cannot stand among the words of the source or the target, or are not known."""
+    if text.reads_vectors if isinstance(text, Tokenizers) else text.vectors is not None:
+        raise ConfigError("a source of feature vectors has no words: leave out data.placeholders and data.terminology")
+    kinds = (text.source, text.target) if isinstance(text, Tokenizers) else (text.subword.tokenizer,)
+    for kind in kinds:
+        if not kind.lossless:
+            raise ConfigError(
+                f"data.placeholders and data.terminology need a vocabulary that keeps every text as it is, and one of "
+                f"kind {kind.kind} does not: set text.subword.kind to bpe or unigram"
+            )
+    if isinstance(text, Tokenizers) and (missing := [symbol for symbol in symbols if symbol not in text.tags]):
+        raise ConfigError(
+            f"the vocabulary has no symbol {missing[0]}, which data.placeholders or data.terminology needs: train from "
+            "the data, or start from the model (train.start), which adds it"
+        )
+
+
+def _check_text(text: TextConfig) -> None:
+    if text.vectors is not None:
+        raise ConfigError("plain text holds no feature vectors: leave out text.vectors")
+    if not text.shared:
+        raise ConfigError("plain text has one side, and one vocabulary: leave out text.shared")
+    if text.subword.resampling:
+        raise ConfigError(
+            "text.subword.dropout splits whole sentences anew each time they are read, and plain text is read in "
+            "excerpts: leave it out"
+        )

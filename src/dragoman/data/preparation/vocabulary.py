@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.log import info
-from dragoman.data.permutation import mixed
-from dragoman.data.preparation.blocks import block_file, read_block, split_texts
-from dragoman.data.preparation.cleaned import Cleaned, open_verdicts, text_bytes
+from dragoman.data.batches.permutation import mixed
+from dragoman.data.cleaning.blocks import block_file, read_block, split_texts
+from dragoman.data.cleaning.cleaned_corpus import CleanedCorpus, open_verdicts, text_bytes
 from dragoman.data.workers import Workers
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 
@@ -31,7 +31,7 @@ _NEVER = np.uint32(2**32 - 1)
 class Sample:
     """A part of a cleaned corpus: each pair or passage with probability `rate`, which depends on its place alone.
 
-    folder, starts: as of `Cleaned`.
+    folder, starts: as of `CleanedCorpus`.
     """
 
     folder: Path
@@ -80,7 +80,7 @@ class Learning:
 
     text: TextConfig
     most: int
-    sides: tuple[str, ...] = Cleaned.sides
+    sides: tuple[str, ...] = CleanedCorpus.sides
 
     def __call__(self, task: tuple[list[Sample], list[float]]) -> tuple[Tokenizers, float]:
         """task: the whole corpora, and how often an epoch reads each. Gives the share of the text that was read too."""
@@ -102,7 +102,7 @@ class Learning:
 
 
 def learn_vocabulary(
-    corpora: Sequence[Cleaned], weights: Sequence[float], text: TextConfig, most: int = SAMPLE
+    corpora: Sequence[CleanedCorpus], weights: Sequence[float], text: TextConfig, most: int = SAMPLE
 ) -> Tokenizers:
     """Learn subwords from corpora that an epoch reads `weights` times each.
 

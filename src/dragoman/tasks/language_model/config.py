@@ -7,8 +7,8 @@ from pydantic import Field, model_validator
 
 from dragoman.base.settings.config import Config
 from dragoman.data.batches.plan import BatchConfig
-from dragoman.data.corpora.text_corpus import TextCorpora, TextCorpusConfig
-from dragoman.data.preparation.text_cleaning import TextCleaningConfig
+from dragoman.data.cleaning.rules import TextCleaningConfig
+from dragoman.data.corpora.corpus import TextCorpora, TextCorpusConfig
 from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.models.language_model import LanguageModelConfig

@@ -15,13 +15,13 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import dump_settings
 from dragoman.checkpoint.folder import write_model_folder
 from dragoman.checkpoint.meta import Meta, Score
+from dragoman.data.batches.batch import TextBatch, collate_text
 from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchPlan, plan_epoch
-from dragoman.data.batches.text_batch import TextBatch, collate_text
 from dragoman.data.corpora.documents import read_texts
 from dragoman.data.corpora.readers import check_readable
-from dragoman.data.preparation.prepare import Prepared
-from dragoman.data.preparation.prepare_texts import prepare_texts
+from dragoman.data.preparation.pipeline import Prepared
+from dragoman.data.preparation.prepare import prepare_texts
 from dragoman.models.parts import count_parameters
 from dragoman.tasks.language_model.config import LanguageModelRun
 from dragoman.tasks.language_model.cost import flops_per_token, trained_bytes

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from dragoman.base.progress import Work
+from dragoman.data.batches.batch import collate_text, excerpts
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
-from dragoman.data.batches.text_batch import collate_text, excerpts
 from dragoman.metrics.metric import Outputs
 from dragoman.metrics.perplexity import BytePerplexity, Loss, Perplexity, WordPerplexity
 from dragoman.metrics.text_score import TextScore, bytes_of, words_of

@@ -10,8 +10,8 @@ from dragoman.base.settings.config import Config
 from dragoman.control.placeholders import PlaceholdersConfig
 from dragoman.control.terminology import TerminologyConfig
 from dragoman.data.batches.plan import BatchConfig
+from dragoman.data.cleaning.rules import CleaningConfig
 from dragoman.data.corpora.corpus import Corpora, CorpusConfig
-from dragoman.data.preparation.cleaning import CleaningConfig
 from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.decode.search import SearchConfig
 from dragoman.metrics.registry import ValidationMetricName

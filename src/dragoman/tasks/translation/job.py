@@ -18,7 +18,8 @@ from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchPlan, plan_epoch
 from dragoman.data.batches.resampling import Resampler
 from dragoman.data.corpora.readers import check_readable
-from dragoman.data.preparation.prepare import Prepared, prepare
+from dragoman.data.preparation.pipeline import Prepared
+from dragoman.data.preparation.prepare import prepare
 from dragoman.models.parts import count_parameters
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.tasks.translation.config import TranslationRun

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.errors import ConfigError
-from dragoman.data.preparation.prepare import Prepared
+from dragoman.data.preparation.pipeline import Prepared
 from dragoman.models.interface import LengthLimit, first_exceeded
 from dragoman.tasks.translation.config import DataConfig
 from dragoman.tasks.translation.validation import HeldOut

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from dragoman.data.preparation.scripts import dominant_script, script
+from dragoman.data.cleaning.rules import dominant_script, script
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translation.guard.finding import Finding
 

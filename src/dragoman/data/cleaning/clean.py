@@ -1,62 +1,38 @@
 """Cleaning: a corpus is judged and stored block by block, on all cores; what was done is not done again."""
 
 import json
-import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.files import atomic_write
+from dragoman.base.log import quietly
 from dragoman.base.progress import Work
-from dragoman.data.preparation.blocks import Item, block_file, in_blocks, joined_texts, read_block, write_block
-from dragoman.data.preparation.cleaned import Cleaned
-from dragoman.data.preparation.cleaned_texts import CleanedTexts
-from dragoman.data.preparation.report import RULES, CleaningReport
-from dragoman.data.preparation.scripts import dominant_script
-from dragoman.data.preparation.text_cleaning import TextRules
+from dragoman.base.settings.config import Config
+from dragoman.base.settings.load import PYTHON, parse_settings
+from dragoman.data.cleaning.blocks import block_file, in_blocks, is_whole_block, joined_texts, write_block
+from dragoman.data.cleaning.cleaned_corpus import CleanedCorpus, CleanedTextCorpus
+from dragoman.data.cleaning.report import RULES, CleaningReport
+from dragoman.data.cleaning.rules import (
+    CleaningConfig,
+    PairRules,
+    Rules,
+    TextCleaningConfig,
+    TextRules,
+    dominant_script,
+)
+from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
+from dragoman.data.corpora.documents import read_passages
+from dragoman.data.corpora.items import Item
+from dragoman.data.corpora.readers import read_pairs
 from dragoman.data.workers import apply
 
 _READ = "read.json"
-
-
-class Rules(Protocol):
-    """What is judged of an item, which is a `Pair` or a `Passage`, on its own.
-
-    items: what messages call them; origin: the corpus's name in messages; config: the settings of the rules.
-    """
-
-    @property
-    def sides(self) -> tuple[str, ...]: ...
-
-    @property
-    def items(self) -> str: ...
-
-    @property
-    def origin(self) -> str: ...
-
-    @property
-    def config(self) -> Any: ...
-
-    def broken_by(self, item: Any) -> str | None:
-        """The first rule that an item breaks."""
-        ...
-
-    def marks(self, items: Any) -> dict[str, NDArray[Any]]:
-        """What a block keeps of all its items beside their lines."""
-        ...
-
-    def scripted(self, item: Any) -> tuple[str, ...]:
-        """What of each side has a script."""
-        ...
-
-    def digest(self, item: Any) -> bytes:
-        """16 bytes that only equal items share."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -109,15 +85,15 @@ def clean(
     texts: bool = True,
     workers: int | None = None,
     *,
-    before: Sequence[Cleaned] = (),
-) -> Cleaned:
+    before: Sequence[CleanedCorpus] = (),
+) -> CleanedCorpus:
     """Judge all items, and store them in `folder`; blocks that lie there from an earlier call are not made again.
 
-    before: see `Cleaned`. workers: processes, None for one a core; the result does not depend on it.
+    before: see `CleanedCorpus`. workers: processes, None for one a core; the result does not depend on it.
 
     Raises DataError at broken UTF-8 when that is to be an error.
     """
-    cleaned = CleanedTexts if isinstance(rules, TextRules) else Cleaned
+    cleaned = CleanedTextCorpus if isinstance(rules, TextRules) else CleanedCorpus
     try:
         sizes = json.loads((folder / _READ).read_text())
     except (OSError, ValueError):
@@ -136,28 +112,46 @@ def _missing(items: Iterable[Item], folder: Path, sizes: list[int]) -> Iterator[
     """The blocks that are not there yet; sizes: gets the items of every block."""
     for number, block in enumerate(in_blocks(iter(items))):
         sizes.append(len(block))
-        if not _is_whole(block_file(folder, number)):
+        if not is_whole_block(block_file(folder, number)):
             yield number, block
 
 
-def _is_whole(path: Path) -> bool:
-    try:
-        read_block(path, "lines")
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
-        return False
-    return True
+C = TypeVar("C", bound=Config)
 
 
-class Cleaner:
-    """Judges a corpus that is not to be stored; only a temporary folder grows with it."""
+def judge(items: Iterable[Item], rules: Rules, workers: int | None = None) -> CleaningReport:
+    """What cleaning would drop of a corpus that is not stored; only a temporary folder grows with it.
 
-    def __init__(self, rules: Rules) -> None:
-        """See `PairRules` and `TextRules`."""
-        self._rules = rules
+    Raises DataError at broken UTF-8 where that is an error.
+    """
+    with TemporaryDirectory(prefix="dragoman-") as folder:
+        report = clean(items, rules, Path(folder), False, workers).report
+        dropped = {rule: np.array(lines) for rule, lines in report.dropped.items()}
+        return CleaningReport(report.total, dropped, report.unit)
 
-    def run(self, items: Iterable[Item], workers: int | None = None) -> CleaningReport:
-        """Read all items once. Raises DataError at broken UTF-8 when that is to be an error."""
-        with TemporaryDirectory(prefix="dragoman-") as folder:
-            report = clean(items, self._rules, Path(folder), False, workers).report
-            dropped = {rule: np.array(lines) for rule, lines in report.dropped.items()}
-            return CleaningReport(report.total, dropped, report.unit)
+
+def check_data(
+    corpus: CorpusConfig | TextCorpusConfig | Mapping[str, Any],
+    cleaning: CleaningConfig | TextCleaningConfig | Mapping[str, Any] | None = None,
+    *,
+    quiet: bool = False,
+) -> CleaningReport:
+    """What cleaning would drop, by rule, with line numbers: of sentence pairs, or of documents of one language.
+
+    corpus: as in `data.train`, such as `{"source": …, "target": …}`; with `text` or `field` it is of one language.
+    cleaning: settings of `data.cleaning` (default: its own). The limit on subword tokens is not judged, for there is no
+    tokeniser yet. Raises ConfigError for settings that are wrong, DataError for files that cannot be read.
+    """
+    of_texts = isinstance(corpus, TextCorpusConfig) or (
+        not isinstance(corpus, CorpusConfig) and any(corpus.get(key) is not None for key in ("text", "field"))
+    )
+    with quietly(quiet):
+        if of_texts:
+            text = _config(corpus, TextCorpusConfig)
+            return judge(read_passages(text), TextRules(_config(cleaning or {}, TextCleaningConfig), str(text)))
+        pairs = _config(corpus, CorpusConfig)
+        return judge(read_pairs(pairs), PairRules(_config(cleaning or {}, CleaningConfig), str(pairs)))
+
+
+def _config(given: Config | Mapping[str, Any], kind: type[C]) -> C:
+    return given if isinstance(given, kind) else parse_settings(given, kind, PYTHON)  # type: ignore[arg-type]

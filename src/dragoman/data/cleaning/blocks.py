@@ -1,32 +1,21 @@
 """Blocks: a corpus in pieces that are worked on, stored and lost one by one, and fit the memory whatever its size."""
 
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.files import atomic_write
+from dragoman.data.corpora.items import Item
 
 PAIRS = 1 << 15
 CHARACTERS = 1 << 22
 """Most pairs (or passages) of a block, and most characters, one of them more or less."""
-
-
-class Item(Protocol):
-    """A `Pair` or a `Passage`."""
-
-    @property
-    def line(self) -> int: ...
-
-    @property
-    def texts(self) -> tuple[str, ...]: ...
-
-    @property
-    def characters(self) -> int: ...
 
 
 def in_blocks(items: Iterator[Item]) -> Iterator[list[Item]]:
@@ -57,6 +46,15 @@ def read_block(path: Path, *names: str) -> list[NDArray[Any]]:
     """Some of the arrays that `write_block` stored. Raises OSError, ValueError or zipfile.BadZipFile for damage."""
     with np.load(path, allow_pickle=False) as arrays:
         return [arrays[name] for name in names]
+
+
+def is_whole_block(path: Path) -> bool:
+    """Whether a block lies there undamaged, from an earlier call that was killed."""
+    try:
+        read_block(path, "lines")
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        return False
+    return True
 
 
 def joined_texts(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -1,8 +1,11 @@
-"""Token ids on disk: written once, memory-mapped ever after. Plain arrays and JSON, never pickle."""
+"""Tokenised corpora on disk, written once and memory-mapped from then on. Plain arrays and JSON, never pickle."""
 
 import json
+import tempfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
@@ -10,8 +13,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.errors import DataError
-from dragoman.data.sentences import Sentences
+from dragoman.base.files import unwritable
 from dragoman.text.symbols import BOS, EOS
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """ids: (sum of lengths,) integers, or (sum of lengths, n) float32 where they are vectors; lengths: (B,) int64."""
+
+    ids: NDArray[Any]
+    lengths: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @classmethod
+    def of(cls, sentences: Sequence[Sequence[int] | NDArray[Any]]) -> "Sentences":
+        """Joined from one sequence a sentence; at least one."""
+        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+        shape = next((np.shape(sentence) for sentence in sentences if len(sentence)), (0,))
+        kind = np.int64 if len(shape) == 1 else np.float32
+        filled = [np.asarray(sentence, dtype=kind) for sentence in sentences if len(sentence)]
+        return cls(np.concatenate([np.zeros((0, *shape[1:]), kind), *filled]), lengths)
+
 
 FORMAT = 2
 HEADER = "dataset.json"
@@ -195,3 +219,70 @@ def _checksum(path: Path) -> int:
         while chunk := file.read(_BYTES_AT_ONCE):
             value = zlib.crc32(chunk, value)
     return value
+
+
+_ROWS_AT_ONCE = 1 << 18
+
+
+class DatasetUnion:
+    """The rows of all parts, one part after another. sides, special, lengths, fingerprint: as of a `Dataset`.
+
+    weights: how often an epoch reads each part; `target_counts` counts it so often.
+    """
+
+    def __init__(self, parts: Sequence[Dataset], weights: Sequence[float], folder: Path) -> None:
+        """folder: gets a file without a name for the lengths of all parts, which goes with the object.
+
+        Raises ResourceError where it cannot be written.
+        """
+        self.parts, self.weights = tuple(parts), tuple(weights)
+        self.sides, self.special = parts[0].sides, parts[0].special
+        self.fingerprint = sha256(" ".join(part.fingerprint for part in parts).encode()).hexdigest()
+        self._starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+        try:
+            with tempfile.TemporaryFile(dir=folder) as file:
+                for part in parts:
+                    for start in range(0, len(part), _ROWS_AT_ONCE):
+                        file.write(part.lengths[start : start + _ROWS_AT_ONCE].tobytes())
+                file.flush()
+                mapped = np.memmap(file, np.int32, "r", shape=(len(self), len(self.sides)))
+        except OSError as error:
+            raise unwritable(folder / "lengths", error) from error
+        self.lengths: NDArray[np.int32] = mapped.view(np.ndarray)
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def __getitem__(self, row: int) -> tuple[NDArray[Any], ...]:
+        if not 0 <= row < len(self):
+            raise IndexError(f"row {row} of a dataset of {len(self)} rows")
+        part = int(np.searchsorted(self._starts, row, side="right")) - 1
+        return self.parts[part][row - int(self._starts[part])]
+
+    def take(self, rows: NDArray[np.int64]) -> tuple[Sentences, ...]:
+        """Each side of some rows, in their order, copied."""
+        if len(rows) and not 0 <= rows.min() <= rows.max() < len(self):
+            raise IndexError(f"row {rows.max()} of a dataset of {len(self)} rows")
+        owners = np.searchsorted(self._starts, rows, side="right") - 1
+        order = np.argsort(owners, kind="stable")
+        taken = [
+            self.parts[part].take(rows[order[owners[order] == part]] - self._starts[part])
+            for part in np.unique(owners).tolist()
+        ]
+        return tuple(_reordered(side, order) for side in zip(*taken, strict=True))
+
+    def target_counts(self, size: int) -> NDArray[np.float64]:
+        """How often each of `size` ids of the last side occurs as a label in an epoch, on average. Shape (size,)."""
+        counts = [part.target_counts(size) * weight for part, weight in zip(self.parts, self.weights, strict=True)]
+        return np.sum(counts, axis=0, dtype=np.float64)  # type: ignore[no-any-return]
+
+
+def _reordered(sides: Sequence[Sentences], order: NDArray[np.int64]) -> Sentences:
+    """The sentences of all `sides`, of which the i-th goes to place order[i]."""
+    joined = np.concatenate([side.ids for side in sides])
+    lengths = np.concatenate([side.lengths for side in sides])
+    places = np.argsort(order)  # of each sentence of the result among the joined ones
+    starts = (np.cumsum(lengths) - lengths)[places]
+    wanted = lengths[places]
+    shifts = np.repeat(starts - (np.cumsum(wanted) - wanted), wanted)
+    return Sentences(joined[shifts + np.arange(len(shifts))], wanted)

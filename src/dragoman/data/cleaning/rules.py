@@ -1,0 +1,310 @@
+"""Which pairs and documents are not worth learning from, and the rule that each of them breaks."""
+
+import re
+import unicodedata
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, field_validator
+
+from dragoman.base.errors import DataError
+from dragoman.base.settings.config import Config
+from dragoman.data.corpora.documents import broken_line
+from dragoman.data.corpora.items import Pair, Passage
+from dragoman.data.corpora.lines import has_broken_utf8
+
+_MERGED = {"CJK": "HAN", "IDEOGRAPHIC": "HAN", "HIRAGANA": "KANA", "KATAKANA": "KANA", "FULLWIDTH": "LATIN"}
+_NO_SCRIPT = frozenset({"", "MODIFIER", "MICRO", "FEMININE", "MASCULINE", "MATHEMATICAL", "SCRIPT", "DOUBLE-STRUCK"})
+_ASCII_LETTER = re.compile("[A-Za-z]")
+
+
+@lru_cache(maxsize=1 << 16)
+def script(character: str) -> str | None:
+    """The script of a letter, in capitals: LATIN, CYRILLIC, HAN, KANA, HANGUL, ARABIC …; None for anything else.
+
+    Taken from the first word of the character's Unicode name; Hiragana and Katakana are one script here (KANA).
+    """
+    if not character.isalpha():
+        return None
+    word = unicodedata.name(character, "").partition(" ")[0]
+    return None if word in _NO_SCRIPT else _MERGED.get(word, word)
+
+
+def dominant_script(text: str) -> str | None:
+    """The script of most letters of `text`; None when it has no letters."""
+    if text.isascii():
+        return "LATIN" if _ASCII_LETTER.search(text) else None
+    counts = Counter(map(script, text))
+    counts.pop(None, None)
+    return max(counts, key=lambda name: (counts[name], name or "")) if counts else None
+
+
+@lru_cache(maxsize=1)
+def known_scripts() -> frozenset[str]:
+    """Every script that `script` can give in the Basic Multilingual Plane."""
+    return frozenset(name for code in range(0x10000) if (name := script(chr(code))) is not None)
+
+
+RATIO_ALLOWANCE = 10
+"""Bytes added to both sides before their ratio is taken, so that short pairs (`Hi.` – `Grüß Gott!`) pass."""
+
+_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f]")
+_LETTER = re.compile(r"[^\W\d_]")
+
+
+class CleaningConfig(Config):
+    """The rules; each can be switched off alone (false or null), and all together by `enabled: false`.
+
+    The defaults are ours, chosen on Multi30k and Tatoeba so that they drop next to nothing of a good corpus.
+    """
+
+    enabled: bool = Field(
+        default=True, description="Whether pairs are dropped at all. False: broken UTF-8 is an error."
+    )
+    empty: bool = Field(default=True, description="Drop pairs of which a side has nothing but blanks.")
+    max_tokens: int | None = Field(
+        default=250, ge=1, description="Drop pairs of which a side has more subword tokens than this; null: keep them."
+    )
+    max_words: int | None = Field(
+        default=200, ge=1, description="Drop pairs of which a side has more words (parted by blanks) than this."
+    )
+    max_characters: int | None = Field(
+        default=2000, ge=1, description="Drop pairs of which a side has more characters than this."
+    )
+    max_ratio: float | None = Field(
+        default=4.0,
+        gt=1.0,
+        description="Drop pairs whose longer side has more than this many times the bytes (UTF-8) of the shorter one, "
+        "10 bytes added to each. Bytes, because they make alphabets and syllabaries alike.",
+    )
+    duplicates: bool = Field(default=True, description="Keep only the first of pairs that are the same on both sides.")
+    duplicates_between: bool = Field(
+        default=True,
+        description="Where several corpora have the same tags and target language, drop pairs that one before in "
+        "`data.train` has; with `duplicates` only.",
+    )
+    broken_utf8: Literal["skip", "error"] = Field(
+        default="skip", description="Pairs with bytes that are no UTF-8: drop and count them, or stop at the first."
+    )
+    control_characters: bool = Field(
+        default=True, description="Drop pairs with NUL or other control characters (C0 and C1; a tab may stay)."
+    )
+    wrong_script: bool = Field(
+        default=True,
+        description="Drop pairs of which a side is mostly written in a script that is not one of its side's.",
+    )
+    source_scripts: tuple[str, ...] = Field(
+        default=(), description="Scripts of the source (latin, cyrillic, han, kana …); empty: found by `script_share`."
+    )
+    target_scripts: tuple[str, ...] = Field(
+        default=(), description="Scripts of the target; empty: found by `script_share`."
+    )
+    script_share: float = Field(
+        default=0.1,
+        gt=0.0,
+        lt=1.0,
+        description="A script is one of a side's when this share of its sentences is mostly written in it.",
+    )
+    copied_words: int | None = Field(
+        default=3,
+        ge=1,
+        description="Drop pairs whose two sides are the same when they have at least this many words with letters; "
+        "shorter ones may be names. null: keep all.",
+    )
+
+    @field_validator("source_scripts", "target_scripts")
+    @classmethod
+    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return check_scripts(names)
+
+    @property
+    def scripts_of_sides(self) -> tuple[tuple[str, ...], ...]:
+        """The scripts that are given for each side; where none is, they are found."""
+        return self.source_scripts, self.target_scripts
+
+
+def check_scripts(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names themselves. Raises ValueError for one that is no script's."""
+    for name in names:
+        if name.upper() not in known_scripts():
+            raise ValueError(f"unknown script {name!r}; known are {', '.join(sorted(known_scripts())).lower()}")
+    return names
+
+
+class Rules(ABC):
+    """What one item, a `Pair` or a `Passage`, can break on its own.
+
+    Duplicates and scripts are judged by `CleanedCorpus`, which sees the whole corpus. sides: the texts of an item;
+    items: what messages call them; config: the settings of the rules; origin: the corpus's name in messages.
+    """
+
+    sides: ClassVar[tuple[str, ...]]
+    items: ClassVar[str]
+    config: Any
+    origin: str
+
+    @abstractmethod
+    def broken_by(self, item: Any) -> str | None:
+        """The first rule that an item breaks, if any. Raises DataError at broken UTF-8 where that is an error."""
+
+    def marks(self, items: Sequence[Any]) -> dict[str, NDArray[Any]]:
+        """Arrays that a block stores for its items besides their lines."""
+        return {}
+
+    def scripted(self, item: Any) -> tuple[str, ...]:
+        """The text of each side whose script is judged."""
+        texts: tuple[str, ...] = item.texts
+        return texts
+
+    def digest(self, item: Any) -> bytes:
+        """16 bytes that only equal items share: by the birthday bound, 1e10 items collide with probability 1e-19."""
+        first, *others = item.texts
+        text = f"{len(first)}:{first}{''.join(others)}" if others else first
+        return blake2b(text.encode(), digest_size=16).digest()
+
+
+class PairRules(Rules):
+    """The rules that a sentence pair can break on its own."""
+
+    sides: ClassVar[tuple[str, ...]] = ("source", "target")
+    items: ClassVar[str] = "pairs"
+
+    def __init__(self, config: CleaningConfig, origin: str = "the corpus", vectors: bool = False) -> None:
+        """origin: the corpus's name in error messages. vectors: the source is no text, so only the target's is judged.
+
+        A blank source is dropped as empty all the same, and a pair that is the same on both sides as a duplicate.
+        """
+        self.config, self.origin, self.vectors = config, origin, vectors
+
+    def broken_by(self, pair: Pair) -> str | None:
+        """The first rule that a pair breaks on its own. Raises DataError at broken UTF-8 where that is an error."""
+        config = self.config
+        source, target = pair.source, pair.target
+        if not pair.complete:
+            return "missing_language"
+        for side, text in (("source", source), ("target", target)):
+            if has_broken_utf8(text):
+                if config.enabled and config.broken_utf8 == "skip":
+                    return "broken_utf8"
+                raise DataError(
+                    f"{self.origin}, line {pair.line}: the {side} holds bytes that are no UTF-8. Convert the file "
+                    "(for example with iconv), or let cleaning skip such lines (broken_utf8: skip)."
+                )
+        if not config.enabled:
+            return None
+        if config.empty and not (source.strip() and target.strip()):
+            return "empty"
+        if self.vectors:
+            source = target
+        if config.control_characters and (_CONTROL.search(source) or _CONTROL.search(target)):
+            return "control_characters"
+        if config.max_characters and max(len(source), len(target)) > config.max_characters:
+            return "max_characters"
+        if config.max_words and max(len(source.split()), len(target.split())) > config.max_words:
+            return "max_words"
+        if config.max_ratio and _ratio(source, target) > config.max_ratio:
+            return "max_ratio"
+        if config.copied_words and not self.vectors and source.strip() == target.strip():
+            words = sum(_LETTER.search(word) is not None for word in source.split())
+            if words >= config.copied_words:
+                return "copied_words"
+        return None
+
+    def scripted(self, pair: Pair) -> tuple[str, ...]:
+        """The text of each side; vectors have no script."""
+        return ("", pair.target) if self.vectors else pair.texts
+
+
+def _ratio(source: str, target: str) -> float:
+    lengths = len(source.encode()) + RATIO_ALLOWANCE, len(target.encode()) + RATIO_ALLOWANCE
+    return max(lengths) / min(lengths)
+
+
+_CONTROL_BUT_NEWLINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class TextCleaningConfig(Config):
+    """The rules for documents of plain text; each can be switched off alone, and all together by `enabled: false`.
+
+    They are those of pairs as far as a text on its own can break them. What breaks one is dropped as a whole document.
+    There is no limit of length, because a document is divided.
+    """
+
+    enabled: bool = Field(
+        default=True, description="Whether documents are dropped at all. False: broken UTF-8 is an error."
+    )
+    empty: bool = Field(default=True, description="Drop documents that are nothing but blanks.")
+    duplicates: bool = Field(default=True, description="Keep only the first of documents that are the same.")
+    broken_utf8: Literal["skip", "error"] = Field(
+        default="skip", description="Documents with bytes that are no UTF-8: drop and count them, or stop at the first."
+    )
+    control_characters: bool = Field(
+        default=True,
+        description="Drop documents with NUL or other control characters (C0 and C1; tabs and newlines may stay).",
+    )
+    wrong_script: bool = Field(
+        default=True,
+        description="Drop documents of which a part of up to 65,536 characters is mostly written in another script "
+        "than the corpus.",
+    )
+    scripts: tuple[str, ...] = Field(
+        default=(), description="Scripts of the corpus (latin, cyrillic, han …); empty: found by `script_share`."
+    )
+    script_share: float = Field(
+        default=0.1,
+        gt=0.0,
+        lt=1.0,
+        description="A script is one of the corpus's when this share of those parts is mostly written in it.",
+    )
+
+    @field_validator("scripts")
+    @classmethod
+    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return check_scripts(names)
+
+    @property
+    def scripts_of_sides(self) -> tuple[tuple[str, ...], ...]:
+        """The scripts that are given for the only side; where none is, they are found."""
+        return (self.scripts,)
+
+
+class TextRules(Rules):
+    """What a passage can break on its own; its whole document is dropped then."""
+
+    sides: ClassVar[tuple[str, ...]] = ("text",)
+    items: ClassVar[str] = "passages"
+
+    def __init__(self, config: TextCleaningConfig, origin: str = "the corpus") -> None:
+        """origin: the corpus's name in error messages."""
+        self.config, self.origin = config, origin
+
+    def broken_by(self, passage: Passage) -> str | None:
+        """The first rule that a passage breaks. Raises DataError at broken UTF-8 where that is an error."""
+        config, text = self.config, passage.text
+        if has_broken_utf8(text):
+            if config.enabled and config.broken_utf8 == "skip":
+                return "broken_utf8"
+            raise DataError(
+                f"{self.origin}, line {broken_line(passage)}: bytes that are no UTF-8. Convert the file (for example "
+                "with iconv), or let cleaning skip such documents (broken_utf8: skip)."
+            )
+        if not config.enabled:
+            return None
+        if config.empty and passage.begins and passage.ends and not text.strip():
+            return "empty"
+        if config.control_characters and _CONTROL_BUT_NEWLINES.search(text):
+            return "control_characters"
+        return None
+
+    def marks(self, passages: Sequence[Passage]) -> dict[str, NDArray[Any]]:
+        """What a block keeps of all its passages: where documents begin and end."""
+        return {
+            "begins": np.array([passage.begins for passage in passages], bool),
+            "ends": np.array([passage.ends for passage in passages], bool),
+        }

@@ -1,0 +1,294 @@
+"""`Preparation`: the steps from a raw corpus to token ids, and what of them is reused."""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import ClassVar, Generic, TypeVar
+
+from dragoman.base.errors import DataError, DragomanError, ModelError, ResourceError
+from dragoman.base.files import atomic_folder, remove_folder, remove_stale_temporaries, unwritable
+from dragoman.base.log import info, warn
+from dragoman.base.progress import Work
+from dragoman.data.batches.epoch import Part, epoch_weights
+from dragoman.data.cleaning.clean import clean
+from dragoman.data.cleaning.cleaned_corpus import CleanedCorpus
+from dragoman.data.cleaning.report import CleaningReport
+from dragoman.data.cleaning.rules import CleaningConfig, Rules, TextCleaningConfig
+from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
+from dragoman.data.corpora.items import Item
+from dragoman.data.dataset import Dataset, DatasetUnion, DatasetWriter
+from dragoman.data.preparation.fingerprint import Contents
+from dragoman.data.preparation.tokenising import TokeniseBlock, tokenise
+from dragoman.data.preparation.vocabulary import learn_vocabulary
+from dragoman.text.tokenizers import TextConfig, Tokenizers
+
+REPORT = "cleaning.json"
+TOKENS = "tokens"
+
+SUSPICIOUS_SHARE = 0.2
+"""Cleaning that drops more of a corpus than this is worth a warning."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """dataset: the token ids of all corpora; tokenizers: what made them; reports: what cleaning dropped of each.
+
+    parts: the rows of each corpus, one after another in the dataset, and how often an epoch reads it.
+    """
+
+    dataset: Dataset | DatasetUnion
+    tokenizers: Tokenizers
+    reports: tuple[CleaningReport, ...]
+    parts: tuple[Part, ...]
+
+    @property
+    def fingerprints(self) -> tuple[str, ...]:
+        """Of each corpus."""
+        return tuple(part.fingerprint for part in self.dataset.parts)
+
+
+Corpus = TypeVar("Corpus", bound=CorpusConfig | TextCorpusConfig)
+Cleaning = TypeVar("Cleaning", bound=CleaningConfig | TextCleaningConfig)
+Found = tuple[Dataset, Tokenizers, CleaningReport]
+
+
+@dataclass
+class Preparation(ABC, Generic[Corpus, Cleaning]):
+    """Preparing corpora of any kind; the fields are the arguments of `prepare`.
+
+    unit: what a corpus is counted in; dataset: what opens prepared folders; check: how dropped lines are listed, for
+    messages. vectors: whether a source is no text.
+    """
+
+    corpora: tuple[Corpus, ...]
+    cleaning: Cleaning
+    text: TextConfig | Tokenizers
+    folder: Path
+    temperature: float | None
+    sample: int
+    workers: int | None
+
+    unit: ClassVar[str]
+    dataset: ClassVar[type[Dataset]]
+    check: ClassVar[str] = ""
+    vectors: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError for a contradiction, which is better found before the work."""
+        epoch_weights(self.corpora, [1] * len(self.corpora), self.temperature)
+        self.contents: list[Contents] = []
+        for index, corpus in enumerate(self.corpora):
+            before = [self.contents[other] for other in self.before(index)]
+            self.contents.append(Contents(corpus, self.folder, before))
+        self.cleaned: dict[int, CleanedCorpus] = {}
+        self.reused: dict[str, Found] = {}
+
+    @abstractmethod
+    def read(self, corpus: Corpus) -> Iterator[Item]:
+        """What stands in a corpus."""
+
+    @abstractmethod
+    def rules(self, corpus: Corpus) -> Rules:
+        """What is judged of it."""
+
+    @abstractmethod
+    def function(self, corpus: Corpus, source: Path, work: Path, tokenizers: Tokenizers) -> TokeniseBlock:
+        """What tokenises the blocks in the folder `source` into the folder `work`."""
+
+    def before(self, index: int) -> Sequence[int]:
+        """The corpora, earlier in the list, whose pairs are dropped of this one."""
+        return ()
+
+    def more(self, corpus: Corpus) -> str:
+        """What decides the ids of a corpus beside its text, its cleaning and the tokenizers."""
+        return ""
+
+    def marked(self, function: TokeniseBlock, blocks: int) -> dict[str, dict[str, int]]:
+        """What the report says of what was put into texts."""
+        return {}
+
+    def run(self) -> Prepared:
+        prepared = self._made(make=False)
+        if prepared is None:
+            with _alone(self.folder):
+                remove_stale_temporaries(self.folder)
+                try:
+                    prepared = self._made(make=True)
+                except ResourceError:
+                    info(f"Data: what is done stays in {self.folder}, and the same command goes on from there.")
+                    raise
+                except DragomanError:
+                    self._remove_unfinished()
+                    raise
+                self._remove_unfinished()
+        assert prepared is not None
+        datasets, tokenizers, reports = prepared
+        weights = epoch_weights(self.corpora, [dataset.amount for dataset in datasets], self.temperature)
+        dataset = datasets[0] if len(datasets) == 1 else DatasetUnion(datasets, weights, self.folder)
+        return Prepared(dataset, tokenizers, tuple(reports), tuple(map(Part, map(len, datasets), weights)))
+
+    def _made(self, make: bool) -> tuple[list[Dataset], Tokenizers, list[CleaningReport]] | None:
+        """All parts, opened, or made where they are missing and that is allowed."""
+        text: TextConfig | Tokenizers | None = self.text
+        if isinstance(text, TextConfig) and len(self.corpora) > 1:
+            text = self._vocabulary(text, make)
+        if text is None:
+            return None
+        found = []
+        for index in range(len(self.corpora)):
+            part = self._part(index, text, make)
+            if part is None:
+                return None
+            found.append(part)
+        return [part[0] for part in found], found[0][1], [part[2] for part in found]
+
+    def _vocabulary(self, text: TextConfig, make: bool) -> Tokenizers | None:
+        """What all corpora together give, in a folder of its own."""
+        settings = text, self.sample, self.temperature
+        place = self.folder / Contents.vocabulary(self.contents, self.cleaning, *settings)[:16]
+        if place.exists():
+            try:
+                return Tokenizers.load(place).with_dropout(text.subword.resampling)
+            except ModelError as error:
+                if make:
+                    warn(f"{error} Learning the vocabulary again.")
+                    remove_folder(place)
+        if not make:
+            return None
+        tokenizers = self._learned(text, range(len(self.corpora)))
+        with atomic_folder(place) as temporary:
+            tokenizers.save(temporary)
+        return tokenizers
+
+    def _learned(self, text: TextConfig, indices: Sequence[int]) -> Tokenizers:
+        cleaned = [self._cleaned(index) for index in indices]
+        sizes = [each.pairs for each in cleaned]
+        weights = epoch_weights([self.corpora[index] for index in indices], sizes, self.temperature)
+        with Work("Learning the vocabulary"):
+            return learn_vocabulary(cleaned, weights, text, self.sample)
+
+    def _part(self, index: int, text: TextConfig | Tokenizers, make: bool) -> Found | None:
+        corpus = self.corpora[index]
+        fingerprint = self.contents[index].tokenised(self.cleaning, text, self.sample, self.more(corpus))
+        place = self.folder / fingerprint[:16]
+        if fingerprint in self.reused:
+            return self.reused[fingerprint]
+        if place.exists():
+            try:
+                found = self._open(place, fingerprint, text)
+            except (DataError, ModelError) as error:
+                if not make:
+                    return None
+                warn(f"{error} Preparing {corpus} again.")
+                remove_folder(place)
+            else:
+                info(f"Data: reused {found[0]} of {corpus} from {place}")
+                self._tell(found[2])
+                self.reused[fingerprint] = found
+                return found
+        if not make:
+            return None
+        info(f"Data: preparing {corpus} into {place}")
+        with Work("Preparing"), atomic_folder(place) as temporary:
+            self._build(index, text, temporary, fingerprint)
+        found = self._open(place, fingerprint, text)
+        self._tell(found[2])
+        if found[2].kept < (1 - SUSPICIOUS_SHARE) * found[2].total:
+            warn(f"Cleaning dropped much of {corpus}{self.check}.")
+        return found
+
+    def _build(self, index: int, text: TextConfig | Tokenizers, place: Path, fingerprint: str) -> None:
+        corpus, cleaned = self.corpora[index], self._cleaned(index)
+        work = cleaned.folder / f"{TOKENS}-{fingerprint[:16]}"
+        work.mkdir(exist_ok=True)
+        if isinstance(text, Tokenizers):
+            tokenizers = text
+        else:
+            try:
+                tokenizers = Tokenizers.load(work / "vocabulary")
+            except ModelError:
+                tokenizers = self._learned(text, [index])
+                with atomic_folder(work / "vocabulary", replace=True) as temporary:
+                    tokenizers.save(temporary)
+            tokenizers.save(place)
+        function = self.function(corpus, cleaned.folder, work, tokenizers)
+        writer = DatasetWriter(place, function.types, tokenizers.source.size if self.vectors else None)
+        try:
+            report = tokenise(function, cleaned, writer, place, self.workers)
+            _demand_some(report, corpus)
+            values = {self.unit: report.total, "counts": report.counts, **self.marked(function, len(cleaned))}
+            (place / REPORT).write_text(json.dumps(values), encoding="utf-8")
+            dropped = [CleaningReport.file(place, rule).name for rule in report.counts]
+            writer.finish(fingerprint, (REPORT, *dropped))
+        finally:
+            writer.close()
+
+    def _cleaned(self, index: int) -> CleanedCorpus:
+        if index not in self.cleaned:
+            corpus, place = self.corpora[index], self._unfinished(index)
+            before = [self._cleaned(other) for other in self.before(index)]
+            try:
+                place.mkdir(exist_ok=True)
+                items, rules = self.read(corpus), self.rules(corpus)
+                self.cleaned[index] = clean(items, rules, place, workers=self.workers, before=before)
+            except OSError as error:  # those of the corpus' own files are DataErrors
+                raise unwritable(place, error) from error
+            _demand_some(self.cleaned[index].report, corpus)
+        return self.cleaned[index]
+
+    def _unfinished(self, index: int) -> Path:
+        """Where the blocks lie until the corpus is prepared; a killed preparation leaves them for the next."""
+        fingerprint = self.contents[index].cleaned(self.cleaning, self.vectors)
+        return self.folder / f".{fingerprint[:16]}.unfinished"
+
+    def _remove_unfinished(self) -> None:
+        self.cleaned.clear()
+        for index in range(len(self.corpora)):
+            shutil.rmtree(self._unfinished(index), ignore_errors=True)
+
+    def _tell(self, report: CleaningReport) -> None:
+        info(report.table())
+
+    def _open(self, place: Path, fingerprint: str, text: TextConfig | Tokenizers) -> Found:
+        dataset = self.dataset(place)
+        if dataset.fingerprint != fingerprint:
+            raise DataError(f"The tokenised corpus in {place} belongs to other data.")
+        if isinstance(text, TextConfig):
+            text = Tokenizers.load(place).with_dropout(text.subword.resampling)
+        try:
+            values = json.loads((place / REPORT).read_text(encoding="utf-8"))
+            counts, marked = values["counts"], values.get("marked", {})
+            report = replace(CleaningReport.of_files(place, int(values[self.unit]), counts, self.unit), marked=marked)
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{place / REPORT} is damaged ({error}).") from error
+        return dataset, text, report
+
+
+def _demand_some(report: CleaningReport, corpus: CorpusConfig | TextCorpusConfig) -> None:
+    if report.kept == 0:
+        raise DataError(f"Cleaning left nothing of {corpus}; mend the corpus or relax the rules.\n{report.table()}")
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the kernel's lock on the folder, which dies with the process; waits while another process holds it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            info(f"Data: waiting for another process that prepares a corpus in {folder}")
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

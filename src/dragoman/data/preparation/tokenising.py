@@ -1,0 +1,286 @@
+"""Tokenising a cleaned corpus block by block, on all cores, into the shards of a `Dataset`."""
+
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.base.progress import Work
+from dragoman.data.cleaning.blocks import block_file, is_whole_block, read_block, split_texts, write_block
+from dragoman.data.cleaning.cleaned_corpus import CleanedCorpus
+from dragoman.data.cleaning.report import MARKED, CleaningReport
+from dragoman.data.cleaning.rules import PairRules
+from dragoman.data.dataset import DatasetWriter, Sentences, id_types
+from dragoman.data.workers import apply
+from dragoman.text.symbols import EOS, Inlined
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.tokenizers import Tokenizers
+from dragoman.text.vocabularies.vectors import VectorError
+
+
+class MarkedPair(NamedTuple):
+    """A pair as it is learned from. spans: symbols that stand for a span of both sides; terms: marked in the source."""
+
+    source: Inlined
+    target: Inlined
+    spans: int = 0
+    terms: int = 0
+
+
+class Marking(Protocol):
+    """Puts inline symbols into pairs; can be sent to a process."""
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The symbols that vocabularies need for it."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of all that decides what it does."""
+        ...
+
+    def __call__(self, source: str, target: str, line: int) -> MarkedPair:
+        """A pair, which stands at that line of its corpus; nothing else decides what becomes of it."""
+        ...
+
+
+class Rows(NamedTuple):
+    """Rows of a dataset: the lines of the corpus where they stand (N,), and their sides.
+
+    too_long: lines of those that are left out, because they have more tokens than they may.
+    """
+
+    lines: NDArray[np.int64]
+    sides: tuple[Sentences, ...]
+    too_long: NDArray[np.int64]
+
+
+class TokeniseBlock(Protocol):
+    """Tokenises what stays of a block, and writes a file of that number into `folder`; can be sent to a process."""
+
+    @property
+    def folder(self) -> Path: ...
+
+    @property
+    def types(self) -> dict[str, np.dtype[Any]]:
+        """How the ids of each side are stored."""
+        ...
+
+    def __call__(self, task: tuple[int, NDArray[np.uint8]]) -> None:
+        """task: the block's number and the verdicts on what is in it."""
+        ...
+
+    def rows(self, blocks: int) -> Iterator[Rows]:
+        """What stands in the first so many files, in order."""
+        ...
+
+
+def tokenise(
+    function: TokeniseBlock, cleaned: CleanedCorpus, writer: DatasetWriter, place: Path, workers: int | None = None
+) -> CleaningReport:
+    """Hand all rows to the writer, in order; gives the report, in files in `place`, with those that are too long.
+
+    Blocks that lie in the function's folder from an earlier call are not made again. workers: processes, None for one a
+    core; the result does not depend on it.
+    """
+    missing = [number for number in range(len(cleaned)) if not is_whole_block(block_file(function.folder, number))]
+    sizes, total = np.diff(cleaned.starts), int(cleaned.starts[-1])
+    tasks = ((number, np.array(cleaned.verdicts(number))) for number in missing)
+    with Work("Tokenising", cleaned.items, total, done=total - int(sizes[missing].sum())) as work:
+        for number, _ in zip(missing, apply(function, tasks, workers), strict=True):
+            work.tell(work.done + int(sizes[number]))
+    counts = dict(cleaned.report.counts)
+    for rule in counts:
+        shutil.copyfile(CleaningReport.file(cleaned.folder, rule), CleaningReport.file(place, rule))
+    for lines, sides, too_long in function.rows(len(cleaned)):
+        writer.add(lines, *sides)
+        if len(too_long):
+            counts["max_tokens"] = counts.get("max_tokens", 0) + len(too_long)
+            with CleaningReport.file(place, "max_tokens").open("ab") as file:
+                file.write(too_long.tobytes())
+    return CleaningReport.of_files(place, cleaned.report.total, counts, cleaned.unit)
+
+
+PAIRS_AT_ONCE = 2048
+"""Pairs that are tokenised together."""
+
+SIDES = PairRules.sides
+
+
+@dataclass(frozen=True)
+class TokenisePairs:
+    """Tokenises the pairs of a block that stay.
+
+    A block file holds of the pairs the `lines`, of each side the ids and their numbers, and the lines of those that are
+    `too_long`; with a `marking` it also holds how much is `marked`.
+    """
+
+    source: Path
+    folder: Path
+    tokenizers: Tokenizers
+    tags: tuple[int, ...]
+    limit: int | None
+    file: Path
+    marking: Marking | None = None
+
+    def __call__(self, task: tuple[int, NDArray[np.uint8]]) -> None:
+        """task: the block's number and the verdicts on its pairs. Raises DataError for a source that is no vectors."""
+        number, kept = task
+        names = ("verdicts", "lines", *(f"{side}{ending}" for side in SIDES for ending in ("", "_ends")))
+        verdicts, lines, *sides = read_block(block_file(self.source, number), *names)
+        chosen = np.flatnonzero(kept[verdicts == 0] == 0)
+        lines = lines[kept == 0]
+        sources, targets = (
+            split_texts(joined, ends, chosen) for joined, ends in zip(sides[::2], sides[1::2], strict=True)
+        )
+        marked: Counter[str] = Counter()
+        parts = range(0, len(lines), PAIRS_AT_ONCE)
+        pairs = [pair for start in parts for pair in self._ids(sources, targets, lines, start, marked)]
+        short = np.array([not self.limit or max(map(len, pair)) <= self.limit for pair in pairs], dtype=bool)
+        staying = [pair for pair, fits in zip(pairs, short, strict=True) if fits]
+        arrays: dict[str, NDArray[Any]] = {"lines": lines[short], "too_long": lines[~short]}
+        columns = zip(*staying, strict=True) if staying else ((), ())
+        for (side, dtype), ids in zip(self.types.items(), columns, strict=True):
+            joined = Sentences.of([[*self.tags, *each] for each in ids] if side == "source" and self.tags else ids)
+            arrays[side], arrays[f"{side}_lengths"] = joined.ids.astype(dtype), joined.lengths
+        if self.marking is not None:
+            arrays["marked"] = np.array([marked[name] for name in MARKED], dtype=np.int64)
+        write_block(block_file(self.folder, number), arrays)
+
+    @property
+    def types(self) -> dict[str, np.dtype[Any]]:
+        """How the ids of each side are stored."""
+        sizes = {"source": self.tokenizers.source.size, "target": self.tokenizers.target.size}
+        return id_types(sizes, self.tokenizers.reads_vectors)
+
+    def rows(self, blocks: int) -> Iterator[Rows]:
+        """Those of the blocks, which all are there."""
+        names = ("lines", "too_long", *(f"{side}{ending}" for side in SIDES for ending in ("", "_lengths")))
+        for number in range(blocks):
+            lines, too_long, *sides = read_block(block_file(self.folder, number), *names)
+            yield Rows(lines, (Sentences(*sides[:2]), Sentences(*sides[2:])), too_long)
+
+    def marked(self, blocks: int) -> dict[str, int]:
+        """How many pairs of the blocks have symbols, and how many; nothing without a `marking`."""
+        if self.marking is None:
+            return {}
+        total = sum((read_block(block_file(self.folder, number), "marked")[0] for number in range(blocks)), start=0)
+        return dict(zip(MARKED, np.asarray(total).tolist(), strict=True))
+
+    def _ids(
+        self,
+        sources: list[str],
+        targets: list[str],
+        lines: NDArray[np.int64],
+        start: int,
+        marked: Counter[str],
+    ) -> Iterator[tuple[Any, Any]]:
+        """marked: counts up how much is."""
+        part = slice(start, start + PAIRS_AT_ONCE)
+        if self.marking is not None:
+            texts = zip(sources[part], targets[part], lines[part].tolist(), strict=True)
+            found = [self.marking(*each) for each in texts]
+            for each in found:
+                numbers = each.spans > 0, each.spans, each.terms > 0, each.terms
+                marked.update(dict(zip(MARKED, map(int, numbers), strict=True)))
+            read, written = [each.source for each in found], [each.target for each in found]
+            return zip(
+                self.tokenizers.source.encode_inlined(read), self.tokenizers.target.encode_inlined(written), strict=True
+            )
+        try:
+            ids = self.tokenizers.source.encode_batch(sources[part])
+        except VectorError as error:
+            raise error.at(self.file, int(lines[start + error.place])) from None
+        return zip(ids, self.tokenizers.target.encode_batch(targets[part]), strict=True)
+
+
+CHARACTERS_AT_ONCE = 1 << 18
+"""Characters that are tokenised together, one passage more or less."""
+
+_NONE = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+class TokeniseTexts:
+    """Tokenises the passages of a block that stay.
+
+    A block file holds the `lines` of the passages and whether a document ends with each (`ends`), and as `text` their
+    ids, EOS after each document's, with their numbers (`text_lengths`). block: see `rows`.
+    """
+
+    source: Path
+    folder: Path
+    tokenizer: Tokenizer
+    block: int
+
+    def __call__(self, task: tuple[int, NDArray[np.uint8]]) -> None:
+        """task: the block's number and the verdicts on its passages."""
+        number, kept = task
+        names = ("verdicts", "lines", "begins", "ends", "text", "text_ends")
+        verdicts, lines, begins, ends, joined, text_ends = read_block(block_file(self.source, number), *names)
+        chosen = np.flatnonzero(kept[verdicts == 0] == 0)
+        lines, begins, ends = lines[kept == 0], begins[kept == 0].tolist(), ends[kept == 0]
+        texts = split_texts(joined, text_ends, chosen)
+        ids = Sentences.of(
+            [
+                [*each, EOS] if last else each
+                for part in _at_once(texts)
+                for each, last in zip(self._ids(texts[part], begins[part]), ends[part].tolist(), strict=True)
+            ]
+        )
+        arrays = {"lines": lines, "ends": ends, "text": ids.ids.astype(self.types["text"]), "text_lengths": ids.lengths}
+        write_block(block_file(self.folder, number), arrays)
+
+    def _ids(self, texts: Sequence[str], begins: Sequence[bool]) -> Iterator[list[int]]:
+        whole = iter(self.tokenizer.encode_batch([text for text, first in zip(texts, begins, strict=True) if first]))
+        others = iter(
+            self.tokenizer.encode_further([text for text, first in zip(texts, begins, strict=True) if not first])
+        )
+        return (next(whole if first else others) for first in begins)
+
+    @property
+    def types(self) -> dict[str, np.dtype[Any]]:
+        """How the ids of the only side are stored."""
+        return id_types({"text": self.tokenizer.size})
+
+    def rows(self, blocks: int) -> Iterator[Rows]:
+        """The labels of each document in excerpts of `block`, of which the last may have fewer: see `TextDataset`."""
+        rest, rest_line = np.zeros(0, self.types["text"]), 0  # of an excerpt that the block did not fill
+        for number in range(blocks):
+            lines, ends, ids, lengths = read_block(
+                block_file(self.folder, number), "lines", "ends", "text", "text_lengths"
+            )
+            ids, lines = np.concatenate([rest, ids]), np.concatenate([[rest_line], lines])
+            after = len(rest) + np.cumsum(lengths)
+            starts = np.append(0, after - lengths)
+            documents = np.append(0, after[ends])
+            full = (len(ids) - documents[-1]) // self.block  # of a document that the next block goes on with
+            widths = np.append(excerpt_lengths(np.diff(documents), self.block), np.full(full, self.block))
+            firsts = np.append(0, np.cumsum(widths))
+            lines = lines[np.searchsorted(starts, firsts, side="right") - 1]
+            yield Rows(lines[:-1], (Sentences(ids[: firsts[-1]], widths),), _NONE)
+            rest, rest_line = ids[firsts[-1] :], int(lines[-1])
+
+
+def _at_once(texts: Sequence[str]) -> Iterator[slice]:
+    """Parts of a list of texts."""
+    start = size = 0
+    for place, text in enumerate(texts, start=1):
+        size += len(text)
+        if size >= CHARACTERS_AT_ONCE or place == len(texts):
+            yield slice(start, place)
+            start, size = place, 0
+
+
+def excerpt_lengths(documents: NDArray[np.int64], block: int) -> NDArray[np.int64]:
+    """The labels of each excerpt: of all documents, which have so many labels, as many as go into one of `block`."""
+    counts = -(-documents // block)
+    lengths = np.full(counts.sum(), block)
+    lengths[np.cumsum(counts) - 1] += documents - counts * block
+    return lengths
