@@ -4,7 +4,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dragoman.data.corpora.items import Passage, in_passages
+from dragoman.data.corpora.documents import in_passages
+from dragoman.data.corpora.items import Passage
 from dragoman.text.symbols import UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig

@@ -16,7 +16,8 @@ from dragoman.data.cleaning import blocks
 from dragoman.data.cleaning.clean import clean, judge
 from dragoman.data.cleaning.report import CleaningReport
 from dragoman.data.cleaning.rules import TextCleaningConfig, TextRules, dominant_script
-from dragoman.data.corpora.items import Passage, in_passages
+from dragoman.data.corpora.documents import in_passages
+from dragoman.data.corpora.items import Passage
 
 BAD = {"broken_utf8": "\udcff", "control_characters": "\x01", "wrong_script": "собака " * 9}
 WORDS = st.lists(st.sampled_from(["dog ", "cats\n", "1 2 ", "\t"]), max_size=12).map("".join)

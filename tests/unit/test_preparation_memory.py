@@ -5,13 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.data.batches import epoch, permutation, shards
+from dragoman.data import dataset
+from dragoman.data.batches import epoch, permutation
 from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
-from dragoman.data.cleaning import blocks, duplicates, fingerprint
+from dragoman.data.cleaning import blocks, duplicates
 from dragoman.data.cleaning.rules import CleaningConfig, TextCleaningConfig
-from dragoman.data.corpora import lines, passage
+from dragoman.data.corpora import documents, lines
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
+from dragoman.data.preparation import fingerprint
 from dragoman.data.preparation.prepare import prepare, prepare_texts
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vocabularies.character import CharacterConfig
@@ -26,9 +28,9 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
         (epoch, "BLOCK", 512),
         (epoch, "SMALL", 1000),
         (permutation, "TABLE", 16),
-        (shards, "_BYTES_AT_ONCE", 4096),
+        (dataset, "_BYTES_AT_ONCE", 4096),
         (lines, "CHUNK", 4096),
-        (passage, "LONGEST", 512),
+        (documents, "LONGEST", 512),
         (blocks, "CHARACTERS", 8192),
     ):
         monkeypatch.setattr(module, name, value)
