@@ -12,7 +12,7 @@ from dragoman.base.errors import DataError
 from dragoman.data.cleaning.rules import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.dataset import Dataset, DatasetWriter, Sentences, id_types
-from dragoman.data.preparation import fingerprint
+from dragoman.data.preparation import fingerprint, pipeline
 from dragoman.data.preparation import prepare as module
 from dragoman.data.preparation.pipeline import Prepared
 from dragoman.data.preparation.prepare import _PairPreparation, prepare
@@ -35,7 +35,8 @@ def corpus(tmp_path: Path) -> CorpusConfig:
 def messages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     said: list[str] = []
     monkeypatch.setattr(module, "info", said.append)
-    monkeypatch.setattr(module, "warn", said.append)
+    monkeypatch.setattr(pipeline, "info", said.append)
+    monkeypatch.setattr(pipeline, "warn", said.append)
     return said
 
 

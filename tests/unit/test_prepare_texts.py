@@ -14,7 +14,7 @@ from dragoman.data.cleaning import blocks
 from dragoman.data.cleaning.cleaned_corpus import BYTES_A_PAIR
 from dragoman.data.cleaning.rules import TextCleaningConfig
 from dragoman.data.corpora.corpus import TextCorpusConfig
-from dragoman.data.preparation import prepare as module
+from dragoman.data.preparation import pipeline
 from dragoman.data.preparation.pipeline import Prepared
 from dragoman.data.preparation.prepare import prepare_texts
 from dragoman.text.symbols import BOS, EOS
@@ -39,8 +39,8 @@ def corpora(tmp_path: Path) -> list[TextCorpusConfig]:
 @pytest.fixture
 def messages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     said: list[str] = []
-    monkeypatch.setattr(module, "info", said.append)
-    monkeypatch.setattr(module, "warn", said.append)
+    monkeypatch.setattr(pipeline, "info", said.append)
+    monkeypatch.setattr(pipeline, "warn", said.append)
     return said
 
 

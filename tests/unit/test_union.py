@@ -12,8 +12,8 @@ from dragoman.data.cleaning.clean import clean
 from dragoman.data.cleaning.rules import CleaningConfig, PairRules
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.readers import read_pairs
+from dragoman.data.preparation import pipeline, vocabulary
 from dragoman.data.preparation import prepare as module
-from dragoman.data.preparation import vocabulary
 from dragoman.data.preparation.pipeline import Prepared
 from dragoman.data.preparation.prepare import prepare
 from dragoman.text.tokenizers import TextConfig, Tokenizers
@@ -42,7 +42,8 @@ def corpora(tmp_path: Path) -> list[CorpusConfig]:
 def messages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     said: list[str] = []
     monkeypatch.setattr(module, "info", said.append)
-    monkeypatch.setattr(module, "warn", said.append)
+    monkeypatch.setattr(pipeline, "info", said.append)
+    monkeypatch.setattr(pipeline, "warn", said.append)
     return said
 
 
