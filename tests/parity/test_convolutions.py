@@ -30,9 +30,9 @@ def test_convolution_equals_torch(kernel: int, dilation: int) -> None:
             twin.bias.copy_(ours.bias)
     states, lengths = torch.randn(3, 7, WIDTH), [7, 1, 4]
     keep = torch.arange(7) < torch.tensor(lengths)[:, None]
-    both, (forward, past) = ours.read(states, keep), ours.causal_self_attend(states, None)
-    first, middle = ours.causal_self_attend(states[:, :2], None)
-    second, end = ours.causal_self_attend(states[:, 2:], middle)
+    both, (forward, past) = ours.centred(states, keep), ours.causal(states, None)
+    first, middle = ours.causal(states[:, :2], None)
+    second, end = ours.causal(states[:, 2:], middle)
     torch.testing.assert_close(torch.cat((first, second), 1), forward)
     torch.testing.assert_close(end, past)
     assert past.shape == (3, (kernel - 1) * dilation, WIDTH)

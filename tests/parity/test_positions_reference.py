@@ -171,11 +171,13 @@ def test_blocks_between_heads_and_queries_change_nothing(config: PositionScheme)
     relation = config.build_relative(3, 4, 4, 5)
     assert relation is not None
     queries, offsets = torch.randn(2, 3, 6, 7, 4), torch.arange(9)[None] - torch.arange(7)[:, None] - 1
-    found = relation.score(queries, offsets).expand(2, 3, 6, 7, 9)
+    found = relation.score_bias(queries, offsets).expand(2, 3, 6, 7, 9)
     for block in range(6):
-        torch.testing.assert_close(found[:, :, block], relation.score(queries[:, :, block], offsets).expand(2, 3, 7, 9))
+        torch.testing.assert_close(
+            found[:, :, block], relation.score_bias(queries[:, :, block], offsets).expand(2, 3, 7, 9)
+        )
     if relation.acts_on_values:
         weights = torch.rand(2, 3, 6, 7, 9)
-        blocks = relation.value(weights, offsets)
+        blocks = relation.value_bias(weights, offsets)
         for block in range(6):
-            torch.testing.assert_close(blocks[:, :, block], relation.value(weights[:, :, block], offsets))
+            torch.testing.assert_close(blocks[:, :, block], relation.value_bias(weights[:, :, block], offsets))

@@ -105,7 +105,7 @@ def test_the_verb(tmp_path: Path, scheme: list[str], pictures: list[str], capsys
         (["kind=one_hot", "--width", "8", "--heads", "2", "--length", "9"], "--length 9 exceeds the 8 positions"),
         (["--width", "9", "--heads", "2"], "a width of 9 is not divisible by 2 heads"),
         (["kind=learned", "limits=3"], "did you mean limit?"),
-        (["kind=rotary", "--width", "6", "--heads", "2"], "keys are 3 wide"),
+        (["kind=rotary", "--width", "6", "--heads", "2"], "keys is 3"),
     ],
 )
 def test_the_verbs_errors(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -88,17 +88,17 @@ def test_the_last_position_is_the_limits(scheme: AbsoluteScheme) -> None:
     vectors(scheme, 0, 5)
     vectors(scheme, 4, 1)
     for start, length in ((0, 6), (5, 1), (3, 3)):
-        with pytest.raises(DataError, match=f"a text of {start + length} tokens or more, .* only 5 positions"):
+        with pytest.raises(DataError, match=f"the text has {start + length} tokens or more, .* only 5 positions"):
             vectors(scheme, start, length)
 
 
 @pytest.mark.parametrize(
     ("positions", "message"),
     [
-        ({"kind": "one_hot", "limit": 9}, "8 components tell 8 positions apart, not 9"),
+        ({"kind": "one_hot", "limit": 9}, "8 components distinguish 8 positions, not 9"),
         ({"kind": "one_hot", "limit": 9, "join": "concatenate", "width": 4}, "4 components .* not 9"),
         ({"kind": "fraction"}, "fraction need the length of the whole text, which a decoder does not know"),
-        ({"kind": "relative", "keys": False, "values": False}, "do nothing: set one to true"),
+        ({"kind": "relative", "keys": False, "values": False}, "have no effect: set one to true"),
     ],
 )
 def test_what_does_not_go_together_is_refused(positions: dict[str, Any], message: str) -> None:
@@ -107,9 +107,9 @@ def test_what_does_not_go_together_is_refused(positions: dict[str, Any], message
 
 
 def test_rotary_needs_even_widths_that_are_alike() -> None:
-    with pytest.raises(ValidationError, match="keys are 3 wide: choose width and heads so that d/h is even"):
+    with pytest.raises(ValidationError, match="keys is 3: choose width and heads so that d/h is even"):
         model(6, positions={"kind": "rotary"})
-    with pytest.raises(ConfigError, match="4 and 6 wide"):
+    with pytest.raises(ConfigError, match="they have 4 and 6"):
         RotaryConfig().build_relative(2, 4, 6, 4)
 
 
@@ -198,8 +198,8 @@ def test_shaws_tables_make_no_tensor_of_pairs_and_widths() -> None:
     queries = torch.randn(batch, heads, length, width, requires_grad=True)
     offsets = torch.arange(length)[None] - torch.arange(length)[:, None]
     with _Largest() as largest:
-        weights = layer.score(queries, offsets).softmax(-1)
-        layer.value(weights, offsets).sum().backward()
+        weights = layer.score_bias(queries, offsets).softmax(-1)
+        layer.value_bias(weights, offsets).sum().backward()
     assert largest.elements == batch * heads * length * max(length, width)
 
 
@@ -208,8 +208,8 @@ def test_the_gradients_of_shaws_tables() -> None:
     offsets = torch.arange(6)[None] - torch.arange(5)[:, None]
     queries = torch.randn(2, 2, 5, 3, dtype=torch.float64, requires_grad=True)
     weights = torch.rand(2, 2, 5, 6, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda *given: layer.score(given[0], offsets), (queries, layer.key_table))
-    assert torch.autograd.gradcheck(lambda *given: layer.value(given[0], offsets), (weights, layer.value_table))
+    assert torch.autograd.gradcheck(lambda *given: layer.score_bias(given[0], offsets), (queries, layer.key_table))
+    assert torch.autograd.gradcheck(lambda *given: layer.value_bias(given[0], offsets), (weights, layer.value_table))
 
 
 def test_a_rotation_made_while_translating_serves_training() -> None:

@@ -109,7 +109,7 @@ class Probe:
             features = torch.cat((features, scores[0, :, 0].t()), 1)
         if self.relation.acts_on_values:
             one_each = torch.eye(count).expand(1, 1, count, count)
-            values = self.relation.value(one_each, offsets.expand(count, count))
+            values = self.relation.value_bias(one_each, offsets.expand(count, count))
             features = torch.cat((features, values[0, 0]), 1)
         return features
 
@@ -118,7 +118,7 @@ class Probe:
         assert self.relation is not None
         scores: Tensor = self.relation.rotate(queries, place) @ self.relation.rotate(keys, start).transpose(-2, -1)
         scores = scores * self.width**-0.5
-        return scores + self.relation.score(queries, offsets) if self.relation.acts_on_scores else scores
+        return scores + self.relation.score_bias(queries, offsets) if self.relation.acts_on_scores else scores
 
 
 def judge(scheme: PositionScheme, setting: Setting) -> dict[str, Verdict]:

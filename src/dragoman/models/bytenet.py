@@ -97,7 +97,7 @@ class Block(nn.Module):
 
     def read(self, states: Tensor, mask: Tensor) -> Tensor:
         """(B, S, d) → (B, S, d), looking to both sides."""
-        return states + self._after(self.convolution.read(self._before(states, mask), mask), mask)
+        return states + self._after(self.convolution.centred(self._before(states, mask), mask), mask)
 
     def extend(
         self, states: Tensor, past: Tensor | None, mask: Tensor | None, real: Tensor | None
@@ -106,7 +106,7 @@ class Block(nn.Module):
 
         real: as of `Convolution.extend`.
         """
-        result, past = self.convolution.extend(self._before(states, mask), past, real)
+        result, past = self.convolution.causal(self._before(states, mask), past, real)
         return states + self._after(result, mask), past
 
     def _before(self, states: Tensor, mask: Tensor | None) -> Tensor:

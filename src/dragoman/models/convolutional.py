@@ -96,7 +96,7 @@ class EncoderLayer(nn.Module):
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
         """(B, S, d) → (B, S, d)."""
-        return (functional.glu(self.convolution.read(self.dropout(states), mask)) + states) * _HALF
+        return (functional.glu(self.convolution.centred(self.dropout(states), mask)) + states) * _HALF
 
 
 class ConvolutionalEncoder(nn.Module):
@@ -135,7 +135,7 @@ class DecoderLayer(nn.Module):
 
     def forward(self, states: Tensor, past: Tensor | None, memory: Tree | None, step: Step) -> tuple[Tensor, Tensor]:
         """states (R, T, d), past inputs (R, kernel − 1, d), what attention holds of B rows → states, past."""
-        result, past = self.convolution.extend(self.dropout(states), past, step.causal.token_mask(step.causal.new))
+        result, past = self.convolution.causal(self.dropout(states), past, step.causal.token_mask(step.causal.new))
         result = functional.glu(result)
         if memory is not None:
             assert self.cross_attention is not None and step.padding is not None

@@ -22,7 +22,7 @@ from dragoman.nn.mask import Mask
 from dragoman.nn.recurrent.cell import States
 from dragoman.nn.recurrent.cells import CELLS, CellKind
 from dragoman.nn.recurrent.stack import Reader
-from dragoman.nn.recurrent.wiring import BahdanauConfig, Look, WiringConfig, WiringSizes
+from dragoman.nn.recurrent.wiring import Attend, BahdanauConfig, WiringConfig, WiringSizes
 from dragoman.nn.scorers import AdditiveConfig
 from dragoman.text.symbols import PAD
 
@@ -196,7 +196,7 @@ class RecurrentDecoder(nn.Module):
         parts = []
         with recording() if state.attention else nullcontext() as weights:
             for first, last in pairwise(_stretches(state, length)):
-                look = self._look(tokens[:, first:last], state)
+                look = self._attention(tokens[:, first:last], state)
                 before = past
                 hidden, states, feed = self.wiring(embedded[first:last], constant, look, past["states"], past["feed"])
                 parts.append(hidden)
@@ -214,7 +214,7 @@ class RecurrentDecoder(nn.Module):
         zeros = self.projection.weight.new_zeros(rows, hidden)
         return [(zeros,) * components for _ in range(layers)]
 
-    def _look(self, tokens: Tensor, state: State) -> Look | None:
+    def _attention(self, tokens: Tensor, state: State) -> Attend | None:
         """Attention of these tokens over this state's source, for the wiring to call."""
         attention = self.cross_attention
         if attention is None:
@@ -225,11 +225,11 @@ class RecurrentDecoder(nn.Module):
         padding = Mask.padding(state.memory["mask"])
         mask = tokens != PAD if self.training else None
 
-        def look(queries: Tensor, first: int) -> Tensor:
+        def attend(queries: Tensor, first: int) -> Tensor:
             kept = None if mask is None else mask[:, first : first + queries.size(1)]
             return attention.cross_attend(queries, memory, padding, kept)
 
-        return look
+        return attend
 
 
 def _stretches(state: State, length: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Additive scores without ever holding a hidden layer for every pair of query and key."""
+"""Additive attention scores without storing the hidden layer of every query–key pair."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,19 +7,19 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-# Elements of the hidden layer (pairs times width) that exist at one time. On a CPU they stay in the second-level cache;
-# elsewhere a block must be large enough to keep the device busy.
+# Elements of the hidden layer (pairs times width) per block. On a CPU a block fits the second-level cache; on other
+# devices it must be large enough to keep the device busy.
 _BLOCK = 1 << 18
 _BLOCK_ON_DEVICE = 1 << 24
-# Up to this share of a block the plain formula takes less time, because it takes fewer calls.
+# Up to this share of a block the plain formula is faster, because it makes fewer calls.
 _SMALL = 1 / 8
 
 
 def additive_scores(queries: Tensor, keys: Tensor, vector: Tensor) -> Tensor:
-    """Σ_a w_a · tanh(q_a + k_a), differentiable once: queries (…, T, a), keys (…, S, a), vector (…, a) → (…, T, S).
+    """Compute Σ_a w_a · tanh(q_a + k_a): queries (…, T, a), keys (…, S, a), vector w (…, a) → (…, T, S).
 
-    The hidden layer (…, T, S, a) is computed in blocks of a fixed size, forward and again backward, so that memory
-    grows as the result does, plus one block. The dimensions before the last are broadcast.
+    The hidden layer (…, T, S, a) is computed in blocks of fixed size, and again in the backward pass, so memory is that
+    of the result plus one block. Leading dimensions are broadcast. Differentiable once.
     """
     size = queries.numel() * keys.size(-2)
     if size <= _SMALL * _block(queries.device):
@@ -35,10 +35,10 @@ def additive_scores(queries: Tensor, keys: Tensor, vector: Tensor) -> Tensor:
 
 
 class _AdditiveScores(torch.autograd.Function):
-    """Of queries (N, T, a), keys (N, S, a) and vectors (N, a).
+    """`additive_scores` of queries (N, T, a), keys (N, S, a) and vectors (N, a).
 
-    tanh x is 2σ(2x) − 1, which is right to one unit in the last place of 1 and several times as fast on a CPU:
-    w·tanh(q + k) = 2 w·σ(2q + 2k) − Σw.
+    tanh x is computed as 2σ(2x) − 1, which is accurate to one unit in the last place of 1 and several times faster on a
+    CPU: w·tanh(q + k) = 2 w·σ(2q + 2k) − Σw.
     """
 
     @staticmethod
@@ -66,7 +66,7 @@ class _AdditiveScores(torch.autograd.Function):
             for rows, places, others, hidden in _blocks(queries, keys):
                 block = gradient[rows, places, others].to(exact)
                 for_vector[rows] += torch.bmm(block.reshape(len(block), 1, -1), hidden.flatten(1, 2)).squeeze(1)
-                # σ' = σ(1 − σ), in place: nothing else reads this block
+                # σ' = σ(1 − σ), in place because nothing else reads this block
                 slope = hidden.sub_(hidden.square()).mul_(block.unsqueeze(3))
                 for_queries[rows, places] += slope.sum(2)
                 for_keys[rows, others] += slope.sum(1)
@@ -78,7 +78,7 @@ class _AdditiveScores(torch.autograd.Function):
 
 
 def _blocks(queries: Tensor, keys: Tensor) -> Iterator[tuple[slice, slice, slice, Tensor]]:
-    """Which rows, queries and keys a block is of, and σ(2q + 2k) of it (n, t, s, a), to be used before the next."""
+    """Yield the rows, queries and keys of each block, and its σ(2q + 2k) (n, t, s, a), valid until the next block."""
     (count, length, width), others = queries.shape, keys.size(1)
     room = max(1, _block(queries.device) // max(1, width))
     wide = min(others, room)
@@ -103,5 +103,5 @@ def _block(device: torch.device) -> int:
 
 
 def _exact(queries: Tensor) -> torch.dtype:
-    """What is computed in: at least float32."""
+    """Return the type of the computation, at least float32."""
     return torch.promote_types(queries.dtype, torch.float32)

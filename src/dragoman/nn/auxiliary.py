@@ -1,6 +1,6 @@
-"""What modules tell the training objective beside the model's output: penalties, decisions, counts.
+"""Auxiliary results that modules report to the training objective: penalties, random decisions and counts.
 
-A module deep inside a model asks `collector()`; where nobody collects, as in translation, it computes nothing.
+A module deep inside a model calls `collector()`. It returns None outside of training, and nothing is computed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from torch.nn import functional
 class Penalty:
     """A sum (scalar, differentiable), the count to divide it by, and its weight in the loss.
 
-    additive: the totals of a batch's parts add up to that of the whole.
+    additive: whether the totals of the parts of a batch add up to the total of the batch.
     """
 
     total: Tensor
@@ -28,12 +28,12 @@ class Penalty:
 
 @dataclass(frozen=True)
 class Decisions:
-    """What was sampled for (R, T) target positions, each tensor summed over the decisions made at a position.
+    """Random decisions sampled for (R, T) target positions, each tensor summed over the decisions at a position.
 
-    log_probability: of what was sampled, and entropy: of the distribution (nats), both differentiable; baseline: a
-    learned guess at the mean reward of the tokens from there on, less that of other rows, differentiable;
-    entropy_weight, baseline_weight: of these two in the loss. discount: γ, of rewards to come a token later. name: what
-    the log calls them.
+    log_probability: log-probability of the sample (nats), differentiable. entropy: entropy of the distribution (nats),
+    differentiable. baseline: learned estimate of the mean reward from this position on, relative to other rows,
+    differentiable. entropy_weight, baseline_weight: their weights in the loss. discount: γ per token. name: name in the
+    log.
     """
 
     log_probability: Tensor
@@ -47,9 +47,9 @@ class Decisions:
 
 @dataclass
 class Auxiliary:
-    """What was collected. penalties and counts: by name; decisions: by module, one entry a call, in time's order.
+    """The collected results. penalties and counts: by name. decisions: by module, one entry per call in temporal order.
 
-    step: the update that it is collected in, from 1, for modules that change in the course of a run.
+    step: number of the current update, from 1, for modules whose behaviour changes during training.
     """
 
     step: int = 1
@@ -58,21 +58,21 @@ class Auxiliary:
     counts: dict[str, Tensor] = field(default_factory=dict)
 
     def penalise(self, name: str, total: Tensor, count: Tensor | float, weight: float, additive: bool = False) -> None:
-        """Add weight · total / count to the loss of a target token.
+        """Add weight · total / count to the loss per target token.
 
-        additive: weight · total is added to the loss of the whole batch instead, as the cross-entropy's sum is. Then
-        the parts of a batch give the gradient of the whole, whatever their counts.
+        additive: add weight · total to the loss of the whole batch instead, like the summed cross-entropy. The parts of
+        a batch then give the gradient of the whole, whatever their counts.
         """
         self.penalties.setdefault(name, []).append(Penalty(total, count, weight, additive))
 
     def decide(self, module: nn.Module, decisions: Decisions) -> None:
-        """Hand over what `module` sampled; calls for later positions come later."""
+        """Report what `module` sampled; calls must come in the order of positions."""
         self.decisions.setdefault(module, []).append(decisions)
 
     def count(self, name: str, counts: Tensor) -> None:
-        """Add to a vector of counts that is reported, such as the tokens that each expert read.
+        """Add to a vector of counts for the log, such as the number of tokens per expert.
 
-        Modules may count under one name with vectors of different lengths; the longest one's stays.
+        Modules may use one name with vectors of different lengths; shorter ones are padded with zeros.
         """
         counts = counts.detach()
         before = self.counts.get(name, counts.new_zeros(0))
@@ -80,13 +80,13 @@ class Auxiliary:
         self.counts[name] = functional.pad(before, (0, max(0, -missing))) + functional.pad(counts, (0, max(0, missing)))
 
     def absorb(self, calls: Sequence["Auxiliary"]) -> None:
-        """Take in what one text's parts, read one after another, have told.
+        """Merge the results of consecutive calls on parts of the same text.
 
-        A penalty of a module is then one mean over all parts, as if it had read them at once.
+        The penalty of a module becomes one mean over all parts, as if they had been processed at once.
         """
         for name in dict.fromkeys(name for call in calls for name in call.penalties):
-            told = [call.penalties[name] for call in calls if name in call.penalties]
-            for parts in zip(*told, strict=True):  # one module's, or one layer's
+            reported = [call.penalties[name] for call in calls if name in call.penalties]
+            for parts in zip(*reported, strict=True):  # one module's, or one layer's
                 total = torch.stack([part.total for part in parts]).sum()
                 count = sum((part.count for part in parts), 0.0)
                 self.penalties.setdefault(name, []).append(replace(parts[0], total=total, count=count))
@@ -97,7 +97,7 @@ class Auxiliary:
                 self.count(name, counts)
 
     def penalty(self, tokens: int) -> tuple[Tensor | float, dict[str, float]]:
-        """What to add to the summed loss of so many target tokens (scalar, differentiable), and means by name."""
+        """Return the term to add to the summed loss of `tokens` target tokens, differentiable, and means by name."""
         total: Tensor | float = 0.0
         means = {}
         for name, parts in self.penalties.items():
@@ -113,7 +113,7 @@ _collector: ContextVar[Auxiliary | None] = ContextVar("auxiliary collector", def
 
 @contextmanager
 def collecting(step: int = 1) -> Iterator[Auxiliary]:
-    """While open, modules hand over what they have to tell; step: as of `Auxiliary`."""
+    """Collect what modules report within this context; step: as in `Auxiliary`."""
     auxiliary = Auxiliary(step)
     token = _collector.set(auxiliary)
     try:
@@ -123,5 +123,5 @@ def collecting(step: int = 1) -> Iterator[Auxiliary]:
 
 
 def collector() -> Auxiliary | None:
-    """Where to tell it, or None."""
+    """Return the active collector, or None."""
     return _collector.get()

@@ -1,4 +1,4 @@
-"""Dropout whose masks are cheap on a CPU: one random byte an element instead of one Bernoulli draw."""
+"""Dropout with masks that are cheap on a CPU: one random byte per element instead of a Bernoulli draw."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,12 +13,12 @@ from dragoman.base.settings.config import Config
 from dragoman.nn.randomness import generator
 
 _LEVELS = 256
-_share: ContextVar[float] = ContextVar("share of dropout's rates", default=1.0)
+_share: ContextVar[float] = ContextVar("factor on dropout rates", default=1.0)
 
 
 @contextmanager
 def dropping(share: float) -> Iterator[None]:
-    """While open, this thread drops at so much of every rate (0…1). Layers that torch compiles drop at all of it."""
+    """Multiply all dropout rates of this thread by `share` (0…1). Layers compiled by torch keep their full rates."""
     token = _share.set(share)
     try:
         yield
@@ -40,22 +40,22 @@ class DropoutConfig(Config):
 class Dropout(nn.Module):
     """Inverted dropout (Srivastava et al. 2014): zero with probability `rate`, scale the rest to keep the mean.
 
-    On a CPU the rate is rounded to a multiple of 1/256, and the scale fits the rounded rate exactly, because torch's
-    own mask (one serial Bernoulli draw an element) costs more than the matrix products around it. On other devices
-    and in compiled layers this is torch's dropout. A seed fixes the draws, see `nn.randomness`.
+    torch's own mask on a CPU, one serial Bernoulli draw per element, costs more than the matrix products around it.
+    There the rate is therefore rounded to a multiple of 1/256, and the scale matches the rounded rate exactly. On other
+    devices and in compiled layers this is torch's dropout. A seed fixes the draws, see `nn.randomness`.
     """
 
     def __init__(self, rate: float) -> None:
         super().__init__()
         if not 0 <= rate < 1:
-            raise ValueError(f"a dropout rate lies in [0, 1), not {rate}")
+            raise ValueError(f"a dropout rate must be in [0, 1), not {rate}")
         self.rate = rate
 
     def forward(self, values: Tensor) -> Tensor:
-        """Values of any shape; unchanged in evaluation."""
+        """Apply dropout to values of any shape; in evaluation they are returned unchanged."""
         if not self.training or self.rate == 0:
             return values
-        if torch.compiler.is_compiling():  # which would compile anew for every rate
+        if torch.compiler.is_compiling():  # a rate that changes would recompile the layer
             return functional.dropout(values, self.rate)
         rate = self.rate * _share.get()
         if rate == 0:
@@ -63,18 +63,18 @@ class Dropout(nn.Module):
         if values.device.type != "cpu":
             return functional.dropout(values, rate)
         threshold = max(1, round(rate * _LEVELS))
-        # A mask of numbers is multiplied four times as fast as a mask of bools selects, and comparing straight into
-        # numbers is ten times as fast as comparing and converting (docs/EXPERIMENTS.md).
+        # Multiplying by a float mask is four times faster than selecting by a bool mask, and comparing directly into
+        # floats is ten times faster than comparing and converting (docs/EXPERIMENTS.md).
         mask = torch.ge(_random_bytes(values), threshold, out=torch.empty_like(values, requires_grad=False))
         return values * mask.mul_(_LEVELS / (_LEVELS - threshold))
 
     def extra_repr(self) -> str:
-        """The rate, for printing the model."""
+        """Return the rate, for printing the model."""
         return f"rate={self.rate}"
 
 
 def _random_bytes(like: Tensor) -> Tensor:
     words = torch.empty((like.numel() + 7) // 8, dtype=torch.int64)
-    # Without explicit bounds int64 draws have 63 bits, and every eighth byte would be below 128.
+    # Without explicit bounds, int64 draws have 63 random bits, and every eighth byte would be below 128.
     words.random_(-(2**63), None, generator=generator(words.device))
     return words.view(torch.uint8)[: like.numel()].view(like.shape)

@@ -1,4 +1,4 @@
-"""Token embeddings and the vocabulary projection that may share their matrix."""
+"""Token embeddings, and the vocabulary projection, which may share their matrix."""
 
 from math import sqrt
 
@@ -11,7 +11,7 @@ from dragoman.nn.vectors import VectorProjection
 
 
 class Embedding(nn.Module):
-    """Token vectors, scaled by √d (Vaswani et al. 2017, section 3.4) or not, positions joined to them, dropout."""
+    """Token vectors, optionally scaled by √d (Vaswani et al. 2017, section 3.4), with positions and dropout."""
 
     timed = (("forward", "embedding"),)
 
@@ -27,24 +27,23 @@ class Embedding(nn.Module):
     def forward(
         self, tokens: Tensor, start: int = 0, mask: Tensor | None = None, left_padding: Tensor | None = None
     ) -> Tensor:
-        """tokens (B, T) int64, or vectors (B, T, n), the first standing at position `start` → (B, T, d).
+        """tokens (B, T) int64, or vectors (B, T, n), starting at position `start` → (B, T, d).
 
-        mask: (B, T) bool, False at padding; needed where the length of the whole text counts. left_padding: (B,) int64,
-        by how many places each row's positions are counted later than from 0, because padding stands before its first
-        token.
+        mask: (B, T) bool, False at padding; needed by position schemes that depend on the text's length. left_padding:
+        (B,) int64, the number of padding positions before each row's first token, from which its positions are counted.
         """
         return self.dropout(self.positions.embed(self.tokens(tokens) * self.scale, start, mask, left_padding))  # type: ignore[no-any-return]
 
 
 def token_table(size: int, width: int) -> nn.Embedding:
-    """A (size, width) table drawn from N(0, 1/d), which gives the logits of a tied projection unit variance."""
+    """Return a (size, width) embedding drawn from N(0, 1/d), so that logits of a tied projection have unit variance."""
     table = nn.Embedding(size, width)
     nn.init.normal_(table.weight, std=width**-0.5)
     return table
 
 
 class Projection(nn.Module):
-    """Hidden states to logits, hWᵀ + b, W (V, d), b (V,), which begins at zero; usually without b."""
+    """Map hidden states to logits, hWᵀ + b with W (V, d) and, if biased, b (V,), which is initialised to zero."""
 
     def __init__(self, weight: Tensor, biased: bool = False) -> None:
         super().__init__()

@@ -36,7 +36,7 @@ class FeedForward(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
-        """(…, d) → (…, d). mask: (…) bool, False at padding; not needed, every token stands for itself."""
+        """(…, d) → (…, d). mask: (…) bool, False at padding; unused, because tokens are independent."""
         hidden = self.activation(self.inner(states))
         if self.gate is not None:
             hidden = hidden * self.gate(states)

@@ -1,4 +1,4 @@
-"""A sparsely gated mixture of experts in the place of a feed-forward network."""
+"""A sparsely gated mixture of experts in place of a feed-forward network."""
 
 from collections.abc import Callable
 from math import ceil
@@ -15,10 +15,10 @@ from dragoman.nn.feedforward import FeedForward
 
 
 class ExpertsConfig(Config):
-    """y = Σ over the k best experts e of G_e(x)·FFN_e(x) (Shazeer et al. 2017, equations 1, 3 and 5, without noise).
+    """y = Σ over the top k experts e of G_e(x)·FFN_e(x) (Shazeer et al. 2017, equations 1, 3 and 5, without noise).
 
-    G is the softmax of xW_r over the k best; for k = 1 it is the probability among all, or the router would have no
-    gradient (Fedus et al. 2022, equation 2). `encoder: {experts: {count: 8, active: 2}}`.
+    G is the softmax of xW_r over the top k. For k = 1 it is the softmax over all experts, because the router would have
+    no gradient otherwise (Fedus et al. 2022, equation 2). `encoder: {experts: {count: 8, active: 2}}`.
     """
 
     count: int = Field(8, ge=2, description="number of experts E, each a feed-forward network of its own")
@@ -34,25 +34,25 @@ class ExpertsConfig(Config):
     )
 
     def build(self, width: int, network: Callable[[], FeedForward]) -> "Mixture":
-        """network: makes one expert. Raises ConfigError where more experts are active than there are."""
+        """Build the module; network: builds one expert. Raises ConfigError for more active experts than experts."""
         if self.active > self.count:
             raise ConfigError(
-                f"experts.active = {self.active} is more than experts.count = {self.count}: lower one, or raise the "
-                "other"
+                f"experts.active = {self.active} exceeds experts.count = {self.count}: lower the first or raise the "
+                "second"
             )
         return Mixture(self, width, network)
 
 
 class Mixture(nn.Module):
-    """Each token goes to the k experts that its router scores highest; among equals to the first ones.
+    """Each token is routed to the k experts with the highest router scores; ties go to the first ones.
 
-    The router works in float32 at least. While the objective collects, it is told a penalty `balance` (Fedus et al.
-    2022, equations 4 to 6; before capacity, real tokens alone), and counts: `experts`, the tokens given to each expert,
-    and `over_capacity`, how many of them it did not read. A place in an expert is given by rank of choice, then by
-    order in the batch (GShard, algorithm 1). Without an objective, and in evaluation, there is no capacity: a token's
-    result depends on nothing but the token.
+    The router computes in at least float32. In training it reports the penalty `balance` (Fedus et al. 2022, equations
+    4 to 6; before capacity, without padding) and two counts: `experts`, the tokens routed to each expert, and
+    `over_capacity`, how many of them were dropped. Capacity is filled by rank of choice, then by order in the batch
+    (GShard, algorithm 1). In evaluation there is no capacity, so a token's result depends on the token alone.
 
-    reads_whole_batches: a part of a batch has other places and another penalty than the whole, so ranks do not cut it.
+    reads_whole_batches: the parts of a batch have other capacities and penalties than the whole, so ranks must not
+    divide it.
     """
 
     timed = (("forward", "feed-forward"),)
@@ -68,7 +68,7 @@ class Mixture(nn.Module):
 
     @property
     def idle_parameters(self) -> int:
-        """How many parameters a single token does not use."""
+        """Number of parameters that a single token does not use."""
         one = sum(parameter.numel() for parameter in self.experts[0].parameters())
         return (self.config.count - self.config.active) * one
 
@@ -90,16 +90,16 @@ class Mixture(nn.Module):
             if self.training and self.config.capacity is not None:
                 most = max(1, ceil(self.config.capacity * sum(sizes) / count))
             real = probabilities if mask is None else probabilities[mask.flatten()]
-            self._tell(auxiliary, real, sizes, most)
+            self._report(auxiliary, real, sizes, most)
         return self._mixed(tokens, gates.t(), choices, sizes, most).view_as(states)
 
     def _probabilities(self, tokens: Tensor) -> Tensor:
-        """(N, E), in float32 at least: rounded scores would send tokens elsewhere."""
+        """Return the router's probabilities (N, E), in at least float32 because rounding would change the routing."""
         kind = torch.promote_types(tokens.dtype, torch.float32)
         with torch.autocast(tokens.device.type, enabled=False):
             return torch.softmax(functional.linear(tokens.to(kind), self.router.to(kind)), -1)
 
-    def _tell(self, auxiliary: Auxiliary, probabilities: Tensor, sizes: list[int], most: int) -> None:
+    def _report(self, auxiliary: Auxiliary, probabilities: Tensor, sizes: list[int], most: int) -> None:
         count = self.config.count
         given = torch.tensor(sizes, device=probabilities.device)
         shares = given.to(probabilities.dtype) / max(sum(sizes), 1)
@@ -114,7 +114,7 @@ class Mixture(nn.Module):
         results, begin = [], 0
         for expert, size in zip(self.experts, sizes, strict=True):
             read = min(size, most)
-            if read or self.training:  # in training each expert has a gradient, if only of zeros
+            if read or self.training:  # in training every expert needs a gradient, even if it is zero
                 results.append(expert(tokens[order[begin : begin + read] % len(tokens)]))
             if size > read:
                 results.append(results[-1].new_zeros(size - read, tokens.size(-1)))

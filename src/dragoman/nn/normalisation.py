@@ -1,4 +1,4 @@
-"""Normalisation of layer inputs and outputs, by kind."""
+"""Normalisation layers by kind."""
 
 from typing import Annotated, Literal
 
@@ -18,12 +18,12 @@ class LayerNormConfig(Config):
     epsilon: float = Field(1e-5, gt=0, description="ε, what keeps the root from zero")
 
     def build(self, width: int) -> nn.Module:
-        """For vectors of `width`."""
+        """Build the module for vectors of `width`."""
         return LayerNorm(self, width)
 
 
 class LayerNorm(nn.LayerNorm):
-    """torch's, with gain and offset apart."""
+    """torch's LayerNorm with independently optional gain and offset."""
 
     def __init__(self, config: LayerNormConfig, width: int) -> None:
         super().__init__(width, config.epsilon, elementwise_affine=config.gain, bias=config.offset)
@@ -31,7 +31,7 @@ class LayerNorm(nn.LayerNorm):
             self.bias = nn.Parameter(torch.zeros(width))
 
     def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
-        """(…, d) → (…, d). mask: not needed, every token stands for itself."""
+        """(…, d) → (…, d). mask: unused, because tokens are independent."""
         return super().forward(states)
 
 
@@ -43,27 +43,27 @@ class RMSNormConfig(Config):
     epsilon: float = Field(1e-5, gt=0, description="ε, what keeps the root from zero")
 
     def build(self, width: int) -> nn.Module:
-        """For vectors of `width`."""
+        """Build the module for vectors of `width`."""
         return RMSNorm(self, width)
 
 
 class RMSNorm(nn.RMSNorm):
-    """torch's."""
+    """torch's RMSNorm with an optional gain."""
 
     def __init__(self, config: RMSNormConfig, width: int) -> None:
         super().__init__(width, config.epsilon, elementwise_affine=config.gain)
 
     def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
-        """(…, d) → (…, d). mask: not needed, every token stands for itself."""
+        """(…, d) → (…, d). mask: unused, because tokens are independent."""
         return super().forward(states)
 
 
 class BatchNormConfig(Config):
     """(x − μ)/√(σ² + ε) · gain + offset for each of the d numbers over all real tokens (Ioffe & Szegedy 2015).
 
-    Training takes mean μ and variance σ² of the batch, so the parts of an accumulated update are normalised apart and
-    do not give the gradient of one big batch. Translating takes running means, so a sentence does not depend on its
-    batch. `normalisation: {kind: batch}`.
+    Training uses the mean μ and variance σ² of the batch, so the parts of an accumulated update are normalised
+    separately and do not give the gradient of the whole batch. Evaluation uses running averages, so a sentence does not
+    depend on its batch. `normalisation: {kind: batch}`.
     """
 
     kind: Literal["batch"] = "batch"
@@ -71,14 +71,14 @@ class BatchNormConfig(Config):
     epsilon: float = Field(1e-5, gt=0, description="ε, what keeps the root from zero")
 
     def build(self, width: int) -> nn.Module:
-        """For vectors of `width`."""
+        """Build the module for vectors of `width`."""
         return BatchNorm(self, width)
 
 
 class BatchNorm(nn.Module):
-    """torch's BatchNorm1d over the real tokens alone, as if the batch were packed.
+    """torch's BatchNorm1d over tokens without padding, as if the batch were packed.
 
-    The running mean and variance are buffers that a checkpoint stores. A batch of one token has no variance and is
+    The running mean and variance are buffers stored in checkpoints. A batch of a single token has no variance and is
     normalised to the offset.
     """
 
@@ -92,16 +92,16 @@ class BatchNorm(nn.Module):
         self.register_buffer("running_var", torch.ones(width))
 
     def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
-        """(…, d) → (…, d). mask: (…) bool, False at padding, which counts for nothing; None where all are real."""
+        """(…, d) → (…, d). mask: (…) bool, False at padding, which is ignored, or None if there is no padding."""
         precise = states.to(torch.promote_types(states.dtype, torch.float32))
-        if mask is not None:  # padding is not normalised by itself: layer by layer it may grow beyond all bounds
+        if mask is not None:  # padding is not in the statistics, so it could grow without bound over the layers
             precise = precise.masked_fill(~mask.unsqueeze(-1), 0.0)
         mean, variance = self._of_batch(precise, mask) if self.training else (self.running_mean, self.running_var)
         result = (precise - mean) * (variance + self.epsilon).rsqrt() * self.weight + self.bias
         return result.to(states.dtype)
 
     def _of_batch(self, states: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Mean and biased variance; the running ones move towards them, the variance without bias, as torch's."""
+        """Return mean and biased variance, and update the running averages, with the unbiased variance as in torch."""
         real = states.flatten(0, -2)
         count: Tensor | float = float(len(real))
         if mask is not None:

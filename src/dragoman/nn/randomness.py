@@ -1,4 +1,4 @@
-"""Which generator random draws come from, so that threads that compute at one time do not share one."""
+"""The random generator of each thread, so that concurrent threads do not share one."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ _generator: ContextVar[torch.Generator | None] = ContextVar("generator of random
 
 @contextmanager
 def drawing_from(generator: torch.Generator) -> Iterator[None]:
-    """While open, what this thread draws on the CPU comes from `generator`."""
+    """Within this context, this thread's random draws on the CPU come from `generator`."""
     token = _generator.set(generator)
     try:
         yield
@@ -20,5 +20,5 @@ def drawing_from(generator: torch.Generator) -> Iterator[None]:
 
 
 def generator(device: torch.device) -> torch.Generator | None:
-    """Where draws on `device` shall come from; None for its default generator, always so on other than CPUs."""
+    """Return the generator for draws on `device`; None means its default generator, always used except on a CPU."""
     return _generator.get() if device.type == "cpu" else None

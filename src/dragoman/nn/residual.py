@@ -1,4 +1,4 @@
-"""The residual connection around a sublayer, and where its normalisation stands."""
+"""The residual connection around a sublayer, with normalisation before or after it."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -16,7 +16,7 @@ NormOrder = Literal["post", "pre"]
 class Residual(nn.Module):
     """post-norm LN(x + drop(f(x))) (Vaswani et al. 2017) or pre-norm x + drop(f(LN(x))) (Xiong et al. 2020).
 
-    connected: False leaves the `x +` out, for ablation.
+    connected: False omits the `x +`, for ablations.
     """
 
     def __init__(self, width: int, order: NormOrder, norm: NormConfig, dropout: float, connected: bool = True) -> None:
@@ -26,7 +26,7 @@ class Residual(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, states: Tensor, sublayer: Callable[[Tensor], Tensor], mask: Tensor | None = None) -> Tensor:
-        """states (B, T, d) → (B, T, d); `sublayer` keeps the shape. mask: (B, T) bool, False at padding."""
+        """states (B, T, d) → (B, T, d); `sublayer` preserves the shape. mask: (B, T) bool, False at padding."""
         if self.order == "post":
             return self.norm(self._joined(states, self.dropout(sublayer(states))), mask)  # type: ignore[no-any-return]
         return self._joined(states, self.dropout(sublayer(self.norm(states, mask))))
@@ -41,15 +41,15 @@ class _Unchanged(nn.Module):
 
 
 def final_norm(width: int, order: NormOrder, norm: NormConfig) -> nn.Module:
-    """What a stack ends with: a norm after pre-norm layers, whose sum is not normalised, else nothing."""
+    """Return the last module of a stack: a norm after pre-norm layers, whose sum is not normalised, or an identity."""
     return norm.build(width) if order == "pre" else _Unchanged()
 
 
 def fitted(attention: Attention, width: int) -> Attention:
-    """The same attention, if a residual connection fits around it. Raises ConfigError where it does not."""
+    """Return `attention` if its output width fits a residual connection. Raises ConfigError if it does not."""
     if attention.output_width != width:
         raise ConfigError(
-            f"heads give {attention.output_width} numbers, but a layer of width {width} needs as many as that: set "
-            "combine=project, or value_width and heads so that they fit"
+            f"the heads' output width is {attention.output_width}, but the layer's width is {width}: set "
+            "combine=project, or change value_width or heads"
         )
     return attention

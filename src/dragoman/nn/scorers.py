@@ -1,4 +1,4 @@
-"""Scorers: how well a key fits a query. Each serves multi-head attention and, with one head, a recurrent decoder."""
+"""Scorers: how well a key matches a query, in multi-head attention and, with one head, in recurrent decoders."""
 
 from math import sqrt
 from typing import Annotated, Any, Literal
@@ -15,18 +15,18 @@ from dragoman.nn.additive import additive_scores
 class Scorer(nn.Module):
     """Scores (B, h, …, T, S) of queries (B, h, …, T, d_q) and keys (B, h, …, S, d_k).
 
-    Heads are dimension 1; between them and the last two there may be dimensions of blocks. `prepare` is applied to
-    keys once, and what it gives is cached; a scorer that is a dot product overrides `fold`, any other `forward`.
+    Heads are dimension 1; there may be block dimensions between them and the last two. `prepare` is applied to keys
+    once, and its result is cached. A scorer that is a dot product overrides `fold`, any other overrides `forward`.
     """
 
     is_dot_product: bool = True
 
     def prepare(self, keys: Tensor) -> Tensor:
-        """What a cache holds of the keys (B, h, …, S, d_k): (B, h, …, S, any width)."""
+        """Return the cached form of the keys: (B, h, …, S, d_k) → (B, h, …, S, any width)."""
         return keys
 
     def fold(self, queries: Tensor) -> Tensor:
-        """Queries whose plain dot product with the prepared keys is the score."""
+        """Return queries whose dot product with the prepared keys is the score."""
         raise NotImplementedError
 
     def forward(self, queries: Tensor, prepared: Tensor) -> Tensor:
@@ -40,7 +40,7 @@ class DotConfig(Config):
     kind: Literal["dot"] = "dot"
 
     def build(self, heads: int, query_width: int, key_width: int) -> Scorer:
-        """Widths are those of one head. Raises ConfigError when they differ."""
+        """Build the scorer for heads of the given widths. Raises ConfigError if they differ."""
         _same(self, query_width, key_width)
         return Dot()
 
@@ -49,7 +49,7 @@ class Dot(Scorer):
     """q·k."""
 
     def fold(self, queries: Tensor) -> Tensor:
-        """The queries themselves."""
+        """Return the queries unchanged."""
         return queries
 
 
@@ -59,7 +59,7 @@ class ScaledDotConfig(Config):
     kind: Literal["scaled_dot"] = "scaled_dot"
 
     def build(self, heads: int, query_width: int, key_width: int) -> Scorer:
-        """Widths are those of one head. Raises ConfigError when they differ."""
+        """Build the scorer for heads of the given widths. Raises ConfigError if they differ."""
         _same(self, query_width, key_width)
         return ScaledDot()
 
@@ -68,7 +68,7 @@ class ScaledDot(Scorer):
     """q·k/√d_k."""
 
     def fold(self, queries: Tensor) -> Tensor:
-        """Scaling the queries touches fewer elements than scaling the scores for every S > d_k."""
+        """Scale the queries, which have fewer elements than the scores if S > d_k."""
         return queries * (1 / sqrt(queries.size(-1)))
 
 
@@ -78,19 +78,19 @@ class GeneralConfig(Config):
     kind: Literal["general"] = "general"
 
     def build(self, heads: int, query_width: int, key_width: int) -> Scorer:
-        """Widths are those of one head."""
+        """Build the scorer for heads of the given widths."""
         return General(heads, query_width, key_width)
 
 
 class General(Scorer):
-    """qᵀWk with W (h, d_q, d_k), one a head."""
+    """qᵀWk with W (h, d_q, d_k), one matrix per head."""
 
     def __init__(self, heads: int, query_width: int, key_width: int) -> None:
         super().__init__()
         self.weight = _matrices(heads, query_width, key_width)
 
     def fold(self, queries: Tensor) -> Tensor:
-        """Wᵀq."""
+        """Return Wᵀq."""
         return _each_head(queries, self.weight)
 
 
@@ -103,7 +103,7 @@ class AdditiveConfig(Config):
     )
 
     def build(self, heads: int, query_width: int, key_width: int) -> Scorer:
-        """Widths are those of one head."""
+        """Build the scorer for heads of the given widths."""
         return Additive(heads, query_width, key_width, self.width or key_width)
 
 
@@ -121,7 +121,7 @@ class Additive(Scorer):
         nn.init.uniform_(self.vector, -bound, bound)
 
     def prepare(self, keys: Tensor) -> Tensor:
-        """Vk."""
+        """Return Vk."""
         return _each_head(keys, self.key)
 
     def forward(self, queries: Tensor, prepared: Tensor) -> Tensor:
@@ -140,13 +140,13 @@ ScorerConfig = Annotated[
 def _same(config: Any, query_width: int, key_width: int) -> None:
     if query_width != key_width:
         raise ConfigError(
-            f"the {config.kind} scorer multiplies query and key, but they are {query_width} and {key_width} wide a "
-            "head: make the widths equal, or use scorer kind general or additive"
+            f"the {config.kind} scorer needs queries and keys of equal width, but a head has {query_width} and "
+            f"{key_width}: make the widths equal, or use scorer kind general or additive"
         )
 
 
 def _matrices(heads: int, rows: int, columns: int) -> nn.Parameter:
-    """(heads, rows, columns), each matrix drawn as Glorot & Bengio 2010."""
+    """Return (heads, rows, columns), each matrix initialised as in Glorot & Bengio 2010."""
     weight = nn.Parameter(torch.empty(heads, rows, columns))
     bound = sqrt(6 / (rows + columns))
     nn.init.uniform_(weight, -bound, bound)
@@ -156,7 +156,8 @@ def _matrices(heads: int, rows: int, columns: int) -> nn.Parameter:
 def _each_head(vectors: Tensor, weight: Tensor) -> Tensor:
     """(B, h, …, n, p) times (h, p, r) → (B, h, …, n, r).
 
-    One product a head: a broadcast matmul would make one a sentence, and as many gradients of the weight to add up.
+    This is one product per head. A broadcast matmul would make one per sentence, each with its own gradient of the
+    weight.
     """
     if len(weight) == 1:
         return torch.matmul(vectors, weight[0])

@@ -1,19 +1,19 @@
-"""Feature vectors as an encoder's input: projected, where tokens are embedded."""
+"""Feature vectors as encoder input: a projection in place of the token embedding."""
 
 import torch
 from torch import Tensor, nn
 
 
 class VectorProjection(nn.Module):
-    """x ↦ √d · (W x + b), in a token table's place; the factor √d is `Embedding`'s.
+    """x ↦ √d · (W x + b), in place of a token embedding; the factor √d is applied by `Embedding`.
 
-    Decks 001 and 002: image regions, audio frames, events of a log. The linear map is that of Dosovitskiy et al. 2021,
-    equation 1. W is drawn from N(0, 1/(n·d)), so inputs of unit variance give outputs of unit variance. A vector of
-    zeros stands for the end of the sequence; it becomes √d · b.
+    The inputs of decks 001 and 002 are image regions, audio frames or log events. The linear map is equation 1 of
+    Dosovitskiy et al. 2021. W is drawn from N(0, 1/(n·d)), so inputs of unit variance give outputs of unit variance. A
+    zero vector marks the end of the sequence; it is mapped to √d · b.
     """
 
     def __init__(self, inputs: int, width: int) -> None:
-        """inputs: n, numbers in a vector; width: d."""
+        """inputs: input dimension n. width: model width d."""
         super().__init__()
         self.embedding_dim = width
         self.weight = nn.Parameter(torch.empty(width, inputs))

@@ -211,7 +211,7 @@ class SoftAttention(Attention):
         """Return the scores of all pairs, (B, h, K·T, S), before masking."""
         scores = self.scorer(pairs.queries.vectors, pairs.keys.keys)
         if pairs.relation is not None and pairs.relation.acts_on_scores:
-            scores = scores + pairs.relation.score(pairs.queries.vectors, pairs.offsets)
+            scores = scores + pairs.relation.score_bias(pairs.queries.vectors, pairs.offsets)
         return scores  # type: ignore[no-any-return]
 
     def add_penalty(self, weights: Tensor, query_mask: Tensor | None) -> None:
@@ -227,7 +227,7 @@ class SoftAttention(Attention):
         weights = self.dropout(weights)
         context = torch.matmul(weights, pairs.keys.values)
         if pairs.relation is not None and pairs.relation.acts_on_values:
-            context = context + pairs.relation.value(weights, pairs.offsets)
+            context = context + pairs.relation.value_bias(weights, pairs.offsets)
         return context
 
     def _queries(self, states: Tensor, sentences: int, start: int, left_padding: Tensor | None = None) -> Tensor:
@@ -267,7 +267,7 @@ class SoftAttention(Attention):
         if relation is not None and biased:
             if mask is not None and mask.has_empty_rows:
                 return None
-            allowed = relation.score(queries, pairs.offsets).to(queries.dtype)
+            allowed = relation.score_bias(queries, pairs.offsets).to(queries.dtype)
             allowed = allowed if mask is None else allowed + mask.bias.to(queries.dtype)
         rate = self.dropout.rate if self.training else 0.0
         return functional.scaled_dot_product_attention(

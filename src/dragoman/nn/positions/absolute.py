@@ -1,4 +1,4 @@
-"""Schemes with a vector for each position, and the two ways in which it joins the token's vector."""
+"""Schemes with one vector per position, which is added to the token's vector or concatenated with it."""
 
 from typing import Literal
 
@@ -11,7 +11,7 @@ from dragoman.nn.positions.scheme import PositionEmbedding, PositionScheme
 
 
 class Encoding(nn.Module):
-    """One vector a position. limit: positions from here on have none; None where there is no end."""
+    """One vector per position. limit: the number of positions, None if there is no limit."""
 
     limit: int | None = None
 
@@ -20,15 +20,15 @@ class Encoding(nn.Module):
         self.width = width
 
     def forward(self, start: int, length: int, mask: Tensor | None) -> Tensor:
-        """The vectors of positions start … start+length−1: (length, width), or (B, length, width) where they differ.
+        """Return the vectors of positions start … start+length−1: (length, width), or (B, length, width) per row.
 
-        mask: (B, length) bool, True at tokens, or None where all are.
+        mask: (B, length) bool, False at padding, or None if there is no padding.
         """
         raise NotImplementedError
 
 
 class AbsoluteScheme(PositionScheme):
-    """The base of schemes with a vector for each position: they override `encoding`."""
+    """The base of schemes with one vector per position. They override `encoding`."""
 
     join: Literal["add", "concatenate"] = Field(
         "add",
@@ -39,11 +39,11 @@ class AbsoluteScheme(PositionScheme):
     )
 
     def encoding(self, width: int) -> Encoding:
-        """The module that gives the vectors."""
+        """Build the module that computes the vectors."""
         raise NotImplementedError
 
     def build_embedding(self, width: int) -> PositionEmbedding:
-        """Vectors joined to token vectors of `width`."""
+        """Build the module that joins the vectors to token vectors of `width`."""
         if self.join == "add":
             return Added(self.encoding(width))
         return Concatenated(self.encoding(self.width or width), width)
@@ -58,7 +58,7 @@ class Added(PositionEmbedding):
         self.limit = encoding.limit
 
     def embed(self, embeddings: Tensor, start: int, mask: Tensor | None, left_padding: Tensor | None = None) -> Tensor:
-        """(B, T, d) → (B, T, d). Raises DataError past the encoding's limit."""
+        """(B, T, d) → (B, T, d). Raises DataError for texts longer than the encoding's limit."""
         return embeddings + _vectors(self.encoding, embeddings, start, mask, left_padding)
 
 
@@ -72,7 +72,7 @@ class Concatenated(PositionEmbedding):
         self.back = nn.Linear(width + encoding.width, width)
 
     def embed(self, embeddings: Tensor, start: int, mask: Tensor | None, left_padding: Tensor | None = None) -> Tensor:
-        """(B, T, d) → (B, T, d). Raises DataError past the encoding's limit."""
+        """(B, T, d) → (B, T, d). Raises DataError for texts longer than the encoding's limit."""
         vectors = _vectors(self.encoding, embeddings, start, mask, left_padding)
         return self.back(torch.cat((embeddings, vectors.expand(*embeddings.shape[:-1], -1)), -1))  # type: ignore[no-any-return]
 
@@ -80,14 +80,14 @@ class Concatenated(PositionEmbedding):
 def _vectors(
     encoding: Encoding, embeddings: Tensor, start: int, mask: Tensor | None, left_padding: Tensor | None
 ) -> Tensor:
-    """The encoding of the tokens (B, T, d) that begin at `start`. Raises DataError past its limit."""
+    """Return the encoding of tokens (B, T, d) from position `start` on. Raises DataError beyond its limit."""
     end = start + embeddings.size(-2)
     if left_padding is not None and encoding.limit is not None and end > encoding.limit:
         end -= int(left_padding.min())
     if encoding.limit is not None and end > encoding.limit:
         raise DataError(
-            f"a text of {end} tokens or more, but the model has only {encoding.limit} positions: shorten it, or train "
-            "a model with a larger model.positions.limit"
+            f"the text has {end} tokens or more, but the model has only {encoding.limit} positions: shorten it, or "
+            "train a model with a larger model.positions.limit"
         )
     if left_padding is None:
         return encoding(start, embeddings.size(-2), mask).to(embeddings.dtype)  # type: ignore[no-any-return]

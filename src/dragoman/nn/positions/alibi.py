@@ -12,15 +12,15 @@ from dragoman.nn.positions.scheme import PositionScheme, RelativePositions
 class AlibiConfig(PositionScheme):
     """Press et al. 2022: score −= m_i·|key − query| with the slope m_i = 2^(−8i/h) of head i; nothing is learned.
 
-    In an encoder the bias is the same on both sides, so that only what the text itself holds, such as its end, tells
-    left from right. YAML: `positions: {kind: alibi}`.
+    In an encoder the bias is symmetric, so that left and right differ only by what the text itself contains, such as
+    its end symbol. YAML: `positions: {kind: alibi}`.
     """
 
     kind: Literal["alibi"] = "alibi"
     inside_attention: ClassVar[bool] = True
 
     def build_relative(self, heads: int, query_width: int, key_width: int, value_width: int) -> "Alibi":
-        """The slopes of so many heads."""
+        """Build the biases of `heads` heads."""
         return Alibi(heads)
 
 
@@ -34,15 +34,18 @@ class Alibi(RelativePositions):
         self.slopes: Tensor
         self.register_buffer("slopes", torch.tensor(slopes(heads)), persistent=False)
 
-    def score(self, queries: Tensor, offsets: Tensor) -> Tensor:
-        """(1, h, …, T, S), the same for every sentence."""
+    def score_bias(self, queries: Tensor, offsets: Tensor) -> Tensor:
+        """Return (1, h, …, T, S), which all sentences share."""
         blocks = [1] * (queries.dim() - 4)
         return -self.slopes.view(1, -1, *blocks, 1, 1) * offsets.abs()
 
 
 def slopes(heads: int) -> list[float]:
-    """2^(−8i/h) for i = 1 … h. Where h is no power of two, as in the paper's code: those of the power of two p below h,
-    then every other one, the first included, of those for 2p."""
+    """Return 2^(−8i/h) for i = 1 … h.
+
+    If h is not a power of two, follow the paper's code: the slopes of the largest power of two p below h, then every
+    other slope of 2p, starting with the first.
+    """
     power = 2 ** floor(log2(heads))
     found = [2.0 ** (-8 * place / power) for place in range(1, power + 1)]
     return found + [2.0 ** (-4 * place / power) for place in range(1, 2 * (heads - power), 2)]

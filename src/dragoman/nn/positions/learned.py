@@ -1,4 +1,4 @@
-"""A learned vector for each position."""
+"""One learned vector per position."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ from dragoman.nn.positions.absolute import AbsoluteScheme, Encoding
 
 
 class LearnedConfig(AbsoluteScheme):
-    """p_pos is a row of a learned table (Gehring et al. 2017, section 3.1); texts longer than the table are refused.
+    """p_pos is a row of a learned table (Gehring et al. 2017, section 3.1); texts longer than the table are rejected.
 
     YAML: `positions: {kind: learned, limit: 512}`.
     """
@@ -19,12 +19,12 @@ class LearnedConfig(AbsoluteScheme):
     limit: int = Field(512, ge=1, description="rows of the table: the longest text in tokens, its end counted")
 
     def encoding(self, width: int) -> "Learned":
-        """The table."""
+        """Build the table."""
         return Learned(width, self.limit)
 
 
 class Learned(Encoding):
-    """A table (limit, width) drawn from N(0, 1/width), as the token vectors before they are scaled."""
+    """A table (limit, width) drawn from N(0, 1/width), like the token vectors before scaling."""
 
     def __init__(self, width: int, limit: int) -> None:
         super().__init__(width)

@@ -1,4 +1,4 @@
-"""A single number for each position: two ideas that fail, for comparison."""
+"""A single number per position: two ideas that fail, for comparison (deck 001)."""
 
 from typing import ClassVar, Literal
 
@@ -12,8 +12,8 @@ from dragoman.nn.positions.absolute import AbsoluteScheme, Encoding
 class _NumberScheme(AbsoluteScheme):
     """The same number in every component of a position's vector.
 
-    What is added to every component alike, layer normalisation takes out again, and a pre-norm model is blind to it.
-    So these are concatenated by default.
+    Layer normalisation removes a constant that is added to every component, so a pre-norm model cannot see it. These
+    schemes are therefore concatenated by default.
     """
 
     join: Literal["add", "concatenate"] = Field(
@@ -24,7 +24,7 @@ class _NumberScheme(AbsoluteScheme):
 
 
 class IndexConfig(_NumberScheme):
-    """p_pos = (pos, …, pos), counted from 0 (deck 001, idea 1): values that grow without end.
+    """p_pos = (pos, …, pos), counted from 0 (deck 001, idea 1). The values are unbounded.
 
     YAML: `positions: {kind: index}`.
     """
@@ -32,7 +32,7 @@ class IndexConfig(_NumberScheme):
     kind: Literal["index"] = "index"
 
     def encoding(self, width: int) -> "Index":
-        """The numbers."""
+        """Build the module that computes the numbers."""
         return Index(width)
 
 
@@ -42,7 +42,7 @@ class Index(Encoding):
     def __init__(self, width: int) -> None:
         super().__init__(width)
         self.anchor: Tensor
-        self.register_buffer("anchor", torch.zeros(1, 1), persistent=False)  # tells the device
+        self.register_buffer("anchor", torch.zeros(1, 1), persistent=False)  # gives the device
 
     def forward(self, start: int, length: int, mask: Tensor | None) -> Tensor:
         """(length, width)."""
@@ -51,16 +51,16 @@ class Index(Encoding):
 
 
 class FractionConfig(_NumberScheme):
-    """p_pos = (f, …, f) with f = pos/len, pos counted from 1 (deck 001, idea 3): distances depend on the length.
+    """p_pos = (f, …, f) with f = pos/len, pos counted from 1 (deck 001, idea 3). Distances depend on the length.
 
-    For encoders only: a decoder does not know how long its text will be. YAML: `positions: {kind: fraction}`.
+    For encoders only, because a decoder does not know the length of its output. YAML: `positions: {kind: fraction}`.
     """
 
     kind: Literal["fraction"] = "fraction"
     needs_length: ClassVar[bool] = True
 
     def encoding(self, width: int) -> "Fraction":
-        """The fractions."""
+        """Build the module that computes the fractions."""
         return Fraction(width)
 
 
@@ -68,7 +68,7 @@ class Fraction(Index):
     """1/n, 2/n, …, 1 for a text of n tokens."""
 
     def forward(self, start: int, length: int, mask: Tensor | None) -> Tensor:
-        """(B, length, width), of which the rows differ by their own length; mask None: all have `length` tokens."""
+        """(B, length, width); rows differ by their length. mask None: all rows have `length` tokens."""
         if mask is None:
             mask = torch.ones(1, length, dtype=torch.bool, device=self.anchor.device)
         places = torch.arange(start + 1, start + length + 1, dtype=torch.float32, device=mask.device)

@@ -1,4 +1,4 @@
-"""A one-hot vector for each position: an idea that fails, for comparison."""
+"""A one-hot vector per position: an idea that fails, for comparison (deck 001)."""
 
 from typing import Literal
 
@@ -12,9 +12,9 @@ from dragoman.nn.positions.absolute import AbsoluteScheme, Encoding
 
 
 class OneHotConfig(AbsoluteScheme):
-    """p_pos has a 1 at component pos and 0 elsewhere (deck 001, idea 2), so d components are d positions and no more.
+    """p_pos is 1 at component pos and 0 elsewhere (deck 001, idea 2), so d components distinguish d positions.
 
-    A vector that is added has the model's width, so `limit` ≤ d; one that is concatenated has `width` components.
+    A vector that is added has the model's width, so `limit` ≤ d; a concatenated one has `width` components.
     YAML: `positions: {kind: one_hot}`.
     """
 
@@ -26,23 +26,23 @@ class OneHotConfig(AbsoluteScheme):
     )
 
     def encoding(self, width: int) -> "OneHot":
-        """The vectors. Raises ConfigError for more positions than there are components."""
+        """Build the module that computes the vectors. Raises ConfigError for more positions than components."""
         if self.limit is not None and self.limit > width:
             raise ConfigError(
-                f"one_hot positions of {width} components tell {width} positions apart, not {self.limit}: lower their "
-                f"limit, or set join=concatenate and width={self.limit}"
+                f"one_hot positions with {width} components distinguish {width} positions, not {self.limit}: lower "
+                f"their limit, or set join=concatenate and width={self.limit}"
             )
         return OneHot(width, self.limit or width)
 
 
 class OneHot(Encoding):
-    """Rows of the unit matrix."""
+    """Rows of the identity matrix."""
 
     def __init__(self, width: int, limit: int) -> None:
         super().__init__(width)
         self.limit = limit
         self.anchor: Tensor
-        self.register_buffer("anchor", torch.empty(0), persistent=False)  # knows the device and the kind of number
+        self.register_buffer("anchor", torch.empty(0), persistent=False)  # gives the device and the number type
 
     def forward(self, start: int, length: int, mask: Tensor | None) -> Tensor:
         """(length, width)."""

@@ -12,9 +12,9 @@ from dragoman.nn.positions.scheme import PositionScheme, RelativePositions
 
 
 class RelativeConfig(PositionScheme):
-    """Shaw et al. 2018: score += q·w^K_o/√d_k and value += w^V_o with o = clip(key − query, −δ, δ); any length.
+    """Shaw et al. 2018: score += q·w^K_o/√d_k and value += w^V_o with o = clip(key − query, −δ, δ), for any length.
 
-    The tables belong to a layer and serve all its heads. YAML: `positions: {kind: relative, distance: 16}`.
+    Each layer has its own tables, which all its heads share. YAML: `positions: {kind: relative, distance: 16}`.
     """
 
     kind: Literal["relative"] = "relative"
@@ -26,21 +26,21 @@ class RelativeConfig(PositionScheme):
     values: bool = Field(True, description="whether distances act on what is averaged (w^V)")
 
     def build_relative(self, heads: int, query_width: int, key_width: int, value_width: int) -> "Relative":
-        """The tables of one layer. Raises ConfigError when there is none."""
+        """Build the tables of one layer. Raises ConfigError if both are disabled."""
         if not (self.keys or self.values):
-            raise ConfigError("relative positions without keys and without values do nothing: set one to true")
+            raise ConfigError("relative positions with neither keys nor values have no effect: set one to true")
         return Relative(self.distance, query_width if self.keys else None, value_width if self.values else None)
 
 
 class Relative(RelativePositions):
-    """w^K (2δ+1, d_q) and w^V (2δ+1, d_v); row δ stands for the token itself.
+    """w^K (2δ+1, d_q) and w^V (2δ+1, d_v); row δ is distance 0.
 
-    Queries meet the 2δ+1 rows and not the S keys, so no tensor of (T, S, d_k) is made: the most is (B, h, T, 2δ+1) and
-    the (B, h, T, S) that attention has anyway (Shaw et al. 2018, section 3.3, goes another way to the same end).
+    Queries are multiplied by the 2δ+1 rows instead of S keys, so no tensor (T, S, d_k) is built. The largest tensors
+    are (B, h, T, 2δ+1) and attention's own (B, h, T, S). Shaw et al. 2018, section 3.3, avoid it in another way.
     """
 
     def __init__(self, distance: int, query_width: int | None, value_width: int | None) -> None:
-        """A width of None leaves that table out."""
+        """A width of None omits that table."""
         super().__init__()
         self.distance = distance
         self.acts_on_scores, self.acts_on_values = query_width is not None, value_width is not None
@@ -49,14 +49,14 @@ class Relative(RelativePositions):
         if value_width is not None:
             self.value_table = _table(distance, value_width)
 
-    def score(self, queries: Tensor, offsets: Tensor) -> Tensor:
+    def score_bias(self, queries: Tensor, offsets: Tensor) -> Tensor:
         """(B, h, …, T, d_q) → (B, h, …, T, S)."""
         scores = torch.matmul(queries * (1 / sqrt(queries.size(-1))), self.key_table.t())
         rows = self._rows(offsets)
         return scores.gather(-1, rows.expand(*scores.shape[:-1], -1))
 
-    def value(self, weights: Tensor, offsets: Tensor) -> Tensor:
-        """(B, h, …, T, S) → (B, h, …, T, d_v): first the weight that each distance has, then the rows' sum."""
+    def value_bias(self, weights: Tensor, offsets: Tensor) -> Tensor:
+        """(B, h, …, T, S) → (B, h, …, T, d_v): sum the weights per distance, then average the rows."""
         rows = self._rows(offsets).expand_as(weights)
         shares = weights.new_zeros(*weights.shape[:-1], 2 * self.distance + 1).scatter_add(-1, rows, weights)
         return torch.matmul(shares, self.value_table)

@@ -1,4 +1,4 @@
-"""Rotary positions: queries and keys turned by an angle that grows with their position (Su et al. 2021)."""
+"""Rotary positions: queries and keys are rotated by an angle proportional to their position (Su et al. 2021)."""
 
 from functools import lru_cache
 from typing import ClassVar, Literal
@@ -14,10 +14,10 @@ _FIRST_LENGTH = 512
 
 
 class RotaryConfig(PositionScheme):
-    """RoFormer (Su et al. 2021, equation 34): components 2i, 2i+1 of q and k turned by the angle pos·base^(−2i/d_k).
+    """Components 2i, 2i+1 of q and k are rotated by the angle pos·base^(−2i/d_k) (Su et al. 2021, equation 34).
 
-    The dot product of two turned vectors depends on the distance of their positions alone; with scorers general and
-    additive, which multiply by matrices first, it does not. Any length. YAML: `positions: {kind: rotary}`.
+    The dot product of two rotated vectors depends on the distance of their positions alone, except with the scorers
+    general and additive, which multiply by matrices first. Any length. YAML: `positions: {kind: rotary}`.
     """
 
     kind: Literal["rotary"] = "rotary"
@@ -25,16 +25,16 @@ class RotaryConfig(PositionScheme):
     base: float = Field(10000.0, gt=1, description="base of the angles (no unit; the paper's value)")
 
     def build_relative(self, heads: int, query_width: int, key_width: int, value_width: int) -> "Rotary":
-        """Raises ConfigError for widths that are odd or differ."""
+        """Build the rotation. Raises ConfigError for widths that are odd or differ."""
         if key_width % 2:
             raise ConfigError(
-                f"rotary positions turn pairs of numbers, but a head's keys are {key_width} wide: choose width and "
-                "heads so that d/h is even, or set the attention's key_width"
+                f"rotary positions rotate pairs of components, but the width of a head's keys is {key_width}: choose "
+                "width and heads so that d/h is even, or set the attention's key_width"
             )
         if query_width != key_width:
             raise ConfigError(
-                f"rotary positions need queries and keys of one width, but they are {query_width} and {key_width} "
-                "wide: leave query_width out, or choose another kind"
+                f"rotary positions need queries and keys of equal width, but they have {query_width} and {key_width}: "
+                "remove query_width, or choose another kind"
             )
         return Rotary(self.base)
 
@@ -47,35 +47,35 @@ class Rotary(RelativePositions):
         self.base = base
 
     def rotate(self, vectors: Tensor, start: int, left_padding: Tensor | None = None) -> Tensor:
-        """(B, h, T, d_k) → the same shape; angles are float32 whatever the vectors are."""
+        """(B, h, T, d_k) → the same shape; angles are at least float32, whatever the type of the vectors."""
         end, width = start + vectors.size(-2), vectors.size(-1)
         wide = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
         pairs = wide.view(*wide.shape[:-1], width // 2, 2)
-        places: slice | Tensor = slice(start, end)
+        positions: slice | Tensor = slice(start, end)
         if left_padding is not None:
             numbers = torch.arange(start, end, device=vectors.device) - left_padding[:, None]
-            places = numbers.clamp_min(0)[:, None]
-        if torch.compiler.is_compiling():  # the compiler fuses no complex numbers, and a table's length would be fixed
-            angles = rotary_angles(end, width, self.base, vectors.device)[places]
+            positions = numbers.clamp_min(0)[:, None]
+        if torch.compiler.is_compiling():  # the compiler does not fuse complex numbers and would fix the table's length
+            angles = rotary_angles(end, width, self.base, vectors.device)[positions]
             cosine, sine = angles.cos().to(wide.dtype), angles.sin().to(wide.dtype)
             even, odd = pairs.unbind(-1)
-            turned = torch.stack((even * cosine - odd * sine, even * sine + odd * cosine), -1)
+            rotated = torch.stack((even * cosine - odd * sine, even * sine + odd * cosine), -1)
         else:
-            # a turn of the plane is a product of complex numbers, which torch has in one operation, forward and back
-            turns = _turns(max(_FIRST_LENGTH, 1 << (end - 1).bit_length()), width, self.base, vectors.device)
-            turned = torch.view_as_real(torch.view_as_complex(pairs) * turns[places])
-        return turned.flatten(-2).to(vectors.dtype)
+            # a rotation is a complex product, a single operation in torch, forward and backward
+            rotations = _rotations(max(_FIRST_LENGTH, 1 << (end - 1).bit_length()), width, self.base, vectors.device)
+            rotated = torch.view_as_real(torch.view_as_complex(pairs) * rotations[positions])
+        return rotated.flatten(-2).to(vectors.dtype)
 
 
 @lru_cache(maxsize=16)
-def _turns(length: int, width: int, base: float, device: torch.device) -> Tensor:
-    """e^(i·angle), (length, width/2) complex64, computed in float64; all layers of all models share them."""
-    with torch.inference_mode(False):  # a table made while translating must serve training too
+def _rotations(length: int, width: int, base: float, device: torch.device) -> Tensor:
+    """Return e^(i·angle), (length, width/2) complex64, computed in float64 and shared by all layers and models."""
+    with torch.inference_mode(False):  # a table built during translation must be usable in training
         angles = rotary_angles(length, width, base, torch.device("cpu"))
         return torch.polar(torch.ones_like(angles), angles).to(torch.complex64).to(device)
 
 
 def rotary_angles(length: int, width: int, base: float, device: torch.device) -> Tensor:
-    """pos·base^(−2i/d_k), (length, width/2) float64."""
+    """Return pos·base^(−2i/d_k), (length, width/2) float64."""
     exponents = torch.arange(0, width, 2, dtype=torch.float64, device=device) / width
     return torch.arange(length, dtype=torch.float64, device=device)[:, None] / base**exponents

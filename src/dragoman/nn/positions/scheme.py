@@ -1,4 +1,4 @@
-"""What a position scheme is: a config that says where it acts, beside the word vectors or inside self-attention."""
+"""The interface of position schemes: configs of terms joined to the embeddings or used inside self-attention."""
 
 from typing import ClassVar
 
@@ -11,67 +11,67 @@ class PositionScheme(Config):
     """The base of all schemes; a scheme overrides `embedded`, or `related`, and says nothing of the other."""
 
     needs_length: ClassVar[bool] = False
-    """Whether a token's vector depends on how long the text is, which a decoder does not know."""
+    """Whether a token's vector depends on the length of the text, which is unknown in a decoder."""
 
     inside_attention: ClassVar[bool] = False
-    """Whether the scheme acts inside self-attention, which some encoders and decoders do not have."""
+    """Whether the scheme acts inside self-attention, which not all encoders and decoders have."""
 
     def build_embedding(self, width: int) -> "PositionEmbedding":
-        """What is done to token vectors of `width` before the first layer; here nothing."""
+        """Build the module that joins positions to token vectors of `width`. The base class leaves them unchanged."""
         return PositionEmbedding()
 
     def build_relative(
         self, heads: int, query_width: int, key_width: int, value_width: int
     ) -> "RelativePositions | None":
-        """What is done inside one self-attention of so many heads; here nothing.
+        """Build the terms inside one self-attention layer with `heads` heads. The base class has none.
 
-        Widths are those of one head. Called once a layer, so that each layer has parameters of its own. Raises
+        Widths are those of one head. Called once per layer, so that each layer has its own parameters. Raises
         ConfigError for widths that the scheme cannot use.
         """
         return None
 
 
 class PositionEmbedding(nn.Module):
-    """Joins positions to token vectors. This one leaves them alone: the scheme `none`, and those inside attention."""
+    """Joins positions to token vectors. The base class, for schemes without such vectors, leaves them unchanged."""
 
     limit: int | None = None
-    """Positions from here on have no vector: the longest text in tokens, None where any length will do."""
+    """The longest supported text in tokens, None if there is no limit."""
 
     def embed(self, embeddings: Tensor, start: int, mask: Tensor | None, left_padding: Tensor | None = None) -> Tensor:
         """embeddings (B, T, d) of the tokens at positions start … start+T−1 → (B, T, d).
 
-        mask: (B, T) bool, True at tokens, or None where all are; only the whole text's tells its length. left_padding:
-        (B,) int64, what is taken off each row's positions; below 0 they are padding's, and any will do.
+        mask: (B, T) bool, False at padding, or None; it gives the length of a text only if it covers the whole text.
+        left_padding: (B,) int64, subtracted from each row's positions; negative results are padding, with any vector.
         """
         return embeddings
 
 
 class RelativePositions(nn.Module):
-    """What a scheme does inside one self-attention; a scheme overrides the hooks that it needs.
+    """The terms of a scheme inside one self-attention layer. A scheme overrides the methods that it needs.
 
-    Heads are dimension 1 of every tensor. Between them and the last two dimensions there may be others, of blocks.
+    Heads are dimension 1 of every tensor. There may be block dimensions between them and the last two.
     """
 
     acts_on_scores: bool = False
     acts_on_values: bool = False
 
     def rotate(self, vectors: Tensor, start: int, left_padding: Tensor | None = None) -> Tensor:
-        """Queries or keys (B, h, T, width) that stand at positions start … start+T−1, before they are compared.
+        """Transform queries or keys (B, h, T, width) at positions start … start+T−1 before they are compared.
 
-        left_padding: (B,) int64, what is taken off each row's positions, as in `PositionEmbedding.embed`.
+        left_padding: (B,) int64, subtracted from each row's positions, as in `PositionEmbedding.embed`.
         """
         return vectors
 
-    def score(self, queries: Tensor, offsets: Tensor) -> Tensor:
-        """What is added to the scores: queries (B, h, …, T, d_q), offsets (T, S) int64 = key's − query's position.
+    def score_bias(self, queries: Tensor, offsets: Tensor) -> Tensor:
+        """Return the term to add to the scores, broadcastable to (B, h, …, T, S). Called only if `acts_on_scores`.
 
-        The result broadcasts to (B, h, …, T, S). Asked only where `acts_on_scores`.
+        queries: (B, h, …, T, d_q). offsets: (T, S) int64, the key's position minus the query's.
         """
         raise NotImplementedError
 
-    def value(self, weights: Tensor, offsets: Tensor) -> Tensor:
-        """What is added to the weighted values: weights (B, h, …, T, S) → (B, h, …, T, d_v).
+    def value_bias(self, weights: Tensor, offsets: Tensor) -> Tensor:
+        """Return the term to add to the weighted values: weights (B, h, …, T, S) → (B, h, …, T, d_v).
 
-        Asked only where `acts_on_values`.
+        Called only if `acts_on_values`.
         """
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Sines and cosines of falling frequency."""
+"""Sinusoidal positions: sines and cosines of decreasing frequency."""
 
 from typing import Literal
 
@@ -16,8 +16,8 @@ _FIRST_LENGTH = 512
 class SinusoidalConfig(AbsoluteScheme):
     """Fixed sines and cosines for any length (Vaswani et al. 2017, section 3.5).
 
-    The paper takes sines and cosines in turn. Its reference implementation (tensor2tensor) and Marian put all sines
-    before all cosines, which is the same but for the order of the numbers.
+    The paper alternates sines and cosines. Its reference implementation (tensor2tensor) and Marian put all sines before
+    all cosines, a permutation of the components.
     """
 
     kind: Literal["sinusoidal"] = "sinusoidal"
@@ -30,7 +30,7 @@ class SinusoidalConfig(AbsoluteScheme):
     )
 
     def encoding(self, width: int) -> "Sinusoidal":
-        """The table of sines and cosines."""
+        """Build the table of sines and cosines."""
         return Sinusoidal(width, self.base, self.layout, self.limit)
 
 
@@ -44,20 +44,20 @@ class Sinusoidal(Encoding):
         self.base, self.layout, self.limit = base, layout, limit
         self.table: Tensor
         self.register_buffer("table", torch.empty(_FIRST_LENGTH, width), persistent=False)
-        if not self.table.is_meta:  # a model that is only tried out may be of any size
+        if not self.table.is_meta:  # a model on the meta device may be of any size
             self.table = sinusoids(_FIRST_LENGTH, width, base, layout)
 
     def forward(self, start: int, length: int, mask: Tensor | None = None) -> Tensor:
-        """(length, width); the table grows as far as it is asked for."""
-        end, table = start + length, self.table  # another thread may put a shorter table in its place meanwhile
+        """(length, width); the table grows as needed."""
+        end, table = start + length, self.table  # another thread may replace self.table by a shorter one meanwhile
         if end > table.size(0):
-            with torch.inference_mode(False):  # a table made while translating must serve training too
+            with torch.inference_mode(False):  # a table built during translation must be usable in training
                 table = self.table = sinusoids(2 * end, self.width, self.base, self.layout).to(table.device)
         return table[start:end]
 
 
 def sinusoids(length: int, width: int, base: float = 10000.0, layout: Layout = "alternating") -> Tensor:
-    """The encoding matrix (length, width) float32, computed in float64, always on the CPU."""
+    """Return the encoding matrix (length, width) float32, computed in float64 on the CPU."""
     positions = torch.arange(length, dtype=torch.float64, device="cpu")[:, None]
     exponents = torch.arange(0, width, 2, dtype=torch.float64, device="cpu") / width
     angles = positions / base**exponents

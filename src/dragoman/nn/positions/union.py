@@ -1,4 +1,4 @@
-"""Every position scheme by its `kind`; a new one is a class in this folder and a line here."""
+"""The union of position schemes by `kind`. To add one, add a class to this folder and a line here."""
 
 from typing import Annotated, Literal
 
@@ -15,7 +15,7 @@ from dragoman.nn.positions.sinusoidal import SinusoidalConfig
 
 
 class NoPositionsConfig(PositionScheme):
-    """No positions: recurrence, convolution or a causal mask must tell the order, or nothing does."""
+    """No positions: order is visible only through recurrence, convolution or a causal mask."""
 
     kind: Literal["none"] = "none"
 

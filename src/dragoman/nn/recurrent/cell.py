@@ -1,4 +1,4 @@
-"""`Cell`: one recurrent layer in one direction, as a scan over time whose backward pass is written by hand."""
+"""`Cell`: one recurrent layer in one direction, a scan over time with a hand-written backward pass."""
 
 from collections.abc import Sequence
 from math import sqrt
@@ -9,20 +9,22 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 States = tuple[Tensor, ...]
-"""What a cell carries from one token to the next, the hidden state h first; LSTM's cell state c is second."""
+"""The states carried from one token to the next: the hidden state h, then for an LSTM the cell state c."""
 
 
 class Cell(nn.Module):
-    """h_t from W_1x_1 + … + b (the drive, made for all times at once) and Uh_{t−1} (the product, made in the loop).
+    """h_t from W_1x_1 + … + b (the drive, computed for all time steps at once) and Uh_{t−1} (the product, in the loop).
 
-    A cell overrides `advance` and `retreat`, the elementwise work of one time step and its derivative. `Scan` does the
-    rest, so that each kind costs one matrix product a step forward, one backward, and one for U's gradient at the end.
+    A cell overrides `advance` and `retreat`, the elementwise part of one time step and its derivative. `Scan` does the
+    rest, at the cost of one matrix product per step forward, one backward, and one for U's gradient at the end.
 
-    gates: vectors of width H in drive and product; components: tensors in its `States`; kept: vectors of width H that
-    `retreat` wants from `advance`; ahead: by how many vectors the drive's gates stand before the product's, where not
-    all gates are sums of the two. Each input has a weight of its own, because some are known only inside the loop.
+    gates: number of vectors of width H in drive and product. components: number of tensors in its `States`. kept:
+    number of vectors of width H that `advance` saves for `retreat`. ahead: number of gates of the drive before the
+    first one that it shares with the product, for cells whose gates are not all sums of the two. Each input has its own
+    weight, because some inputs are known only inside the loop.
 
-    W: Glorot & Bengio 2010, a gate; U: orthogonal, a gate (Saxe et al. 2014; Bahdanau et al. 2015, appendix B.1); b: 0.
+    Initialisation, per gate: W as in Glorot & Bengio 2010; U orthogonal (Saxe et al. 2014; Bahdanau et al. 2015,
+    appendix B.1); b zero.
     """
 
     gates: ClassVar[int]
@@ -44,13 +46,13 @@ class Cell(nn.Module):
             nn.init.orthogonal_(gate)
 
     def drive(self, inputs: Tensor, index: int = 0) -> Tensor:
-        """Input number `index` (…, width) → its part of the drive (…, gates·H); the bias is in the first input's."""
+        """Input number `index` (…, width) → its part of the drive (…, gates·H); the first input's includes the bias."""
         return functional.linear(inputs, self.input_weights[index], self.bias if index == 0 else None)
 
     def forward(self, drive: Tensor, states: States) -> States:
         """drive (T, R, gates·H) and states (R, H) each → the states after each of the T tokens, (T, R, H) each.
 
-        Under autocast the matrix products run in its type; states and elementwise work keep the parameters' type.
+        Under autocast the matrix products use its type; states and elementwise operations keep the parameters' type.
         """
         weight, bias = self.recurrent_weight, self.product_bias()
         states = tuple(state.to(weight.dtype) for state in states)
@@ -59,23 +61,23 @@ class Cell(nn.Module):
         return _run(self, drive, weight, bias, states, keep=False)[0]
 
     def product_bias(self) -> Tensor | None:
-        """(gates·H) added to the product Uh, where that is not the same as adding it to the drive; else None."""
+        """Return the bias (gates·H) of the product Uh, or None if it can be part of the drive."""
         return None
 
     @staticmethod
     def advance(drive: Tensor, product: Tensor, before: States, after: States, kept: Tensor) -> None:
-        """One step: writes the states `after` (R, H) and `kept` (R, kept·H).
+        """Compute one step: write the states `after` (R, H) and `kept` (R, kept·H), whatever they contained.
 
-        drive and product (R, gates·H) and the states `before` are not changed. after may hold anything.
+        drive and product (R, gates·H) and the states `before` are not changed.
         """
         raise NotImplementedError
 
     @staticmethod
     def retreat(gradients: list[Tensor], before: States, after: States, kept: Tensor, to_gates: Tensor) -> None:
-        """One step back: gradients (R, H), one a state, are those of `after` and become those of `before`.
+        """Backpropagate one step: gradients (R, H), one per state, of `after` are replaced by those of `before`.
 
-        What flows through the product is not included. to_gates (R, (ahead + gates)·H) is written: the drive's gradient
-        at its start, the product's at its end.
+        They exclude the part through the product. to_gates (R, (ahead + gates)·H) is written: its start is the drive's
+        gradient, its end the product's.
         """
         raise NotImplementedError
 
@@ -96,7 +98,7 @@ class Scan(torch.autograd.Function):
 
     @staticmethod
     def backward(context: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        """Back through time; U's gradient is one product over all time steps."""
+        """Backpropagate through time; U's gradient is one product over all time steps."""
         cell = context.cell
         kept, factor, factors, *path = context.saved_tensors
         length, rows = kept.shape[:2]
@@ -124,8 +126,11 @@ class Scan(torch.autograd.Function):
 def _run(
     cell: Cell, drive: Tensor, weight: Tensor, bias: Tensor | None, states: States, keep: bool
 ) -> tuple[States, list[Tensor], Tensor, Tensor, Tensor]:
-    """The states (T, R, H) after each token; the same with those before the first (T+1, R, H), also in the products'
-    type; what `advance` kept (T, R, kept·H), of the last step only unless `keep`; and U in the products' type.
+    """Run the scan.
+
+    Returns the states (T, R, H) after each token; the same with the initial ones (T+1, R, H); h of these in the type of
+    matrix products; what `advance` saved (T, R, kept·H), of the last step only unless `keep`; and U in the type of
+    matrix products.
     """
     device = weight.device.type
     kind = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
@@ -153,5 +158,5 @@ def _run(
 
 
 def tanh_(values: Tensor) -> Tensor:
-    """tanh in place as 2σ(2x) − 1: exact to a rounding of 1, and in a third of the time of torch's on a CPU."""
+    """Compute tanh in place as 2σ(2x) − 1, accurate to a rounding of 1 and three times as fast as torch's on a CPU."""
     return values.mul_(2).sigmoid_().mul_(2).sub_(1)

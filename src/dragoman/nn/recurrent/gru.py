@@ -13,8 +13,8 @@ from dragoman.nn.recurrent.cell import Cell, States, tanh_
 class GRUCell(Cell):
     """r, z = σ(W_r,z x + b_r,z + U_r,z h); n = tanh(W_n x + b_n + r ⊙ (U_n h + b'_n)); h' = (1 − z) ⊙ n + z ⊙ h.
 
-    Cho et al. 2014 with the reset gate behind the product, as torch and cuDNN have it. Rows of W and b: n, r, z;
-    of U: r, z, n.
+    Cho et al. 2014 with the reset gate applied after the product, as in torch and cuDNN. Order of the rows of W and b:
+    n, r, z; of U: r, z, n.
     """
 
     gates: ClassVar[int] = 3
@@ -26,12 +26,12 @@ class GRUCell(Cell):
         self.recurrent_bias = nn.Parameter(torch.zeros(hidden))
 
     def product_bias(self) -> Tensor | None:
-        """b'_n, which the reset gate multiplies; 0 for the other gates."""
+        """Return b'_n, which is multiplied by the reset gate, and 0 for the other gates."""
         return functional.pad(self.recurrent_bias, (2 * self.hidden, 0))
 
     @staticmethod
     def advance(drive: Tensor, product: Tensor, before: States, after: States, kept: Tensor) -> None:
-        """h' is written as n + z ⊙ (h − n)."""
+        """Compute h' as n + z ⊙ (h − n)."""
         width = before[0].size(1)
         both, new, inner = kept[:, : 2 * width], kept[:, 2 * width : 3 * width], kept[:, 3 * width :]
         torch.add(drive[:, width:], product[:, : 2 * width], out=both).sigmoid_()
@@ -41,7 +41,7 @@ class GRUCell(Cell):
 
     @staticmethod
     def retreat(gradients: list[Tensor], before: States, after: States, kept: Tensor, to_gates: Tensor) -> None:
-        """Four gradients: those of drive's n, of r and z, which drive and product share, and of product's n."""
+        """Write four gradients: of the drive's n, of r and z, shared by drive and product, and of the product's n."""
         width = before[0].size(1)
         reset, update, new, inner = torch.split(kept, width, 1)
         (gradient,) = gradients

@@ -12,8 +12,8 @@ from dragoman.nn.recurrent.cell import Cell, States, tanh_
 class LSTMCell(Cell):
     """i, f, o = σ(·), g = tanh(·) of Wx + b + Uh; c' = f ⊙ c + i ⊙ g; h' = o ⊙ tanh(c').
 
-    Hochreiter & Schmidhuber 1997 with the forget gate of Gers et al. 2000, whose bias starts at 1 (Jozefowicz et al.
-    2015). Rows of the weights: i, f, o, g, so that one σ serves three gates.
+    Hochreiter & Schmidhuber 1997 with the forget gate of Gers et al. 2000, whose bias is initialised to 1 (Jozefowicz
+    et al. 2015). Order of the weights' rows: i, f, o, g, so that one σ covers three gates.
     """
 
     gates: ClassVar[int] = 4
@@ -26,7 +26,7 @@ class LSTMCell(Cell):
 
     @staticmethod
     def advance(drive: Tensor, product: Tensor, before: States, after: States, kept: Tensor) -> None:
-        """kept: the gates."""
+        """Compute the next states; kept: the gates."""
         width = before[0].size(1)
         torch.add(drive, product, out=kept)
         kept[:, : 3 * width].sigmoid_()
@@ -37,7 +37,7 @@ class LSTMCell(Cell):
 
     @staticmethod
     def retreat(gradients: list[Tensor], before: States, after: States, kept: Tensor, to_gates: Tensor) -> None:
-        """c's gradient flows past the product through f; h's only through it. tanh(c') is cheaper made than kept."""
+        """Pass c's gradient on through f; h's flows through the product only. Recomputing tanh(c') is cheapest."""
         width = before[0].size(1)
         i, f, o, g = torch.split(kept, width, 1)
         to_hidden, to_cell = gradients

@@ -1,4 +1,4 @@
-"""Recurrent layers one above the other: from left to right for a decoder, in one or both directions for an encoder."""
+"""Stacked recurrent layers: left to right for a decoder, in one or both directions for an encoder."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from dragoman.nn.recurrent.cell import Cell, States
 
 
 class Stack(nn.Module):
-    """Layers from left to right, dropout between them. inputs: widths of what the first layer reads."""
+    """Left-to-right layers with dropout between them. inputs: widths of the first layer's inputs."""
 
     def __init__(self, cell: type[Cell], inputs: Sequence[int], hidden: int, layers: int, dropout: float) -> None:
         super().__init__()
@@ -23,7 +23,7 @@ class Stack(nn.Module):
         return self.layers[0].drive(inputs, index)  # type: ignore[operator,no-any-return]
 
     def forward(self, drive: Tensor, states: Sequence[States]) -> tuple[Tensor, list[States]]:
-        """The first layer's drive (T, R, gates·H), all layers' states (R, H) → the last one's h (T, R, H), states."""
+        """Drive of the first layer (T, R, gates·H), states of all layers (R, H) → h of the last (T, R, H), states."""
         outputs, after = drive, []
         for number, (layer, before) in enumerate(zip(self.layers, states, strict=True)):
             if number:
@@ -34,7 +34,7 @@ class Stack(nn.Module):
         return outputs, after
 
     def step(self, drive: Tensor, states: Sequence[States]) -> list[States]:
-        """One token: drive (R, gates·H) and each layer's states → each layer's next states."""
+        """Process one token: drive (R, gates·H) and each layer's states → each layer's next states."""
         after: list[States] = []
         for number, (layer, before) in enumerate(zip(self.layers, states, strict=True)):
             if number:
@@ -44,9 +44,10 @@ class Stack(nn.Module):
 
 
 class Reader(nn.Module):
-    """Layers over whole sentences, dropout between them; with two directions each layer reads both of the one below.
+    """Layers over whole sentences with dropout between them.
 
-    output_width: H, or 2H for two directions, those from left to right first.
+    Each bidirectional layer reads both directions of the previous one. output_width: H, or 2H for two directions, left
+    to right first.
     """
 
     def __init__(self, cell: type[Cell], width: int, hidden: int, layers: int, both: bool, dropout: float) -> None:
@@ -58,10 +59,10 @@ class Reader(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, inputs: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """inputs (B, S, width), mask (B, S) bool, False at padding, which must stand behind the text.
+        """inputs (B, S, width), mask (B, S) bool, False at padding, which must follow the text.
 
-        Gives the last layer's states (B, S, output_width) and its final ones (B, output_width): behind the last token
-        from left to right, behind the first from right to left; zero for an empty text.
+        Returns the last layer's states (B, S, output_width) and its final ones (B, output_width): after the last token
+        from left to right, after the first from right to left; zero for an empty text.
         """
         rows, length = mask.shape
         lengths = mask.sum(1)
@@ -86,16 +87,16 @@ class Reader(nn.Module):
 
 
 def _run(cell: nn.Module, inputs: Tensor) -> Tensor:
-    """h (T, R, H) of a cell that starts from zeros."""
+    """Return h (T, R, H) of a cell with zero initial states."""
     assert isinstance(cell, Cell)
     zeros = cell.recurrent_weight.new_zeros(inputs.size(1), cell.hidden)
     return cell(cell.drive(inputs), (zeros,) * cell.components)[0]  # type: ignore[no-any-return]
 
 
 class _Permuted(torch.autograd.Function):
-    """Time steps and rows (T, R, ·) in another order: a permutation that is its own inverse, so its gradient is it too.
+    """Permute time steps and rows (T, R, ·) by a permutation that is its own inverse, and thus its own gradient.
 
-    torch's gradient of an index_select adds row by row, which is slow on a CPU.
+    torch's gradient of index_select adds row by row, which is slow on a CPU.
     """
 
     @staticmethod

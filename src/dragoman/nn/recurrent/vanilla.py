@@ -16,12 +16,12 @@ class VanillaCell(Cell):
 
     @staticmethod
     def advance(drive: Tensor, product: Tensor, before: States, after: States, kept: Tensor) -> None:
-        """Nothing is kept: tanh's derivative is read off its value."""
+        """Compute the next state. Nothing is saved: tanh's derivative is a function of its value."""
         (hidden,) = after
         tanh_(torch.add(drive, product, out=hidden))
 
     @staticmethod
     def retreat(gradients: list[Tensor], before: States, after: States, kept: Tensor, to_gates: Tensor) -> None:
-        """Everything flows through the product, nothing past it."""
+        """The whole gradient flows through the product."""
         torch.addcmul(gradients[0], gradients[0] * after[0], after[0], value=-1, out=to_gates)
         gradients[0].zero_()

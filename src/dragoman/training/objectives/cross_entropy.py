@@ -73,8 +73,8 @@ class CrossEntropy:
         penalty, means = auxiliary.penalty(batch.target_tokens)
         if losses.each is not None:
             rewards = losses.each.new_zeros(batch.labels.shape)
-            rewards[batch.target_keep] = -losses.each
-            credited = credit(auxiliary.decisions, rewards, batch.target_keep)
+            rewards[batch.target_mask] = -losses.each
+            credited = credit(auxiliary.decisions, rewards, batch.target_mask)
             penalty, means = penalty + credited.total, {**means, **credited.means}
         if losses.divergence is not None:
             means = {**means, "r_drop": 2 * float(losses.divergence) / batch.target_tokens}
