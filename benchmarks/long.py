@@ -32,7 +32,7 @@ from dragoman.base.machine.startup import keep_large_tensors_on_heap
 from dragoman.data.batches.batch import collate
 from dragoman.models.interface import State, tree_map
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
-from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 
 VOCABULARY, SHORT_SOURCE, FULL_UP_TO, DECODED, REPEATED = 1000, 64, 4096, 32, 8192
 KINDS = ("window", "linear", "soft")
@@ -70,7 +70,7 @@ def decoder(model: Seq2Seq, length: int) -> Run:
 def whole(model: Seq2Seq, length: int) -> Run:
     """Forward and backward pass of a training step."""
     batch = collate([tokens(length - 1)[0].numpy()], [tokens(length - 1)[0].numpy()], [0])
-    objective = CrossEntropy(CrossEntropyConfig())
+    objective = CrossEntropy()
     return lambda: objective(model, batch).total.backward()
 
 

@@ -37,7 +37,7 @@ VARIATIONS: dict[str, list[str]] = {
     **{f"positions={kind}": [f"model.positions.kind={kind}"] for kind in ("sinusoidal", "relative")},
     **{f"dropout={rate}": [f"model.dropout={rate}"] for rate in (0.1, 0.2, 0.3, 0.4)},
     "dropout_inside=0.1": ["model.dropout={embedding: 0.3, residual: 0.3, attention: 0.1, feedforward: 0.1}"],
-    **{f"r_drop={alpha}": [f"train.objective.r_drop.alpha={alpha}"] for alpha in (1, 3, 5)},
+    **{f"r_drop={alpha}": ["train.objective.kind=r_drop", f"train.objective.alpha={alpha}"] for alpha in (1, 3, 5)},
     **{f"bpe_dropout={rate}": [f"text.subword.dropout={rate}"] for rate in (0.05, 0.1)},
     **{f"vocabulary={size}": [f"text.subword.size={size}"] for size in (3000, 4000, 8000, 10000)},
     **{f"batch={tokens}": [f"data.batch.tokens={tokens}"] for tokens in (1024, 4096)},

@@ -39,7 +39,7 @@ from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
 from dragoman.training.config import LoopConfig
 from dragoman.training.machine.journal import Journal
-from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.optimisers.adam import AdamConfig
 from dragoman.training.ranks.parallel import SingleProcess
@@ -210,7 +210,7 @@ def config_of(wiring: str) -> ModelConfig:
 def dragoman_step(vocabulary: int, wiring: str, bf16: bool, folder: Path) -> Step:
     """An update as `dragoman train` makes it; `folder` is for its journal."""
     model = config_of(wiring).build(vocabulary, vocabulary)
-    objective = CrossEntropy(CrossEntropyConfig(label_smoothing=SMOOTHING))
+    objective = CrossEntropy(label_smoothing=SMOOTHING)
     engine = Engine(
         LoopConfig(clip=CLIP),
         SingleProcess(model, objective),

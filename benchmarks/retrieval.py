@@ -30,7 +30,7 @@ from dragoman.data.batches.batch import Batch, collate, pad
 from dragoman.models.interface import tensors
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.text.symbols import BOS, EOS
-from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 
 TERMS = LETTERS = 8
 FIRST, TERM, SIZE = 4, 4 + LETTERS, 4 + LETTERS + TERMS
@@ -66,7 +66,7 @@ def draw(rng: np.random.Generator, rows: int, length: int) -> tuple[np.ndarray, 
 
 def learn(model: Seq2Seq, seed: int, phases: tuple[tuple[int, int, int], ...]) -> None:
     """Adam, a cosine over all updates; texts grow from phase to phase."""
-    rng, objective = np.random.default_rng(seed), CrossEntropy(CrossEntropyConfig(label_smoothing=0.0))
+    rng, objective = np.random.default_rng(seed), CrossEntropy(label_smoothing=0.0)
     parameters = list(model.train().parameters())
     optimiser = torch.optim.Adam(parameters, PEAK)
     updates = sum(steps for _, steps, _ in phases)

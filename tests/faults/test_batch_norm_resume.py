@@ -15,7 +15,7 @@ from dragoman.data.batches.batch import collate
 from dragoman.models.interface import Output
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.training.machine.journal import Journal
-from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.updates.update import Update
 
@@ -69,7 +69,7 @@ def test_a_step_that_did_not_fit_leaves_no_trace(tmp_path: Path) -> None:
         model.__class__ = Short
         optimiser = torch.optim.SGD(model.parameters(), lr=0.0)
         decisions = Journal(tmp_path / "journal")
-        objective = CrossEntropy(CrossEntropyConfig())
+        objective = CrossEntropy()
         engine = build_engine(model, objective, optimiser, decisions)
         engine.step(Update([collate(sources, targets, list(range(len(sources))))]), TrainingPoint(1), 0.1)
         models.append(model_parameters(model))

@@ -175,8 +175,8 @@ RANDOM = {
         "text.subword.dropout=0.1",
         *("train.teacher_forcing.kind=constant", "train.teacher_forcing.value=0.5"),
     ],
-    "reward": ["train.objective.reward.kind=chrf", "train.objective.reward.samples=2"],
-    "r_drop": ["train.objective.r_drop.alpha=1"],
+    "reward": ["train.objective.kind=sequence_reward", "train.objective.metric=chrf", "train.objective.samples=2"],
+    "r_drop": ["train.objective.kind=r_drop", "train.objective.alpha=1"],
 }
 
 

@@ -22,7 +22,7 @@ from dragoman.data.batches.batch import Batch, collate, pad
 from dragoman.decode.search import SearchConfig
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.symbols import EOS
-from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 
 LETTERS, LONGEST = 8, 8192
 MARK = 4 + LETTERS
@@ -77,7 +77,7 @@ def test_finds_one_token_among_8192(
     }
     model = ModelConfig.model_validate(settings).build(SIZE, SIZE).train()
     optimiser = torch.optim.Adam(model.parameters(), 1e-2)
-    objective = CrossEntropy(CrossEntropyConfig(label_smoothing=0.0))
+    objective = CrossEntropy(label_smoothing=0.0)
     for length, steps in ((8, 150), (32, 50), (128, 40), (512, 30), (2048, 15), (LONGEST, 6)):
         for _ in range(steps):
             optimiser.zero_grad()

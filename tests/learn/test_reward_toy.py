@@ -10,8 +10,8 @@ from dragoman.data.batches.batch import Batch, collate
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
-from dragoman.tasks.translation.objectives.sequence_reward import RewardConfig, SequenceObjective
-from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.tasks.translation.objectives.sequence_reward import SequenceReward, SequenceRewardConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 
 LETTERS = "abcdef"
 SIZE = 4 + len(LETTERS)
@@ -48,7 +48,7 @@ def half_trained(seed: int, draw: torch.Generator, held_out: Batch) -> Seq2Seq:
     stack = {"layers": 1, "heads": 2, "feedforward": 64}
     settings = {"preset": None, "width": 32, "encoder": stack, "decoder": stack, "dropout": 0.0}
     model = ModelConfig.model_validate(settings).build(SIZE, SIZE)
-    likelihood = CrossEntropy(CrossEntropyConfig(label_smoothing=0.0))
+    likelihood = CrossEntropy(label_smoothing=0.0)
     optimiser = torch.optim.Adam(model.parameters(), 4e-3)
     for step in range(1, 401):
         pairs = batch(draw)
@@ -65,9 +65,9 @@ def test_reward_alone_goes_on_where_likelihood_stopped(seed: int) -> None:
     draw = torch.Generator().manual_seed(seed)
     held_out = batch(draw, 200)
     model = half_trained(seed, draw, held_out)
-    reward = RewardConfig(kind="chrf", samples=6, likelihood=0.0)
+    reward = SequenceRewardConfig(metric="chrf", samples=6, likelihood=0.0)
     drawn = SamplingConfig(length_factor=1, length_margin=3, forbid=())
-    objective = SequenceObjective(CrossEntropyConfig(), reward, Letters(), drawn=drawn)  # type: ignore[arg-type]
+    objective = SequenceReward(CrossEntropy(), reward, Letters(), drawn=drawn)  # type: ignore[arg-type]
 
     def earned() -> float:
         """The mean reward of samples of held-out words."""

@@ -15,7 +15,7 @@ from dragoman.nn.attention import hard
 from dragoman.nn.attention.hard import HardAttention
 from dragoman.nn.auxiliary import collecting
 from dragoman.training.objectives import fused_cross_entropy, reinforce
-from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 
 SOURCE, TARGET, SIZE, SMOOTHING = 3, 2, 9, 0.1
 
@@ -119,7 +119,7 @@ def estimates(
     built: Seq2Seq, pair: Batch, choices: list[Choice], monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Tensor, float]:
     """Mean and variance of the estimated gradient, over all that could be sampled."""
-    objective = CrossEntropy(CrossEntropyConfig(label_smoothing=SMOOTHING))
+    objective = CrossEntropy(label_smoothing=SMOOTHING)
     policy = [parameter for name, parameter in built.named_parameters() if "baseline" not in name]
     gradients, chances = [], []
     for choice in choices:
@@ -233,7 +233,7 @@ def exact_and_estimated(
     if how == "chunks":
         monkeypatch.setattr(fused_cross_entropy, "_CHUNK_ROWS", 2)
     policy = [parameter for name, parameter in built.named_parameters() if "baseline" not in name]
-    objective = CrossEntropy(CrossEntropyConfig(label_smoothing=SMOOTHING))
+    objective = CrossEntropy(label_smoothing=SMOOTHING)
 
     def gradient(value: Tensor) -> Tensor:
         found = torch.autograd.grad(value, policy, allow_unused=True, materialize_grads=True)

@@ -12,11 +12,11 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import parse_settings
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
-from dragoman.tasks.translation.objectives.config import TranslationObjectiveConfig
+from dragoman.tasks.translation.objectives.union import TranslationObjectiveConfig
 from dragoman.training.objectives import fused_cross_entropy
-from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.fused_cross_entropy import ProjectedLosses, projected_losses
-from dragoman.training.objectives.r_drop import RDrop, RDropConfig
+from dragoman.training.objectives.r_drop import RDrop
 
 ROWS, WIDTH, SIZE = 53, 12, 37
 SOURCES = [[5 + row, *range(6, 7 + row)] for row in range(8)]
@@ -136,9 +136,9 @@ def batch() -> Batch:
 
 
 def test_without_weight_it_is_half_the_plain_loss_over_the_doubled_batch() -> None:
-    subject, plain = model(0.3), CrossEntropy(CrossEntropyConfig())
+    subject, plain = model(0.3), CrossEntropy()
     torch.manual_seed(7)
-    found = RDrop(plain, RDropConfig(alpha=0))(subject, batch())
+    found = RDrop(plain, 0)(subject, batch())
     torch.manual_seed(7)
     expected = plain(subject, batch().twice())
     torch.testing.assert_close(found.total, expected.total / 2)
@@ -152,7 +152,7 @@ def test_without_weight_it_is_half_the_plain_loss_over_the_doubled_batch() -> No
 def test_the_whole_loss_equals_equation_4() -> None:
     subject, pairs = model(0.3), batch()
     torch.manual_seed(7)
-    found = RDrop(CrossEntropy(CrossEntropyConfig()), RDropConfig(alpha=3))(subject, pairs)
+    found = RDrop(CrossEntropy(), 3)(subject, pairs)
     torch.manual_seed(7)
     both = pairs.twice()
     logits = subject(both.source, both.source_mask, both.inputs).logits()
@@ -168,13 +168,12 @@ def test_the_whole_loss_equals_equation_4() -> None:
 
 
 def test_without_dropout_both_passes_agree() -> None:
-    subject, plain = model(0.0), CrossEntropy(CrossEntropyConfig())
-    found, expected = RDrop(plain, RDropConfig(alpha=5))(subject, batch()), plain(subject, batch())
+    subject, plain = model(0.0), CrossEntropy()
+    found, expected = RDrop(plain, 5)(subject, batch()), plain(subject, batch())
     torch.testing.assert_close(found.total, expected.total, rtol=1e-5, atol=1e-4)
     assert found.auxiliary["r_drop"] == pytest.approx(0, abs=1e-6)
 
 
 def test_it_does_not_go_with_rewards() -> None:
-    assert parse_settings({"r_drop": {}}, CrossEntropyConfig, "here").r_drop == RDropConfig(alpha=5)
-    with pytest.raises(ConfigError, match="reward and r_drop do not go together"):
+    with pytest.raises(ConfigError, match="r_drop does not go together with kind sequence_reward"):
         parse_settings({"r_drop": {}, "reward": {}}, TranslationObjectiveConfig, "here")

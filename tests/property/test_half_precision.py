@@ -7,7 +7,7 @@ from variant_settings import Case, cases
 
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.seq2seq import ModelConfig
-from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 
 SIZE = 20
 SCALE = 2.0**10
@@ -24,7 +24,7 @@ def batch() -> Batch:
 def gradient(model: nn.Module, precision: torch.dtype) -> Tensor:
     torch.manual_seed(7)
     with torch.autocast("cpu", precision, enabled=precision != torch.float32):
-        loss = CrossEntropy(CrossEntropyConfig())(model, batch())
+        loss = CrossEntropy()(model, batch())
     parameters = list(model.parameters())
     found = torch.autograd.grad(loss.total / loss.tokens * SCALE, parameters, allow_unused=True)
     return torch.cat([each.flatten() / SCALE for each in found if each is not None])

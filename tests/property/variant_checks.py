@@ -19,10 +19,10 @@ from dragoman.decode.search import SearchConfig
 from dragoman.models.interface import State
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.attention.hard import HardAttention
-from dragoman.tasks.translation.objectives.scheduled_sampling import ConstantRatioConfig, TeacherForced
-from dragoman.tasks.translation.objectives.sequence_reward import RewardConfig, SequenceObjective
+from dragoman.tasks.translation.objectives.scheduled_sampling import ConstantRatioConfig, ScheduledSampling
+from dragoman.tasks.translation.objectives.sequence_reward import SequenceReward, SequenceRewardConfig
 from dragoman.text.symbols import BOS, EOS
-from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 
 CLOSE: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-6}
 SOURCES = [[5, 9, 4, 7, 10], [6], [11, 4, 8]]
@@ -77,9 +77,9 @@ def check_training(model: Seq2Seq) -> None:
     """
     model.train()
     drawn = SamplingConfig(length_factor=0, length_margin=4, forbid=())
-    rewarded = SequenceObjective(CrossEntropyConfig(), RewardConfig(samples=2, likelihood=1.0), Numbers(), drawn=drawn)
-    often_own = TeacherForced(CrossEntropyConfig(), teacher=ConstantRatioConfig(value=0.3))
-    for objective in (CrossEntropy(CrossEntropyConfig()), often_own, rewarded):
+    rewarded = SequenceReward(CrossEntropy(), SequenceRewardConfig(samples=2, likelihood=1.0), Numbers(), drawn=drawn)
+    often_own = CrossEntropy(predict=ScheduledSampling(ConstantRatioConfig(value=0.3)))
+    for objective in (CrossEntropy(), often_own, rewarded):
         loss = objective(model, BATCH)
         assert isfinite(loss.total.item()) and isfinite(loss.cross_entropy), f"loss {loss}"
         assert all(isfinite(value) for value in loss.auxiliary.values()), loss.auxiliary

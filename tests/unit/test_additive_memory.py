@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from dragoman.data.batches.batch import collate
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.nn import additive
-from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 
 PAIRS, HEADS, BLOCK = 2, 4, 1 << 17
 LENGTHS = (64, 128, 256)
@@ -46,7 +46,7 @@ def peak(length: int, width: int) -> int:
     texts = [[4] * (length - 1)] * PAIRS  # and the end, so T = S = length
     batch = collate(texts, texts, range(PAIRS))
     with Allocated() as allocated:
-        CrossEntropy(CrossEntropyConfig())(model, batch).total.backward()
+        CrossEntropy()(model, batch).total.backward()
         optimiser.step()
     return allocated.peak
 

@@ -18,7 +18,7 @@ from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.job import check_compilable
 from dragoman.training.machine.compilation import compilation_explained, compile_layers, uncompiled
 from dragoman.training.machine.journal import Journal
-from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.updates.update import Update
 
@@ -68,7 +68,7 @@ def model(dropout: float = 0.0, **changes: Any) -> Seq2Seq:
 
 def gradient(model: Seq2Seq, read: Batch, seed: int = 1) -> torch.Tensor:
     torch.manual_seed(seed)
-    loss = CrossEntropy(CrossEntropyConfig())(model.train(), read).total
+    loss = CrossEntropy()(model.train(), read).total
     gradients = torch.autograd.grad(loss, list(model.parameters()), allow_unused=True)
     return torch.cat([each.flatten() for each in gradients if each is not None])
 
@@ -157,7 +157,7 @@ def test_a_compiler_that_fails_is_told(tmp_path: Path) -> None:
     compile_layers(compiled, CPU, failing)
     optimiser = torch.optim.SGD(compiled.parameters(), lr=0.0)
     decisions = Journal(tmp_path / "decisions.jsonl")
-    engine = build_engine(compiled, CrossEntropy(CrossEntropyConfig()), optimiser, decisions, 1.0)
+    engine = build_engine(compiled, CrossEntropy(), optimiser, decisions, 1.0)
     with pytest.raises(ConfigError, match=r"could not be compiled \(.*no compiler here.*leave train.compile out"):
         engine.step(Update([batch(*SHAPES[0])]), TrainingPoint(1), 0.1)
 
@@ -177,7 +177,7 @@ def test_a_model_without_transformer_layers_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"objective": {"reward": {}}}, {"teacher_forcing": {"kind": "linear", "steps": 10}}]
+    "settings", [{"objective": {"kind": "sequence_reward"}}, {"teacher_forcing": {"kind": "linear", "steps": 10}}]
 )
 def test_reading_its_own_output_is_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match="reads its own output"):

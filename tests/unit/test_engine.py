@@ -12,7 +12,7 @@ from dragoman.base.machine.device import choose_device
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.training.machine.journal import Journal
-from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.updates.engine import Engine
 from dragoman.training.updates.update import Update
@@ -38,7 +38,7 @@ def engine(folder: Path, dropout: float = 0.0, clip: float | None = None, seed: 
     )
     optimiser = torch.optim.SGD(model.parameters(), lr=0.0)
     decisions = Journal(folder / "decisions.jsonl")
-    return build_engine(model, CrossEntropy(CrossEntropyConfig()), optimiser, decisions, clip, seed)
+    return build_engine(model, CrossEntropy(), optimiser, decisions, clip, seed)
 
 
 def values(model: Seq2Seq) -> torch.Tensor:

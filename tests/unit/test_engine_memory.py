@@ -12,7 +12,7 @@ from dragoman.base.errors import ResourceError
 from dragoman.models.family import ProjectedOutput
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.training.machine.journal import Journal
-from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.updates.engine import Engine
 from dragoman.training.updates.update import MicroBatch, StepResult, Update
@@ -43,7 +43,7 @@ def engine(journal: Path, rows: int, dropout: float = 0.0, clip: float | None = 
     assert isinstance(model, Short)
     model.rows, model.seen = rows, []
     optimiser = torch.optim.SGD(model.parameters(), lr=0.0)
-    objective = CrossEntropy(CrossEntropyConfig())
+    objective = CrossEntropy()
     decisions = Journal(journal)
     return build_engine(model, objective, optimiser, decisions, clip), model
 

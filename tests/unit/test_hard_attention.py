@@ -16,7 +16,7 @@ from dragoman.nn.attention.soft import SoftAttention, SoftAttentionConfig
 from dragoman.nn.auxiliary import Decisions, collecting
 from dragoman.nn.mask import Mask
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig
-from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 
 WIDTH, HEADS = 8, 2
 KEEP = torch.tensor([[True] * 6, [True, True, True, False, False, False], [True] + [False] * 5])
@@ -215,7 +215,7 @@ def test_under_autocast_it_trains(gradient: str) -> None:
     built = model(looks=2, adaptive=True, gradient=gradient).train()
     pairs = collate([[5, 6, 7], [8, 9, 10, 11]], [[5, 6], [7, 8, 9, 10]], [0, 1])
     with torch.autocast("cpu", torch.bfloat16):
-        loss = CrossEntropy(CrossEntropyConfig())(built, pairs)
+        loss = CrossEntropy()(built, pairs)
     loss.total.backward()
     assert loss.total.dtype == torch.float32
     if gradient == "reinforce":

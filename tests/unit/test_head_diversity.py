@@ -10,7 +10,7 @@ from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.attention.recording import recording
 from dragoman.nn.attention.soft import SoftAttention, head_diversity
-from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 
 SIZE = 12
 
@@ -70,7 +70,7 @@ def test_heads_that_each_look_at_a_place_of_their_own_cost_nothing() -> None:
 def test_it_reaches_the_loss_with_its_weight(kind: str) -> None:
     """Against the recorded weights; for hard attention those before a position is drawn, so it looks at all."""
     looks = {"gradient": "reinforce", "entropy_weight": 0.0, "baseline_weight": 0.0} if kind == "hard" else {}
-    objective, pairs = CrossEntropy(CrossEntropyConfig()), batch()
+    objective, pairs = CrossEntropy(), batch()
     losses = []
     for weight in (0.0, 0.7):
         torch.manual_seed(2)
@@ -90,7 +90,7 @@ def test_it_reaches_the_loss_with_its_weight(kind: str) -> None:
 
 def test_parts_of_a_batch_give_the_gradient_of_the_whole() -> None:
     """Padding counts for nothing, also where source and target differ in length from part to part."""
-    built, objective, pairs = model(0.5, 0.5), CrossEntropy(CrossEntropyConfig()), batch()
+    built, objective, pairs = model(0.5, 0.5), CrossEntropy(), batch()
     whole = torch.autograd.grad(objective(built, pairs).total, list(built.parameters()))
     for part in pairs.cut(2):
         objective(built, part).total.backward()
@@ -105,7 +105,7 @@ def test_it_makes_heads_look_at_different_places() -> None:
         built = model(0.0, weight)
         attention = built.decoder.layers[0].cross_attention
         assert isinstance(attention, SoftAttention)
-        objective, optimiser = CrossEntropy(CrossEntropyConfig()), torch.optim.Adam(built.parameters(), lr=1e-2)
+        objective, optimiser = CrossEntropy(), torch.optim.Adam(built.parameters(), lr=1e-2)
         for _ in range(30):
             loss = objective(built, pairs)
             optimiser.zero_grad()

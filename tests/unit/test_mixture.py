@@ -23,7 +23,7 @@ from dragoman.tasks.multitask.plan import Interleaved, OwnBatches
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.multitask import DecoderAlone
 from dragoman.training.machine.journal import Journal
-from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.updates.update import Update
 
@@ -59,7 +59,7 @@ def test_every_round_has_a_batch_of_each_task_and_the_first_is_read_once() -> No
 def test_an_update_moves_by_the_weighted_sum_of_the_tasks_mean_losses(tmp_path: Path) -> None:
     model = tiny_model(tiny_config(dropout=0.0), tiny_tokenizers())
     texts = collate_text([[1, 9, 8, 7, 2], [1, 5, 2]], [0, 1])
-    pairs, plain, weight = tiny_batch(5), CrossEntropy(CrossEntropyConfig()), 0.3
+    pairs, plain, weight = tiny_batch(5), CrossEntropy(), 0.3
     members = {
         "translation": Member("translation", None, 1.0, lambda model: model),  # type: ignore[arg-type]
         "text": Member("text", None, weight, DecoderAlone.of),  # type: ignore[arg-type]

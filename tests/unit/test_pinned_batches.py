@@ -15,7 +15,7 @@ from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.dataset import Sentences
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.training.machine.journal import Journal
-from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.updates.update import Update
 
@@ -56,7 +56,7 @@ def test_the_loss_is_read_after_the_update(tmp_path: Path, monkeypatch: pytest.M
     model = ModelConfig.model_validate(settings).build(30, 30)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.0)
     decisions = Journal(tmp_path / "decisions.jsonl")
-    engine = build_engine(model, CrossEntropy(CrossEntropyConfig()), optimiser, decisions, 1.0)
+    engine = build_engine(model, CrossEntropy(), optimiser, decisions, 1.0)
     events: list[str] = []
     result_of, step_of = engine._result, optimiser.step
 

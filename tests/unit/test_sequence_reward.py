@@ -14,13 +14,13 @@ from dragoman.data.batches.batch import Batch, collate
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.tasks.translation.objectives.sequence_reward import (
-    RewardConfig,
-    SequenceObjective,
+    SequenceReward,
+    SequenceRewardConfig,
     leave_one_out,
     sentence_rewards,
 )
 from dragoman.text.symbols import BOS, EOS
-from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.fused_cross_entropy import projected_cross_entropy
 from dragoman.training.objectives.reinforce import policy_loss
 
@@ -51,10 +51,10 @@ def batch() -> Batch:
     return collate([[4, 5], [5]], [[4, 5], [5, 5]], range(2))
 
 
-def objective(**changes: object) -> SequenceObjective:
-    reward = RewardConfig.model_validate(changes)
+def objective(**changes: object) -> SequenceReward:
+    reward = SequenceRewardConfig.model_validate(changes)
     drawn = SamplingConfig(length_factor=0, length_margin=LENGTH, forbid=())
-    return SequenceObjective(CrossEntropyConfig(), reward, Words(), drawn=drawn)  # type: ignore[arg-type]
+    return SequenceReward(CrossEntropy(), reward, Words(), drawn=drawn)  # type: ignore[arg-type]
 
 
 def outputs() -> list[list[int]]:
@@ -101,7 +101,7 @@ def test_the_estimate_is_unbiased(kind: str, baseline: str) -> None:
     exact = torch.cat(
         [each.flatten() for each in torch.autograd.grad(expected_reward(net, pairs, rewards(kind)), chosen)]
     )
-    sampled = objective(kind=kind, baseline=baseline, samples=20)
+    sampled = objective(metric=kind, baseline=baseline, samples=20)
     torch.manual_seed(4)
     net.eval()
     estimates = []
@@ -120,7 +120,7 @@ def test_baselines_make_the_estimate_steadier() -> None:
     net, pairs = model().eval(), batch()
     chosen = list(net.decoder.parameters())
 
-    def spread(sampled: SequenceObjective) -> float:
+    def spread(sampled: SequenceReward) -> float:
         torch.manual_seed(9)
         drawn = [
             torch.cat(
@@ -146,7 +146,7 @@ def test_the_mixed_objective_adds_both_and_leaves_the_mode() -> None:
     loss = mixed(net, pairs)
     assert net.training
     torch.manual_seed(1)
-    usual = CrossEntropy(CrossEntropyConfig())(net, pairs)
+    usual = CrossEntropy()(net, pairs)
     net.eval()
     reward, mean = mixed.minus_expected_reward(net, pairs)
     torch.testing.assert_close(loss.total, 0.25 * usual.total + reward)
@@ -169,8 +169,8 @@ def test_leave_one_out_is_the_mean_of_the_others() -> None:
     found = leave_one_out(torch.tensor([[1.0, 2.0, 6.0]]))
     torch.testing.assert_close(found, torch.tensor([[4.0, 3.5, 1.5]]))
     with pytest.raises(ConfigError, match="samples to 2"):
-        parse_settings({"samples": 1}, RewardConfig, "here")
-    assert parse_settings({"samples": 1, "baseline": "greedy"}, RewardConfig, "here").samples == 1
+        parse_settings({"samples": 1}, SequenceRewardConfig, "here")
+    assert parse_settings({"samples": 1, "baseline": "greedy"}, SequenceRewardConfig, "here").samples == 1
 
 
 def test_factors_weigh_each_tokens_loss() -> None:

@@ -5,8 +5,8 @@ import torch
 
 from dragoman.data.batches.batch import collate
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
-from dragoman.tasks.translation.objectives.scheduled_sampling import ConstantRatioConfig, TeacherForced
-from dragoman.training.objectives.cross_entropy import CrossEntropyConfig
+from dragoman.tasks.translation.objectives.scheduled_sampling import ConstantRatioConfig, ScheduledSampling
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.ranks import shardable as module
 
 LAYERS = {"layers": 2, "heads": 2, "feedforward": 8}
@@ -14,7 +14,7 @@ LAYERS = {"layers": 2, "heads": 2, "feedforward": 8}
 
 def names(model: Seq2Seq, ratio: float = 1.0) -> list[str]:
     named = {part: name for name, part in model.named_modules()}
-    objective = TeacherForced(CrossEntropyConfig(), teacher=ConstantRatioConfig(value=ratio))
+    objective = CrossEntropy(predict=ScheduledSampling(ConstantRatioConfig(value=ratio)))
     found = module.shardable_modules(model, objective, collate([[4, 4, 4], [4]], [[4, 4, 4, 4], [4]], [0, 1]))
     return sorted(named[part] for part in found)
 

@@ -19,7 +19,12 @@ from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.start import copy_parameters
 
 BASE = [*SETTINGS, "train.validate_every=4", "train.checkpoint_every=4", "train.log_every=1", "train.average.count=0"]
-REWARD = ["train.start=start", "train.objective.reward.samples=3", "train.objective.reward.kind=chrf"]
+REWARD = [
+    "train.start=start",
+    "train.objective.kind=sequence_reward",
+    "train.objective.metric=chrf",
+    "train.objective.samples=3",
+]
 
 
 def config(*settings: str, out: str = RUN) -> TranslationRun:

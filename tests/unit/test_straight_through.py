@@ -14,7 +14,7 @@ from dragoman.nn.attention.hard import HardAttention, HardAttentionConfig
 from dragoman.nn.attention.recording import recording
 from dragoman.nn.auxiliary import collecting
 from dragoman.nn.mask import Mask
-from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.objective import TrainingPoint
 
 
@@ -147,7 +147,7 @@ def test_the_objective_says_which_update_it_is() -> None:
     seen = []
     for step in (1, 500):
         with recording() as recorded:
-            CrossEntropy(CrossEntropyConfig())(built, pairs, TrainingPoint(step))
+            CrossEntropy()(built, pairs, TrainingPoint(step))
         seen.append(recorded[built.decoder.layers[0].cross_attention][0])
     assert float(seen[0].max()) < 1
     assert set(seen[1].unique().tolist()) == {0.0, 1.0}

@@ -22,12 +22,12 @@ from dragoman.tasks.translation.objectives.scheduled_sampling import (
     ExponentialRatioConfig,
     InverseSigmoidRatioConfig,
     LinearRatioConfig,
-    TeacherForced,
+    ScheduledSampling,
     TeacherRatioConfig,
     forward,
 )
 from dragoman.text.symbols import BOS, EOS, PAD
-from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.objective import TrainingPoint
 
 SIZE = 14
@@ -225,7 +225,7 @@ def test_hard_attentions_decisions_line_up_with_the_tokens(kind: str) -> None:
     assert auxiliary.decisions
     for calls in auxiliary.decisions.values():
         assert torch.cat([call.log_probability for call in calls], 1).shape == pairs.inputs.shape
-    loss = CrossEntropy(CrossEntropyConfig())(model, pairs).total
+    loss = CrossEntropy()(model, pairs).total
     loss.backward()
     assert loss.isfinite()
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters() if parameter.grad is not None)
@@ -233,12 +233,12 @@ def test_hard_attentions_decisions_line_up_with_the_tokens(kind: str) -> None:
 
 def test_the_objective_passes_the_ratio_on_and_the_generator_decides() -> None:
     model, pairs = transformer(), batch()
-    objective = CrossEntropy(CrossEntropyConfig())
+    objective = CrossEntropy()
 
     def loss(ratio: float, seed: int) -> float:
         torch.manual_seed(seed)
         teacher = LinearRatioConfig(steps=100)
-        forced = TeacherForced(CrossEntropyConfig(), teacher=teacher)
+        forced = CrossEntropy(predict=ScheduledSampling(teacher))
         return float(forced(model, pairs, TrainingPoint(1 + round(100 * (1 - ratio)))).total.detach())
 
     assert loss(0.5, 1) == loss(0.5, 1)

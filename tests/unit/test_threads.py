@@ -14,12 +14,12 @@ from dragoman.models.family import ProjectedOutput
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.mixture import ExpertsConfig
 from dragoman.nn.normalisation import BatchNormConfig
-from dragoman.tasks.translation.objectives.sequence_reward import RewardConfig, SequenceObjective
+from dragoman.tasks.translation.objectives.sequence_reward import SequenceReward, SequenceRewardConfig
 from dragoman.training.machine.journal import Journal
 from dragoman.training.machine.threads import Threads, build_threads
-from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.objective import TrainingPoint
-from dragoman.training.objectives.r_drop import RDrop, RDropConfig
+from dragoman.training.objectives.r_drop import RDrop
 from dragoman.training.updates.engine import Engine
 from dragoman.training.updates.update import StepResult, Update
 
@@ -38,7 +38,7 @@ def engine(folder: Path, threads: Threads | None, dropout: float = 0.0, model: S
     model = model or tiny_model(tiny_config(dropout=dropout), tiny_tokenizers())
     optimiser = torch.optim.SGD(model.parameters(), lr=0.0)
     decisions = Journal(folder / "decisions.jsonl")
-    objective = CrossEntropy(CrossEntropyConfig())
+    objective = CrossEntropy()
     return build_engine(model, objective, optimiser, decisions, 0.5, threads=threads)
 
 
@@ -116,7 +116,7 @@ def count(model: nn.Module, objective: CrossEntropy | RDrop, device: str, cores:
 
 
 def test_how_many_there_are() -> None:
-    model, plain = tiny_model(tiny_config(), tiny_tokenizers()), CrossEntropy(CrossEntropyConfig())
+    model, plain = tiny_model(tiny_config(), tiny_tokenizers()), CrossEntropy()
     for threads, tokens, expected in [
         (1, 4096, 1),
         (2, 4096, 2),
@@ -127,14 +127,14 @@ def test_how_many_there_are() -> None:
     ]:
         assert count(model, plain, "cpu", threads, tokens) == expected, (threads, tokens)
     assert count(model, plain, "cuda", 2, 4096) == 1
-    assert count(model, RDrop(plain, RDropConfig()), "cpu", 2, 4096) == 2
+    assert count(model, RDrop(plain, 5.0), "cpu", 2, 4096) == 2
 
 
 def test_what_cannot_be_divided_is_not() -> None:
-    tokenizers, plain = tiny_tokenizers(), CrossEntropy(CrossEntropyConfig())
+    tokenizers, plain = tiny_tokenizers(), CrossEntropy()
     normed = tiny_model(tiny_config(encoder={"normalisation": BatchNormConfig().model_dump()}), tokenizers)
     assert count(normed, plain, "cpu", 2, 4096) == 1
     mixed = tiny_model(tiny_config(encoder={"experts": ExpertsConfig().model_dump()}), tokenizers)
     assert count(mixed, plain, "cpu", 2, 4096) == 1
-    rewarded = SequenceObjective(CrossEntropyConfig(), RewardConfig(), tokenizers.target)
+    rewarded = SequenceReward(CrossEntropy(), SequenceRewardConfig(), tokenizers.target)
     assert count(tiny_model(tiny_config(), tokenizers), rewarded, "cpu", 2, 4096) == 1

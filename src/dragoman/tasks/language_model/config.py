@@ -1,9 +1,9 @@
 """`LanguageModelRun`: everything that a run is made of that learns to continue text."""
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from dragoman.base.settings.config import Config
 from dragoman.data.batches.plan import BatchConfig
@@ -15,6 +15,8 @@ from dragoman.models.language_model import LanguageModelConfig
 from dragoman.text.tokenizers import TextConfig
 from dragoman.training.config import LoopConfig
 from dragoman.training.objectives.cross_entropy import CrossEntropyConfig
+from dragoman.training.objectives.objective import former_section
+from dragoman.training.objectives.r_drop import RDropConfig
 from dragoman.training.task import RunConfig, Task
 
 BLOCK = 256
@@ -85,19 +87,36 @@ class TextDataConfig(Config):
         return self
 
 
-class LanguageModelObjectiveConfig(CrossEntropyConfig):
+_Smoothing = Annotated[
+    float, Field(ge=0, lt=1, description="ε, probability mass moved off the next token; any amount raises perplexity")
+]
+
+
+class TextCrossEntropyConfig(CrossEntropyConfig):
     """Cross-entropy of the next token against q' = (1 − ε)δ + ε·u (Szegedy et al. 2016, section 7)."""
 
-    label_smoothing: float = Field(
-        0.0, ge=0, lt=1, description="ε, probability mass moved off the next token; a perplexity suffers from any"
-    )
+    label_smoothing: _Smoothing = 0.0
+
+
+class TextRDropConfig(RDropConfig):
+    """R-Drop, as for translators, by default without label smoothing (Liang et al. 2021, equations 2 to 4)."""
+
+    label_smoothing: _Smoothing = 0.0
+
+
+LanguageModelObjectiveConfig = Annotated[
+    TextCrossEntropyConfig | TextRDropConfig,
+    Field(discriminator="kind"),
+    BeforeValidator(former_section("r_drop", "r_drop")),
+]
+"""The losses that a language-model run can minimise."""
 
 
 class LanguageModelLoopConfig(LoopConfig):
     """The training loop: limits, rhythm, optimisation. At least one limit or `patience` ends the run."""
 
     metric: Literal["loss"] = Field("loss", description="what 'better' means on `valid`: a lower loss")
-    objective: LanguageModelObjectiveConfig = Field(LanguageModelObjectiveConfig(), description="the loss")
+    objective: LanguageModelObjectiveConfig = Field(TextCrossEntropyConfig(), description="the loss")
 
 
 class LanguageModelTask(Task):

@@ -29,9 +29,7 @@ from dragoman.tasks.language_model.validator import HeldOutText, TextValidator, 
 from dragoman.tasks.language_model.vocabulary import load_vocabulary
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.training.objectives.cross_entropy import CrossEntropy
-from dragoman.training.objectives.objective import Objective
-from dragoman.training.objectives.r_drop import RDrop
+from dragoman.training.objectives.objective import LossContext, Objective
 from dragoman.training.task import Content, Job
 from dragoman.training.validation import Validation
 
@@ -133,7 +131,7 @@ class LanguageModelJob(Job):
 
     def peak_tokens(self) -> int:
         """Twice as many in R-Drop, whose passes are made at once."""
-        return super().peak_tokens() * self._passes
+        return super().peak_tokens() * self.run.train.objective.passes
 
     def activation_bytes(self, model: Any, tokens: int, free: int) -> int:
         """Measured on short excerpts."""
@@ -154,13 +152,8 @@ class LanguageModelJob(Job):
 
     def objective(self, device: torch.device) -> Objective:
         """`train.objective`."""
-        config = self.run.train.objective
-        prior = None
-        if config.prior != "uniform":
-            counts = self.prepared.dataset.target_counts(self.tokenizer.size).astype(np.float64)
-            prior = torch.from_numpy(counts / counts.sum()).float().to(device)
-        plain = CrossEntropy(config, prior)
-        return plain if config.r_drop is None else RDrop(plain, config.r_drop)
+        dataset = self.prepared.dataset
+        return self.run.train.objective.build(LossContext(self.tokenizer, dataset.target_counts, device))
 
     def trial(self, model: Any) -> TextBatch:
         """Two excerpts."""
@@ -173,7 +166,7 @@ class LanguageModelJob(Job):
 
     def flops_per_target_token(self) -> float:
         """Of the mean token."""
-        return flops_per_token(self.run.model, self.tokenizer.size, self.lengths) * self._passes
+        return flops_per_token(self.run.model, self.tokenizer.size, self.lengths) * self.run.train.objective.passes
 
     def write(
         self,
@@ -194,10 +187,6 @@ class LanguageModelJob(Job):
             data=dict(zip(map(str, data.corpora), self.prepared.fingerprints, strict=True)),
         )
         write_model_folder(folder, parameters, dump_settings(self.run), self.prepared.tokenizers, meta)
-
-    @property
-    def _passes(self) -> int:
-        return 1 if self.run.train.objective.r_drop is None else 2
 
 
 def scores(validation: Validation, data: str) -> tuple[Score, ...]:

@@ -15,7 +15,7 @@ from dragoman.metrics.metric import Outputs
 from dragoman.metrics.perplexity import BytePerplexity, Loss, Perplexity, WordPerplexity
 from dragoman.metrics.text_score import TextScore, bytes_of, words_of
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.validation import Validation, mean_of, validate
 
@@ -50,7 +50,7 @@ class TextValidator:
     def run(self, runtime: Runtime) -> Validation:
         """Judge the model as it stands; several ranks share the excerpts, and all know the result."""
         started = time.monotonic()
-        plain = CrossEntropy(CrossEntropyConfig(label_smoothing=0.0))
+        plain = CrossEntropy(label_smoothing=0.0)
         total = tokens = 0.0
         batches = self._plan.batches[runtime.ranks.rank :: runtime.ranks.size]
         with Work("Validating", "excerpts", sum(map(len, batches))) as work:

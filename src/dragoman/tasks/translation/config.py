@@ -16,11 +16,12 @@ from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.decode.search import SearchConfig
 from dragoman.metrics.registry import ValidationMetricName
 from dragoman.models.seq2seq import ModelConfig
-from dragoman.tasks.language_model.config import LanguageModelObjectiveConfig, TextDataConfig
-from dragoman.tasks.translation.objectives.config import TranslationObjectiveConfig
+from dragoman.tasks.language_model.config import LanguageModelObjectiveConfig, TextCrossEntropyConfig, TextDataConfig
 from dragoman.tasks.translation.objectives.scheduled_sampling import ConstantRatioConfig, TeacherRatioConfig
+from dragoman.tasks.translation.objectives.union import TranslationObjectiveConfig
 from dragoman.text.tokenizers import TextConfig
 from dragoman.training.config import AverageConfig, LoopConfig, MovingAverage
+from dragoman.training.objectives.cross_entropy import CrossEntropyConfig
 from dragoman.training.optimisers.muon import MuonConfig
 from dragoman.training.optimisers.union import OptimiserConfig
 from dragoman.training.task import RunConfig, Task
@@ -39,7 +40,7 @@ class AuxiliaryLanguageModelConfig(Config):
         1.0, ge=0, description="λ, what its mean loss a token counts for where that of the run's own task counts for 1"
     )
     data: TextDataConfig = Field(description="plain text of the target language")
-    objective: LanguageModelObjectiveConfig = Field(LanguageModelObjectiveConfig(), description="the loss")
+    objective: LanguageModelObjectiveConfig = Field(TextCrossEntropyConfig(), description="the loss")
 
 
 class MultiTaskConfig(Config):
@@ -175,7 +176,7 @@ class TranslationLoopConfig(LoopConfig):
         description="the model folder that wrote the targets of data.train, as `dragoman distill` sets it: the run has "
         "its vocabularies, unless section text says something else, and the model card names it",
     )
-    objective: TranslationObjectiveConfig = Field(TranslationObjectiveConfig(), description="the loss")
+    objective: TranslationObjectiveConfig = Field(CrossEntropyConfig(), description="the loss")
     teacher_forcing: TeacherRatioConfig = Field(
         ConstantRatioConfig(),
         description="how often an input token is the reference instead of the model's own last output",
@@ -193,10 +194,11 @@ class TranslationLoopConfig(LoopConfig):
                 "train.teacher_forcing of kind linear without steps must know how long the run is: set its steps, or "
                 "max_steps, max_epochs or max_minutes"
             )
-        if self.compile and (self.objective.reward is not None or self.teacher_forcing != ConstantRatioConfig()):
+        if self.compile and (self.objective.decodes or self.teacher_forcing != ConstantRatioConfig()):
             raise ValueError(
-                "train.compile=true compiles layers that read whole references, but with train.objective.reward or "
-                "another train.teacher_forcing the model reads its own output, a token at a time: leave it out"
+                "train.compile=true compiles layers that read whole references, but with "
+                f"train.objective.kind={self.objective.kind} and this train.teacher_forcing the model reads its own "
+                "output token by token: leave it out"
             )
         return self
 

@@ -26,9 +26,10 @@ from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.cost import flops_per_target_token, trained_bytes
 from dragoman.tasks.translation.distillation_teacher import load_teacher
 from dragoman.tasks.translation.lengths import check_lengths
+from dragoman.tasks.translation.objectives.scheduled_sampling import ScheduledSampling
 from dragoman.tasks.translation.start import copy_parameters, load_start
 from dragoman.tasks.translation.validation import ValidationSets, check_tags, digest, read_held_out
-from dragoman.training.objectives.objective import Objective
+from dragoman.training.objectives.objective import LossContext, Objective
 from dragoman.training.task import Content, Job
 from dragoman.training.validation import Validation
 from dragoman.translation.translator import Translator
@@ -144,7 +145,7 @@ class TranslationJob(Job):
         tokens = max(self.batch_tokens, int(self.lengths.max()) + 1)
         if self.run.text.subword.resampling:
             tokens = int(tokens * _LONGER_BY_DROPOUT)
-        return tokens * self._passes
+        return tokens * self.run.train.objective.passes
 
     def activation_bytes(self, model: Seq2Seq, tokens: int, free: int) -> int:
         """Measured on short sentences."""
@@ -167,12 +168,11 @@ class TranslationJob(Job):
 
     def objective(self, device: torch.device) -> Objective:
         """`train.objective`, with `train.teacher_forcing`."""
-        config, target = self.run.train, self.prepared.tokenizers.target
-        prior = None
-        if config.objective.prior != "uniform":
-            counts = self.prepared.dataset.target_counts(target.size).astype(np.float64)
-            prior = torch.from_numpy(counts / counts.sum()).float().to(device)
-        return config.objective.build(config.teacher_forcing, target, prior)
+        train, prepared = self.run.train, self.prepared
+        predict = ScheduledSampling(train.teacher_forcing)
+        return train.objective.build(
+            LossContext(prepared.tokenizers.target, prepared.dataset.target_counts, device, predict)
+        )
 
     def trial(self, model: Seq2Seq) -> Batch:
         """Two pairs."""
@@ -192,7 +192,9 @@ class TranslationJob(Job):
         """Of the corpus's mean token, its share of the source's included."""
         tokenizers = self.prepared.tokenizers
         sizes = tokenizers.source.size, tokenizers.target.size
-        return flops_per_target_token(self.run.model, *sizes, self.lengths, tokenizers.reads_vectors, self._passes)
+        return flops_per_target_token(
+            self.run.model, *sizes, self.lengths, tokenizers.reads_vectors, self.run.train.objective.passes
+        )
 
     def write(
         self,
@@ -225,10 +227,6 @@ class TranslationJob(Job):
         """End the processes that split subwords."""
         if self._resampler is not None:
             self._resampler.close()
-
-    @property
-    def _passes(self) -> int:
-        return 1 if self.run.train.objective.r_drop is None else 2
 
 
 def check_compilable(run: TranslationRun) -> None:

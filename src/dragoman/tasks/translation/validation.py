@@ -22,7 +22,7 @@ from dragoman.metrics.text_score import TextScore, bytes_of, words_of
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.ranks.ranks import Ranks, Runtime
 from dragoman.training.validation import Validation, mean_of, validate
 from dragoman.translation.request import Request
@@ -141,7 +141,7 @@ class Validator:
 
     @torch.no_grad()
     def _likelihood(self, runtime: Runtime) -> TextScore:
-        plain = CrossEntropy(CrossEntropyConfig(label_smoothing=0.0))
+        plain = CrossEntropy(label_smoothing=0.0)
         total = tokens = 0.0
         for rows in self._plan.batches[runtime.ranks.rank :: runtime.ranks.size]:
             batch = collate(

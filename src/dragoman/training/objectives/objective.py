@@ -1,17 +1,27 @@
-"""`Loss`: what an objective tells of a batch, and what an objective is."""
+"""`Objective`: what training minimises, the config that builds one, and the `Loss` that it returns."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Protocol
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
+
+from dragoman.base.log import warn
+from dragoman.base.settings.config import Config
+from dragoman.models.family import ProjectedOutput
+from dragoman.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
 class TrainingPoint:
-    """Where in a run an update is. step: its number, from 1; progress: the share (0…1) of the run that is done then.
+    """The position of an update in its run.
 
-    dropout: the share (0…1) of their rates at which modules drop.
+    step: the number of the update, from 1; progress: the share of the run that is done (0…1); dropout: the share of
+    the configured dropout rates that is in effect (0…1).
     """
 
     step: int = 1
@@ -21,15 +31,15 @@ class TrainingPoint:
 
 FIRST = TrainingPoint()
 END = TrainingPoint(1 << 40, 1.0)
-"""Later than any update: what changes in the course of a run has then changed."""
+"""A point after every update: schedules have reached their final values."""
 
 
 @dataclass(frozen=True)
 class Loss:
     """Sums over a batch: total (scalar, differentiable), its cross-entropy part (nats), and the tokens to divide by.
 
-    cross_entropy: a tensor on a GPU, so that nobody waits for it before it is needed.
-    auxiliary: means of what modules add to the loss, by name, without their weights. counts: what modules count.
+    cross_entropy: stays a tensor on a GPU, so that reading it does not block before the value is needed.
+    auxiliary: per-token means of auxiliary losses by name, unweighted. counts: counters of modules by name.
     """
 
     total: Tensor
@@ -40,15 +50,94 @@ class Loss:
 
 
 class Objective(Protocol):
-    """An objective: the summed loss of a model on a batch, so that micro-batches, threads, ranks and tasks add up.
+    """Computes the summed loss of a model on a batch, so that micro-batches, threads, ranks and tasks add up.
 
-    divisible: whether threads may compute it on parts of a batch at one time; what draws at random must then do so
-    from `nn.randomness`, as `nn.dropout.Dropout` does.
+    divisible: whether threads may compute it on parts of a batch at the same time. Random draws must then come from
+    `nn.randomness`, as in `nn.dropout.Dropout`.
     """
 
     @property
     def divisible(self) -> bool: ...
 
     def __call__(self, model: Any, batch: Any, point: TrainingPoint = FIRST) -> Loss:
-        """model: what the task has built, on a batch of the task's, at a moment of the run."""
+        """The loss of `model` on `batch`, both of the task's types, at `point` of the run."""
         ...
+
+
+Predict = Callable[[Any, Any, TrainingPoint], ProjectedOutput]
+"""Runs a model on a batch and returns its output at every target position."""
+
+
+def teacher_forcing(model: Any, batch: Any, point: TrainingPoint) -> ProjectedOutput:
+    """Reads the whole reference in one pass."""
+    return model(*batch.reads)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class LossContext:
+    """What a task provides to the loss that it builds.
+
+    target: the tokenizer of the labels. count_targets: returns how often each of V vocabulary entries occurs in the
+    training targets (V,). device: of the model. predict: how the model reads a batch.
+    """
+
+    target: Tokenizer
+    count_targets: Callable[[int], NDArray[Any]]
+    device: torch.device
+    predict: Predict = teacher_forcing
+
+    def unigram(self) -> Tensor:
+        """The relative frequencies (V,) of the vocabulary's entries in the training targets."""
+        counts = self.count_targets(self.target.size).astype(np.float64)
+        return torch.from_numpy(counts / counts.sum()).float().to(self.device)
+
+
+class ObjectiveConfig(Config):
+    """Base class of the configs of losses. A subclass has a `kind` and is listed in the unions of the tasks it fits."""
+
+    @property
+    def passes(self) -> int:
+        """Forward passes over each example in an update, for the estimates of memory and FLOPs."""
+        return 1
+
+    @property
+    def decodes(self) -> bool:
+        """Whether the model reads its own output token by token, which excludes `train.compile`."""
+        return False
+
+    def build(self, context: LossContext) -> Objective:
+        """Build the loss."""
+        raise NotImplementedError
+
+
+def former_section(section: str, kind: str, renamed: Mapping[str, str] | None = None) -> Callable[[Any], Any]:
+    """Returns a validator that reads a loss from the section that configured it before there was a `kind`.
+
+    `{label_smoothing: 0.1, r_drop: {alpha: 5}}` is read as `{kind: r_drop, label_smoothing: 0.1, alpha: 5}`, with one
+    warning that names the new spelling. renamed: new names of keys of the section. Raises ValueError where another
+    kind is set as well.
+    """
+
+    def read(settings: Any) -> Any:
+        if not isinstance(settings, Mapping) or section not in settings:
+            return settings
+        settings = dict(settings)
+        inner = settings.pop(section)
+        if inner is None:
+            return settings
+        if not isinstance(inner, Mapping):
+            raise ValueError(f"{section} is a group of settings, or null, not {inner!r}")
+        if settings.get("kind", _DEFAULT) not in (_DEFAULT, kind):
+            raise ValueError(f"{section} does not go together with kind {settings['kind']}: remove one of them")
+        _warn_of_former_section(section, kind)
+        return {**settings, **{(renamed or {}).get(key, key): value for key, value in inner.items()}, "kind": kind}
+
+    return read
+
+
+_DEFAULT = "cross_entropy"
+
+
+@cache
+def _warn_of_former_section(section: str, kind: str) -> None:
+    warn(f"objective.{section} is deprecated: write objective: {{kind: {kind}, …}} with the same settings")

@@ -1,5 +1,6 @@
 """Teacher forcing with a ratio: each input token is the reference, or what the model itself put out last."""
 
+from dataclasses import dataclass
 from math import exp
 from typing import Annotated, Any, Literal
 
@@ -14,7 +15,6 @@ from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.auxiliary import Auxiliary, collecting, collector
 from dragoman.nn.randomness import generator
 from dragoman.text.symbols import BOS, PAD, UNK
-from dragoman.training.objectives.cross_entropy import CrossEntropy, CrossEntropyConfig
 from dragoman.training.objectives.objective import TrainingPoint
 
 NEVER_WRITTEN = (PAD, BOS, UNK)
@@ -109,18 +109,14 @@ TeacherRatioConfig = Annotated[
 ]
 
 
-class TeacherForced(CrossEntropy):
-    """Cross-entropy of what follows inputs of which a share, by a schedule, are the model's own output.
+@dataclass(frozen=True)
+class ScheduledSampling:
+    """Reads the reference's tokens with the probability that `teacher` schedules, else the model's own output."""
 
-    teacher: the schedule, 1 throughout for plain teacher forcing; the others as of `CrossEntropy`.
-    """
+    teacher: TeacherRatio
 
-    def __init__(self, config: CrossEntropyConfig, prior: Tensor | None = None, teacher: TeacherRatio = ALWAYS) -> None:
-        super().__init__(config, prior)
-        self.teacher = teacher
-
-    def predict(self, model: Any, batch: Any, point: TrainingPoint) -> ProjectedOutput:
-        """With the ratio of that point, see `forward`."""
+    def __call__(self, model: Any, batch: Any, point: TrainingPoint) -> ProjectedOutput:
+        """The output at every target position, with the ratio of `point` (see `forward`)."""
         return forward(model, batch, self.teacher.ratio(point.step, point.progress))
 
 

@@ -8,7 +8,6 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from dragoman.base.settings.config import Config
 from dragoman.data.batches.batch import Batch, pad
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.sampling import SamplingConfig, sample
@@ -16,22 +15,23 @@ from dragoman.decode.search import Hypothesis
 from dragoman.metrics.registry import SentenceMetricName, ngram_metrics
 from dragoman.models.interface import source_mask
 from dragoman.models.seq2seq import Seq2Seq
-from dragoman.tasks.translation.objectives.scheduled_sampling import ALWAYS, TeacherForced, TeacherRatio
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.training.objectives.cross_entropy import CrossEntropyConfig
+from dragoman.training.objectives.cross_entropy import CrossEntropy, LabelSmoothingConfig
 from dragoman.training.objectives.fused_cross_entropy import projected_cross_entropy
-from dragoman.training.objectives.objective import FIRST, Loss, TrainingPoint
+from dragoman.training.objectives.objective import FIRST, Loss, LossContext, TrainingPoint
 
 
-class RewardConfig(Config):
+class SequenceRewardConfig(LabelSmoothingConfig):
     """Fine-tuning on a sequence's reward: O = α · O_ML + O_RL (Wu et al. 2016, "GNMT", equations 8 and 9).
 
-    O_RL = Σ over pairs of E[r(Y, Y*)], Y drawn from the model. Its gradient is estimated from samples by REINFORCE.
-    YAML: `train: {start: runs/trained, objective: {reward: {kind: bleu, samples: 5}}}`.
+    O_RL = Σ over pairs of E[r(Y, Y*)], with Y sampled from the model; its gradient is estimated by REINFORCE. O_ML is
+    the label-smoothed cross-entropy.
+    YAML: `train: {start: runs/trained, objective: {kind: sequence_reward, metric: bleu, samples: 5}}`.
     """
 
-    kind: SentenceMetricName = Field(
+    kind: Literal["sequence_reward"] = "sequence_reward"
+    metric: SentenceMetricName = Field(
         "bleu",
         description="r: sentence BLEU with exponential smoothing, or chrF2, by sacrebleu on plain text, from 0 to 1",
     )
@@ -46,19 +46,28 @@ class RewardConfig(Config):
     )
 
     @model_validator(mode="after")
-    def _has_others(self) -> "RewardConfig":
+    def _has_others(self) -> "SequenceRewardConfig":
         if self.baseline == "leave_one_out" and self.samples < 2:
             raise ValueError("baseline=leave_one_out compares a sample with others: set samples to 2 or more")
         return self
 
+    @property
+    def decodes(self) -> bool:
+        """Translations are sampled token by token."""
+        return True
 
-def sentence_rewards(kind: str, hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
-    """r of each hypothesis against its reference, from 0 to 1. kind: the key of an `NgramMetric`.
+    def build(self, context: LossContext) -> "SequenceReward":
+        """Build the mixture of likelihood and reward; `context.target` decodes the samples."""
+        return SequenceReward(self.cross_entropy(context), self, context.target)
+
+
+def sentence_rewards(metric: str, hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
+    """r of each hypothesis against its reference, from 0 to 1. metric: the key of an `NgramMetric`.
 
     BLEU takes only the n-gram orders that the hypothesis has, and smooths exponentially (Chen and Cherry 2014, method
     3), which are sacrebleu's choices for single sentences.
     """
-    return [score / 100 for score in ngram_metrics()[kind].sentence_scores(hypotheses, references)]
+    return [score / 100 for score in ngram_metrics()[metric].sentence_scores(hypotheses, references)]
 
 
 def leave_one_out(rewards: Tensor) -> Tensor:
@@ -70,34 +79,31 @@ def leave_one_out(rewards: Tensor) -> Tensor:
 _DRAWN = SamplingConfig(length_factor=1.5, length_margin=10, forbid=())
 
 
-class SequenceObjective(TeacherForced):
+class SequenceReward:
     """α times the usual loss minus the expected reward, summed over the batch's pairs (GNMT, equation 9).
 
-    The samples, and the pass that gives their probabilities, are made in evaluation mode: without dropout, and with
-    hard decisions taken as in translation. So the estimate of the expected reward's gradient has no bias.
+    Samples are drawn and scored in evaluation mode: without dropout, and with hard decisions taken as in translation.
+    The estimate of the expected reward's gradient is therefore unbiased.
     """
 
     divisible = False  # it switches the model's mode
 
     def __init__(
         self,
-        config: CrossEntropyConfig,
-        reward: RewardConfig,
+        likelihood: CrossEntropy,
+        config: SequenceRewardConfig,
         target: Tokenizer,
-        prior: Tensor | None = None,
-        teacher: TeacherRatio = ALWAYS,
         drawn: SamplingConfig = _DRAWN,
     ) -> None:
-        super().__init__(config, prior, teacher)
-        self.reward, self.target, self.drawn = reward, target, drawn
+        self.likelihood, self.config, self.target, self.drawn = likelihood, config, target, drawn
 
     def __call__(self, model: Seq2Seq, batch: Batch, point: TrainingPoint = FIRST) -> Loss:
-        """One batch; auxiliary holds the samples' mean `reward`, from 0 to 1."""
-        usual = super().__call__(model, batch, point)
+        """The loss of one batch; `auxiliary` reports the mean `reward` of the samples, from 0 to 1."""
+        usual = self.likelihood(model, batch, point)
         with _evaluating(model):
             expected, mean = self.minus_expected_reward(model, batch)
         return Loss(
-            self.reward.likelihood * usual.total + expected,
+            self.config.likelihood * usual.total + expected,
             usual.cross_entropy,
             usual.tokens,
             {**usual.auxiliary, "reward": mean},
@@ -106,7 +112,7 @@ class SequenceObjective(TeacherForced):
 
     def minus_expected_reward(self, model: Seq2Seq, batch: Batch) -> tuple[Tensor, float]:
         """A scalar whose gradient estimates that of −Σ over pairs of E[r], and the mean reward of the samples."""
-        count = self.reward.samples
+        count = self.config.samples
         memory = model.encode(batch.source, batch.source_mask)
         longest = self.drawn.max_length(int(source_mask(memory).sum(1).max()))
         numbers = torch.rand(len(batch.rows), count, longest, dtype=torch.float64)
@@ -115,7 +121,7 @@ class SequenceObjective(TeacherForced):
             row[keep].tolist()[:-1] for row, keep in zip(batch.labels, batch.target_mask, strict=True)
         )
         rewards = self._rewards(found, references).to(batch.labels.device)
-        if self.reward.baseline == "greedy":
+        if self.config.baseline == "greedy":
             greedy = self.drawn.model_copy(update={"top_k": 1})
             best = sample(model.decoder, Prompts.of(model.decoder, memory, greedy), greedy, numbers[:, :1])
             baseline = self._rewards(best, references).to(rewards.device)
@@ -142,7 +148,7 @@ class SequenceObjective(TeacherForced):
         """(B, n) float32."""
         texts = self.target.decode_batch(each.tokens for row in found for each in row)
         own = [reference for reference, row in zip(references, found, strict=True) for _ in row]
-        return torch.tensor(sentence_rewards(self.reward.kind, texts, own)).view(len(found), -1)
+        return torch.tensor(sentence_rewards(self.config.metric, texts, own)).view(len(found), -1)
 
 
 def _targets(found: Sequence[Sequence[Hypothesis]]) -> tuple[Tensor, Tensor, Tensor]:
