@@ -127,7 +127,7 @@ def test_widths_of_queries_and_keys_may_differ(scorer: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("scorer", ["dot", "scaled_dot"])
 def test_dot_products_refuse_different_widths(scorer: str) -> None:
-    with pytest.raises(ConfigError, match=f"{scorer}.*3 and 5 wide.*general or additive"):
+    with pytest.raises(ConfigError, match=f"{scorer}.*a head has 3 and 5.*general or additive"):
         attention(AttentionSizes(QUERY, MEMORY, QUERY, HEADS), scorer={"kind": scorer}, query_width=3, key_width=5)
 
 
