@@ -18,12 +18,12 @@ _LIBRARIES = ("torch", "tokenizers", "safetensors", "numpy")
 class Score(Config):
     """One measurement of the model."""
 
-    metric: str = Field(description="what was measured, such as BLEU or perplexity")
-    value: float = Field(description="the figure, in the metric's own unit")
+    metric: str = Field(description="Name of the metric, such as BLEU or perplexity.")
+    value: float = Field(description="Value, in the metric's own unit.")
     signature: str = Field(
-        "", description="how it was measured, as sacreBLEU writes it; empty where there is no choice"
+        "", description="How the score was computed, as sacreBLEU writes it; empty if there are no options."
     )
-    data: str = Field("", description="what it was measured on, such as a file's name")
+    data: str = Field("", description="What the score was computed on, such as a file name.")
 
 
 def library_versions() -> dict[str, str]:
@@ -42,22 +42,27 @@ def library_versions() -> dict[str, str]:
 class Meta(Config):
     """The content of `meta.json`."""
 
-    format_version: int = Field(FORMAT_VERSION, description="version of the folder's layout")
-    step: int = Field(ge=0, description="updates that the parameters have seen")
-    averaged_steps: tuple[int, ...] = Field((), description="the steps whose mean the parameters are, if an average")
-    source_language: str | None = Field(None, description="language code of the source, such as en")
-    target_language: str | None = Field(None, description="language code of the target, such as de")
+    format_version: int = Field(FORMAT_VERSION, description="Version of the folder's layout.")
+    step: int = Field(ge=0, description="Number of updates behind the parameters.")
+    averaged_steps: tuple[int, ...] = Field((), description="The steps whose parameters were averaged, if any.")
+    source_language: str | None = Field(None, description="Code of the source language, such as en.")
+    target_language: str | None = Field(None, description="Code of the target language, such as de.")
     target_languages: tuple[str, ...] = Field(
-        (), description="the target languages that can be chosen by a tag, where it was trained with such tags"
+        (), description="Target languages that a tag can select, if the model was trained with such tags."
     )
-    tags: tuple[str, ...] = Field((), description="the other tags of source texts that it was trained with")
-    teacher: str = Field("", description="the model that wrote the targets it learned from, where one did")
-    licence: str | None = Field(None, description="licence of the parameters, as an SPDX identifier")
-    scores: tuple[Score, ...] = Field((), description="what the model has reached")
-    libraries: dict[str, str] = Field(default_factory=library_versions, description="versions it was made with")
-    data: dict[str, str] = Field({}, description="fingerprint of each data set that it has seen, by name")
+    tags: tuple[str, ...] = Field((), description="The other source tags that the model was trained with.")
+    teacher: str = Field("", description="The model that produced the training targets, if there was one.")
+    licence: str | None = Field(None, description="Licence of the parameters, as an SPDX identifier.")
+    scores: tuple[Score, ...] = Field((), description="Scores of the model.")
+    libraries: dict[str, str] = Field(
+        default_factory=library_versions, description="Versions of the libraries that the model was trained with."
+    )
+    data: dict[str, str] = Field(
+        {}, description="Fingerprints of the data sets that the model was trained on, by name."
+    )
     embeddings: dict[str, float] = Field(
-        {}, description="share of the source's and the target's vocabulary that began with vectors from a file"
+        {},
+        description="Share of the source's and of the target's vocabulary whose vectors were initialised from a file.",
     )
 
 

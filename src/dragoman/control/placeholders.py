@@ -18,31 +18,39 @@ SHORTEST_WORD = 3
 
 
 class PlaceholdersConfig(Config):
-    """Numbers, addresses, names … that both sides of a pair have, replaced by symbols, so that a model learns to copy.
+    """Numbers, addresses, names and the like that both sides of a pair contain are replaced by symbols, so that the
+    model learns to copy them.
 
     `--keep` then puts these symbols into what the model reads (Crego et al. 2016; Post et al. 2019).
     """
 
     kinds: tuple[str, ...] = Field(
-        default=("all",), description=f"what is replaced, as for --keep: {', '.join(KINDS)}, or all"
+        default=("all",), description=f"Kinds of spans that are replaced, as in --keep: {', '.join(KINDS)}, or all."
     )
-    patterns: tuple[str, ...] = Field(default=(), description="regular expressions of more, as for --keep-pattern")
+    patterns: tuple[str, ...] = Field(
+        default=(), description="Regular expressions for further spans, as in --keep-pattern."
+    )
     words: float = Field(
         default=0.0,
         ge=0,
         le=1,
-        description="probability that a word of 3 letters or more which stands once on either side, such as a name, is "
-        "replaced too: for corpora that hold little of the kinds",
+        description="Probability that a word of at least 3 letters that occurs once on each side, such as a name, is "
+        "replaced too. For corpora with few spans of these kinds.",
     )
     added: float = Field(
         default=0.0,
         ge=0,
         le=1,
-        description="probability that a symbol which replaces nothing is put at the beginning or the end of both "
-        "sides: for corpora that hold little of all that",
+        description="Probability that a symbol that replaces nothing is added at the start or the end of both sides. "
+        "For corpora with few such spans at all.",
     )
-    share: float = Field(default=0.5, gt=0, le=1, description="part of the pairs in which anything is replaced")
-    symbols: int = Field(default=9, ge=1, le=MOST_SLOTS, description="⟨1⟩ …: most spans of a pair, or of a text")
+    share: float = Field(default=0.5, gt=0, le=1, description="Share of the pairs in which spans are replaced.")
+    symbols: int = Field(
+        default=9,
+        ge=1,
+        le=MOST_SLOTS,
+        description="Number of symbols ⟨1⟩, ⟨2⟩ …: the maximum number of spans per pair, or per text.",
+    )
 
     @field_validator("kinds", "patterns")
     @classmethod

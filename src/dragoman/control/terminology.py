@@ -13,14 +13,18 @@ from dragoman.text.symbols import TERMINOLOGY
 
 
 class TerminologyConfig(Config):
-    """A model that reads `⟨term⟩ dog ⟨as⟩ Hund ⟨/term⟩` and writes what it is told (Dinu et al. 2019, append).
+    """The model learns to read `⟨term⟩ dog ⟨as⟩ Hund ⟨/term⟩` and to use the given translation (Dinu et al. 2019,
+    append).
 
     `--glossary` then writes these marks into what the model reads.
     """
 
-    glossary: Path = Field(description="lines of source TAB target, as for --glossary; its terms are learned from")
+    glossary: Path = Field(description="Glossary to learn from: lines of source TAB target, as in --glossary.")
     share: float = Field(
-        default=0.5, gt=0, le=1, description="part of the pairs in which the terms that the target has are marked"
+        default=0.5,
+        gt=0,
+        le=1,
+        description="Share of the pairs in which terms are marked, if the target contains their translation.",
     )
 
     @property

@@ -10,37 +10,40 @@ from dragoman.text.symbols import BOS, EOS, PAD, UNK
 
 
 class OutputConfig(Config):
-    """How long outputs may be, and what they may hold."""
+    """Length and content constraints on outputs."""
 
     length_factor: float = Field(
         default=2.0,
         ge=0,
-        description="Longest output = length_factor · source tokens + length_margin (tokens, end included).",
+        description="Maximum output length = length_factor · source tokens + length_margin (tokens, end of sentence "
+        "included).",
     )
-    length_margin: int = Field(default=10, ge=1, description="The constant part of the longest output, in tokens.")
+    length_margin: int = Field(default=10, ge=1, description="Constant part of the maximum output length, in tokens.")
     maximum_length: int | None = Field(
         default=None,
         ge=1,
-        description="Tokens that an output has at most, its end counted, however long its source is; null: as many as "
-        "length_factor and length_margin allow.",
+        description="Maximum number of tokens of an output, end of sentence included, for sources of any length; "
+        "null: the maximum that length_factor and length_margin give.",
     )
-    minimum_length: int = Field(default=0, ge=0, description="Tokens that an output has at least, its end not counted.")
+    minimum_length: int = Field(
+        default=0, ge=0, description="Minimum number of tokens of an output, end of sentence not included."
+    )
     minimum_factor: float = Field(
         default=0.0,
         ge=0,
         allow_inf_nan=False,
-        description="Shortest output = minimum_factor · source tokens, rounded down, or minimum_length where that is "
-        "more (tokens, no end counted).",
+        description="Minimum output length = minimum_factor · source tokens, rounded down, or minimum_length if that "
+        "is larger (tokens, end of sentence not included).",
     )
     no_repeat_ngram: int = Field(
-        default=0, ge=0, description="No run of so many tokens is written twice in one output; 0: repeat what you like."
+        default=0, ge=0, description="Forbid repeated n-grams of this size in an output; 0: no restriction."
     )
     forbid: tuple[int, ...] = Field(
         default=(PAD, BOS, UNK),
-        description="Token ids that are never written; padding, beginning and unknown by default.",
+        description="Token ids that are never generated; by default padding, beginning of sentence and unknown.",
     )
     token_scores: bool = Field(
-        default=False, description="Tell the log-probability of each token of an output too (--token-scores)."
+        default=False, description="Also report the log-probability of each output token (--token-scores)."
     )
 
     def max_length(self, source_tokens: int) -> int:

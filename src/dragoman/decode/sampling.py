@@ -24,23 +24,23 @@ _NONE = -1
 
 
 class SamplingConfig(OutputConfig):
-    """How translations are drawn. Temperature comes first, then top_k, then top_p."""
+    """Sampling of outputs. Temperature is applied first, then top_k, then top_p."""
 
     temperature: float = Field(
         default=1.0,
         gt=0,
         allow_inf_nan=False,
-        description="Logits are divided by it (no unit): below 1 likely tokens become likelier.",
+        description="Divisor of the logits (no unit); values below 1 make likely tokens more likely.",
     )
     top_k: int | None = Field(
-        default=None, ge=1, description="Draw among the k most probable tokens (Fan et al. 2018); null: among all."
+        default=None, ge=1, description="Sample from the k most probable tokens (Fan et al. 2018); null: from all."
     )
     top_p: float | None = Field(
         default=None,
         gt=0,
         le=1,
-        description="Draw among the fewest tokens that hold this share of the probability (nucleus sampling, Holtzman "
-        "et al. 2020); null: among all.",
+        description="Sample from the smallest set of tokens with at least this total probability (nucleus sampling, "
+        "Holtzman et al. 2020); null: from all.",
     )
 
 

@@ -28,39 +28,42 @@ from dragoman.models.interface import Decoder
 
 
 class SearchConfig(OutputConfig):
-    """How translations are searched."""
+    """Settings of the search for translations."""
 
-    beam: int = Field(default=5, ge=1, description="Hypotheses kept a sentence; 1 is greedy search, 5 to 10 are usual.")
+    beam: int = Field(
+        default=5, ge=1, description="Beam size: hypotheses kept per sentence. 1 is greedy search; 5 to 10 are usual."
+    )
     length_penalty: LengthPenalty = Field(
-        default=GNMTPenalty(), description="What summed log-probabilities are divided by before they are compared."
+        default=GNMTPenalty(), description="Divisor of the summed log-probabilities before they are compared."
     )
     coverage_penalty: float = Field(
         default=0.0,
         ge=0,
         allow_inf_nan=False,
-        description="β of the coverage penalty (no unit): the larger, the more a translation is preferred whose "
-        "attention missed no source token; 0 is none. Wu et al. 2016, equation 14.",
+        description="β of the coverage penalty (no unit): larger values prefer translations whose attention covers "
+        "all source tokens; 0 turns it off. Wu et al. 2016, equation 14.",
     )
-    nbest: int = Field(default=1, ge=1, description="Translations returned a sentence, at most `beam`.")
+    nbest: int = Field(default=1, ge=1, description="Translations returned per sentence, at most `beam`.")
     shrinking: bool = Field(
         default=False,
-        description="The beam loses a place with each hypothesis that is complete, as in deck 004 (Jurafsky and Martin "
-        "2023, section 10.4), and looks at no more continuations than it has places.",
+        description="Reduce the beam by one for each complete hypothesis, as in deck 004 (Jurafsky and Martin 2023, "
+        "section 10.4), and expand no more continuations than the beam has left.",
     )
     diversity: DiversityConfig | None = Field(
-        default=None, description="Divide the beam into groups that keep apart; null: one beam."
+        default=None, description="Divide the beam into groups that are pushed apart; null: one beam."
     )
     tree: bool = Field(
-        default=False, description="Keep all hypotheses that were expanded, and what became of them (--tree)."
+        default=False, description="Record all hypotheses that were expanded, and what became of them (--tree)."
     )
     fusion: FusionConfig | None = Field(
-        default=None, description="A language model that votes on every token (shallow fusion); null: none."
+        default=None,
+        description="Language model that contributes to the score of every token (shallow fusion); null: none.",
     )
     unknown: UnknownConfig | None = Field(
         default=None,
-        description="What is shown for a word that the vocabulary lacks; null: copy where there are such words and the "
-        "decoder attends the source, else forbid. copy and dictionary write unknowns whatever `forbid` holds. A "
-        "vocabulary that can write any text has none.",
+        description="Output for words that are not in the vocabulary. null: copy if the vocabulary has unknown words "
+        "and the decoder attends to the source, otherwise forbid. copy and dictionary generate UNK "
+        "whatever `forbid` contains. A vocabulary that can encode any text has no unknown words.",
         json_schema_extra={"kind": "copy"},
     )
 

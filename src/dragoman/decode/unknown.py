@@ -25,7 +25,9 @@ class ForbidUnknownConfig(Config):
 
 
 class CopyUnknownConfig(Config):
-    """Each UNK becomes the source word that it attended most (Luong et al. 2015; Jean et al. 2015, section 3.3)."""
+    """Each UNK is replaced by the source word with the highest attention weight (Luong et al. 2015; Jean et al.
+    2015, section 3.3).
+    """
 
     kind: Literal["copy"] = "copy"
 
@@ -35,10 +37,15 @@ class CopyUnknownConfig(Config):
 
 
 class DictionaryUnknownConfig(Config):
-    """Each UNK becomes the translation of the source word that it attended most; a word without one is copied."""
+    """Each UNK is replaced by the dictionary translation of the source word with the highest attention weight, or by
+    a copy of that word if it has none.
+    """
 
     kind: Literal["dictionary"] = "dictionary"
-    path: Path = Field(description="Lines of word TAB translation, .gz .xz .zst too; of a repeated word, the first.")
+    path: Path = Field(
+        description="Dictionary: lines of word TAB translation, also .gz, .xz or .zst. Of repeated words, the first "
+        "counts."
+    )
 
     def reader(self) -> Translate | None:
         """Looks words up, in their own case. Raises DataError for a file that is no dictionary."""

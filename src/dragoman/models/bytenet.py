@@ -36,13 +36,15 @@ class _Layers(Config):
     """What encoder and decoder have in common."""
 
     kind: Literal["bytenet"] = "bytenet"
-    layers: int = Field(5, ge=1, description="number of residual blocks (paper: 30)")
-    kernel: int = Field(3, ge=1, le=1024, description="tokens that a convolution reads at a time (paper: 3)")
+    layers: int = Field(5, ge=1, description="Number of residual blocks (paper: 30).")
+    kernel: int = Field(3, ge=1, le=1024, description="Kernel size of the convolutions, in tokens (paper: 3).")
     dilations: tuple[Dilation, ...] = Field(
-        (1, 2, 4, 8, 16), min_length=1, description="distance between them, layer by layer and then over again"
+        (1, 2, 4, 8, 16),
+        min_length=1,
+        description="Dilations of the layers, in order; repeated if there are more layers.",
     )
-    inner: int | None = Field(None, ge=1, description="width inside a block; null: half the model width (paper)")
-    normalisation: NormConfig = Field(LayerNormConfig(), description="what stands before each activation")
+    inner: int | None = Field(None, ge=1, description="Width inside a block; null: half the model width (paper).")
+    normalisation: NormConfig = Field(LayerNormConfig(), description="Normalisation before each activation.")
 
 
 class ByteNetEncoderConfig(_Layers, EncoderFamily):
@@ -57,7 +59,7 @@ class ByteNetEncoderConfig(_Layers, EncoderFamily):
 
 
 class ByteNetDecoderConfig(_Layers, DecoderFamily):
-    """The same blocks, looking back only, on top of the encoder's states (section 3.1).
+    """The same blocks with causal convolutions, on top of the encoder's states (section 3.1).
 
     `decoder: {kind: bytenet}`; with attention instead: `{kind: bytenet, stacked: false, cross_attention: {}}`.
     """
@@ -66,15 +68,15 @@ class ByteNetDecoderConfig(_Layers, DecoderFamily):
 
     stacked: bool = Field(
         True,
-        description="the source's state at position t is added to target token t; past its end, zero (the paper's "
-        "second version lengthens the source by a fifth first)",
+        description="Add the source state at position t to target token t, and zero past the end of the source. (The "
+        "second version of the paper first lengthens the source by a fifth.)",
     )
     cross_attention: SourceAttentionConfig | None = Field(
         None,
-        description="how tokens attend the source after every block; null: they do not (paper)",
+        description="Attention to the source after every block; null: none (paper).",
         json_schema_extra={"kind": "soft"},
     )
-    heads: int = Field(1, ge=1, description="heads of that attention; must divide the model width")
+    heads: int = Field(1, ge=1, description="Number of heads of this attention; must divide the model width.")
 
     def build(self, context: DecoderContext) -> "ByteNetDecoder":
         """Embeddings, blocks and the vocabulary projection."""

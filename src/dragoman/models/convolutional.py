@@ -43,8 +43,8 @@ class _Layers(Config):
     """What encoder and decoder have in common."""
 
     kind: Literal["convolutional"] = "convolutional"
-    layers: int = Field(4, ge=1, description="number of convolutions, one above the other (paper: 15)")
-    kernel: int = Field(3, ge=1, le=1024, description="tokens that a convolution reads at a time (paper: 3)")
+    layers: int = Field(4, ge=1, description="Number of convolutional layers (paper: 15).")
+    kernel: int = Field(3, ge=1, le=1024, description="Kernel size of the convolutions, in tokens (paper: 3).")
 
     def gated(self, context: SideContext) -> Convolution:
         """One layer's convolution; half of what it gives are gates."""
@@ -67,7 +67,7 @@ class ConvolutionalEncoderConfig(_Layers, EncoderFamily):
 
 
 class ConvolutionalDecoderConfig(_Layers, DecoderFamily):
-    """Gated convolutions over what was written so far, with attention over the source in every layer.
+    """Gated causal convolutions with attention to the source in every layer.
 
     The query is (Wg + b + e)·√½, g the layer's GLU(conv(h)) and e the embedding (Gehring et al. 2017, section 3.3);
     then h ← ((g + attention)·√½ + h)·√½. `decoder: {kind: convolutional, layers: 4, kernel: 3}`.
@@ -76,9 +76,9 @@ class ConvolutionalDecoderConfig(_Layers, DecoderFamily):
     default_positions: ClassVar[PositionScheme] = SinusoidalConfig()
     without_source: ClassVar[Mapping[str, Any]] = {"cross_attention": None}
 
-    heads: int = Field(1, ge=1, description="attention heads h; must divide the model width (paper: 1)")
+    heads: int = Field(1, ge=1, description="Number of attention heads h; must divide the model width (paper: 1).")
     cross_attention: SourceAttentionConfig | None = Field(
-        SoftAttentionConfig(), description="how tokens attend the source; null: not at all, in a language model"
+        SoftAttentionConfig(), description="Attention to the source; null: none, in a language model."
     )
 
     def build(self, context: DecoderContext) -> "ConvolutionalDecoder":

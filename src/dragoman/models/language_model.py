@@ -50,7 +50,7 @@ AUTO_PRESETS = {"tiny": 10_000_000, "small": 100_000_000, "medium": 1_000_000_00
 
 
 class LanguageModelConfig(PresetSettings):
-    """The assembled model. `preset` gives values that the other keys override one by one."""
+    """The assembled model. `preset` sets values that the other keys override individually."""
 
     presets: ClassVar = PRESETS
     automatic: ClassVar = AUTO_PRESETS
@@ -60,20 +60,23 @@ class LanguageModelConfig(PresetSettings):
     kind: Literal["decoder_only"] = "decoder_only"
     preset: str | None = Field(
         "auto",
-        description="tiny, small, medium, base (12 × 768), large (24 × 1024) or lstm: values for all that is not set; "
-        "auto: by the size of the corpus",
+        description="tiny, small, medium, base (12 × 768), large (24 × 1024) or lstm: values for all settings that "
+        "are not given. auto: chosen by the size of the corpus.",
     )
-    width: int = Field(256, ge=2, description="model width d: embeddings and layer inputs")
+    width: int = Field(256, ge=2, description="Model width d: size of embeddings and layer inputs.")
     decoder: DecoderConfig = Field(
-        TransformerDecoderConfig(cross_attention=None), description="what writes; it attends no source"
+        TransformerDecoderConfig(cross_attention=None),
+        description="Decoder that generates the text, without attention to a source.",
     )
     positions: PositionsConfig | None = Field(
         None,
-        description="the position scheme; left out: the preset's; null: sinusoidal for a Transformer, else none",
+        description="Position scheme. If not given: the preset's. null: sinusoidal for a Transformer, otherwise none.",
         json_schema_extra={"kind": "sinusoidal"},
     )
-    dropout: DropoutConfig = Field(DropoutConfig(), description="dropout rates; a number sets embedding and residual")
-    tie_projection: bool = Field(True, description="the vocabulary projection is the embedding table")
+    dropout: DropoutConfig = Field(
+        DropoutConfig(), description="Dropout rates; a single number sets embedding and residual."
+    )
+    tie_projection: bool = Field(True, description="Use the embedding table as the output projection.")
 
     @classmethod
     def completed(cls, settings: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from dragoman.text.tokenizers import Tokenizers
 
 
 class PretrainedConfig(Config):
-    """Word vectors that embedding tables begin with (Qi et al. 2018), in the text format of word2vec, GloVe, fastText.
+    """Word vectors that embedding tables are initialised with (Qi et al. 2018), in the text format of word2vec, GloVe
+    and fastText.
 
     A vocabulary's entry gets the vector of the word that it is, in its own case or else in lower case; parts of words,
     special symbols and words that the file lacks keep what they were drawn as. All vectors of a file are multiplied by
@@ -26,12 +27,12 @@ class PretrainedConfig(Config):
     share is of what it adds. A model folder holds the tables, so translating, resuming and `train.start` need no file.
     """
 
-    source: Path | None = Field(None, description="vectors for the source's table; their width is model.width")
-    target: Path | None = Field(None, description="vectors for the target's table")
+    source: Path | None = Field(None, description="Vectors for the source embeddings; their width must be model.width.")
+    target: Path | None = Field(None, description="Vectors for the target embeddings.")
     frozen: bool = Field(
         False,
-        description="tables with a file do not learn, rows without a vector included; needs model.tie_projection=false "
-        "where that would freeze the projection too",
+        description="Do not train the tables that are initialised from a file, including rows without a vector. "
+        "Requires model.tie_projection=false if the projection would be frozen as well.",
     )
 
     @model_validator(mode="after")

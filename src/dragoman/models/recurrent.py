@@ -31,10 +31,10 @@ class _Layers(Config):
     """What encoder and decoder have in common."""
 
     kind: Literal["recurrent"] = "recurrent"
-    cell: CellKind = Field("gru", description="the recurrent unit: rnn (vanilla, tanh), gru or lstm")
-    layers: int = Field(1, ge=1, description="number of layers, one above the other")
+    cell: CellKind = Field("gru", description="Recurrent unit: rnn (vanilla, tanh), gru or lstm.")
+    layers: int = Field(1, ge=1, description="Number of layers.")
     hidden: int | None = Field(
-        None, ge=1, description="width H of the hidden state, of each direction's; null: the model width d"
+        None, ge=1, description="Width H of the hidden state, per direction; null: the model width d."
     )
 
 
@@ -42,7 +42,7 @@ class RecurrentEncoderConfig(_Layers, EncoderFamily):
     """h_i = f(x_i, h_{i−1}) (deck 002), by default in both directions (Bahdanau et al. 2015, section 3.2)."""
 
     bidirectional: bool = Field(
-        True, description="a second recurrence reads from right to left; both states are concatenated"
+        True, description="Add a second recurrence that reads from right to left; the two states are concatenated."
     )
 
     def build(self, context: SideContext) -> "RecurrentEncoder":
@@ -79,7 +79,7 @@ class RecurrentEncoder(nn.Module):
 
 
 class RecurrentDecoderConfig(_Layers, DecoderFamily):
-    """h'_t = f(h'_{t−1}, y_{t−1}, c_t) (deck 002): a recurrence that writes, looking at the source at every step.
+    """h'_t = f(h'_{t−1}, y_{t−1}, c_t) (deck 002): a recurrent decoder that attends to the source at every step.
 
     Keys of `attention` that are left out are those of Bahdanau et al. 2015: no projections, the additive scorer.
     """
@@ -87,17 +87,19 @@ class RecurrentDecoderConfig(_Layers, DecoderFamily):
     recurrent: ClassVar[bool] = True
     without_source: ClassVar[Mapping[str, Any]] = {"bridge": "none", "attention": None}
 
-    wiring: WiringConfig = Field(BahdanauConfig(), description="where attention stands and what the prediction reads")
+    wiring: WiringConfig = Field(
+        BahdanauConfig(), description="Order of attention and recurrence, and what the prediction is computed from."
+    )
     bridge: BridgeKind = Field(
         "initial",
-        description="the encoder's summary (its last state, or else the mean of its states) makes the first state, is "
-        "concatenated to every input, both, or none",
+        description="How the encoder's summary (its last state, or otherwise the mean of its states) is used: for the "
+        "first state, concatenated to every input, both, or not at all.",
     )
     attention: SourceAttentionConfig | None = Field(
         SoftAttentionConfig(projections=False, scorer=AdditiveConfig()),
-        description="how a step attends the source; null: not at all",
+        description="Attention to the source in each step; null: none.",
     )
-    heads: int = Field(1, ge=1, description="attention heads h")
+    heads: int = Field(1, ge=1, description="Number of attention heads h.")
 
     @model_validator(mode="before")
     @classmethod

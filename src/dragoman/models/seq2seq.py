@@ -56,7 +56,7 @@ AUTO_PRESETS = {"tiny": 100_000, "small": 1_000_000, "base": inf}
 
 
 class ModelConfig(PresetSettings):
-    """The assembled model. `preset` gives values that the other keys override one by one."""
+    """The assembled model. `preset` sets values that the other keys override individually."""
 
     presets: ClassVar = PRESETS
     automatic: ClassVar = AUTO_PRESETS
@@ -67,30 +67,34 @@ class ModelConfig(PresetSettings):
     preset: str | None = Field(
         "auto",
         description="tiny, small, base, big, rnn, or, for students of another model, tiny-fast or small-fast: values "
-        "for all that is not set; auto: by the size of the corpus",
+        "for all settings that are not given. auto: chosen by the size of the corpus.",
     )
-    width: int = Field(256, ge=2, description="model width d: embeddings and layer inputs (paper: 512)")
-    encoder: EncoderConfig = Field(TransformerEncoderConfig(), description="what reads the source")
-    decoder: DecoderConfig = Field(TransformerDecoderConfig(), description="what writes the target")
+    width: int = Field(256, ge=2, description="Model width d: size of embeddings and layer inputs (paper: 512).")
+    encoder: EncoderConfig = Field(TransformerEncoderConfig(), description="Encoder of the source.")
+    decoder: DecoderConfig = Field(TransformerDecoderConfig(), description="Decoder of the target.")
     positions: PositionsConfig | None = Field(
         None,
-        description="the position scheme of both sides; left out: the preset's; null: sinusoidal for a Transformer, "
-        "else none",
+        description="Position scheme of both sides. If not given: the preset's. null: sinusoidal for a Transformer, "
+        "otherwise none.",
         json_schema_extra={"kind": "sinusoidal"},
     )
     target_positions: PositionsConfig | None = Field(
         None,
-        description="the target side's scheme where it is another; null: as `positions`",
+        description="Position scheme of the target side if it differs; null: as `positions`.",
         json_schema_extra={"kind": "sinusoidal"},
     )
-    dropout: DropoutConfig = Field(DropoutConfig(), description="dropout rates; a number sets embedding and residual")
-    tie_embeddings: bool = Field(True, description="source and target share one table (needs a shared vocabulary)")
-    tie_projection: bool = Field(True, description="the vocabulary projection is the target's embedding table")
-    projection_bias: bool = Field(False, description="a learned summand for the logit of each entry of the vocabulary")
-    scale_embeddings: bool = Field(
-        True, description="token vectors times √d before positions join them (paper); false: as they are"
+    dropout: DropoutConfig = Field(
+        DropoutConfig(), description="Dropout rates; a single number sets embedding and residual."
     )
-    embeddings: PretrainedConfig = Field(PretrainedConfig(), description="word vectors that the tables begin with")
+    tie_embeddings: bool = Field(
+        True, description="Share one embedding table between source and target (requires a shared vocabulary)."
+    )
+    tie_projection: bool = Field(True, description="Use the target embedding table as the output projection.")
+    projection_bias: bool = Field(False, description="Add a learned bias to the logit of each vocabulary entry.")
+    scale_embeddings: bool = Field(True, description="Multiply token vectors by √d before positions are added (paper).")
+    embeddings: PretrainedConfig = Field(
+        PretrainedConfig(), description="Pretrained word vectors that the embedding tables are initialised with."
+    )
 
     def build(self, source_size: int, target_size: int, vectors: bool = False) -> "Seq2Seq":
         """A freshly initialised model, drawn from torch's default generator.

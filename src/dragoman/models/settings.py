@@ -48,7 +48,7 @@ class PresetSettings(ModelSettings):
     counted: ClassVar[str]
     families: ClassVar[tuple[str, ...]]
 
-    preset: str | None = Field("auto", description="a preset's name: values for all that is not set")
+    preset: str | None = Field("auto", description="Name of a preset: values for all settings that are not given.")
 
     @classmethod
     def completed(cls, settings: dict[str, Any]) -> dict[str, Any]:

@@ -27,17 +27,19 @@ class _Layers(Config):
     """What encoder and decoder have in common."""
 
     kind: Literal["transformer"] = "transformer"
-    layers: int = Field(6, ge=1, description="number of layers N (paper: 6)")
-    heads: int = Field(8, ge=1, description="attention heads h; must divide the model width (paper: 8)")
-    attention: CausalAttentionConfig = Field(SoftAttentionConfig(), description="how tokens attend one another")
-    feedforward: int = Field(2048, ge=1, description="inner width of the feed-forward network d_ff (paper: 2048)")
-    activation: Activation = Field("relu", description="feed-forward activation: relu (paper), gelu, swish or swiglu")
+    layers: int = Field(6, ge=1, description="Number of layers N (paper: 6).")
+    heads: int = Field(8, ge=1, description="Number of attention heads h; must divide the model width (paper: 8).")
+    attention: CausalAttentionConfig = Field(SoftAttentionConfig(), description="Self-attention mechanism.")
+    feedforward: int = Field(2048, ge=1, description="Inner width of the feed-forward network d_ff (paper: 2048).")
+    activation: Activation = Field("relu", description="Feed-forward activation: relu (paper), gelu, swish or swiglu.")
     experts: ExpertsConfig | None = Field(
-        None, description="several feed-forward networks, of which each token is given to a few; null: one for all"
+        None,
+        description="Mixture of experts: several feed-forward networks, a few of which process each token; null: a "
+        "single network.",
     )
-    norm: NormOrder = Field("post", description="where the norm stands: post (paper) or pre")
-    normalisation: NormConfig = Field(LayerNormConfig(), description="what the norm is")
-    residual: bool = Field(True, description="residual connections; false: none, for ablation")
+    norm: NormOrder = Field("post", description="Position of the normalisation: post (paper) or pre.")
+    normalisation: NormConfig = Field(LayerNormConfig(), description="Kind of normalisation.")
+    residual: bool = Field(True, description="Residual connections; false removes them, for ablations.")
 
     def around(self, context: SideContext) -> Residual:
         """What stands around one sublayer."""
@@ -58,13 +60,13 @@ class _Layers(Config):
 
 
 class TransformerEncoderConfig(_Layers, EncoderFamily):
-    """A stack of Transformer layers that reads."""
+    """A stack of Transformer encoder layers."""
 
     default_positions: ClassVar[PositionScheme] = SinusoidalConfig()
     attends_itself: ClassVar[bool] = True
     compilable: ClassVar[bool] = True
 
-    attention: SelfAttentionConfig = Field(SoftAttentionConfig(), description="how tokens attend one another")
+    attention: SelfAttentionConfig = Field(SoftAttentionConfig(), description="Self-attention mechanism.")
 
     def build(self, context: SideContext) -> "TransformerEncoder":
         """Embeddings and layers."""
@@ -72,7 +74,7 @@ class TransformerEncoderConfig(_Layers, EncoderFamily):
 
 
 class TransformerDecoderConfig(_Layers, DecoderFamily):
-    """A stack of Transformer layers that writes."""
+    """A stack of Transformer decoder layers."""
 
     default_positions: ClassVar[PositionScheme] = SinusoidalConfig()
     attends_itself: ClassVar[bool] = True
@@ -80,7 +82,7 @@ class TransformerDecoderConfig(_Layers, DecoderFamily):
     without_source: ClassVar[Mapping[str, Any]] = {"cross_attention": None}
 
     cross_attention: SourceAttentionConfig | None = Field(
-        SoftAttentionConfig(), description="how tokens attend the source; null: not at all, in a language model"
+        SoftAttentionConfig(), description="Attention to the source; null: none, in a language model."
     )
 
     def build(self, context: DecoderContext) -> "TransformerDecoder":

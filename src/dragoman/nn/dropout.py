@@ -27,14 +27,14 @@ def dropping(share: float) -> Iterator[None]:
 
 
 class DropoutConfig(Config):
-    """Rates of dropout, by place. A bare number in YAML sets `embedding` and `residual`."""
+    """Dropout rates. A single number in YAML sets `embedding` and `residual`."""
 
-    embedding: float = Field(0.1, ge=0, lt=1, description="rate on the sum of token and position (share)")
+    embedding: float = Field(0.1, ge=0, lt=1, description="Rate on the sum of token and position vectors (0 to 1).")
     residual: float = Field(
-        0.1, ge=0, lt=1, description="rate on every sublayer's result, and between recurrent layers (share)"
+        0.1, ge=0, lt=1, description="Rate on the output of every sublayer, and between recurrent layers (0 to 1)."
     )
-    attention: float = Field(0.0, ge=0, lt=1, description="rate on attention weights after the softmax (share)")
-    feedforward: float = Field(0.0, ge=0, lt=1, description="rate after the feed-forward activation (share)")
+    attention: float = Field(0.0, ge=0, lt=1, description="Rate on attention weights after the softmax (0 to 1).")
+    feedforward: float = Field(0.0, ge=0, lt=1, description="Rate after the feed-forward activation (0 to 1).")
 
 
 class Dropout(nn.Module):

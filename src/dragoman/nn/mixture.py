@@ -21,16 +21,22 @@ class ExpertsConfig(Config):
     no gradient otherwise (Fedus et al. 2022, equation 2). `encoder: {experts: {count: 8, active: 2}}`.
     """
 
-    count: int = Field(8, ge=2, description="number of experts E, each a feed-forward network of its own")
-    active: int = Field(2, ge=1, description="experts k that each token is given to (Switch Transformer: 1, GShard: 2)")
+    count: int = Field(8, ge=2, description="Number of experts E, each a separate feed-forward network.")
+    active: int = Field(
+        2, ge=1, description="Number of experts k that process each token (Switch Transformer: 1, GShard: 2)."
+    )
     capacity: float | None = Field(
         1.25,
         gt=0,
-        description="in training an expert reads at most so many times its even share of the batch, k·tokens/E; for "
-        "what is over that it gives zero, and the residual connection alone remains. null: no limit",
+        description="In training, an expert processes at most this many times its even share of the batch, "
+        "k·tokens/E. For tokens beyond that it returns zero, so that only the residual connection "
+        "remains. null: no limit.",
     )
     balance: float = Field(
-        0.01, ge=0, description="weight in the loss of E·Σ share_e·mean G_e, which is 1 where all experts read alike"
+        0.01,
+        ge=0,
+        description="Weight in the loss of E·Σ share_e·mean G_e, which is 1 if all experts process equally many "
+        "tokens.",
     )
 
     def build(self, width: int, network: Callable[[], FeedForward]) -> "Mixture":

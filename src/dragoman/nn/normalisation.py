@@ -13,9 +13,9 @@ class LayerNormConfig(Config):
     """(x − mean)/√(variance + ε) · gain + offset over each token's vector (Ba et al. 2016); the biased variance."""
 
     kind: Literal["layer"] = "layer"
-    gain: bool = Field(True, description="a learned factor for each of the d numbers")
-    offset: bool = Field(True, description="a learned summand for each of the d numbers")
-    epsilon: float = Field(1e-5, gt=0, description="ε, what keeps the root from zero")
+    gain: bool = Field(True, description="Use a learned scale for each of the d components.")
+    offset: bool = Field(True, description="Use a learned bias for each of the d components.")
+    epsilon: float = Field(1e-5, gt=0, description="ε, added for numerical stability.")
 
     def build(self, width: int) -> nn.Module:
         """Build the module for vectors of `width`."""
@@ -39,8 +39,8 @@ class RMSNormConfig(Config):
     """x/√(mean of squares + ε) · gain (Zhang & Sennrich 2019)."""
 
     kind: Literal["rms"] = "rms"
-    gain: bool = Field(True, description="a learned factor for each of the d numbers")
-    epsilon: float = Field(1e-5, gt=0, description="ε, what keeps the root from zero")
+    gain: bool = Field(True, description="Use a learned scale for each of the d components.")
+    epsilon: float = Field(1e-5, gt=0, description="ε, added for numerical stability.")
 
     def build(self, width: int) -> nn.Module:
         """Build the module for vectors of `width`."""
@@ -59,7 +59,8 @@ class RMSNorm(nn.RMSNorm):
 
 
 class BatchNormConfig(Config):
-    """(x − μ)/√(σ² + ε) · gain + offset for each of the d numbers over all real tokens (Ioffe & Szegedy 2015).
+    """(x − μ)/√(σ² + ε) · gain + offset for each of the d components over all tokens that are not padding (Ioffe &
+    Szegedy 2015).
 
     Training uses the mean μ and variance σ² of the batch, so the parts of an accumulated update are normalised
     separately and do not give the gradient of the whole batch. Evaluation uses running averages, so a sentence does not
@@ -67,8 +68,10 @@ class BatchNormConfig(Config):
     """
 
     kind: Literal["batch"] = "batch"
-    momentum: float = Field(0.1, gt=0, le=1, description="share of the newest batch in the running mean and variance")
-    epsilon: float = Field(1e-5, gt=0, description="ε, what keeps the root from zero")
+    momentum: float = Field(
+        0.1, gt=0, le=1, description="Weight of the newest batch in the running mean and variance (0 to 1)."
+    )
+    epsilon: float = Field(1e-5, gt=0, description="ε, added for numerical stability.")
 
     def build(self, width: int) -> nn.Module:
         """Build the module for vectors of `width`."""

@@ -99,7 +99,7 @@ class AdditiveConfig(Config):
 
     kind: Literal["additive"] = "additive"
     width: int | None = Field(
-        None, ge=1, description="width of the hidden layer inside tanh, a head; null: the key's width"
+        None, ge=1, description="Width of the hidden layer inside tanh, per head; null: the key's width."
     )
 
     def build(self, heads: int, query_width: int, key_width: int) -> Scorer:

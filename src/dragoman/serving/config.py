@@ -11,30 +11,34 @@ from dragoman.serving.access.client_address import networks
 
 
 class AccessConfig(Config):
-    """Who may ask, and how much. The defaults are for a server without keys."""
+    """Access control and quotas. The defaults suit a server without API keys."""
 
     keys: Path | None = Field(
-        None, description="database of API keys (`dragoman keys`): every route needs one; null: no keys"
+        None, description="Database of API keys (`dragoman keys`); every route then requires a key. null: no keys."
     )
     requests_per_minute: int | None = Field(
         120,
         ge=1,
-        description="of a key, or of an address where there are no keys; 120 is somebody who types and is answered "
-        "twice a second; null: any number",
+        description="Limit per key, or per address if there are no keys. 120 corresponds to a user who types and gets "
+        "two answers per second. null: no limit.",
     )
     tokens_per_minute: int | None = Field(
         50_000,
         ge=1,
-        description="source tokens of a key, or of an address; 50,000 are some 20 requests of 10,000 characters of "
-        "European text, or one in which each character takes 4 tokens, as emoji do; null: any number",
+        description="Limit of source tokens per key, or per address. 50,000 correspond to about 20 requests of 10,000 "
+        "characters of European text, or to one request if each character takes 4 tokens, as emoji do. "
+        "null: no limit.",
     )
     most_clients: int = Field(
-        65_536, ge=1, description="addresses that are remembered, some 400 bytes each; the one seen longest ago goes"
+        65_536,
+        ge=1,
+        description="Maximum number of addresses that are tracked, about 400 bytes each; the least recently seen is "
+        "dropped.",
     )
     trusted_proxies: tuple[str, ...] = Field(
         (),
-        description="networks of your own proxies, such as 127.0.0.1 or 10.0.0.0/8: only what they say in "
-        "X-Forwarded-For is believed",
+        description="Networks of your own proxies, such as 127.0.0.1 or 10.0.0.0/8. X-Forwarded-For is trusted only "
+        "from these.",
     )
 
     @field_validator("trusted_proxies")
@@ -48,36 +52,41 @@ class AccessConfig(Config):
 
 
 class ModelConfig(Config):
-    """A model that is served."""
+    """A model to serve."""
 
-    path: Path = Field(description="the model folder, or one that `dragoman export` wrote")
-    source: str | None = Field(None, description="code of the language that it reads; null: as its folder says")
-    target: str | None = Field(None, description="code of the language that it writes; null: as its folder says")
+    path: Path = Field(description="Model folder, or a folder written by `dragoman export`.")
+    source: str | None = Field(None, description="Code of the source language; null: as the folder says.")
+    target: str | None = Field(None, description="Code of the target language; null: as the folder says.")
 
 
 class EngineConfig(Config):
-    """What computes; as the options of `dragoman translate`."""
+    """Inference engine; the same options as in `dragoman translate`."""
 
-    name: str = Field("auto", description="auto, or an engine's name")
-    precision: Literal["float32", "int8"] | None = Field(None, description="int8 is faster and rounds")
-    device: str | None = Field(None, description="cpu, cuda or cuda:N; null: a GPU if there is one")
+    name: str = Field("auto", description="Name of an engine, or auto.")
+    precision: Literal["float32", "int8"] | None = Field(
+        None, description="float32 or int8; int8 is faster, with rounding errors."
+    )
+    device: str | None = Field(None, description="cpu, cuda or cuda:N; null: a GPU if there is one.")
     threads: int | None = Field(
-        None, ge=1, description="of each model, or of each of its workers; null: one a processor, which workers share"
+        None,
+        ge=1,
+        description="CPU threads per model, or per worker of a model; null: one per processor, divided among the "
+        "workers.",
     )
     workers: int = Field(
         0,
         ge=0,
-        description="processes that translate by a model, a batch each, and share its weights; one that ends is "
-        "replaced. 0: the server's own process translates",
+        description="Number of worker processes per model. Each translates one batch at a time; they share the "
+        "weights, and one that ends is replaced. 0: translate in the server's own process.",
     )
     worker_seconds: float = Field(
-        60, gt=0, description="how long a worker may be silent over a batch until it is ended and another one begins"
+        60, gt=0, description="Timeout of a worker for one batch, in seconds; after it the worker is replaced."
     )
     worker_megabytes: int | None = Field(
         None,
         ge=1,
-        description="memory that a worker may take beside what it shares: what needs more is tried in smaller batches, "
-        "then answered with an error; null: any amount",
+        description="Memory limit of a worker besides the shared weights, in megabytes. Batches that need more are "
+        "retried in smaller parts, then answered with an error. null: no limit.",
     )
 
     @model_validator(mode="after")
@@ -88,59 +97,95 @@ class EngineConfig(Config):
 
 
 class QueueConfig(Config):
-    """How lines of many clients become batches. Each model has a queue of its own."""
+    """How requests of many clients are batched. Each model has its own queue."""
 
-    batch_tokens: int = Field(2048, ge=1, description="source tokens that are translated at once, at most")
-    batch_lines: int = Field(64, ge=1, description="sentences that are translated at once, at most")
+    batch_tokens: int = Field(2048, ge=1, description="Maximum number of source tokens per batch.")
+    batch_lines: int = Field(64, ge=1, description="Maximum number of sentences per batch.")
     gather_milliseconds: float = Field(
-        2, ge=0, description="how long a batch that has lines of several clients waits for more; a client alone waits 0"
+        2,
+        ge=0,
+        description="How long a batch with lines of several clients waits for more lines, in milliseconds; with a "
+        "single client it does not wait.",
     )
     most_tokens: int = Field(
-        100_000, ge=1, description="source tokens that wait, at most; more is refused at once, with status 503"
+        100_000,
+        ge=1,
+        description="Maximum number of source tokens in the queue; further requests are rejected at once with status "
+        "503.",
     )
-    cache_entries: int = Field(10_000, ge=0, description="sentences whose translations are remembered; 0: none")
+    cache_entries: int = Field(
+        10_000, ge=0, description="Number of sentences whose translations are cached; 0: no cache."
+    )
 
 
 class LimitsConfig(Config):
-    """What one client may ask for. All of it holds unless `serve.yaml` says otherwise."""
+    """Limits on the requests of a client. They apply unless `serve.yaml` overrides them."""
 
-    body_bytes: int = Field(1_000_000, ge=1, description="a request's body; some 100,000 words")
-    characters: int = Field(10_000, ge=1, description="a request's texts together; some three printed pages")
-    texts: int = Field(128, ge=1, description="texts of a list")
-    beam: int = Field(8, ge=1, description="beam size; time grows with it, quality hardly beyond 5")
-    alternatives: int = Field(5, ge=0, description="further translations of a text; each costs a place in the beam")
-    glossary_terms: int = Field(500, ge=0, description="terms of a request's glossary")
-    constraints: int = Field(10, ge=0, description="phrases that a request's translations must hold")
+    body_bytes: int = Field(
+        1_000_000, ge=1, description="Maximum size of a request body in bytes; the default holds about 100,000 words."
+    )
+    characters: int = Field(
+        10_000,
+        ge=1,
+        description="Maximum number of characters in all texts of a request; the default is about three printed pages.",
+    )
+    texts: int = Field(128, ge=1, description="Maximum number of texts in a list.")
+    beam: int = Field(
+        8, ge=1, description="Maximum beam size; time grows with it, and quality hardly improves beyond 5."
+    )
+    alternatives: int = Field(
+        5,
+        ge=0,
+        description="Maximum number of alternative translations per text; each takes one hypothesis of the beam.",
+    )
+    glossary_terms: int = Field(500, ge=0, description="Maximum number of terms in the glossary of a request.")
+    constraints: int = Field(
+        10, ge=0, description="Maximum number of phrases that the translations of a request must contain."
+    )
     seconds: float = Field(
-        4.5, gt=0, description="until a request is given up with status 503; clients usually wait for 5 to 10"
+        4.5,
+        gt=0,
+        description="Timeout of a request in seconds, after which it is answered with status 503; clients usually "
+        "wait for 5 to 10.",
     )
-    file_bytes: int = Field(10_000_000, ge=1, description="a file that is to be translated")
-    file_seconds: float = Field(120, gt=0, description="until a file is given up")
+    file_bytes: int = Field(10_000_000, ge=1, description="Maximum size of a file to translate, in bytes.")
+    file_seconds: float = Field(120, gt=0, description="Timeout for the translation of a file, in seconds.")
     kept_bytes: int = Field(
-        200_000_000, ge=1, description="translated files that are kept in memory together; the oldest goes first"
+        200_000_000,
+        ge=1,
+        description="Maximum total size of the translated files kept in memory, in bytes; the oldest is dropped first.",
     )
-    kept_seconds: float = Field(600, gt=0, description="how long a translated file can be fetched")
-    suggestions_bytes: int = Field(100_000_000, ge=1, description="the file of suggestions; then none are taken")
-    body_seconds: float = Field(10, gt=0, description="until a client has to have sent its request's body")
-    connections: int = Field(1000, ge=1, description="open connections; more are refused with status 503")
+    kept_seconds: float = Field(600, gt=0, description="How long a translated file can be downloaded, in seconds.")
+    suggestions_bytes: int = Field(
+        100_000_000,
+        ge=1,
+        description="Maximum size of the suggestions file in bytes; beyond it, suggestions are rejected.",
+    )
+    body_seconds: float = Field(10, gt=0, description="Timeout for receiving a request body, in seconds.")
+    connections: int = Field(
+        1000, ge=1, description="Maximum number of open connections; further ones are rejected with status 503."
+    )
 
 
 class ServeConfig(Config):
-    """Of `dragoman serve`."""
+    """Settings of `dragoman serve`."""
 
-    host: str = Field("127.0.0.1", description="address to listen at; 0.0.0.0 is every address of the machine")
-    port: int = Field(5000, ge=0, le=65535, description="0: any that is free")
-    models: tuple[ModelConfig, ...] = Field((), description="what is served")
+    host: str = Field("127.0.0.1", description="Address to listen on; 0.0.0.0 listens on every address of the machine.")
+    port: int = Field(5000, ge=0, le=65535, description="Port to listen on; 0: any free port.")
+    models: tuple[ModelConfig, ...] = Field((), description="Models to serve.")
     pivots: tuple[str, ...] = Field(
-        ("en",), description="languages through which others may be translated where no model does it, best first"
+        ("en",), description="Pivot languages for directions without a model, in order of preference."
     )
-    log: bool = Field(True, description="a line of JSON for each request, on stderr, without texts and keys")
+    log: bool = Field(True, description="Write one JSON line per request to stderr, without texts and keys.")
     suggestions: Path | None = Field(
         None,
-        description="file of JSON Lines to which translations that clients propose are added; null: none are taken",
+        description="JSON Lines file to which translations suggested by clients are appended; null: suggestions are "
+        "rejected.",
     )
-    reload_seconds: float = Field(10, ge=0, description="how often model folders are looked at for changes; 0: never")
-    engine: EngineConfig = Field(EngineConfig(), description="What computes.")
-    queue: QueueConfig = Field(QueueConfig(), description="How batches are formed.")
-    access: AccessConfig = Field(AccessConfig(), description="Who may ask, and how much.")
-    limits: LimitsConfig = Field(LimitsConfig(), description="What one client may ask for.")
+    reload_seconds: float = Field(
+        10, ge=0, description="How often the model folders are checked for changes, in seconds; 0: never."
+    )
+    engine: EngineConfig = Field(EngineConfig(), description="Inference engine.")
+    queue: QueueConfig = Field(QueueConfig(), description="Batching of requests.")
+    access: AccessConfig = Field(AccessConfig(), description="Access control and quotas.")
+    limits: LimitsConfig = Field(LimitsConfig(), description="Limits on the requests of a client.")

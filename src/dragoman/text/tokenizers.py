@@ -21,24 +21,25 @@ SOURCE_FILE, TARGET_FILE = "tokenizer.source.json", "tokenizer.target.json"
 
 
 class TextConfig(Config):
-    """How text becomes ids."""
+    """Tokenisation: how text becomes ids."""
 
     subword: SubwordConfig = Field(
-        default=BPEConfig(), description="What the entries of a vocabulary are: subwords, words or characters."
+        default=BPEConfig(), description="Kind of vocabulary: subwords, words or characters."
     )
     shared: bool = Field(
         default=True,
-        description="One vocabulary for both languages, learned from both sides together, instead of one a language. "
-        "Source of the default: Vaswani et al. 2017, section 5.1.",
+        description="Learn one vocabulary from both languages together instead of one per language. Source of the "
+        "default: Vaswani et al. 2017, section 5.1.",
     )
     tags: tuple[Tag, ...] = Field(
         default=(),
-        description="Tags that the source's vocabulary has besides those of the corpora, reserved for later: words "
-        "such as bt or domain-law, and to:de for a target language. They come on top of text.subword.size.",
+        description="Tags of the source vocabulary in addition to those of the corpora, reserved for later use: words "
+        "such as bt or domain-law, and to:de for a target language. They are not counted in "
+        "text.subword.size.",
     )
     vectors: VectorsConfig | None = Field(
         default=None,
-        description="The source is no text: each line is a JSON list of feature vectors. null: it is text.",
+        description="The source is not text: each line is a JSON list of feature vectors. null: the source is text.",
     )
 
     @model_validator(mode="before")

@@ -12,10 +12,16 @@ from dragoman.training.optimisers.union import OptimiserConfig
 
 
 class AverageConfig(Config):
-    """The mean of several checkpoints' parameters (Vaswani et al. 2017, section 6.1), used if better on `valid`."""
+    """Checkpoint averaging: the mean of several checkpoints' parameters (Vaswani et al. 2017, section 6.1), used if
+    it is better on `valid`.
+    """
 
-    count: int = Field(5, ge=0, description="checkpoints averaged when training ends (paper: 5 base, 20 big); 0: none")
-    of: Literal["last", "best"] = Field("last", description="the newest checkpoints, or those best on `valid`")
+    count: int = Field(
+        5, ge=0, description="Number of checkpoints averaged at the end of training (paper: 5 base, 20 big); 0: none."
+    )
+    of: Literal["last", "best"] = Field(
+        "last", description="Which checkpoints are averaged: the newest, or the best on `valid`."
+    )
 
 
 _LIMITS = ("max_steps", "max_epochs", "max_minutes")
@@ -33,69 +39,77 @@ MovingAverage = Annotated[
 
 
 class LoopConfig(Config):
-    """The training loop: limits, rhythm, optimisation. At least one limit or `patience` ends the run."""
+    """The training loop: limits, intervals, optimisation. At least one limit, or `patience`, ends the run."""
 
     start: Path | None = Field(
         None,
-        description="a model folder whose parameters and vocabularies the run starts from; where sections model and "
-        "text are left out they are its too; null: random parameters",
+        description="Model folder whose parameters and vocabularies the run starts from; sections model and text are "
+        "taken from it as well if they are not given. null: random parameters.",
     )
-    seed: int = Field(1, ge=0, description="decides initial parameters, batch order, dropout and subword sampling")
-    max_steps: int | None = Field(None, ge=1, description="stop after this many updates")
-    max_epochs: int | None = Field(None, ge=1, description="stop after this many passes over the corpus")
-    max_minutes: float | None = Field(
-        None, gt=0, description="stop after this time, summed over resumed sittings (minutes)"
+    seed: int = Field(
+        1, ge=0, description="Random seed of initial parameters, batch order, dropout and subword sampling."
     )
+    max_steps: int | None = Field(None, ge=1, description="Stop after this many updates.")
+    max_epochs: int | None = Field(None, ge=1, description="Stop after this many passes over the corpus.")
+    max_minutes: float | None = Field(None, gt=0, description="Stop after this many minutes, summed over resumed runs.")
     patience: int | None = Field(
         10,
         ge=1,
-        description="stop after this many validations without a better one; null: never, as where it is left out in a "
-        "run with a limit, whose schedule ends there",
+        description="Stop after this many validations without improvement. null: never, which is also the default of "
+        "a run with a limit, because its schedule ends there.",
     )
-    validate_every: int = Field(500, ge=1, description="updates between validations")
-    checkpoint_every: int = Field(500, ge=1, description="updates between checkpoints")
-    log_every: int = Field(50, ge=1, description="updates between lines of log.jsonl")
-    metric: str = Field("loss", description="the measure of validation that says what is better")
-    average: AverageConfig = Field(AverageConfig(), description="checkpoint averaging at the end")
+    validate_every: int = Field(500, ge=1, description="Updates between validations.")
+    checkpoint_every: int = Field(500, ge=1, description="Updates between checkpoints.")
+    log_every: int = Field(50, ge=1, description="Updates between lines of log.jsonl.")
+    metric: str = Field("loss", description="Validation metric that decides which checkpoint is best.")
+    average: AverageConfig = Field(AverageConfig(), description="Checkpoint averaging at the end of training.")
     dropout_epochs: float | None = Field(
         None,
         ge=0,
-        description="passes over the corpus in which dropout rises in a straight line from nothing to the model's "
-        "rates, because at first there is nothing to be learned by heart; 0: at its rates from the first update on. "
-        "null: 20 for a translator that starts from random parameters, else 0. Layers that `compile` compiles "
-        "have their rates throughout",
+        description="Number of passes over the corpus during which dropout rises linearly from zero to the model's "
+        "rates, because there is no risk of overfitting at first. 0: full rates from the first update. "
+        "null: 20 for a translation model with random initial parameters, otherwise 0. Layers compiled by "
+        "`compile` always use their full rates.",
     )
     ema: MovingAverage = None
     accumulate: int = Field(
-        1, ge=1, description="batches whose gradients are added up for one update, over all processes together"
+        1,
+        ge=1,
+        description="Number of batches whose gradients are accumulated for one update, over all processes together.",
     )
     parallel: Literal["ddp", "fsdp"] = Field(
         "ddp",
-        description="how the processes that torchrun starts hold the model: ddp, each has all of it; fsdp, each has a "
-        "share of parameters, gradients and optimiser state. One process has it all",
+        description="How the processes started by torchrun hold the model. ddp: each holds all of it. fsdp: each "
+        "holds a shard of parameters, gradients and optimiser state. A single process holds all of it.",
     )
-    clip: float | None = Field(1.0, gt=0, description="largest norm of the gradient of the mean loss; null: any")
-    optimiser: OptimiserConfig = Field(AdamConfig(), description="how gradients move the parameters")
+    clip: float | None = Field(
+        1.0, gt=0, description="Maximum norm of the gradient of the mean loss; null: no clipping."
+    )
+    optimiser: OptimiserConfig = Field(AdamConfig(), description="Optimiser.")
     schedule: ScheduleConfig | None = Field(
         None,
-        description="the learning rate over time; null: chosen for the model's width. Below 512, with `ema` and "
-        "without `start`, constant after 250 updates; else a cosine that ends with the run where max_steps, max_epochs "
-        "or max_minutes is set, and inverse_sqrt where none is",
+        description="Learning-rate schedule. null: chosen for the model width. Below 512, with `ema` and without "
+        "`start`, constant after 250 updates; otherwise a cosine that ends with the run if max_steps, "
+        "max_epochs or max_minutes is set, and inverse_sqrt if none is.",
         json_schema_extra={"kind": "inverse_sqrt"},
     )
     precision: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         "auto",
-        description="of matrix products; auto: bfloat16 where the hardware multiplies it faster, float16 on GPUs that "
-        "have nothing else that is fast. Sums are float32. float16 has few exponents, so the loss is scaled",
+        description="Precision of matrix products. auto: bfloat16 if the hardware multiplies it faster, float16 on "
+        "GPUs without another fast format. Sums are float32. The loss is scaled for float16, which has "
+        "few exponent bits.",
     )
-    device: str = Field("auto", description="cpu, cuda, cuda:1 …; auto: a GPU if there is one")
+    device: str = Field("auto", description="cpu, cuda, cuda:1 …; auto: a GPU if there is one.")
     compile: bool = Field(
         False,
-        description="Transformer layers through torch.compile, for GPUs: the first updates then take a minute or more. "
-        "Part of what makes runs equal",
+        description="Compile Transformer layers with torch.compile, for GPUs; the first updates then take a minute or "
+        "more. Runs are equal only if this setting is equal.",
     )
     threads: int | None = Field(
-        None, ge=1, le=1024, description="CPU threads; null: one a core. Part of what makes runs equal"
+        None,
+        ge=1,
+        le=1024,
+        description="CPU threads; null: one per core. Runs are equal only if this setting is equal.",
     )
 
     @classmethod

@@ -66,11 +66,11 @@ class Task(Config):
 
 
 class RunConfig(Config):
-    """A training run: the top level of a recipe. A task's own run adds the sections that the task reads."""
+    """A training run: the top level of a recipe. Each task's own run adds the sections that the task needs."""
 
-    task: Task = Field(description="what is learned")
-    train: LoopConfig = Field(LoopConfig(), description="the training loop")
-    out: Path = Field(description="the run's folder; when training ends it is a model folder")
+    task: Task = Field(description="Task to learn.")
+    train: LoopConfig = Field(LoopConfig(), description="Training loop.")
+    out: Path = Field(description="Folder of the run; when training ends it is a model folder.")
 
     def chosen_as(self, stored: Self) -> Self:
         """The same settings, with what they leave to the data taken from the run `stored`, which has chosen it."""

@@ -134,15 +134,15 @@ class RequestSettings(TypedDict, total=False):
 
 
 class _Asked(Config):
-    """What settings on the command line of a translation may name."""
+    """Settings of a translation that the command line can override."""
 
-    search: SearchConfig = Field(description="How translations are searched.")
+    search: SearchConfig = Field(description="Search settings.")
 
 
 class _AskedOfSampling(Config):
-    """The same where they are drawn."""
+    """Settings of sampled translations that the command line can override."""
 
-    search: SamplingConfig = Field(description="How translations are drawn.")
+    search: SamplingConfig = Field(description="Sampling settings.")
 
 
 def _of_search(settings: Overrides) -> list[Override]:

@@ -33,32 +33,39 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 class FilterConfig(Config):
-    """The rules; each can be switched off (false or null). Broken UTF-8 and control characters are always dropped."""
+    """The filters of synthetic pairs. Each can be turned off (false or null). Broken UTF-8 and control characters
+    are always dropped.
+    """
 
-    empty: bool = Field(default=True, description="Drop pairs of which a side is blank.")
-    duplicates: bool = Field(default=True, description="Translate only the first of lines that are the same.")
+    empty: bool = Field(default=True, description="Drop pairs with a blank side.")
+    duplicates: bool = Field(default=True, description="Translate only the first of identical lines.")
     max_tokens: int | None = Field(
-        default=250, ge=1, description="Drop lines of more subword tokens than this before they are translated."
+        default=250, ge=1, description="Drop lines with more subword tokens than this before they are translated."
     )
-    unfinished: bool = Field(default=True, description="Drop translations that the length limit stopped.")
+    unfinished: bool = Field(default=True, description="Drop translations that were cut off at the length limit.")
     copied: float | None = Field(
         default=0.8,
         gt=0,
         le=1,
-        description="Drop translations of which this share of the words (three or more, with letters) is in the line.",
+        description="Drop translations in which at least this share of the words (three or more, with letters) is "
+        "copied from the line.",
     )
     max_ratio: float | None = Field(
-        default=4.0, gt=1, description="Drop pairs whose longer side has more than this many times the other's bytes."
+        default=4.0,
+        gt=1,
+        description="Drop pairs whose longer side has more than this many times the bytes of the shorter side.",
     )
     repeats: int | None = Field(
         default=4,
         ge=2,
-        description="Drop translations that say one to four words this many times in a row, the line fewer times.",
+        description="Drop translations that repeat one to four words this many times in a row, unless the line does "
+        "so as well.",
     )
     min_score: float | None = Field(
         default=None,
         lt=0,
-        description="Drop translations whose mean log-probability a token (nats, the end counted) is below this.",
+        description="Drop translations whose mean log-probability per token (nats, end of sentence included) is below "
+        "this.",
     )
 
 

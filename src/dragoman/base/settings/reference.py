@@ -97,7 +97,7 @@ def _sections(group: type[BaseModel], path: str, kind: str | None, default: Any)
         elif name != "kind":
             settings.append(Setting(key, _type(field), _shown(value), _line(field.description)))
         elif kind is not None:
-            settings.insert(0, Setting(key, f"`{kind}`", kind, "which of the group's kinds this is"))
+            settings.insert(0, Setting(key, f"`{kind}`", kind, "Selects this kind of the group."))
     yield Section(path, kind, _line(inspect.getdoc(group)), tuple(settings))
     yield from inner
 

@@ -22,17 +22,19 @@ _TOKENS_OF_FEW = {20_000: 512, 100_000: 1024, 300_000: 2048}
 
 
 class BatchConfig(Config):
-    """How large a batch is."""
+    """Batch size."""
 
     tokens: int | None = Field(
         default=None,
         ge=1,
-        description="Token budget of a batch: its sentences times the longest source or target among them, padding and "
-        "end symbol counted. A single longer pair makes a batch of its own. null: 4,096, as in the recipes of "
-        "tensor2tensor and fairseq for one device; for fewer than 300,000 pairs 2,048, than 100,000 1,024, than 20,000 "
-        "512.",
+        description="Token budget of a batch: its number of sentences times the length of its longest source or "
+        "target, padding and end-of-sentence symbols included. A single longer pair forms a batch of its "
+        "own. null: 4,096, as in the recipes of tensor2tensor and fairseq for one device; with fewer than "
+        "300,000 pairs 2,048, fewer than 100,000 1,024, fewer than 20,000 512.",
     )
-    sentences: int | None = Field(default=None, ge=1, description="Most sentence pairs in a batch; null: no limit.")
+    sentences: int | None = Field(
+        default=None, ge=1, description="Maximum number of sentence pairs per batch; null: no limit."
+    )
 
     def sized(self, pairs: int | None = None) -> "BatchConfig":
         """With a budget where none is set. pairs: of the corpus; None: of a corpus that is not of pairs."""

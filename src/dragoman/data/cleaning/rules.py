@@ -59,63 +59,66 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 
 class CleaningConfig(Config):
-    """The rules; each can be switched off alone (false or null), and all together by `enabled: false`.
+    """Cleaning rules for sentence pairs. Each can be turned off (false or null), and all of them with `enabled: false`.
 
     The defaults are ours, chosen on Multi30k and Tatoeba so that they drop next to nothing of a good corpus.
     """
 
-    enabled: bool = Field(
-        default=True, description="Whether pairs are dropped at all. False: broken UTF-8 is an error."
-    )
-    empty: bool = Field(default=True, description="Drop pairs of which a side has nothing but blanks.")
+    enabled: bool = Field(default=True, description="Drop pairs at all. If false, broken UTF-8 is an error.")
+    empty: bool = Field(default=True, description="Drop pairs with a blank side.")
     max_tokens: int | None = Field(
-        default=250, ge=1, description="Drop pairs of which a side has more subword tokens than this; null: keep them."
+        default=250, ge=1, description="Drop pairs with more subword tokens than this on either side; null: no limit."
     )
     max_words: int | None = Field(
-        default=200, ge=1, description="Drop pairs of which a side has more words (parted by blanks) than this."
+        default=200,
+        ge=1,
+        description="Drop pairs with more whitespace-separated words than this on either side; null: no limit.",
     )
     max_characters: int | None = Field(
-        default=2000, ge=1, description="Drop pairs of which a side has more characters than this."
+        default=2000, ge=1, description="Drop pairs with more characters than this on either side; null: no limit."
     )
     max_ratio: float | None = Field(
         default=4.0,
         gt=1.0,
-        description="Drop pairs whose longer side has more than this many times the bytes (UTF-8) of the shorter one, "
-        "10 bytes added to each. Bytes, because they make alphabets and syllabaries alike.",
+        description="Drop pairs whose longer side has more than this many times the UTF-8 bytes of the shorter side, "
+        "after 10 bytes are added to each. Bytes make alphabets and syllabaries comparable. null: no "
+        "limit.",
     )
-    duplicates: bool = Field(default=True, description="Keep only the first of pairs that are the same on both sides.")
+    duplicates: bool = Field(default=True, description="Keep only the first of pairs that are identical on both sides.")
     duplicates_between: bool = Field(
         default=True,
-        description="Where several corpora have the same tags and target language, drop pairs that one before in "
-        "`data.train` has; with `duplicates` only.",
+        description="Among corpora with the same tags and target language, drop pairs that an earlier corpus of "
+        "`data.train` contains. Requires `duplicates`.",
     )
     broken_utf8: Literal["skip", "error"] = Field(
-        default="skip", description="Pairs with bytes that are no UTF-8: drop and count them, or stop at the first."
+        default="skip", description="Pairs with invalid UTF-8: skip drops and counts them, error stops at the first."
     )
     control_characters: bool = Field(
-        default=True, description="Drop pairs with NUL or other control characters (C0 and C1; a tab may stay)."
+        default=True, description="Drop pairs with NUL or other control characters (C0 and C1, except tabs)."
     )
     wrong_script: bool = Field(
         default=True,
-        description="Drop pairs of which a side is mostly written in a script that is not one of its side's.",
+        description="Drop pairs with a side that is mostly written in a script other than the scripts of that side.",
     )
     source_scripts: tuple[str, ...] = Field(
-        default=(), description="Scripts of the source (latin, cyrillic, han, kana …); empty: found by `script_share`."
+        default=(),
+        description="Scripts of the source (latin, cyrillic, han, kana …); empty: detected by `script_share`.",
     )
     target_scripts: tuple[str, ...] = Field(
-        default=(), description="Scripts of the target; empty: found by `script_share`."
+        default=(), description="Scripts of the target; empty: detected by `script_share`."
     )
     script_share: float = Field(
         default=0.1,
         gt=0.0,
         lt=1.0,
-        description="A script is one of a side's when this share of its sentences is mostly written in it.",
+        description="A script counts as a script of a side if at least this share of its sentences is mostly written "
+        "in it.",
     )
     copied_words: int | None = Field(
         default=3,
         ge=1,
-        description="Drop pairs whose two sides are the same when they have at least this many words with letters; "
-        "shorter ones may be names. null: keep all.",
+        description="Drop pairs with identical sides if they contain at least this many words with letters; shorter "
+        "ones may be names. null: keep all.",
     )
 
     @field_validator("source_scripts", "target_scripts")
@@ -230,37 +233,38 @@ _CONTROL_BUT_NEWLINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class TextCleaningConfig(Config):
-    """The rules for documents of plain text; each can be switched off alone, and all together by `enabled: false`.
+    """Cleaning rules for documents of plain text. Each can be turned off (false), and all of them with `enabled:
+    false`.
 
     They are those of pairs as far as a text on its own can break them. What breaks one is dropped as a whole document.
     There is no limit of length, because a document is divided.
     """
 
-    enabled: bool = Field(
-        default=True, description="Whether documents are dropped at all. False: broken UTF-8 is an error."
-    )
-    empty: bool = Field(default=True, description="Drop documents that are nothing but blanks.")
-    duplicates: bool = Field(default=True, description="Keep only the first of documents that are the same.")
+    enabled: bool = Field(default=True, description="Drop documents at all. If false, broken UTF-8 is an error.")
+    empty: bool = Field(default=True, description="Drop blank documents.")
+    duplicates: bool = Field(default=True, description="Keep only the first of identical documents.")
     broken_utf8: Literal["skip", "error"] = Field(
-        default="skip", description="Documents with bytes that are no UTF-8: drop and count them, or stop at the first."
+        default="skip",
+        description="Documents with invalid UTF-8: skip drops and counts them, error stops at the first.",
     )
     control_characters: bool = Field(
         default=True,
-        description="Drop documents with NUL or other control characters (C0 and C1; tabs and newlines may stay).",
+        description="Drop documents with NUL or other control characters (C0 and C1, except tabs and newlines).",
     )
     wrong_script: bool = Field(
         default=True,
-        description="Drop documents of which a part of up to 65,536 characters is mostly written in another script "
-        "than the corpus.",
+        description="Drop documents with a part of up to 65,536 characters that is mostly written in a script other "
+        "than the scripts of the corpus.",
     )
     scripts: tuple[str, ...] = Field(
-        default=(), description="Scripts of the corpus (latin, cyrillic, han …); empty: found by `script_share`."
+        default=(), description="Scripts of the corpus (latin, cyrillic, han …); empty: detected by `script_share`."
     )
     script_share: float = Field(
         default=0.1,
         gt=0.0,
         lt=1.0,
-        description="A script is one of the corpus's when this share of those parts is mostly written in it.",
+        description="A script counts as a script of the corpus if at least this share of these parts is mostly "
+        "written in it.",
     )
 
     @field_validator("scripts")

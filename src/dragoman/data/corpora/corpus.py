@@ -15,40 +15,48 @@ FORMS = ("tsv", "jsonl", "tmx")
 
 
 class CorpusConfig(Config):
-    """Sentence pairs: `source` and `target` line by line, or one file: `tsv`, `jsonl` or `tmx`."""
+    """Sentence pairs: two line-aligned files `source` and `target`, or one file: `tsv`, `jsonl` or `tmx`."""
 
-    source: Path | None = Field(default=None, description="Source sentences, one a line; plain, .gz, .xz or .zst.")
+    source: Path | None = Field(default=None, description="Source sentences, one per line; plain, .gz, .xz or .zst.")
     target: Path | None = Field(default=None, description="Their translations, in the same order.")
-    tsv: Path | None = Field(default=None, description="Tab-separated pairs, instead of `source` and `target`.")
-    jsonl: Path | None = Field(default=None, description="A JSON object a line, instead of `source` and `target`.")
+    tsv: Path | None = Field(default=None, description="File of tab-separated pairs, instead of `source` and `target`.")
+    jsonl: Path | None = Field(
+        default=None, description="File with one JSON object per line, instead of `source` and `target`."
+    )
     tmx: Path | None = Field(
-        default=None, description="A translation memory (TMX 1.1 to 1.4b), instead of `source` and `target`."
+        default=None, description="Translation memory (TMX 1.1 to 1.4b), instead of `source` and `target`."
     )
     source_column: int = Field(default=1, ge=1, description="Column of the source in `tsv`, counted from 1.")
     target_column: int = Field(default=2, ge=1, description="Column of the target in `tsv`, counted from 1.")
     source_field: str = Field(
         default="source",
         min_length=1,
-        description="Key of the source in `jsonl`; dots lead into objects inside: translation.en.",
+        description="Key of the source in `jsonl`; dots lead into nested objects, as in translation.en.",
     )
     target_field: str = Field(default="target", min_length=1, description="Key of the target in `jsonl`.")
     source_code: str | None = Field(
-        default=None, min_length=1, description="Language of the source in `tmx`, such as en, which also means en-US."
+        default=None,
+        min_length=1,
+        description="Language code of the source in `tmx`, such as en, which also matches en-US.",
     )
-    target_code: str | None = Field(default=None, min_length=1, description="Language of the target in `tmx`.")
-    name: str | None = Field(default=None, min_length=1, description="What messages call it; null: its files.")
+    target_code: str | None = Field(default=None, min_length=1, description="Language code of the target in `tmx`.")
+    name: str | None = Field(
+        default=None, min_length=1, description="Name of the corpus in messages; null: its file names."
+    )
     weight: float = Field(
         default=1.0,
         gt=0,
         le=10_000,
-        description="How many times an epoch reads it: 2 is twice, 0.5 a different half each epoch in turn.",
+        description="How many times an epoch reads the corpus: 2 is twice, 0.5 is a different half in each epoch.",
     )
     tags: tuple[TagName, ...] = Field(
-        default=(), description="Words such as bt or domain-law that stand before its sources as vocabulary entries."
+        default=(),
+        description="Tags such as bt or domain-law that are put before the source sentences as vocabulary entries.",
     )
     target_language: str | None = Field(
         default=None,
-        description="Where one model writes several languages: this corpus's target language, as the tag to:de.",
+        description="Target language of this corpus, if one model writes several languages; becomes the tag to:de, "
+        "for example.",
     )
 
     @model_validator(mode="after")
@@ -110,34 +118,38 @@ Corpora = Annotated[
 
 
 class TextCorpusConfig(Config):
-    """Plain text of one language: a file `text` that `documents` divides, or `jsonl`, in which an object is a document.
+    """Plain text of one language: a file `text` that `documents` divides, or `jsonl` with one document per object.
 
     No context of a language model reaches from one document into another.
     """
 
-    text: Path | None = Field(default=None, description="Text; plain, .gz, .xz or .zst.")
-    jsonl: Path | None = Field(default=None, description="A JSON object a line, each a document, instead of `text`.")
+    text: Path | None = Field(default=None, description="Text file; plain, .gz, .xz or .zst.")
+    jsonl: Path | None = Field(
+        default=None, description="File with one JSON object per line, each a document, instead of `text`."
+    )
     documents: Literal["line", "blank_line", "file"] = Field(
         default="line",
-        description="What a document is in `text`: line, each line; blank_line, what stands between blank lines, which "
-        "are left out; file, all of it. The newlines inside a document are kept.",
+        description="What a document in `text` is: line, each line; blank_line, each block between blank lines, which "
+        "are dropped; file, the whole file. Newlines inside a document are kept.",
     )
     heading: str | None = Field(
         default=None,
-        description="With documents: file, a regular expression: with each line that it matches as a whole, and that "
-        "stands after a blank line, a document begins. ' = [^=].* = ' are the articles of WikiText.",
+        description="With documents: file, a regular expression. Each line that it matches in full and that follows a "
+        "blank line starts a new document. ' = [^=].* = ' matches the articles of WikiText.",
     )
     field: str = Field(
         default="text",
         min_length=1,
-        description="Key of the text in `jsonl`; dots lead into objects inside: article.body.",
+        description="Key of the text in `jsonl`; dots lead into nested objects, as in article.body.",
     )
-    name: str | None = Field(default=None, min_length=1, description="What messages call it; null: its file.")
+    name: str | None = Field(
+        default=None, min_length=1, description="Name of the corpus in messages; null: its file name."
+    )
     weight: float = Field(
         default=1.0,
         gt=0,
         le=10_000,
-        description="How many times an epoch reads it: 2 is twice, 0.5 a different half each epoch in turn.",
+        description="How many times an epoch reads the corpus: 2 is twice, 0.5 is a different half in each epoch.",
     )
 
     @model_validator(mode="after")

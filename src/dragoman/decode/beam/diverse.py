@@ -24,13 +24,13 @@ _NONE = -1
 class DiversityConfig(Config):
     """Diverse beam search (Vijayakumar et al. 2018) with Hamming diversity."""
 
-    groups: int = Field(default=5, ge=2, description="Groups of equal size that the beam is divided into.")
+    groups: int = Field(default=5, ge=2, description="Number of groups of equal size that the beam is divided into.")
     strength: float = Field(
         default=0.5,
         ge=0,
         allow_inf_nan=False,
-        description="λ (nats): what a group's continuation loses for each hypothesis of the groups before it that goes "
-        "on with the same token in the same step; 0.2 to 0.8 are usual.",
+        description="λ (nats): penalty on a token for each hypothesis of an earlier group that continues with the "
+        "same token in the same step. Usual values are 0.2 to 0.8.",
     )
 
 

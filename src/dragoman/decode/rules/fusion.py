@@ -17,7 +17,7 @@ from dragoman.models.interface import Decoder, State, Tree
 
 
 class FusionConfig(Config):
-    """A language model that votes with the translation model: log p(y | x) + λ · log p(y). Gulcehre et al. 2015."""
+    """Shallow fusion with a language model: log p(y | x) + λ · log p(y). Gulcehre et al. 2015."""
 
     language_model: Path = Field(
         description="Folder of a language model with the translation model's target vocabulary (data.vocabulary_of)."
@@ -26,7 +26,8 @@ class FusionConfig(Config):
         default=0.1,
         ge=0,
         allow_inf_nan=False,
-        description="λ (no unit), how much its log-probabilities count beside the translation model's.",
+        description="λ (no unit), weight of the language model's log-probabilities relative to the translation "
+        "model's.",
     )
 
 

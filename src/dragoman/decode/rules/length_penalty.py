@@ -15,11 +15,12 @@ from dragoman.models.interface import Tree
 class GNMTPenalty(Config):
     """((5 + length) / 6) ** alpha, Wu et al. 2016, section 7. The length counts the end-of-sentence symbol."""
 
-    kind: Literal["gnmt"] = Field(default="gnmt", description="Which length penalty.")
+    kind: Literal["gnmt"] = Field(default="gnmt", description="Kind of length penalty.")
     alpha: float = Field(
         default=0.6,
         ge=0,
-        description="Exponent (no unit); 0 compares plain sums. Default: Vaswani et al. 2017, section 6.1.",
+        description="Exponent (no unit); 0 compares sums of log-probabilities. Default: Vaswani et al. 2017, section "
+        "6.1.",
     )
 
     def divisor(self, length: int) -> float:
@@ -28,9 +29,9 @@ class GNMTPenalty(Config):
 
 
 class MeanLogProbability(Config):
-    """The length itself, so that a score is the mean log-probability of a token."""
+    """The output length, so that a score is the mean log-probability per token."""
 
-    kind: Literal["mean"] = Field(default="mean", description="Which length penalty.")
+    kind: Literal["mean"] = Field(default="mean", description="Kind of length penalty.")
 
     def divisor(self, length: int) -> float:
         """For a hypothesis of `length` tokens; never smaller for a longer one."""
@@ -38,9 +39,9 @@ class MeanLogProbability(Config):
 
 
 class NoPenalty(Config):
-    """One, so that a score is the summed log-probability."""
+    """Constant 1, so that a score is the sum of the log-probabilities."""
 
-    kind: Literal["none"] = Field(default="none", description="Which length penalty.")
+    kind: Literal["none"] = Field(default="none", description="Kind of length penalty.")
 
     def divisor(self, length: int) -> float:
         """The same for every `length`."""

@@ -15,7 +15,7 @@ from dragoman.nn.precision import at_least_single
 
 
 class AverageAttentionConfig(Config):
-    """Each token attends the mean of itself and all earlier tokens, in decoders (Zhang et al. 2018, equations 1, 2).
+    """Average attention: the mean of a token and all earlier tokens, for decoders (Zhang et al. 2018, equations 1, 2).
 
     g_t = FFN((x_1 + … + x_t)/t), [i_t; f_t] = σ(W[x_t; g_t] + b), and the output is i_t ⊙ x_t + f_t ⊙ g_t. The cache is
     a single sum, independent of the length. A mean ignores order, so positions must be added to the embeddings.
@@ -25,7 +25,9 @@ class AverageAttentionConfig(Config):
 
     kind: Literal["average"] = "average"
     inner: int | None = Field(
-        None, ge=1, description="inner width of the feed-forward network FFN; null: none, g is the mean (paper: d_ff)"
+        None,
+        ge=1,
+        description="Inner width of the feed-forward network FFN; null: no network, g is the mean (paper: d_ff).",
     )
 
     def build(self, sizes: AttentionSizes, positions: PositionScheme | None = None) -> Attention:

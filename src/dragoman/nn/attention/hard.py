@@ -35,42 +35,45 @@ class HardAttentionConfig(SoftAttentionConfig):
     kind: Literal["hard"] = "hard"  # type: ignore[assignment]
     gradient: Literal["straight_through", "reinforce"] = Field(
         "straight_through",
-        description="how it learns where to look: straight_through, by the gradient of soft attention's weights, or "
-        "reinforce, by the reward of what was drawn",
+        description="How the selection is trained: straight_through, with the gradient of soft attention's weights, "
+        "or reinforce, with the reward of the sampled positions.",
     )
     soft_updates: int = Field(
         0,
         ge=0,
-        description="straight_through: updates in which a share of the queries, falling from all to none, takes the "
-        "mean over all keys as soft attention does; 0: none ever does",
+        description="For straight_through: number of updates during which a share of the queries, falling from all to "
+        "none, uses the weighted mean over all keys, as in soft attention. 0: none.",
     )
     looks: int | None = Field(
         None,
         ge=1,
-        description="positions that a head looks at in one step, each another one; their values are averaged; null: 1, "
-        "or 3 where adaptive",
+        description="Number of distinct positions that a head reads per step; their values are averaged. null: 1, or "
+        "3 if adaptive.",
     )
     adaptive: bool = Field(
         False,
-        description="after each look a step decides whether to look again, at most `looks` times in all (deck 003: "
-        "discrete decisions, the number of steps)",
+        description="Decide after each read whether to read another position, up to `looks` in total (deck 003: "
+        "discrete decisions, the number of steps).",
     )
     entropy_weight: float = Field(
         0.1,
         ge=0,
-        description="reinforce: weight of the choices' entropy (nats) in the loss; too little, and a head settles for "
-        "the first position that helps",
+        description="For reinforce: weight of the entropy of the choices (nats) in the loss. If it is too low, a head "
+        "settles on the first position that helps.",
     )
     baseline_weight: float = Field(
-        1.0, ge=0, description="reinforce: weight in the loss of (b − mean reward to go)², which trains the baseline b"
+        1.0,
+        ge=0,
+        description="For reinforce: weight in the loss of (b − mean reward to go)², which trains the baseline b.",
     )
     discount: float = Field(
         0.0,
         ge=0,
         le=1,
-        description="reinforce: γ, what a reward counts that comes a token later; 1: the estimate has no bias; below: "
-        "less noise, and a bias, except where no later state reads the choice: in a Transformer decoder of one layer, "
-        "or a recurrent one wired as luong without input feeding",
+        description="For reinforce: γ, discount per token of later rewards. At 1 the estimate is unbiased. Lower "
+        "values reduce its variance and add a bias, except if no later state depends on the choice: in a "
+        "Transformer decoder with one layer, or a recurrent decoder with luong wiring without input "
+        "feeding.",
     )
 
     @model_validator(mode="before")

@@ -35,10 +35,10 @@ class LinearAttentionConfig(Config):
 
     kind: Literal["linear"] = "linear"
     combine: Literal["project", "concatenate"] = Field(
-        "project", description="heads are concatenated and projected by W_O, or only concatenated"
+        "project", description="How heads are combined: concatenated and projected by W_O, or only concatenated."
     )
-    key_width: int | None = Field(None, ge=1, description="width of a head's queries and keys d_k; null: d/h")
-    value_width: int | None = Field(None, ge=1, description="width of a head's values d_v; null: d/h")
+    key_width: int | None = Field(None, ge=1, description="Width of a head's queries and keys d_k; null: d/h.")
+    value_width: int | None = Field(None, ge=1, description="Width of a head's values d_v; null: d/h.")
 
     def build(self, sizes: AttentionSizes, positions: PositionScheme | None = None) -> Attention:
         """Build the module; positions: the position scheme, in self-attention.

@@ -34,32 +34,35 @@ Normaliser = Literal["softmax", "sum"]
 
 
 class SoftAttentionConfig(Config):
-    """Multi-head attention: each head takes a weighted mean over all keys (Vaswani et al. 2017, section 3.2)."""
+    """Multi-head attention: each head returns a weighted mean over all keys (Vaswani et al. 2017, section 3.2)."""
 
     kind: Literal["soft"] = "soft"
-    scorer: ScorerConfig = Field(ScaledDotConfig(), description="how well a key fits a query")
+    scorer: ScorerConfig = Field(ScaledDotConfig(), description="Function that scores a key for a query.")
     normaliser: Normaliser = Field(
         "softmax",
-        description="how scores become weights: softmax, or sum, each score made positive by softplus and divided by "
-        "the sum of all (deck 002's norm_i, which leaves open what makes scores positive)",
+        description="How scores become weights: softmax, or sum: softplus makes each score positive, and the scores "
+        "are divided by their sum (norm_i of deck 002, which leaves open how scores are made positive).",
     )
     projections: bool = Field(
         True,
-        description="matrices W_q, W_k, W_v a head; false: states are compared and averaged as they are (deck 004)",
+        description="Use projection matrices W_q, W_k, W_v per head; if false, states are compared and averaged "
+        "unprojected (deck 004).",
     )
     combine: Literal["project", "concatenate", "mean"] | None = Field(
         None,
-        description="heads are concatenated and projected by W_O, only concatenated, or averaged; null: project, or "
-        "concatenate where there are no projections",
+        description="How heads are combined: concatenated and projected by W_O, only concatenated, or averaged. null: "
+        "project, or concatenate if there are no projections.",
     )
-    key_width: int | None = Field(None, ge=1, description="width of a head's keys d_k; null: d/h")
+    key_width: int | None = Field(None, ge=1, description="Width of a head's keys d_k; null: d/h.")
     query_width: int | None = Field(
-        None, ge=1, description="width of a head's queries; null: d_k. Other widths need scorer general or additive"
+        None,
+        ge=1,
+        description="Width of a head's queries; null: d_k. Other widths require the scorer general or additive.",
     )
-    value_width: int | None = Field(None, ge=1, description="width of a head's values d_v; null: d/h, or d for mean")
-    tie_keys_and_values: bool = Field(False, description="W_k is W_v too (needs d_k = d_v)")
+    value_width: int | None = Field(None, ge=1, description="Width of a head's values d_v; null: d/h, or d for mean.")
+    tie_keys_and_values: bool = Field(False, description="Use W_k as W_v too (requires d_k = d_v).")
     diversity: float = Field(
-        0.0, ge=0, description="weight in the loss of ‖AAᵀ − I‖²_F over the heads' weights A of a query (deck 002)"
+        0.0, ge=0, description="Weight in the loss of ‖AAᵀ − I‖²_F over the heads' weights A of a query (deck 002)."
     )
 
     def build(self, sizes: AttentionSizes, positions: PositionScheme | None = None) -> Attention:

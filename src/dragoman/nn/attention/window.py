@@ -19,7 +19,7 @@ _SMALLEST_BLOCK, _LARGEST_BLOCK = 32, 256
 
 
 class WindowAttentionConfig(SoftAttentionConfig):
-    """Soft attention of token t over its neighbours (Beltagy et al. 2020, section 3.1, "sliding window").
+    """Soft attention of token t to its neighbours (Beltagy et al. 2020, section 3.1, "sliding window").
 
     Encoder: the keys s with |t − s| ≤ window. Decoder: t − window < s ≤ t, so the cache holds window − 1 tokens. Time
     and memory are proportional to length · window; the receptive field of N layers is N · window tokens to a side.
@@ -32,8 +32,8 @@ class WindowAttentionConfig(SoftAttentionConfig):
     window: int = Field(
         128,
         ge=1,
-        description="in an encoder, the number of tokens attended to each side; in a decoder, the number of tokens "
-        "attended, ending with the token itself",
+        description="In an encoder, the number of tokens attended to on each side; in a decoder, the number of tokens "
+        "attended to, the current token included.",
     )
 
     def build(self, sizes: AttentionSizes, positions: PositionScheme | None = None) -> Attention:

@@ -32,10 +32,11 @@ class AbsoluteScheme(PositionScheme):
 
     join: Literal["add", "concatenate"] = Field(
         "add",
-        description="add: to the token's vector; concatenate: behind it, and a learned matrix brings both back to d",
+        description="add: to the token's vector. concatenate: to the token's vector, followed by a learned projection "
+        "back to d.",
     )
     width: int | None = Field(
-        None, ge=1, description="width of a position's vector where it is concatenated; null: the model width d"
+        None, ge=1, description="Width of the position vector if it is concatenated; null: the model width d."
     )
 
     def encoding(self, width: int) -> Encoding:

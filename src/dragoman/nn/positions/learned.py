@@ -10,13 +10,17 @@ from dragoman.nn.positions.absolute import AbsoluteScheme, Encoding
 
 
 class LearnedConfig(AbsoluteScheme):
-    """p_pos is a row of a learned table (Gehring et al. 2017, section 3.1); texts longer than the table are rejected.
+    """p_pos is a row of a learned table (Gehring et al. 2017, section 3.1); inputs longer than the table are rejected.
 
     YAML: `positions: {kind: learned, limit: 512}`.
     """
 
     kind: Literal["learned"] = "learned"
-    limit: int = Field(512, ge=1, description="rows of the table: the longest text in tokens, its end counted")
+    limit: int = Field(
+        512,
+        ge=1,
+        description="Number of rows of the table: the maximum input length in tokens, end of sentence included.",
+    )
 
     def encoding(self, width: int) -> "Learned":
         """Build the table."""

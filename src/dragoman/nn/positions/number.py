@@ -10,7 +10,7 @@ from dragoman.nn.positions.absolute import AbsoluteScheme, Encoding
 
 
 class _NumberScheme(AbsoluteScheme):
-    """The same number in every component of a position's vector.
+    """The same number in every component of the position vector.
 
     Layer normalisation removes a constant that is added to every component, so a pre-norm model cannot see it. These
     schemes are therefore concatenated by default.
@@ -18,8 +18,8 @@ class _NumberScheme(AbsoluteScheme):
 
     join: Literal["add", "concatenate"] = Field(
         "concatenate",
-        description="concatenate: behind the token's vector, and a learned matrix brings both back to d; add: to every "
-        "component, which layer normalisation undoes",
+        description="concatenate: to the token's vector, followed by a learned projection back to d. add: to every "
+        "component, which layer normalisation cancels.",
     )
 
 

@@ -12,7 +12,8 @@ from dragoman.nn.positions.absolute import AbsoluteScheme, Encoding
 
 
 class OneHotConfig(AbsoluteScheme):
-    """p_pos is 1 at component pos and 0 elsewhere (deck 001, idea 2), so d components distinguish d positions.
+    """p_pos has a 1 at component pos and 0 elsewhere (deck 001, idea 2), so that d components distinguish at most d
+    positions.
 
     A vector that is added has the model's width, so `limit` ≤ d; a concatenated one has `width` components.
     YAML: `positions: {kind: one_hot}`.
@@ -22,7 +23,7 @@ class OneHotConfig(AbsoluteScheme):
     limit: int | None = Field(
         None,
         ge=1,
-        description="the longest text in tokens, its end counted; null: as many as the vector has components",
+        description="Maximum input length in tokens, end of sentence included; null: the number of components.",
     )
 
     def encoding(self, width: int) -> "OneHot":

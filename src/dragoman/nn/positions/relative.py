@@ -20,10 +20,10 @@ class RelativeConfig(PositionScheme):
     kind: Literal["relative"] = "relative"
     inside_attention: ClassVar[bool] = True
     distance: int = Field(
-        16, ge=1, description="δ in tokens: farther keys count as this far (deck 002: 5…16, the paper's k: 16)"
+        16, ge=1, description="δ in tokens: larger distances are clipped to this (deck 002: 5…16, the paper's k: 16)."
     )
-    keys: bool = Field(True, description="whether distances act on the scores (w^K)")
-    values: bool = Field(True, description="whether distances act on what is averaged (w^V)")
+    keys: bool = Field(True, description="Let distances act on the scores (w^K).")
+    values: bool = Field(True, description="Let distances act on the values (w^V).")
 
     def build_relative(self, heads: int, query_width: int, key_width: int, value_width: int) -> "Relative":
         """Build the tables of one layer. Raises ConfigError if both are disabled."""

@@ -22,7 +22,7 @@ class RotaryConfig(PositionScheme):
 
     kind: Literal["rotary"] = "rotary"
     inside_attention: ClassVar[bool] = True
-    base: float = Field(10000.0, gt=1, description="base of the angles (no unit; the paper's value)")
+    base: float = Field(10000.0, gt=1, description="Base of the angles (no unit; default: the paper's value).")
 
     def build_relative(self, heads: int, query_width: int, key_width: int, value_width: int) -> "Rotary":
         """Build the rotation. Raises ConfigError for widths that are odd or differ."""

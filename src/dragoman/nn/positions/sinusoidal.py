@@ -21,12 +21,15 @@ class SinusoidalConfig(AbsoluteScheme):
     """
 
     kind: Literal["sinusoidal"] = "sinusoidal"
-    base: float = Field(10000.0, gt=1, description="base of the wavelengths (no unit; the paper's value)")
+    base: float = Field(10000.0, gt=1, description="Base of the wavelengths (no unit; default: the paper's value).")
     layout: Layout = Field(
-        "alternating", description="alternating: sine, cosine, sine … (paper); halves: all sines, then all cosines"
+        "alternating", description="alternating: sine, cosine, sine … (paper). halves: all sines, then all cosines."
     )
     limit: int | None = Field(
-        None, ge=1, description="the longest text in tokens, its end counted; longer ones are refused; null: any"
+        None,
+        ge=1,
+        description="Maximum input length in tokens, end of sentence included; longer inputs are rejected. null: no "
+        "limit.",
     )
 
     def encoding(self, width: int) -> "Sinusoidal":

@@ -68,7 +68,7 @@ class Wiring(nn.Module):
 
 
 class BahdanauConfig(Config):
-    """c_t attends from h'_{t−1}; h'_t = f(h'_{t−1}, [y_{t−1}; c_t]); read-out tanh(W[h'_t; y_{t−1}; c_t] + b).
+    """c_t attends from h'_{t−1}; h'_t = f(h'_{t−1}, [y_{t−1}; c_t]); readout tanh(W[h'_t; y_{t−1}; c_t] + b).
 
     Deck 002; Bahdanau et al. 2015, section 3.1, with a tanh layer in place of their maxout (A.2.2).
     """
@@ -116,14 +116,16 @@ class Bahdanau(Wiring):
 
 
 class LuongConfig(Config):
-    """h_t = f(h_{t−1}, y_{t−1}); c_t attends from h_t; read-out h̃_t = tanh(W[c_t; h_t] + b) (Luong et al. 2015, eq. 5).
+    """h_t = f(h_{t−1}, y_{t−1}); c_t attends from h_t; readout h̃_t = tanh(W[c_t; h_t] + b) (Luong et al. 2015, eq. 5).
 
     Without input feeding, the recurrence is a single scan and attention a single call, so this is the fastest wiring.
     """
 
     kind: Literal["luong"] = "luong"
     input_feeding: bool = Field(
-        False, description="concatenate h̃_{t−1} to y_{t−1}, so that attention depends on its own past (section 3.3)"
+        False,
+        description="Concatenate h̃_{t−1} to y_{t−1}, so that attention takes earlier alignments into account "
+        "(section 3.3).",
     )
 
     def query_width(self, width: int, hidden: int) -> int:
@@ -175,7 +177,8 @@ class Luong(Wiring):
 
 
 class TutorialConfig(Config):
-    """c_t attends from [y_{t−1}; h_{t−1}]; h_t = f(h_{t−1}, relu(W[y_{t−1}; c_t] + b)); the prediction reads h_t.
+    """c_t attends from [y_{t−1}; h_{t−1}]; h_t = f(h_{t−1}, relu(W[y_{t−1}; c_t] + b)); the prediction is computed from
+    h_t.
 
     The "NLP from scratch" tutorial of PyTorch, on which deck 003's homework is based. The tutorial computes scores by a
     linear layer over a fixed number of positions; here any scorer can be used.

@@ -83,10 +83,10 @@ _LOOKED_AT = 50
 
 
 class FileFields(Keyed):
-    """Beside the file."""
+    """Form fields sent with the file."""
 
-    source: str = Field(description="code of its language, or auto")
-    target: str = Field(description="code of the language that is wanted")
+    source: str = Field(description="Code of the source language, or auto.")
+    target: str = Field(description="Code of the target language.")
 
 
 class TranslatedFile(BaseModel):

@@ -14,9 +14,11 @@ from dragoman.serving.http.requests import read_fields
 
 
 class Keyed(BaseModel):
-    """What every request may have."""
+    """Field that every request may have."""
 
-    api_key: str = Field("", description="where keys are on; or as the header `Authorization: Bearer …`")
+    api_key: str = Field(
+        "", description="API key, if the server requires one; alternatively the header `Authorization: Bearer …`."
+    )
 
 
 F = TypeVar("F", bound=Keyed)

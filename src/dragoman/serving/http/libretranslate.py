@@ -18,16 +18,16 @@ from dragoman.serving.suggestions import Suggestions
 
 
 class TranslateFields(Keyed):
-    """What is to be translated."""
+    """Text to translate."""
 
-    q: str | list[str] = Field(description="a text, or several")
-    source: str = Field(description="code of its language, or auto")
-    target: str = Field(description="code of the language that is wanted")
+    q: str | list[str] = Field(description="A text, or a list of texts.")
+    source: str = Field(description="Code of the source language, or auto.")
+    target: str = Field(description="Code of the target language.")
     format: Annotated[Literal["text", "html"], BeforeValidator(lambda value: value or "text")] = Field(
-        "text", description="what the texts are: tags of html stay in place"
+        "text", description="Format of the texts; with html, tags keep their positions."
     )
     alternatives: Annotated[int, BeforeValidator(lambda value: 0 if value == "" else value)] = Field(
-        0, ge=0, description="how many further translations of each text"
+        0, ge=0, description="Number of alternative translations per text."
     )
 
 
@@ -38,12 +38,12 @@ class DetectFields(Keyed):
 
 
 class SuggestFields(Keyed):
-    """A better translation."""
+    """A suggested translation."""
 
-    q: str = Field(description="a text")
-    s: str = Field(description="how it should be translated")
-    source: str = Field(description="code of its language")
-    target: str = Field(description="code of the language of the translation")
+    q: str = Field(description="A text.")
+    s: str = Field(description="The suggested translation.")
+    source: str = Field(description="Code of the source language.")
+    target: str = Field(description="Code of the target language.")
 
 
 class Success(BaseModel):

@@ -20,31 +20,39 @@ from dragoman.serving.service import Asked, Service, TranslatedSentence, Transla
 
 
 class TranslateV1Fields(Keyed):
-    """What is to be translated, and how. Fields that it does not have are refused."""
+    """Text to translate, and options. Unknown fields are rejected."""
 
     model_config = ConfigDict(extra="forbid")
 
-    text: str | list[str] = Field(description="a text, or several of one language")
-    source: str = Field(AUTO, description="code of its language; auto: it is detected by the first text that has any")
-    target: str = Field(description="code of the language that is wanted")
-    format: Literal["text", "html", "markdown"] = Field("text", description="markup stays in place")
-    nbest: int = Field(1, ge=1, description="hypotheses of each sentence, and translations of each text")
-    beam: int | None = Field(None, ge=1, description="beam size; null: the model's own")
+    text: str | list[str] = Field(description="A text, or a list of texts in one language.")
+    source: str = Field(
+        AUTO, description="Code of the source language; auto: detected from the first text in which it can be."
+    )
+    target: str = Field(description="Code of the target language.")
+    format: Literal["text", "html", "markdown"] = Field(
+        "text", description="Format of the texts; markup keeps its position."
+    )
+    nbest: int = Field(1, ge=1, description="Hypotheses per sentence, and translations per text.")
+    beam: int | None = Field(None, ge=1, description="Beam size; null: the model's default.")
     length_penalty: float | Literal["mean", "none"] | None = Field(
-        None, description="GNMT's exponent, mean or none; null: the model's own"
+        None, description="Exponent of the GNMT length penalty, or mean, or none; null: the model's default."
     )
     glossary: dict[str, str | list[str] | None] = Field(
-        {}, description="source terms and what they are translated by: one form, several, or null to keep the term"
+        {}, description="Source terms and their translations: one form, several forms, or null to keep the term."
     )
     constraints: list[str | list[str]] = Field(
-        [], description="phrases that the translation of a sentence must hold, each one form or several"
+        [], description="Phrases that the translation of a sentence must contain; each one form or several forms."
     )
     keep: list[Literal["all", "number", "url", "email", "emoji", "markup", "placeholder"]] = Field(
-        [], description="what stays byte for byte"
+        [], description="Spans that are kept byte for byte."
     )
-    guard: bool = Field(False, description="search again where a translation repeats itself, is empty, and so on")
-    alignment: bool = Field(False, description="which words of a sentence its translation's words come from")
-    stream: bool = Field(False, description="a line of JSON for each sentence as it is done, and at last for the whole")
+    guard: bool = Field(False, description="Search again if a translation repeats itself, is empty, and so on.")
+    alignment: bool = Field(False, description="Return which source words the words of the translation are aligned to.")
+    stream: bool = Field(
+        False,
+        description="Return one JSON line per sentence as soon as it is translated, and one for the whole text at the "
+        "end.",
+    )
 
 
 class Hypothesis(BaseModel):

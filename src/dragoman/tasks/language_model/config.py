@@ -23,39 +23,40 @@ BLOCK = 256
 
 
 class TextDataConfig(Config):
-    """The corpora and how they become batches."""
+    """Corpora, and how they are batched."""
 
-    train: TextCorpora = Field(description="the text to learn from: one corpus, or a list of them")
+    train: TextCorpora = Field(description="Training text: one corpus, or a list of corpora.")
     valid: TextCorpora = Field(
-        description="held-out text: every choice of the run is made on it. One corpus, or a list of them, whose mean "
-        "loss a token decides"
+        description="Held-out text on which all choices of the run are made: one corpus, or a list of corpora, whose "
+        "mean loss per token decides."
     )
-    cleaning: TextCleaningConfig = Field(TextCleaningConfig(), description="which documents are dropped")
-    batch: BatchConfig = Field(BatchConfig(), description="how excerpts of documents are grouped")
+    cleaning: TextCleaningConfig = Field(TextCleaningConfig(), description="Cleaning rules for documents.")
+    batch: BatchConfig = Field(BatchConfig(), description="Batching of document excerpts.")
     block: int = Field(
         BLOCK,
         ge=1,
-        description="tokens that are predicted at once: a longer document is divided into excerpts of so many, and no "
-        "excerpt knows what stands in another one",
+        description="Number of tokens predicted at once. Longer documents are divided into excerpts of this length, "
+        "and no excerpt has context from another one.",
     )
     temperature: float | None = Field(
         None,
         gt=0,
-        description="instead of weights: corpora of n tokens share an epoch as long as all of them in proportion to "
-        "n^(1/temperature)",
+        description="Instead of weights: corpora of n tokens share an epoch, as long as all of them together, in "
+        "proportion to n^(1/temperature).",
     )
     vocabulary_sample: int = Field(
         SAMPLE,
         ge=1,
-        description="most bytes of training text that subwords are learned from; of more text, a fixed random part",
+        description="Maximum number of bytes of training text that subwords are learned from; of more text, a fixed "
+        "random sample is used.",
     )
     vocabulary_of: Path | None = Field(
         None,
-        description="a model folder whose target vocabulary the text gets, for shallow fusion with that model, in "
-        "place of one that is learned from the text",
+        description="Model folder whose target vocabulary is used instead of learning one from the text, for shallow "
+        "fusion with that model.",
     )
-    language: str | None = Field(None, description="code of the language, for the model card")
-    licence: str | None = Field(None, description="terms of the corpus, for the model card")
+    language: str | None = Field(None, description="Language code for the model card.")
+    licence: str | None = Field(None, description="Licence of the corpus, for the model card.")
 
     @property
     def corpora(self) -> tuple[TextCorpusConfig, ...]:
@@ -113,10 +114,12 @@ LanguageModelObjectiveConfig = Annotated[
 
 
 class LanguageModelLoopConfig(LoopConfig):
-    """The training loop: limits, rhythm, optimisation. At least one limit or `patience` ends the run."""
+    """The training loop: limits, intervals, optimisation. At least one limit, or `patience`, ends the run."""
 
-    metric: Literal["loss"] = Field("loss", description="what 'better' means on `valid`: a lower loss")
-    objective: LanguageModelObjectiveConfig = Field(TextCrossEntropyConfig(), description="the loss")
+    metric: Literal["loss"] = Field(
+        "loss", description="Metric that decides which checkpoint is best on `valid`; loss: lower is better."
+    )
+    objective: LanguageModelObjectiveConfig = Field(TextCrossEntropyConfig(), description="Training objective.")
 
 
 class LanguageModelTask(Task):
@@ -126,14 +129,14 @@ class LanguageModelTask(Task):
 
 
 class LanguageModelRun(RunConfig):
-    """A run that learns to continue text: the top level of a recipe with `task: {kind: language_model}`."""
+    """A run that trains a language model: the top level of a recipe with `task: {kind: language_model}`."""
 
-    task: LanguageModelTask = Field(description="what is learned")
-    data: TextDataConfig = Field(description="corpora, cleaning, batches")
-    text: TextConfig = Field(TextConfig(), description="subwords and the vocabulary")
-    model: LanguageModelConfig = Field(LanguageModelConfig(), description="the network")
-    train: LanguageModelLoopConfig = Field(LanguageModelLoopConfig(), description="the training loop")
-    search: SamplingConfig = Field(SamplingConfig(), description="how the trained model writes unless told otherwise")
+    task: LanguageModelTask = Field(description="Task to learn.")
+    data: TextDataConfig = Field(description="Corpora, cleaning, batches.")
+    text: TextConfig = Field(TextConfig(), description="Subwords and the vocabulary.")
+    model: LanguageModelConfig = Field(LanguageModelConfig(), description="Model architecture.")
+    train: LanguageModelLoopConfig = Field(LanguageModelLoopConfig(), description="Training loop.")
+    search: SamplingConfig = Field(SamplingConfig(), description="Default generation settings of the trained model.")
 
     def chosen_as(self, stored: Self) -> Self:
         """With an automatic preset, and batches whose size was left open, as the stored run has chosen them."""

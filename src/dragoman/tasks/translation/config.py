@@ -28,34 +28,36 @@ from dragoman.training.task import RunConfig, Task
 
 
 class AuxiliaryLanguageModelConfig(Config):
-    """Language modelling of the target language's text by a translator's decoder, which reads no source meanwhile.
+    """Language modelling on target-language text with the decoder of a translation model, without a source.
 
     Attention over the source adds nothing then. Domhan & Hieber 2017, "Using target-side monolingual data for neural
     machine translation through multi-task learning". The vocabulary is the translator's.
     """
 
     kind: Literal["language_model"] = "language_model"
-    body: Literal["decoder"] = Field("decoder", description="the part of the model that it shares")
+    body: Literal["decoder"] = Field("decoder", description="Part of the model that is shared.")
     weight: float = Field(
-        1.0, ge=0, description="λ, what its mean loss a token counts for where that of the run's own task counts for 1"
+        1.0,
+        ge=0,
+        description="λ, weight of the mean loss per token relative to the run's own task, which has weight 1.",
     )
-    data: TextDataConfig = Field(description="plain text of the target language")
-    objective: LanguageModelObjectiveConfig = Field(TextCrossEntropyConfig(), description="the loss")
+    data: TextDataConfig = Field(description="Plain text of the target language.")
+    objective: LanguageModelObjectiveConfig = Field(TextCrossEntropyConfig(), description="Training objective.")
 
 
 class MultiTaskConfig(Config):
-    """Several tasks in one run: Σ λ_t L_t, L_t being the mean loss of task t in an update (deck 001, multi-task).
+    """Several tasks in one run: Σ λ_t L_t, where L_t is the mean loss of task t in an update (deck 001, multi-task).
 
     Every update has as many batches of each task. An epoch, validation's decision and the model folder are those of the
     run's own task. YAML: `beside: {tasks: {german: {kind: language_model, data: {train: {text: news.de}, valid: …}}}}`.
     """
 
-    tasks: dict[str, AuxiliaryLanguageModelConfig] = Field(min_length=1, description="the other tasks, by their names")
+    tasks: dict[str, AuxiliaryLanguageModelConfig] = Field(min_length=1, description="Auxiliary tasks, by name.")
     temperature: float | None = Field(
         None,
         gt=0,
-        description="instead of weights: λ_t = (n_t / n)^(1/temperature) of a task with n_t target tokens beside n of "
-        "the run's own",
+        description="Instead of weights: λ_t = (n_t / n)^(1/temperature) for a task with n_t target tokens and n "
+        "tokens of the run's own task.",
     )
 
     @model_validator(mode="after")
@@ -70,35 +72,39 @@ _DROPOUT_EPOCHS = 20.0
 
 
 class DataConfig(Config):
-    """The corpora and how they become batches."""
+    """Corpora, and how they are batched."""
 
-    train: Corpora = Field(description="the sentence pairs to learn from: one corpus, or a list of them")
+    train: Corpora = Field(description="Training pairs: one corpus, or a list of corpora.")
     valid: Corpora = Field(
-        description="held-out pairs: every choice of the run is made on them. One set, or a list of sets, whose means "
-        "of BLEU and of loss decide"
+        description="Held-out pairs on which all choices of the run are made: one set, or a list of sets, whose mean "
+        "BLEU and mean loss decide."
     )
-    cleaning: CleaningConfig = Field(CleaningConfig(), description="which training pairs are dropped")
-    batch: BatchConfig = Field(BatchConfig(), description="how training pairs are grouped")
+    cleaning: CleaningConfig = Field(CleaningConfig(), description="Cleaning rules for training pairs.")
+    batch: BatchConfig = Field(BatchConfig(), description="Batching of training pairs.")
     temperature: float | None = Field(
         None,
         gt=0,
-        description="instead of weights: corpora of n pairs share an epoch as long as all of them in proportion to "
-        "n^(1/temperature); 1 leaves them as they are, a higher one reads small corpora more often. Paper: 5",
+        description="Instead of weights: corpora of n pairs share an epoch, as long as all of them together, in "
+        "proportion to n^(1/temperature). 1 keeps their proportions; higher values read small corpora "
+        "more often. Paper: 5.",
     )
     vocabulary_sample: int = Field(
         SAMPLE,
         ge=1,
-        description="most bytes of training text that subwords are learned from; of more text, a fixed random part",
+        description="Maximum number of bytes of training text that subwords are learned from; of more text, a fixed "
+        "random sample is used.",
     )
     placeholders: PlaceholdersConfig | None = Field(
-        None, description="spans that a pair has on both sides, replaced by symbols in some pairs; null: none are"
+        None,
+        description="Spans that occur on both sides of a pair are replaced by symbols in some pairs; null: no "
+        "placeholders.",
     )
     terminology: TerminologyConfig | None = Field(
-        None, description="terms of a glossary, marked with their translations in some pairs; null: none are"
+        None, description="Glossary terms are marked with their translations in some pairs; null: no terminology."
     )
-    source_language: str | None = Field(None, description="code of the source language, for the model card")
-    target_language: str | None = Field(None, description="code of the target language, for the model card")
-    licence: str | None = Field(None, description="terms of the corpus, for the model card")
+    source_language: str | None = Field(None, description="Code of the source language, for the model card.")
+    target_language: str | None = Field(None, description="Code of the target language, for the model card.")
+    licence: str | None = Field(None, description="Licence of the corpus, for the model card.")
 
     @property
     def corpora(self) -> tuple[CorpusConfig, ...]:
@@ -160,26 +166,27 @@ class DataConfig(Config):
 
 
 class TranslationLoopConfig(LoopConfig):
-    """The training loop: limits, rhythm, optimisation. At least one limit or `patience` ends the run."""
+    """The training loop: limits, intervals, optimisation. At least one limit, or `patience`, ends the run."""
 
     metric: ValidationMetricName = Field(
         "bleu",
-        description="the metric by which one checkpoint is better than another on `valid`; if it is equal, BLEU, "
-        "then the loss decides",
+        description="Metric that decides which checkpoint is best on `valid`; ties are broken by BLEU, then by the "
+        "loss.",
     )
-    average: AverageConfig = Field(AverageConfig(count=0), description="checkpoint averaging at the end")
+    average: AverageConfig = Field(AverageConfig(count=0), description="Checkpoint averaging at the end of training.")
     ema: MovingAverage = 0.998
-    optimiser: OptimiserConfig = Field(MuonConfig(), description="how gradients move the parameters")
-    validation_beam: int = Field(1, ge=1, description="beam size of the translations that validation scores")
+    optimiser: OptimiserConfig = Field(MuonConfig(), description="Optimiser.")
+    validation_beam: int = Field(1, ge=1, description="Beam size of the translations that validation scores.")
     teacher: Path | None = Field(
         None,
-        description="the model folder that wrote the targets of data.train, as `dragoman distill` sets it: the run has "
-        "its vocabularies, unless section text says something else, and the model card names it",
+        description="Model folder that produced the targets of data.train; set by `dragoman distill`. The run uses "
+        "its vocabularies unless the section text is given, and the model card names it.",
     )
-    objective: TranslationObjectiveConfig = Field(CrossEntropyConfig(), description="the loss")
+    objective: TranslationObjectiveConfig = Field(CrossEntropyConfig(), description="Training objective.")
     teacher_forcing: TeacherRatioConfig = Field(
         ConstantRatioConfig(),
-        description="how often an input token is the reference instead of the model's own last output",
+        description="Schedule of the probability that an input token is the reference instead of the model's own last "
+        "output.",
     )
 
     def resolved(self, width: int) -> Self:
@@ -210,15 +217,15 @@ class TranslationTask(Task):
 
 
 class TranslationRun(RunConfig):
-    """A run that learns to translate: the top level of a recipe."""
+    """A run that trains a translation model: the top level of a recipe."""
 
-    task: TranslationTask = Field(TranslationTask(), description="what is learned")
-    data: DataConfig = Field(description="corpora, cleaning, batches")
-    text: TextConfig = Field(TextConfig(), description="subwords and vocabularies")
-    model: ModelConfig = Field(ModelConfig(), description="the network")
-    train: TranslationLoopConfig = Field(TranslationLoopConfig(), description="the training loop")
-    search: SearchConfig = Field(SearchConfig(), description="how the trained model translates unless told otherwise")
-    beside: MultiTaskConfig | None = Field(None, description="other tasks that the model learns in the same run")
+    task: TranslationTask = Field(TranslationTask(), description="Task to learn.")
+    data: DataConfig = Field(description="Corpora, cleaning, batches.")
+    text: TextConfig = Field(TextConfig(), description="Subwords and vocabularies.")
+    model: ModelConfig = Field(ModelConfig(), description="Model architecture.")
+    train: TranslationLoopConfig = Field(TranslationLoopConfig(), description="Training loop.")
+    search: SearchConfig = Field(SearchConfig(), description="Default search settings of the trained model.")
+    beside: MultiTaskConfig | None = Field(None, description="Auxiliary tasks that the model learns in the same run.")
 
     def chosen_as(self, stored: Self) -> Self:
         """With an automatic preset, and batches whose size was left open, as the stored run has chosen them."""

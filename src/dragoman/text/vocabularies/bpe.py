@@ -102,26 +102,31 @@ class BytePairTokenizer(LibraryTokenizer):
 
 
 class BPEConfig(VocabularyConfig):
-    """Byte-pair encoding over bytes (Sennrich et al. 2016; bytes as in Radford et al. 2019). Any text is exact."""
+    """Byte-level byte-pair encoding (Sennrich et al. 2016; bytes as in Radford et al. 2019). Every text is encoded
+    without loss.
+    """
 
     tokenizer: ClassVar[type[Tokenizer]] = BytePairTokenizer
     kind: Literal["bpe"] = "bpe"
     size: int | None = Field(
         default=None,
         ge=SMALLEST_SIZE,
-        description="Symbols in a vocabulary, the 4 special ones and the 256 bytes included; null: by the size of the "
-        "corpus, 6,000 below 100,000 pairs, 16,000 below 1,000,000, else 32,000. A small corpus may yield fewer. "
-        "Source of the default: Sennrich & Zhang 2019 (small vocabularies for small corpora).",
+        description="Vocabulary size, including the 4 special symbols and the 256 bytes. null: by the size of the "
+        "corpus: 6,000 below 100,000 pairs, 16,000 below 1,000,000, otherwise 32,000. A small corpus may "
+        "yield fewer. Source of the default: Sennrich & Zhang 2019 (small vocabularies for small "
+        "corpora).",
     )
     min_frequency: int = Field(
-        default=2, ge=1, description="Occurrences in the corpus that a pair needs to be merged. Source: subword-nmt."
+        default=2,
+        ge=1,
+        description="Minimum number of occurrences in the corpus for a pair to be merged. Source: subword-nmt.",
     )
     dropout: float = Field(
         default=0.0,
         ge=0.0,
         lt=1.0,
-        description="Probability that a merge is skipped while training reads a sentence (BPE-dropout, Provilkov et "
-        "al. 2020, who use 0.1). It never changes how text is split for translation.",
+        description="Probability that a merge is skipped when a training sentence is read (BPE-dropout, Provilkov et "
+        "al. 2020, who use 0.1). It never affects how text is split for translation.",
     )
 
     @property

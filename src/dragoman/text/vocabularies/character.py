@@ -46,7 +46,7 @@ class CharacterTokenizer(LibraryTokenizer):
 
 
 class CharacterConfig(VocabularyConfig):
-    """Characters (Chung et al. 2016; Cherry et al. 2018): Unicode code points of the corpus, the most frequent first.
+    """Characters (Chung et al. 2016; Cherry et al. 2018): the most frequent Unicode code points of the corpus.
 
     Texts have some five times as many tokens as with subwords: mind `data.cleaning.max_tokens` and the batch size.
     """
@@ -56,11 +56,13 @@ class CharacterConfig(VocabularyConfig):
     size: int | None = Field(
         default=None,
         gt=len(SPECIAL_SYMBOLS),
-        description="Symbols in a vocabulary at most, the 4 special ones included; null: all characters of the corpus "
+        description="Maximum vocabulary size, including the 4 special symbols; null: all characters of the corpus "
         "that are frequent enough.",
     )
     min_frequency: int = Field(
-        default=2, ge=1, description="Occurrences in the corpus that a character needs; rarer ones are unknown."
+        default=2,
+        ge=1,
+        description="Minimum number of occurrences of a character in the corpus; rarer ones are unknown.",
     )
 
     def learn(self, texts: Iterable[str]) -> CharacterTokenizer:

@@ -18,7 +18,7 @@ def usual_size(pairs: int) -> int:
 
 
 class VocabularyConfig(Config):
-    """The base of every kind's settings. tokenizer: the class that reads what this kind has learned."""
+    """Base class of the settings of all vocabularies. tokenizer: the class that reads what this kind has learned."""
 
     tokenizer: ClassVar[type[Tokenizer]]
 

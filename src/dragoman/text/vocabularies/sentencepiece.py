@@ -173,7 +173,7 @@ class SentencePieceTokenizer(Tokenizer):
 
 
 class SentencePieceConfig(VocabularyConfig):
-    """SentencePiece's unigram model with its usual normalisation (Kudo & Richardson 2018).
+    """SentencePiece's unigram model with its default normalisation (Kudo & Richardson 2018).
 
     For models that other toolkits shall read (`dragoman export --to marian`), or that come from one. Unlike `unigram`
     it normalises texts, so decoding does not give back the exact text. Needs `pip install "dragoman[hf]"`.
@@ -184,8 +184,8 @@ class SentencePieceConfig(VocabularyConfig):
     size: int | None = Field(
         default=None,
         gt=len(SPECIAL_SYMBOLS) + 1,
-        description="Symbols in a vocabulary, the 4 special ones included; null: as many as for bpe. A small corpus "
-        "may yield fewer.",
+        description="Vocabulary size, including the 4 special symbols; null: as for bpe. A small corpus may yield "
+        "fewer.",
     )
 
     def sized(self, pairs: int) -> "SentencePieceConfig":

@@ -148,7 +148,7 @@ class SubwordNMTTokenizer(Tokenizer):
 
 
 class SubwordNMTConfig(VocabularyConfig):
-    """Byte-pair encoding over characters (Sennrich et al. 2016), for text whose tokens stand between blanks.
+    """Byte-pair encoding over characters (Sennrich et al. 2016), for text with space-separated tokens.
 
     With a `codes` file of subword-nmt the pieces are those of its apply-bpe. Its options --vocabulary, --glossaries and
     --dropout have no counterpart here. Kept exactly: texts of known characters whose blanks are single.
@@ -157,16 +157,19 @@ class SubwordNMTConfig(VocabularyConfig):
     tokenizer: ClassVar[type[Tokenizer]] = SubwordNMTTokenizer
     kind: Literal["subword_nmt"] = "subword_nmt"
     codes: Path | None = Field(
-        default=None, description="A file that subword-nmt's learn-bpe wrote; null: merges are learned from the corpus."
+        default=None,
+        description="Codes file written by learn-bpe of subword-nmt; null: merges are learned from the corpus.",
     )
     merges: int | None = Field(
         default=None,
         ge=1,
-        description="Merges at most; null: all of `codes`, or else as many as bpe has symbols. The vocabulary also "
-        "holds each character of the corpus twice, inside and at the end of a word.",
+        description="Maximum number of merges; null: all merges of `codes`, or otherwise the vocabulary size of bpe. "
+        "The vocabulary also contains each character of the corpus twice, inside a word and at its end.",
     )
     min_frequency: int = Field(
-        default=2, ge=1, description="Occurrences in the corpus that a pair needs to be merged. Source: subword-nmt."
+        default=2,
+        ge=1,
+        description="Minimum number of occurrences in the corpus for a pair to be merged. Source: subword-nmt.",
     )
 
     @property

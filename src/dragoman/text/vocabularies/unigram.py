@@ -35,15 +35,17 @@ class UnigramTokenizer(LibraryTokenizer):
 
 
 class UnigramConfig(VocabularyConfig):
-    """A unigram language model over pieces (Kudo 2018), unknown characters as bytes (SentencePiece's byte fallback)."""
+    """Unigram language model over pieces (Kudo 2018), with unknown characters as bytes (byte fallback of
+    SentencePiece).
+    """
 
     tokenizer: ClassVar[type[Tokenizer]] = UnigramTokenizer
     kind: Literal["unigram"] = "unigram"
     size: int | None = Field(
         default=None,
         gt=SMALLEST_SIZE + 1,
-        description="Symbols in a vocabulary, the 4 special ones and the 256 bytes included; null: as many as for bpe. "
-        "A small corpus may yield fewer.",
+        description="Vocabulary size, including the 4 special symbols and the 256 bytes; null: as for bpe. A small "
+        "corpus may yield fewer.",
     )
 
     def sized(self, pairs: int) -> "UnigramConfig":

@@ -23,7 +23,9 @@ class VectorsConfig(Config):
     YAML: `text: {vectors: {width: 40}}`.
     """
 
-    width: int = Field(ge=1, le=WIDEST, description="numbers in each vector; every vector of the corpus has as many")
+    width: int = Field(
+        ge=1, le=WIDEST, description="Number of components of each vector, the same for all vectors of the corpus."
+    )
 
 
 class VectorError(LineError):

@@ -23,7 +23,7 @@ class WordTokenizer(LibraryTokenizer):
 
 
 class WordConfig(VocabularyConfig):
-    """Whole words (Bahdanau et al. 2015): runs of letters, of digits or of signs, the most frequent of the corpus.
+    """Whole words (Bahdanau et al. 2015): the most frequent runs of letters, digits or other signs in the corpus.
 
     A word after a blank and the same word without one (after a bracket, say) are two entries, so that decoding puts
     blanks where they were. Case is kept. What is not in the vocabulary becomes UNK; `search.unknown` says what a
@@ -35,13 +35,13 @@ class WordConfig(VocabularyConfig):
     size: int = Field(
         default=30_000,
         gt=len(SPECIAL_SYMBOLS),
-        description="Symbols in a vocabulary, the 4 special ones included. Source: Bahdanau et al. 2015, section 4.2.",
+        description="Vocabulary size, including the 4 special symbols. Source: Bahdanau et al. 2015, section 4.2.",
     )
     min_frequency: int = Field(
         default=2,
         ge=1,
-        description="Occurrences in the corpus that a word needs. At 1, a small corpus may have no unknown word, and "
-        "the model would learn nothing about unknowns.",
+        description="Minimum number of occurrences of a word in the corpus. At 1, a small corpus may have no unknown "
+        "words, and the model would learn nothing about them.",
     )
 
     def learn(self, texts: Iterable[str]) -> WordTokenizer:

@@ -42,7 +42,7 @@ class WordPieceTokenizer(LibraryTokenizer):
 
 
 class WordPieceConfig(VocabularyConfig):
-    """WordPiece (Schuster & Nakajima 2012; Wu et al. 2016, section 4.1): greedy, the longest piece first.
+    """WordPiece (Schuster & Nakajima 2012; Wu et al. 2016, section 4.1): greedy longest-match-first tokenisation.
 
     The pieces are learned by merging the most frequent pairs, as the library does, not by likelihood as in the papers.
     """
@@ -52,10 +52,12 @@ class WordPieceConfig(VocabularyConfig):
     size: int | None = Field(
         default=None,
         gt=len(SPECIAL_SYMBOLS),
-        description="Symbols in a vocabulary, the 4 special ones included; null: as many as for bpe. Characters of the "
-        "corpus are always in it, twice, so it may be larger.",
+        description="Vocabulary size, including the 4 special symbols; null: as for bpe. The characters of the corpus "
+        "are always included, twice, so the vocabulary may be larger.",
     )
-    min_frequency: int = Field(default=2, ge=1, description="Occurrences in the corpus that a pair needs to be merged.")
+    min_frequency: int = Field(
+        default=2, ge=1, description="Minimum number of occurrences in the corpus for a pair to be merged."
+    )
 
     def sized(self, pairs: int) -> "WordPieceConfig":
         """The config with a size, chosen for a corpus of so many sentence pairs where none was given."""

@@ -24,12 +24,12 @@ class LabelSmoothingConfig(ObjectiveConfig):
     """Base of the losses with cross-entropy against q' = (1 − ε)δ + ε·u (Szegedy et al. 2016, section 7)."""
 
     label_smoothing: float = Field(
-        0.1, ge=0, lt=1, description="ε, probability mass moved off the reference (paper: 0.1)"
+        0.1, ge=0, lt=1, description="ε, probability mass moved away from the reference (paper: 0.1)."
     )
     prior: Literal["uniform", "unigram"] = Field(
         "uniform",
-        description="u, the distribution that receives the mass: uniform, or the token frequencies of the training "
-        "targets",
+        description="u, distribution of the moved probability mass: uniform, or the token frequencies of the training "
+        "targets.",
     )
 
     def cross_entropy(self, context: LossContext) -> "CrossEntropy":

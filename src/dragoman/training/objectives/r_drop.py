@@ -20,7 +20,7 @@ class RDropConfig(LabelSmoothingConfig):
     """
 
     kind: Literal["r_drop"] = "r_drop"
-    alpha: float = Field(5.0, ge=0, description="α, weight of the divergence between the two passes (paper: 5)")
+    alpha: float = Field(5.0, ge=0, description="α, weight of the divergence between the two passes (paper: 5).")
 
     @property
     def passes(self) -> int:

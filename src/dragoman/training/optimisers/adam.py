@@ -11,12 +11,14 @@ from dragoman.training.machine.threads import Threads
 
 
 class AdamConstants(Config):
-    """What every optimiser here gives to the parameters that Adam trains."""
+    """Constants of Adam, which every optimiser here uses for some of the parameters."""
 
-    beta1: float = Field(0.9, ge=0, lt=1, description="decay of the gradient's mean (paper: 0.9)")
-    beta2: float = Field(0.98, ge=0, lt=1, description="decay of the squared gradient's mean (paper: 0.98)")
-    epsilon: float = Field(1e-9, gt=0, description="added to the denominator (paper: 1e-9)")
-    weight_decay: float = Field(0.0, ge=0, description="decoupled weight decay, as a multiple of the learning rate")
+    beta1: float = Field(0.9, ge=0, lt=1, description="Decay rate of the running mean of the gradient (paper: 0.9).")
+    beta2: float = Field(
+        0.98, ge=0, lt=1, description="Decay rate of the running mean of the squared gradient (paper: 0.98)."
+    )
+    epsilon: float = Field(1e-9, gt=0, description="Constant added to the denominator (paper: 1e-9).")
+    weight_decay: float = Field(0.0, ge=0, description="Decoupled weight decay, as a multiple of the learning rate.")
 
     @property
     def settings(self) -> dict[str, Any]:

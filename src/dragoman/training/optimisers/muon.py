@@ -31,7 +31,9 @@ class MuonConfig(AdamConstants):
     """
 
     kind: Literal["muon"] = "muon"
-    momentum: float = Field(0.95, ge=0, lt=1, description="μ, decay of the gradient's mean for matrices (paper: 0.95)")
+    momentum: float = Field(
+        0.95, ge=0, lt=1, description="μ, decay rate of the running mean of the gradient, for matrices (paper: 0.95)."
+    )
 
     def build(self, model: nn.Module, precision: torch.dtype, threads: Threads | None = None) -> torch.optim.Optimizer:
         """Over what learns; tied parameters count once. precision: of the products that make updates orthogonal.

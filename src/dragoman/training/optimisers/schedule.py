@@ -7,7 +7,7 @@ from pydantic import Field
 
 from dragoman.base.settings.config import Config
 
-_WARMUP = "linear warm-up: steps when at least 1, a share of the run below 1 (paper: 4000 steps)"
+_WARMUP = "Linear warm-up: a number of steps if at least 1, or a share of the run if below 1 (paper: 4000 steps)."
 
 
 class _Schedule(Config):
@@ -41,7 +41,7 @@ class InverseSquareRootConfig(_Schedule):
 
     kind: Literal["inverse_sqrt"] = "inverse_sqrt"
     peak: float | None = Field(
-        None, gt=0, description="highest learning rate; null: (d · warmup)^-0.5, as in the paper"
+        None, gt=0, description="Maximum learning rate; null: (d · warmup)^-0.5, as in the paper."
     )
 
     def rate(self, step: int, progress: float, width: int) -> float:
@@ -55,8 +55,8 @@ class InverseSquareRootConfig(_Schedule):
 
 class _Decaying(_Schedule):
     warmup: float = Field(0.05, ge=0, description=_WARMUP)
-    peak: float = Field(1e-3, gt=0, description="highest learning rate, reached at the end of the warm-up")
-    floor: float = Field(0.0, ge=0, le=1, description="the rate that the decay ends at (share of peak)")
+    peak: float = Field(1e-3, gt=0, description="Maximum learning rate, reached at the end of the warm-up.")
+    floor: float = Field(0.0, ge=0, le=1, description="Final learning rate of the decay (share of peak).")
 
     @property
     def needs_length(self) -> bool:
@@ -87,10 +87,10 @@ class LinearConfig(_Decaying):
 
 
 class ConstantConfig(_Schedule):
-    """The peak for ever after the warm-up."""
+    """Constant learning rate after the warm-up."""
 
     kind: Literal["constant"] = "constant"
-    peak: float = Field(1e-3, gt=0, description="the learning rate after the warm-up")
+    peak: float = Field(1e-3, gt=0, description="Learning rate after the warm-up.")
 
     def rate(self, step: int, progress: float, width: int) -> float:
         """The learning rate of the 1-based `step` when `progress` (0…1) of the run is done."""

@@ -8,45 +8,55 @@ from dragoman.base.settings.config import Config
 
 
 class ReverseConfig(Config):
-    """A translation model of the other direction: log p(source | translation), the channel of the noisy channel."""
+    """A translation model of the reverse direction: log p(source | translation), the channel of the noisy channel
+    model.
+    """
 
-    folder: Path = Field(description="A model folder that translates from the target language into the source's.")
-    weight: float = Field(default=1.0, allow_inf_nan=False, description="How much it counts (no unit).")
-    to: str | None = Field(default=None, description="The source language, for a model that writes several.")
-    tags: tuple[str, ...] = Field(default=(), description="Other tags that it reads before a text.")
+    folder: Path = Field(
+        description="Folder of a model that translates from the target language into the source language."
+    )
+    weight: float = Field(default=1.0, allow_inf_nan=False, description="Weight of this feature (no unit).")
+    to: str | None = Field(default=None, description="The source language, for a model with several target languages.")
+    tags: tuple[str, ...] = Field(default=(), description="Further tags to put before its input.")
 
 
 class RerankingLanguageModelConfig(Config):
-    """A language model of the target language, with whatever vocabulary: log p(translation)."""
+    """A language model of the target language, with any vocabulary: log p(translation)."""
 
-    folder: Path = Field(description="A language model's folder.")
-    weight: float = Field(default=1.0, allow_inf_nan=False, description="How much it counts (no unit).")
+    folder: Path = Field(description="Folder of a language model.")
+    weight: float = Field(default=1.0, allow_inf_nan=False, description="Weight of this feature (no unit).")
 
 
 class TunedConfig(Config):
-    """What weights were tuned on; for the record."""
+    """Record of how the weights were tuned."""
 
-    metric: str = Field(description="The metric, with sacrebleu's signature.")
-    sentences: int = Field(description="Sentences of the dev set.")
-    before: float = Field(description="Its score with the model's own order of the same lists.")
-    after: float = Field(description="Its score with these weights. It was maximised: other text will gain less.")
+    metric: str = Field(description="Metric, with sacreBLEU's signature.")
+    sentences: int = Field(description="Number of sentences in the dev set.")
+    before: float = Field(description="Score of the same n-best lists in the model's own order.")
+    after: float = Field(
+        description="Score with these weights on the dev set, where it was maximised; the gain on other text is "
+        "smaller."
+    )
 
 
 class RerankingConfig(Config):
     """Score of a hypothesis: the weighted sum of its features (Yee et al. 2019; Ng et al. 2019), each in nats."""
 
-    nbest: int = Field(default=20, ge=2, description="Hypotheses of a text that are ordered anew.")
+    nbest: int = Field(default=20, ge=2, description="Number of hypotheses per text that are reranked.")
     model: float = Field(
         default=1.0, allow_inf_nan=False, description="Weight of the model's own log p(translation | source)."
     )
     length: float = Field(
-        default=0.0, allow_inf_nan=False, description="Weight of the number of tokens, which all else is against."
+        default=0.0,
+        allow_inf_nan=False,
+        description="Weight of the number of tokens; it counteracts the preference of the other features for short "
+        "outputs.",
     )
-    reverse: ReverseConfig | None = Field(default=None, description="The model of the other direction; null: none.")
+    reverse: ReverseConfig | None = Field(default=None, description="Model of the reverse direction; null: none.")
     language_model: RerankingLanguageModelConfig | None = Field(
-        default=None, description="A language model of the target language; null: none."
+        default=None, description="Language model of the target language; null: none."
     )
-    tuned: TunedConfig | None = Field(default=None, description="What the weights were tuned on, if they were.")
+    tuned: TunedConfig | None = Field(default=None, description="Record of how the weights were tuned, if they were.")
 
     def weights(self) -> dict[str, float]:
         """Of each feature, by its name, in the order of `Features`."""

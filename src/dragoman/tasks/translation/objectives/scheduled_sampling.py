@@ -41,7 +41,7 @@ class ConstantRatioConfig(TeacherRatio):
     """
 
     kind: Literal["constant"] = "constant"
-    value: float = Field(1.0, ge=0, le=1, description="probability that an input token is the reference (share)")
+    value: float = Field(1.0, ge=0, le=1, description="Probability that an input token is the reference (0 to 1).")
 
     def ratio(self, step: int, progress: float) -> float:
         """The same at every step."""
@@ -52,15 +52,16 @@ ALWAYS = ConstantRatioConfig()
 
 
 class LinearRatioConfig(TeacherRatio):
-    """ε_i = max(floor, first − (first − floor) · i / steps), i = steps done (Bengio et al. 2015, section 2.4).
+    """ε_i = max(floor, first − (first − floor) · i / steps), i = number of completed updates (Bengio et al. 2015,
+    section 2.4).
 
     Without `steps` the ratio reaches its floor when the run ends. YAML: `train: {teacher_forcing: {kind: linear}}`.
     """
 
     kind: Literal["linear"] = "linear"
-    first: float = Field(1.0, ge=0, le=1, description="ratio at the first update (share)")
-    floor: float = Field(0.0, ge=0, le=1, description="the ratio never falls below this (share)")
-    steps: int | None = Field(None, ge=1, description="updates until the floor is reached; null: the whole run")
+    first: float = Field(1.0, ge=0, le=1, description="Ratio at the first update (0 to 1).")
+    floor: float = Field(0.0, ge=0, le=1, description="Minimum ratio (0 to 1).")
+    steps: int | None = Field(None, ge=1, description="Updates until the minimum is reached; null: the whole run.")
 
     @property
     def needs_length(self) -> bool:
@@ -74,14 +75,14 @@ class LinearRatioConfig(TeacherRatio):
 
 
 class ExponentialRatioConfig(TeacherRatio):
-    """ε_i = kⁱ, i = updates done (Bengio et al. 2015, section 2.4).
+    """ε_i = kⁱ, i = number of completed updates (Bengio et al. 2015, section 2.4).
 
     YAML: `train: {teacher_forcing: {kind: exponential, base: 0.9998}}`.
     """
 
     kind: Literal["exponential"] = "exponential"
-    base: float = Field(0.9998, gt=0, lt=1, description="k, what each update leaves of the ratio (share)")
-    floor: float = Field(0.0, ge=0, le=1, description="the ratio never falls below this (share)")
+    base: float = Field(0.9998, gt=0, lt=1, description="k, factor by which each update multiplies the ratio (0 to 1).")
+    floor: float = Field(0.0, ge=0, le=1, description="Minimum ratio (0 to 1).")
 
     def ratio(self, step: int, progress: float) -> float:
         """From 1 towards the floor."""
@@ -89,14 +90,15 @@ class ExponentialRatioConfig(TeacherRatio):
 
 
 class InverseSigmoidRatioConfig(TeacherRatio):
-    """ε_i = k / (k + exp(i / k)), i = updates done (Bengio et al. 2015, section 2.4): ½ after k · ln k updates.
+    """ε_i = k / (k + exp(i / k)), i = number of completed updates (Bengio et al. 2015, section 2.4): ½ after k · ln k
+    updates.
 
     YAML: `train: {teacher_forcing: {kind: inverse_sigmoid, speed: 1000}}`.
     """
 
     kind: Literal["inverse_sigmoid"] = "inverse_sigmoid"
-    speed: float = Field(1000.0, ge=1, description="k; the larger, the later the ratio falls (updates)")
-    floor: float = Field(0.0, ge=0, le=1, description="the ratio never falls below this (share)")
+    speed: float = Field(1000.0, ge=1, description="k (updates); the larger it is, the later the ratio falls.")
+    floor: float = Field(0.0, ge=0, le=1, description="Minimum ratio (0 to 1).")
 
     def ratio(self, step: int, progress: float) -> float:
         """From k / (k + 1) towards the floor."""

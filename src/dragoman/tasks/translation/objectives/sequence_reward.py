@@ -33,16 +33,19 @@ class SequenceRewardConfig(LabelSmoothingConfig):
     kind: Literal["sequence_reward"] = "sequence_reward"
     metric: SentenceMetricName = Field(
         "bleu",
-        description="r: sentence BLEU with exponential smoothing, or chrF2, by sacrebleu on plain text, from 0 to 1",
+        description="Reward r: sentence BLEU with exponential smoothing, or chrF2, by sacreBLEU on plain text, from 0 "
+        "to 1.",
     )
     samples: int = Field(
-        5, ge=1, description="translations drawn a sentence pair; time and memory of an update grow with them"
+        5,
+        ge=1,
+        description="Translations sampled per sentence pair; time and memory of an update grow with this number.",
     )
-    likelihood: float = Field(0.017, ge=0, description="α, weight of the usual objective (GNMT: 0.017)")
+    likelihood: float = Field(0.017, ge=0, description="α, weight of the likelihood objective (GNMT: 0.017).")
     baseline: Literal["leave_one_out", "greedy"] = Field(
         "leave_one_out",
-        description="what a reward is compared with: the mean reward of the pair's other samples (Kool et al. 2019), "
-        "or that of the greedy translation (Rennie et al. 2017)",
+        description="Baseline of the reward: the mean reward of the pair's other samples (Kool et al. 2019), or the "
+        "reward of the greedy translation (Rennie et al. 2017).",
     )
 
     @model_validator(mode="after")
