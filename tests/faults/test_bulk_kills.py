@@ -18,7 +18,7 @@ from bulk_shards import texts, write_shards
 from tiny_model import write_tiny_model
 
 from dragoman.base.errors import ResourceError
-from dragoman.translation.bulk.cluster import joined_cluster
+from dragoman.translation.bulk.cluster import join_cluster
 from dragoman.translation.bulk.translate_shards import translate_shards
 from dragoman.translation.files.translate_file import translate_file
 from dragoman.translation.translator import Translator
@@ -87,7 +87,7 @@ def cluster() -> Iterator[Any]:
     before = children(os.getpid())
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("RAY_worker_niceness", "0")  # else its workers wait for those of the tests
-        with joined_cluster("local") as ray:
+        with join_cluster("local") as ray:
             yield ray
     end = time.monotonic() + 30
     while (left := children(os.getpid()) - before) and time.monotonic() < end:

@@ -21,10 +21,10 @@ from typer.testing import CliRunner
 import dragoman
 from dragoman.base.errors import ConfigError, DataError, ModelError, ResourceError
 from dragoman.cli.main import app
-from dragoman.translation.bulk.cluster import Actors, joined_cluster
-from dragoman.translation.bulk.formats.format import Window
-from dragoman.translation.bulk.formats.json_lines import JsonLines
+from dragoman.translation.bulk.cluster import Actors, join_cluster
+from dragoman.translation.bulk.format import Window
 from dragoman.translation.bulk.job import with_absolute_paths
+from dragoman.translation.bulk.json_lines import JsonLines
 from dragoman.translation.bulk.translate_shards import translate_shards
 from dragoman.translation.files.translate_file import translate_file
 from dragoman.translation.translator import Translator
@@ -101,12 +101,12 @@ def test_what_was_changed_is_refused_by_name(model: Path, tmp_path: Path) -> Non
     with pytest.raises(ConfigError, match=r"on_error \(was 'stop', now 'blank'\)"):
         translate_shards(model, source, out, on_error="blank", **HOW)
     (out / "a.txt").write_text("x\n")
-    with pytest.raises(ConfigError, match=r"a.txt is done but was changed since: delete it"):
+    with pytest.raises(ConfigError, match=r"a.txt has changed since it was completed: delete it"):
         translate_shards(model, source, out, **HOW)
     (out / "a.txt").unlink()
     translate_shards(model, source, out, **HOW)
     source.write_text("a cat\n")
-    with pytest.raises(ConfigError, match=r"a.txt was changed since it was translated: delete .*out/a.txt"):
+    with pytest.raises(ConfigError, match=r"a.txt has changed since it was translated: delete .*out/a.txt"):
         translate_shards(model, source, out, **HOW)
     write_tiny_model(tmp_path / "other", seed=2)
     with pytest.raises(ConfigError, match=r"model \(was "):
@@ -154,8 +154,8 @@ def test_a_faulty_line_is_mended_or_left_blank(
         ('{"t": "a"', "no JSON"),
         ('{"s": "a"}', "there is no field 't'"),
         ('{"t": 1}', "holds no text, but int"),
-        ('{"t": "a", "translation": "b"}', "a field 'translation' already"),
-        ('{"t": "a \\ud800"}', "half a character"),
+        ('{"t": "a", "translation": "b"}', "already has a field 'translation'"),
+        ('{"t": "a \\ud800"}', "half of a surrogate pair"),
     ],
 )
 def test_a_wrong_object_is_named(tmp_path: Path, line: str, message: str) -> None:
@@ -168,9 +168,9 @@ def test_a_wrong_object_is_named(tmp_path: Path, line: str, message: str) -> Non
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"s": ["a"]}, "there is no column 't'.*it has s"),
-        ({"t": ["a"], "translation": ["b"]}, "a column 'translation' already"),
-        ({"t": [1]}, "holds no texts, but int64"),
+        ({"s": ["a"]}, "has no column 't', but s"),
+        ({"t": ["a"], "translation": ["b"]}, "already has a column 'translation'"),
+        ({"t": [1]}, "does not contain strings, but int64"),
     ],
 )
 @pytest.mark.usefixtures("alone")
@@ -222,7 +222,7 @@ def test_a_machine_with_another_model_does_not_translate(
     (tmp_path / "a.txt").write_text("a dog\n")
     found = iter(["one", "other"])  # where the command runs, and on an actor's machine
     monkeypatch.setattr("dragoman.translation.bulk.job.fingerprint_of", lambda folders: next(found))
-    with pytest.raises(ModelError, match=r"would translate otherwise .*: model \(was 'one', now 'other'\)"):
+    with pytest.raises(ModelError, match=r"would translate differently .*: model \(was 'one', now 'other'\)"):
         translate_shards(model, tmp_path / "a.txt", tmp_path / "out", **HOW)
     assert not (tmp_path / "out").exists()
 
@@ -234,14 +234,14 @@ def test_what_is_wrong_with_files_and_folders_is_told_before_a_model_is_loaded(t
     (tmp_path / "b.jsonl").write_text("{}\n")
     (tmp_path / "empty").mkdir()
     wrong = {
-        "there is no file": ("none.txt", "out", {}),
-        "that .* matches": ("*.csv", "out", {}),
-        "holds no file": ("empty", "out", {}),
-        "have one name": (["a.txt", "x/a.txt"], "out", {}),
+        "no such file": ("none.txt", "out", {}),
+        "no file matches": ("*.csv", "out", {}),
+        "is empty": ("empty", "out", {}),
+        "would be the same file": (["a.txt", "x/a.txt"], "out", {}),
         "would be lost": ("a.txt", ".", {}),
-        "--source-field goes with files of fields": ("a.txt", "out", {"source_field": "t"}),
-        "say which field": ("b.jsonl", "out", {}),
-        "name another": ("b.jsonl", "out", {"source_field": "t", "target_field": "t"}),
+        "--source-field goes with files that have fields": ("a.txt", "out", {"source_field": "t"}),
+        "name the field to translate": ("b.jsonl", "out", {}),
+        "choose another": ("b.jsonl", "out", {"source_field": "t", "target_field": "t"}),
     }
     for message, (given_, out, fields) in wrong.items():
         inputs = [tmp_path / each for each in ([given_] if isinstance(given_, str) else given_)]
@@ -256,10 +256,10 @@ def test_a_folder_of_somebody_elses_is_left_alone(model: Path, tmp_path: Path) -
     out = tmp_path / "out"
     out.mkdir()
     (out / "letter.txt").write_text("dear")
-    with pytest.raises(ConfigError, match="holds letter.txt, which is not of a work to go on with"):
+    with pytest.raises(ConfigError, match="contains letter.txt, and no manifest to resume from"):
         translate_shards(model, tmp_path / "a.txt", out, **HOW)
     (out / "manifest.jsonl").write_text("my manifest\n")
-    with pytest.raises(ConfigError, match="is no manifest of dragoman's"):
+    with pytest.raises(ConfigError, match="is not a manifest of dragoman"):
         translate_shards(model, tmp_path / "a.txt", out, **HOW)
     assert (out / "manifest.jsonl").read_text() == "my manifest\n"
 
@@ -284,7 +284,7 @@ def test_actors_share_the_processors() -> None:
     assert Actors.of([8, 4, 0, 4], None, None) == Actors(4, 4)
     assert Actors.of([8, 4], None, 3) == Actors(3, 3)
     assert Actors.of([8, 4], 2, 1) == Actors(2, 1)
-    with pytest.raises(ConfigError, match="room for 2"):
+    with pytest.raises(ConfigError, match="processors for 2"):
         Actors.of([2], 3, 1)
     with pytest.raises(ConfigError, match="no machine of the cluster has more than 4"):
         Actors.of([4, 4], None, 8)
@@ -294,13 +294,13 @@ def test_actors_share_the_processors() -> None:
 
 def test_a_missing_ray_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
-    with pytest.raises(ConfigError, match=r"pip install 'dragoman\[ray\]'"), joined_cluster("auto"):
+    with pytest.raises(ConfigError, match=r"pip install 'dragoman\[ray\]'"), join_cluster("auto"):
         pass
 
 
 def test_rays_client_needs_its_own_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "grpc", None)
-    with pytest.raises(ConfigError, match=r"or pip install 'ray\[client\]'"), joined_cluster("ray://head:10001"):
+    with pytest.raises(ConfigError, match=r"or pip install 'ray\[client\]'"), join_cluster("ray://head:10001"):
         pass
 
 

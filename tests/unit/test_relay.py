@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from dragoman.base.errors import ConfigError, ModelError, ResourceError
-from dragoman.translation.bulk import relay
-from dragoman.translation.bulk.cluster import Actors, joined_cluster
-from dragoman.translation.bulk.relay import is_client, relayed_run
+from dragoman.translation.bulk import pipeline
+from dragoman.translation.bulk.cluster import Actors, join_cluster
+from dragoman.translation.bulk.pipeline import is_client, run_through_relay
 
 exceptions = pytest.importorskip("ray.exceptions")
 JOB: Any = "a job"
@@ -19,7 +19,7 @@ SAID = "The actor died unexpectedly.\n\tclass_name: Relay\n\tpid: 7\nIts worker 
 
 
 class Cluster:
-    """`ray` as far as `relayed_run` knows it. lost: the error of the n-th answer that is waited for."""
+    """`ray` as far as `run_through_relay` knows it. lost: the error of the n-th answer that is waited for."""
 
     def __init__(self, lost: dict[int, Exception] | None = None) -> None:
         self.lost, self.asked, self.waited, self.killed = lost or {}, 0, 0, 0
@@ -29,11 +29,11 @@ class Cluster:
         return lambda kind: SimpleNamespace(remote=lambda *given: self._actor(kind(*given)))
 
     def _actor(self, made: Any) -> Any:
-        def following() -> object:
+        def next_item() -> object:
             self.asked += 1
-            return made.following()
+            return made.next_item()
 
-        return SimpleNamespace(following=SimpleNamespace(remote=following))
+        return SimpleNamespace(next_item=SimpleNamespace(remote=next_item))
 
     def get(self, answer: object) -> object:
         self.waited += 1
@@ -55,20 +55,20 @@ def gives(monkeypatch: pytest.MonkeyPatch, *rows: object) -> None:
                 raise row
             yield row
 
-    monkeypatch.setattr(relay, "run", run)
+    monkeypatch.setattr(pipeline, "run", run)
 
 
 def test_rows_come_in_order_and_the_relay_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     gives(monkeypatch, (0, "a"), (0, "b"), (1, "c"))
     cluster = Cluster()
-    assert list(relayed_run(cluster, JOB, ACTORS)) == [(0, "a"), (0, "b"), (1, "c")]
+    assert list(run_through_relay(cluster, JOB, ACTORS)) == [(0, "a"), (0, "b"), (1, "c")]
     assert cluster.killed == 1
 
 
 def test_the_next_row_is_asked_for_before_one_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     gives(monkeypatch, (0, "a"), (0, "b"))
     cluster = Cluster()
-    rows = relayed_run(cluster, JOB, ACTORS)
+    rows = run_through_relay(cluster, JOB, ACTORS)
     next(rows)
     assert (cluster.asked, cluster.waited) == (2, 1)
 
@@ -76,7 +76,7 @@ def test_the_next_row_is_asked_for_before_one_is_written(monkeypatch: pytest.Mon
 def test_whoever_stops_early_ends_the_relay(monkeypatch: pytest.MonkeyPatch) -> None:
     gives(monkeypatch, (0, "a"), (0, "b"))
     cluster = Cluster()
-    rows = relayed_run(cluster, JOB, ACTORS)
+    rows = run_through_relay(cluster, JOB, ACTORS)
     next(rows)
     rows.close()  # type: ignore[attr-defined]
     assert cluster.killed == 1
@@ -85,7 +85,7 @@ def test_whoever_stops_early_ends_the_relay(monkeypatch: pytest.MonkeyPatch) -> 
 def test_an_error_of_the_pipeline_comes_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     gives(monkeypatch, (0, "a"), ModelError("no model there"))
     cluster = Cluster()
-    rows = relayed_run(cluster, JOB, ACTORS)
+    rows = run_through_relay(cluster, JOB, ACTORS)
     assert next(rows) == (0, "a")
     with pytest.raises(ModelError, match="^no model there$"):
         next(rows)
@@ -104,11 +104,11 @@ def test_an_error_of_the_pipeline_comes_as_it_was(monkeypatch: pytest.MonkeyPatc
 def test_a_lost_cluster_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, error: Exception, told: str) -> None:
     gives(monkeypatch, (0, "a"), (0, "b"))
     cluster = Cluster({2: error})
-    rows = relayed_run(cluster, JOB, ACTORS)
+    rows = run_through_relay(cluster, JOB, ACTORS)
     next(rows)
     with pytest.raises(ResourceError, match=told) as raised:
         next(rows)
-    assert "go on with the same command" in str(raised.value)
+    assert "run the same command to continue" in str(raised.value)
     assert "\n" not in str(raised.value)
     assert cluster.killed == 1
 
@@ -120,7 +120,7 @@ def test_a_relay_that_cannot_be_killed_any_more_is_no_error(monkeypatch: pytest.
         def kill(self, actor: object) -> None:
             raise ConnectionError
 
-    assert list(relayed_run(Gone(), JOB, ACTORS)) == [(0, "a")]
+    assert list(run_through_relay(Gone(), JOB, ACTORS)) == [(0, "a")]
 
 
 def test_without_a_client_nothing_is_relayed() -> None:
@@ -137,7 +137,7 @@ def test_a_head_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch, ad
         raise ConnectionError("ray client connection timeout")
 
     monkeypatch.setattr(pytest.importorskip("ray"), "init", init)
-    with pytest.raises(ConfigError, match=f"no Ray cluster answers at {address}") as raised, joined_cluster(address):
+    with pytest.raises(ConfigError, match=f"no Ray cluster answers at {address}") as raised, join_cluster(address):
         pass
     assert ("RAY_AUTH_MODE=token" in str(raised.value)) == token
 
@@ -145,5 +145,5 @@ def test_a_head_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch, ad
 def test_an_address_of_the_environment_needs_the_client_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "ray://head:10001")
     monkeypatch.setitem(sys.modules, "grpc", None)
-    with pytest.raises(ConfigError, match=r"dragoman\[ray\]"), joined_cluster("auto"):
+    with pytest.raises(ConfigError, match=r"dragoman\[ray\]"), join_cluster("auto"):
         pass

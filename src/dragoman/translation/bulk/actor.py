@@ -1,4 +1,4 @@
-"""What runs on the machines of a cluster: who reads shards, and who translates them."""
+"""What runs on the machines of a cluster: a task that reads shards, and an actor that translates their windows."""
 
 import socket
 from collections.abc import Iterator
@@ -11,31 +11,30 @@ from dragoman.base.errors import DragomanError, ModelError, in_files
 from dragoman.base.journal import differences
 from dragoman.base.log import quietly
 from dragoman.base.machine.device import use_threads
-from dragoman.translation.bulk.formats.format import Part, Window
-from dragoman.translation.bulk.job import Job
-from dragoman.translation.bulk.shard import digest
+from dragoman.translation.bulk.format import Part, Window
+from dragoman.translation.bulk.job import Job, digest
 from dragoman.translation.files.faulty_lines import FaultyLines
 from dragoman.translation.files.guarded_lines import guarded_lines
 from dragoman.translation.files.noted_lines import NotedLines
 from dragoman.translation.translator import Translator
 
 Batch = dict[str, Any]
-"""Columns by their names, as arrays of NumPy's."""
+"""Columns by name, as NumPy arrays."""
 
 
 @dataclass(frozen=True)
-class Translated:
-    """A window that is done. noted: what had to be done about its records, and the number of each."""
+class TranslatedWindow:
+    """A translated window. notes: what happened to single records (a phrase for the report), with their numbers."""
 
     first: int
     records: int
     part: Part
-    noted: list[tuple[str, int]]
+    notes: list[tuple[str, int]]
 
 
 @dataclass(frozen=True)
-class End:
-    """There are no more windows of a shard. digest: of the file."""
+class EndOfShard:
+    """Follows the last window of a shard. digest: of the file that was read."""
 
     records: int
     digest: str
@@ -43,32 +42,33 @@ class End:
 
 @dataclass(frozen=True)
 class Failure:
-    """An error that the user can mend. It is sent as a value, so that it comes at its place in the order."""
+    """An error that the user can correct, sent as a value so that it keeps its place in the order."""
 
     kind: type[DragomanError]
     message: str
 
 
 def read_windows(shards: Batch, job: Job) -> Iterator[Batch]:
-    """shards: their places in the job. Gives a batch of one row for each of their windows, in order: the place, and a
-    `Window`; after the last of a shard its `End`, and a `Failure` where it cannot be read further.
+    """Read shards, given by their indices in the job. Yields batches of one row, the index and an item.
+
+    Items are the windows in order and `EndOfShard` after the last, or `Failure` if a shard cannot be read further.
     """
-    for place in shards["shard"].tolist():
-        shard, records = job.shards[place], 0
+    for index in shards["shard"].tolist():
+        shard, records = job.shards[index], 0
         try:
             for window in shard.format.windows(shard.source, job.window, job.on_error):
                 records += len(window.texts)
-                yield row(place, window)
-            yield row(place, End(records, digest(shard.source)))
+                yield as_row(index, window)
+            yield as_row(index, EndOfShard(records, digest(shard.source)))
         except DragomanError as error:
-            yield row(place, Failure(type(error), str(error)))
+            yield as_row(index, Failure(type(error), str(error)))
 
 
 class WindowTranslator:
-    """An actor: it holds the model, and translates one window after another."""
+    """An actor that holds the model and translates one window after another."""
 
     def __init__(self, job: Job) -> None:
-        """What is wrong with the model is told where the first window would be."""
+        """A model that cannot be loaded is reported as a `Failure` for each window."""
         self._job, self._notes = job, _Notes()
         self._failure: Failure | None = None
         use_threads(job.threads)
@@ -80,61 +80,61 @@ class WindowTranslator:
             self._failure = Failure(type(error), str(error))
 
     def __call__(self, windows: Batch) -> Batch:
-        """windows: a batch of one row, as `read_windows` gives it. Gives that row with what became of the window."""
-        (place,), (item,) = windows["shard"].tolist(), windows["item"]
+        """windows: a batch of one row from `read_windows`. The item returned is a `TranslatedWindow` or a `Failure`."""
+        (index,), (item,) = windows["shard"].tolist(), windows["item"]
         if not isinstance(item, Window):
-            return row(place, item)
+            return as_row(index, item)
         if self._failure is not None:
-            return row(place, self._failure)
+            return as_row(index, self._failure)
         try:
-            return row(place, self._translated(place, item))
+            return as_row(index, self._translate(index, item))
         except DragomanError as error:
-            return row(place, Failure(type(error), str(error)))
+            return as_row(index, Failure(type(error), str(error)))
 
     def _load(self) -> Translator:
-        """Raises ModelError where this machine would translate otherwise than the one where the command runs."""
+        """Raises ModelError if this machine would translate differently from the one that runs the command."""
         translator = self._job.load()
-        translator.report_cut = False  # those are noted
-        if different := differences(self._job.settings, self._job.found(translator)):
+        translator.report_cut = False  # they are in the notes
+        if different := differences(self._job.settings, self._job.dependencies(translator)):
             raise ModelError(
-                f"{socket.gethostname()} would translate otherwise than the machine where the command runs: "
-                f"{', '.join(different)}. All machines need the same models under the same paths, and the same packages"
+                f"{socket.gethostname()} would translate differently from the machine that runs the command: "
+                f"{', '.join(different)}. All machines need the same models at the same paths, and the same packages"
             )
         return translator
 
-    def _translated(self, place: int, window: Window) -> Translated:
-        shard, request, batch_size = self._job.shards[place], self._job.request, self._job.batch_size
-        self._notes.found = []
+    def _translate(self, index: int, window: Window) -> TranslatedWindow:
+        shard, request, batch_size = self._job.shards[index], self._job.request, self._job.batch_size
+        self._notes.entries = []
         texts, _ = self._faulty.readable(window.texts, {}, window.first)
-        found = self._faulty.translate_window(texts, request, batch_size, window.first)
+        hypotheses = self._faulty.translate_window(texts, request, batch_size, window.first)
         if request.guard is not None:
-            found = guarded_lines(found, window.first, self._notes)
+            hypotheses = guarded_lines(hypotheses, window.first, self._notes)
         translations = []
         with in_files(shard.source):
-            for number, (best, *_) in enumerate(found, start=window.first):
+            for number, (best, *_) in enumerate(hypotheses, start=window.first):
                 if not best.finished:
                     self._notes.note("have translations that a limit of length stopped: they end unfinished", number)
                 if best.patched:
                     self._notes.note("have translations that were put together from parts", number)
                 translations.append(best.text)
         part = shard.format.part(window, translations, shard.name)
-        return Translated(window.first, len(texts), part, self._notes.found)
+        return TranslatedWindow(window.first, len(texts), part, self._notes.entries)
 
 
 class _Notes(NotedLines):
-    """They go to where the command runs, which tells them."""
+    """Collects notes for the machine that runs the command, which reports them."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[tuple[str, int]] = []
+        self.entries: list[tuple[str, int]] = []
 
     def note(self, what: str, line: int | str) -> None:
         """As `NotedLines.note`."""
-        self.found.append((what, int(line)))
+        self.entries.append((what, int(line)))
 
 
-def row(place: int, item: Any) -> Batch:
-    """A batch of one row: the place of a shard in the job, and something of it, which Ray Data sends as it is."""
+def as_row(index: int, item: Any) -> Batch:
+    """A batch of one row: the index of a shard in the job, and an item, which Ray Data sends unchanged."""
     items = np.empty(1, dtype=object)
     items[0] = item
-    return {"shard": np.array([place]), "item": items}
+    return {"shard": np.array([index]), "item": items}

@@ -1,4 +1,4 @@
-"""The cluster: joining it, and how many actors it has room for."""
+"""Joining a Ray cluster, and the number of actors that fit on it."""
 
 import logging
 import os
@@ -14,47 +14,49 @@ from dragoman.base.packages import import_optional
 
 AUTO, LOCAL = "auto", "local"
 _CLIENT = "ray://"
-_TOKEN = "; where the cluster asks for a token, set RAY_AUTH_MODE=token"
+_TOKEN = "; if the cluster requires a token, set RAY_AUTH_MODE=token"
 
 
 @dataclass(frozen=True)
 class Actors:
-    """count: of them; threads: that each computes with, and the processors that it takes."""
+    """The actors of a run. threads: per actor, each on a processor of its own."""
 
     count: int
     threads: int
 
     @classmethod
     def of(cls, processors: Sequence[int], count: int | None, threads: int | None) -> "Actors":
-        """processors: of each machine. threads: None is all of the smallest machine's, so that it holds the model once.
+        """processors: per machine. threads: None is all processors of the smallest machine, which then has one actor.
 
-        count: None is as many as there is room for. Raises ConfigError for more than that.
+        count: None is as many as fit. Raises ConfigError if more are requested.
         """
-        having = [each for each in processors if each]
-        if not having:
-            raise ConfigError("the cluster has no processors to translate with: start its machines with some")
-        threads = threads or min(having)
-        room = sum(each // threads for each in having)
-        if not room:
-            raise ConfigError(f"--threads {threads}: no machine of the cluster has more than {max(having)} processors")
-        if count is not None and count > room:
+        available = [each for each in processors if each]
+        if not available:
+            raise ConfigError("the cluster has no processors to translate with: start its machines with --num-cpus")
+        threads = threads or min(available)
+        fitting = sum(each // threads for each in available)
+        if not fitting:
             raise ConfigError(
-                f"--actors {count} with {threads} thread(s) each: the cluster has room for {room}; give fewer of either"
+                f"--threads {threads}: no machine of the cluster has more than {max(available)} processors"
             )
-        return cls(count or room, threads)
+        if count is not None and count > fitting:
+            raise ConfigError(
+                f"--actors {count} with {threads} thread(s) each: the cluster has processors for {fitting}; use fewer"
+            )
+        return cls(count or fitting, threads)
 
 
 @contextmanager
-def joined_cluster(address: str) -> Iterator[Any]:
-    """Ray, joined to the cluster at an address: `auto`, `local`, HOST:PORT, or ray://HOST:PORT through Ray's client.
-    A cluster that is joined already stays.
+def join_cluster(address: str) -> Iterator[Any]:
+    """Ray, connected to a cluster: `auto`, `local`, HOST:PORT, or ray://HOST:PORT through Ray's client.
 
-    auto: the one that runs on this machine or that RAY_ADDRESS names, else this machine alone, as local. Raises
-    ConfigError where Ray is missing or nobody answers.
+    An existing connection of this process is used and kept. auto: the cluster that runs on this machine or that
+    RAY_ADDRESS names, otherwise, as for local, a cluster of this machine alone. Raises ConfigError if Ray is not
+    installed or no cluster answers.
     """
     ray = import_optional("ray", "ray", "ray[data]")
     import_optional("ray.data", "ray", "ray[data]")
-    if _asked(address).startswith(_CLIENT):
+    if _resolved(address).startswith(_CLIENT):
         import_optional("grpc", "ray", "ray[client]")
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     if ray.is_initialized():
@@ -68,41 +70,41 @@ def joined_cluster(address: str) -> Iterator[Any]:
 
 
 def processors(ray: Any) -> list[int]:
-    """Of each machine of the cluster."""
+    """The number of processors of each machine of the cluster."""
     return [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
 
 
-def _asked(address: str) -> str:
-    """What Ray takes an address for."""
+def _resolved(address: str) -> str:
+    """The address that Ray connects to."""
     return os.environ.get("RAY_ADDRESS", address) if address == AUTO else address
 
 
 def _join(ray: Any, address: str) -> None:
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what goes wrong comes as an exception
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # errors are raised as exceptions
     how: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
     if address != LOCAL:
         try:
-            with _hushed():
+            with _silent_stderr():
                 ray.init(address=address, **how)
             return
         except (ConnectionError, ValueError, RuntimeError) as error:
             if address != AUTO or "RAY_ADDRESS" in os.environ:
-                asked = _asked(address)
+                resolved = _resolved(address)
                 raise ConfigError(
-                    f"no Ray cluster answers at {asked} ({error}): start one with ray start --head, or see --cluster"
-                    f"{_TOKEN if asked.startswith(_CLIENT) else ''}"
+                    f"no Ray cluster answers at {resolved} ({error}): start one with ray start --head, or see --cluster"
+                    f"{_TOKEN if resolved.startswith(_CLIENT) else ''}"
                 ) from None
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    with _hushed(), _unreachable():
+    with _silent_stderr(), _local_only():
         ray.init(address="local", include_dashboard=False, _node_ip_address="127.0.0.1", **how)
-    info(f"No Ray cluster runs here: this machine's {processors(ray)[0]} processor(s) translate alone.")
+    info(f"No Ray cluster is running here: translating with this machine's {processors(ray)[0]} processor(s).")
 
 
 @contextmanager
-def _unreachable() -> Iterator[None]:
-    """A cluster that is started meanwhile listens to this machine only, as Ray has it where it knows one machine alone.
+def _local_only() -> Iterator[None]:
+    """A cluster that is started within listens on this machine only, as Ray does on systems without clusters.
 
-    Otherwise its ports are open to all of the network, without a password.
+    Otherwise its ports are open to the network, without a password.
     """
     constants, name = (
         import_optional("ray._private.ray_constants", "ray", "ray[data]"),
@@ -117,8 +119,8 @@ def _unreachable() -> Iterator[None]:
 
 
 @contextmanager
-def _hushed() -> Iterator[None]:
-    """Nothing comes to stderr, where Ray's own library would announce its log level."""
+def _silent_stderr() -> Iterator[None]:
+    """Discards stderr, to which Ray's library would print its log level."""
     sys.stderr.flush()
     before, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:

@@ -1,4 +1,4 @@
-"""`Manifest`: which shards of an output folder are done, and with what settings; a second run goes on from it."""
+"""`Manifest`: the record of completed shards in an output folder and of their settings, from which a run resumes."""
 
 import fcntl
 import json
@@ -14,12 +14,11 @@ from dragoman.base.files import remove_stale_temporaries, sync, unwritable
 from dragoman.base.journal import differences
 
 MANIFEST = "manifest.jsonl"
-"""Its file: a line with the settings, then one a shard that is done."""
+"""The name of its file: one line with the settings, then one per completed shard."""
 
 
-class Done(NamedTuple):
-    """A shard that is done. digest: of the file that was read; size: of the output, in bytes; counts: what had to be
-    done about its records, of each kind how many."""
+class CompletedShard(NamedTuple):
+    """A completed shard. digest: of the input file. size: of the output in bytes. counts: of each kind of note."""
 
     digest: str
     records: int
@@ -28,20 +27,20 @@ class Done(NamedTuple):
 
 
 class Manifest:
-    """A line is appended when its shard has its name, and made durable; what a kill leaves of a line is cut off.
+    """A line is appended and flushed to disk once its shard is in place; an incomplete line of a killed run is removed.
 
-    Open it with `with`; one process at a time. Where nothing was done, it goes when it is closed.
+    A context manager, for one process at a time. If no shard was completed, the file is removed at the end.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
-        """folder: of the output, made if it is not there; settings: all that the translations depend on.
+        """folder: of the output, created if missing. settings: everything that the translations depend on.
 
-        Raises ConfigError where the folder holds something else, work of other settings, each named, or another
-        process is at work; ResourceError where it cannot be written.
+        Raises ConfigError if the folder contains other files or shards with other settings, each named, or if another
+        process uses it; ResourceError if it cannot be written.
         """
         self.folder, self._path = folder, folder / MANIFEST
-        self.done: dict[str, Done] = {}
-        self._made = not folder.exists()
+        self.completed: dict[str, CompletedShard] = {}
+        self._created = not folder.exists()
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if not self._path.exists():
@@ -63,17 +62,17 @@ class Manifest:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self.done:
+        if not self.completed:
             with suppress(OSError):
                 self._path.unlink()
-                if self._made:
+                if self._created:
                     self.folder.rmdir()
         self._file.close()
 
-    def add(self, name: str, done: Done) -> None:
-        """A shard has its name. Raises ResourceError."""
-        self._append({"shard": name, **done._asdict()})
-        self.done[name] = done
+    def add(self, name: str, shard: CompletedShard) -> None:
+        """Record a shard whose output is in place. Raises ResourceError."""
+        self._append({"shard": name, **shard._asdict()})
+        self.completed[name] = shard
 
     def _append(self, entry: Mapping[str, Any]) -> None:
         data = memoryview(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
@@ -90,36 +89,39 @@ class Manifest:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise ConfigError(
-                f"another process is at work in {self.folder}: wait for it, or choose another --output"
+                f"another process is writing to {self.folder}: wait for it, or choose another --output"
             ) from None
 
     def _check_empty(self) -> None:
         others = [path.name for path in self.folder.iterdir() if not path.name.startswith(".")]
         if others:
             raise ConfigError(
-                f"{self.folder} holds {min(others)}, which is not of a work to go on with: choose another --output"
+                f"{self.folder} contains {min(others)}, and no manifest to resume from: choose another --output"
             )
 
     def _read(self, now: Mapping[str, Any]) -> None:
-        """What earlier runs did; begins anew where they did nothing."""
+        """Read what earlier runs completed; start a new manifest if that is nothing."""
         self._file.seek(0)
         text = self._file.read()
         whole = text.rpartition(b"\n")[0] + b"\n"
         if len(whole) < len(text) or whole == b"\n":
-            self._file.truncate(len(whole) if len(whole) > 1 else 0)  # the rest of a killed process's line
+            self._file.truncate(len(whole) if len(whole) > 1 else 0)  # the incomplete line of a killed process
         try:
             first, *others = [json.loads(line) for line in whole.splitlines() if line] or [{"settings": {}}]
             before: Mapping[str, Any] = first["settings"]
-            self.done = {entry["shard"]: Done(**{name: entry[name] for name in Done._fields}) for entry in others}
+            self.completed = {
+                entry["shard"]: CompletedShard(**{name: entry[name] for name in CompletedShard._fields})
+                for entry in others
+            }
         except (ValueError, KeyError, TypeError):
             raise ConfigError(
-                f"{self._path} is no manifest of dragoman's: choose another --output, or move it away"
+                f"{self._path} is not a manifest of dragoman: choose another --output, or move it away"
             ) from None
-        if not self.done:
+        if not self.completed:
             self._file.truncate(0)
             self._append({"settings": now})
         elif different := differences(before, now):
             raise ConfigError(
-                f"{self.folder} holds work begun otherwise, {len(self.done):,} shard(s): {', '.join(different)}. Go on "
-                "with its own options, or choose another --output"
+                f"{self.folder} contains {len(self.completed):,} shard(s) with other settings: {', '.join(different)}. "
+                "Resume with the same options, or choose another --output"
             )

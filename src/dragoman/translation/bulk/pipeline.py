@@ -1,47 +1,48 @@
-"""The pipeline that runs on the cluster: tasks that read shards, and actors that translate them."""
+"""The Ray Data pipeline: tasks that read shards and actors that translate them, run directly or through a relay."""
 
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
-from dragoman.base.errors import ResourceError
+from dragoman.base.errors import DragomanError, ResourceError
 from dragoman.base.packages import import_optional
-from dragoman.translation.bulk.actor import WindowTranslator, read_windows
+from dragoman.translation.bulk.actor import Failure, WindowTranslator, read_windows
 from dragoman.translation.bulk.cluster import Actors
 from dragoman.translation.bulk.job import Job
 
 _READERS = 2
-"""Shards that are read at once: one, and the next one's beginning."""
+"""Shards that are read at the same time: the current one, and the start of the next."""
 _WAITING = 2
-"""Windows that an actor has at once, so that it never waits for one."""
+"""Windows that are assigned to an actor at the same time, so that it never waits for one."""
 _RETRIES = 3
-"""Times that a window is given to an actor again whose process ended; then the window itself is to blame."""
+"""Times that a window is retried after the process of its actor has ended; then the window itself is at fault."""
 
 
 def run(job: Job, actors: Actors) -> Iterator[tuple[int, Any]]:
-    """What became of the windows of all shards of a job, in order: the place of the shard, and the item.
+    """The results of all windows of a job, in order: the index of the shard, and an item of `WindowTranslator`.
 
-    Raises ResourceError where the processes of actors end again and again.
+    Raises ResourceError if the processes of actors end repeatedly.
     """
     data, exceptions = (
         import_optional("ray.data", "ray", "ray[data]"),
         import_optional("ray.exceptions", "ray", "ray[data]"),
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of old names of settings, all of which a copy reads
+        warnings.simplefilter("ignore", DeprecationWarning)  # copying reads all settings, deprecated ones too
         context = data.DataContext.get_current().copy()
     context.execution_options.preserve_order = True
     context.enable_progress_bars = context.print_on_execution_start = False
     context.target_max_block_size = 1  # a window is a block, and so a task
     with data.DataContext.current(context), warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of max_task_retries, which has no other name yet
-        found = (
-            data.from_items([{"shard": place} for place in range(len(job.shards))], override_num_blocks=len(job.shards))
+        warnings.simplefilter("ignore", DeprecationWarning)  # max_task_retries has no other name yet
+        rows = (
+            data.from_items([{"shard": index} for index in range(len(job.shards))], override_num_blocks=len(job.shards))
             .map_batches(
                 read_windows,
                 fn_kwargs={"job": job},
                 batch_size=1,
-                num_cpus=0,  # the actors have them all
+                num_cpus=0,  # the actors use all of them
                 compute=data.TaskPoolStrategy(size=min(_READERS, len(job.shards))),
             )
             .map_batches(
@@ -55,10 +56,56 @@ def run(job: Job, actors: Actors) -> Iterator[tuple[int, Any]]:
             )
         )
     try:
-        for each in found.iter_rows():
+        for each in rows.iter_rows():
             yield each["shard"], each["item"]
     except exceptions.RayActorError as error:
         raise ResourceError(
-            f"the process of an actor ended {_RETRIES + 1} times at the same lines, perhaps for want of memory. "
-            f"Give a smaller --batch-size, or fewer --actors. Ray says: {error}"
+            f"the process of an actor ended {_RETRIES + 1} times at the same lines, possibly for lack of memory: "
+            f"use a smaller --batch-size or fewer --actors. Ray says: {error}"
         ) from None
+
+
+def is_client(ray: Any) -> bool:
+    """Whether the cluster is reached through Ray's client (ray://…)."""
+    return bool(ray.util.client.ray.is_connected())
+
+
+def run_through_relay(ray: Any, job: Job, actors: Actors) -> Iterator[tuple[int, Any]]:
+    """As `run`, for a command outside the cluster: Ray Data does not run through Ray's client, so an actor runs it.
+
+    Raises ResourceError also if the connection to the cluster is lost.
+    """
+    exceptions = import_optional("ray.exceptions", "ray", "ray[data]")
+    # no processor: the actors that translate use all of them
+    relay = ray.remote(num_cpus=0)(Relay).remote(job, actors)
+    try:
+        pending = relay.next_item.remote()
+        while (item := ray.get(pending)) is not None:
+            if isinstance(item, Failure):
+                raise item.kind(item.message)
+            pending = relay.next_item.remote()  # fetched while the caller writes this one
+            yield item
+    except (exceptions.RayActorError, exceptions.RaySystemError, ConnectionError) as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+        raise ResourceError(
+            "the connection to the cluster, or the process that relays translations, was lost "
+            f"({' … '.join(dict.fromkeys((lines[0], lines[-1])))}). "
+            "Completed shards are kept; run the same command to continue"
+        ) from None
+    finally:
+        with suppress(ConnectionError):
+            ray.kill(relay)  # ends the actors that it has started, too
+
+
+class Relay:
+    """Runs the pipeline as an actor of the cluster, and returns its items one by one."""
+
+    def __init__(self, job: Job, actors: Actors) -> None:
+        self._rows = run(job, actors)
+
+    def next_item(self) -> tuple[int, Any] | Failure | None:
+        """The next item of `run`; a Failure if that raised an error; None after the last."""
+        try:
+            return next(self._rows, None)
+        except DragomanError as error:
+            return Failure(type(error), str(error))

@@ -1,4 +1,4 @@
-"""`JsonLines`: an object a line, of which a field is translated; the translation becomes a field of it."""
+"""`JsonLines`: one object per line, of which a field is translated; the translation becomes a new field."""
 
 import json
 import re
@@ -10,24 +10,24 @@ from typing import Any
 from dragoman.base.errors import DataError
 from dragoman.data.corpora.jsonl import field_text, read_object
 from dragoman.data.corpora.lines import has_broken_utf8
-from dragoman.translation.bulk.formats.format import LinesFormat, Window, runs
+from dragoman.translation.bulk.format import LinesFormat, Window, runs
 from dragoman.translation.files.faulty_lines import OnError
 from dragoman.translation.files.lines import read_any_lines, read_lines
 
 _ESCAPED_ALONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
-"""Half a character, as an escape of JSON can write it. What stands for a broken byte is none of these."""
+"""Half of a surrogate pair, as a JSON escape can write it; the surrogates that stand for invalid bytes are others."""
 _BROKEN_BYTE = "\udcff"
 
 
 @dataclass(frozen=True)
 class JsonLines(LinesFormat):
-    """source: the field that is translated, a key of the object or a path of keys with dots; target: a new key."""
+    """source: the field to translate, a key or a path of keys joined by dots. target: the key of the translation."""
 
     source: str
     target: str
 
     def windows(self, path: Path, size: int, on_error: OnError) -> Iterator[Window]:
-        """As `ShardFormat.windows`. The text of a blank line, and of a null, is empty."""
+        """As `ShardFormat.windows`. Blank lines and nulls have an empty text."""
         read = read_lines if on_error == "stop" else read_any_lines
         for first, lines in runs(read(path), size):
             texts = [
@@ -36,7 +36,7 @@ class JsonLines(LinesFormat):
             yield Window(first, texts, lines)
 
     def lines(self, window: Window, translations: list[str]) -> Iterator[str]:
-        """The line as it was, with one more field at its end; bytes that are not UTF-8 are U+FFFD. Blank ones stay."""
+        """The line with one more field at its end, and U+FFFD for invalid bytes. Blank lines stay blank."""
         for line, translation in zip(window.rest, translations, strict=True):
             if has_broken_utf8(line):
                 line = line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -53,12 +53,12 @@ class JsonLines(LinesFormat):
         entry: dict[str, Any] = read_object(line, place)
         if self.target in entry:
             raise DataError(
-                f"{place}: there is a field {self.target!r} already, which the translation would replace: name another "
-                "with --target-field"
+                f"{place}: the object already has a field {self.target!r}, which the translation would replace: choose "
+                "another with --target-field"
             )
         text = _ESCAPED_ALONE.sub(_BROKEN_BYTE, field_text(entry, self.source, place, "--source-field"))
         if on_error == "stop" and has_broken_utf8(text):
-            raise DataError(f"{place}: the field {self.source!r} holds half a character, written as an escape")
+            raise DataError(f"{place}: the field {self.source!r} has half of a surrogate pair, written as an escape")
         return text
 
 

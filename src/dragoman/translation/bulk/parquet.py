@@ -1,4 +1,4 @@
-"""`Parquet`: rows, of which a column is translated; the translation becomes a column."""
+"""`Parquet`: rows, of which a column is translated; the translation becomes a new column."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,22 +9,22 @@ from typing import Any
 from dragoman.base.errors import DataError
 from dragoman.base.packages import import_optional
 from dragoman.data.corpora.lines import has_broken_utf8
-from dragoman.translation.bulk.formats.format import Part, ShardFormat, Window
+from dragoman.translation.bulk.format import Part, ShardFormat, Window
 from dragoman.translation.files.faulty_lines import OnError
 
 _GROUP = 1 << 16
-"""Rows of a row group of the output."""
+"""Rows per row group of the output."""
 
 
 @dataclass(frozen=True)
 class Parquet(ShardFormat):
-    """source: the column that is translated, of texts; target: the new one, the last."""
+    """source: the column to translate, of strings. target: the new column, the last one."""
 
     source: str
     target: str
 
     def windows(self, path: Path, size: int, on_error: OnError) -> Iterator[Window]:
-        """As `ShardFormat.windows`; rows are counted as lines. The text of a null is empty."""
+        """As `ShardFormat.windows`; rows count as lines. Nulls have an empty text."""
         first = 1
         with self._open(path) as file:
             for batch in file.iter_batches(batch_size=size):
@@ -33,7 +33,7 @@ class Parquet(ShardFormat):
                 first += batch.num_rows
 
     def part(self, window: Window, translations: list[str], name: str) -> Part:
-        """The batch with one more column. Compression is the writer's."""
+        """The record batch with one more column; the writer compresses it."""
         arrow = import_optional("pyarrow", "ray")
         batch = window.rest
         schema = batch.schema.append(arrow.field(self.target, arrow.string()))
@@ -41,7 +41,7 @@ class Parquet(ShardFormat):
 
     @contextmanager
     def writer(self, source: Path, target: Path) -> Iterator[Callable[[Part], object]]:
-        """With the schema, its metadata and the compression of the shard; row groups of 65,536 rows."""
+        """Writes with the schema, metadata and compression of the shard, in row groups of 65,536 rows."""
         arrow, parquet = import_optional("pyarrow", "ray"), import_optional("pyarrow.parquet", "ray", "pyarrow")
         with self._open(source) as file:
             schema = file.schema_arrow.append(arrow.field(self.target, arrow.string()))
@@ -64,7 +64,7 @@ class Parquet(ShardFormat):
                 flush()
 
     def _open(self, path: Path) -> Any:
-        """Raises DataError for a file that is missing or none, or lacks the column, or has no texts in it."""
+        """The open file. Raises DataError if it is not Parquet, or does not have the columns that are needed."""
         arrow, parquet = import_optional("pyarrow", "ray"), import_optional("pyarrow.parquet", "ray", "pyarrow")
         try:
             file = parquet.ParquetFile(path)
@@ -74,16 +74,16 @@ class Parquet(ShardFormat):
         with _closing_on_error(file):
             if self.source not in names:
                 raise DataError(
-                    f"{path}: there is no column {self.source!r}; it has {', '.join(names)}: --source-field"
+                    f"{path} has no column {self.source!r}, but {', '.join(names)}: choose one with --source-field"
                 )
             if self.target in names:
                 raise DataError(
-                    f"{path}: there is a column {self.target!r} already, which the translation would replace: name "
+                    f"{path} already has a column {self.target!r}, which the translation would replace: choose "
                     "another with --target-field"
                 )
             kind = file.schema_arrow.field(self.source).type
             if not (arrow.types.is_string(kind) or arrow.types.is_large_string(kind)):
-                raise DataError(f"{path}: the column {self.source!r} holds no texts, but {kind}")
+                raise DataError(f"{path}: the column {self.source!r} does not contain strings, but {kind}")
         return file
 
     def _texts(self, batch: Any, path: Path, first: int, on_error: OnError) -> Iterator[str]:
@@ -91,7 +91,7 @@ class Parquet(ShardFormat):
         for number, data in enumerate(batch.column(self.source).cast(arrow.large_binary()).to_pylist(), start=first):
             text = (data or b"").decode("utf-8", "surrogateescape")
             if on_error == "stop" and has_broken_utf8(text):
-                raise DataError(f"{path}, line {number}: broken UTF-8 in the column {self.source!r}")
+                raise DataError(f"{path}, line {number}: invalid UTF-8 in the column {self.source!r}")
             yield text
 
 
