@@ -114,8 +114,8 @@ def plain_search(
                     continuations.append((tokens, token, *sums))
         continuations.sort(key=lambda each: -each[2])  # stable: rank of the parent, then token id
         beam = config.beam - len(finished) if shrinks else config.beam
-        looked_at = beam if shrinks or beam == 1 else 2 * beam
-        continuations = continuations[:looked_at]
+        considered = beam if shrinks or beam == 1 else 2 * beam
+        continuations = continuations[:considered]
         for tokens, token, total, own in continuations[:beam]:
             if token == EOS:
                 finished.append(hypothesis(tokens, total, True, config, decoder, memory, own, rules.reward))

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from dragoman.decode.beam.best import best
+from dragoman.decode.beam.beam_search import best
 
 
 def judge(values: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -21,7 +21,7 @@ from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.rule import Restriction, Step
 from dragoman.decode.sampling import SamplingConfig, sample, uniforms
 from dragoman.decode.search import SearchConfig, search
-from dragoman.models.interface import Memory, State, Tree
+from dragoman.models.interface import Memory, State, TensorTree
 from dragoman.text.symbols import BOS
 
 SIZE = 8
@@ -125,7 +125,7 @@ def test_an_output_that_nothing_may_follow_keeps_its_score(
     seed: int, sources: list, config: SearchConfig, beta: float, last: int
 ) -> None:
     class Nothing(Restriction):
-        def restrict(self, logits: Tensor, step: Step, state: Tree) -> None:
+        def restrict(self, logits: Tensor, step: Step, state: TensorTree) -> None:
             if step.lengths[0] > last:
                 logits.fill_(-torch.inf)
 

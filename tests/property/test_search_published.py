@@ -15,11 +15,11 @@ from transformers.generation.logits_process import NoRepeatNGramLogitsProcessor
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import parse_settings
-from dragoman.decode.beam.diverse import DiversityConfig
+from dragoman.decode.beam.diverse_search import DiversityConfig
 from dragoman.decode.forced import force
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.length_penalty import GNMTPenalty, MeanLogProbability, NoPenalty
-from dragoman.decode.rules.no_repeat import NoRepeatedNgram
+from dragoman.decode.rules.restrictions import NoRepeatNgram
 from dragoman.decode.rules.rule import Step
 from dragoman.decode.sampling import SamplingConfig, uniforms
 from dragoman.decode.search import Hypothesis, SearchConfig, search
@@ -144,7 +144,7 @@ def test_sentences_in_groups_share_their_batch_with_their_like_only() -> None:
 def test_what_may_not_be_repeated_is_what_hugging_face_forbids(rows: list, size: int, other: int) -> None:
     """For rows of unequal length, padded on the left, and with another n for every second sentence."""
     sizes = [size if row % 2 == 0 else other for row in range(len(rows))]
-    rule, longest = NoRepeatedNgram(sizes), max(map(len, rows))
+    rule, longest = NoRepeatNgram(sizes), max(map(len, rows))
     left_padding = torch.tensor([longest - len(row) for row in rows])
     tokens = torch.tensor([[0] * int(padding) + row for padding, row in zip(left_padding, rows, strict=True)])
     prompts = Prompts(

@@ -20,12 +20,11 @@ from toy_decoders import AttendingToy, MarkovToy, RecurrentToy, toy_memory
 
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.coverage import Coverage
-from dragoman.decode.rules.forbidden import ForbiddenTokens
-from dragoman.decode.rules.minimum_length import MinimumLength
-from dragoman.decode.rules.rule import Addition, BeamSizes, Ended, Restriction, Rule, Scoring, Sizes, Step
+from dragoman.decode.rules.restrictions import ForbiddenTokens, MinimumLength
+from dragoman.decode.rules.rule import Addition, BeamSizes, Endings, Restriction, Rule, Scoring, Sizes, Step
 from dragoman.decode.sampling import Draws, SamplingConfig, uniforms
 from dragoman.decode.search import SearchConfig, search
-from dragoman.models.interface import Decoder, Memory, State, Tree
+from dragoman.models.interface import Decoder, Memory, State, TensorTree
 from dragoman.text.symbols import BOS, EOS
 
 SIZE = 8
@@ -37,7 +36,7 @@ class NoDoubles(Restriction):
     def __init__(self, wanted: list[bool]) -> None:
         self.wanted = torch.tensor(wanted)
 
-    def restrict(self, logits: Tensor, step: Step, state: Tree) -> None:
+    def restrict(self, logits: Tensor, step: Step, state: TensorTree) -> None:
         rows = step.of_hypotheses(self.wanted).nonzero().squeeze(1)
         logits[rows, step.tokens[rows, -1]] = -torch.inf
 
@@ -45,13 +44,13 @@ class NoDoubles(Restriction):
 class NoRepeatedPairs(Restriction):
     """No two tokens in a row that the same output has in a row already."""
 
-    def start(self, prompts: Prompts) -> Tree:
+    def start(self, prompts: Prompts) -> TensorTree:
         return prompts.tokens[:, :0]
 
-    def read(self, state: Tree, step: Step) -> Tree:
+    def read(self, state: TensorTree, step: Step) -> TensorTree:
         return torch.cat([state, step.tokens], 1)
 
-    def restrict(self, logits: Tensor, step: Step, state: Tree) -> None:
+    def restrict(self, logits: Tensor, step: Step, state: TensorTree) -> None:
         for row, tokens in enumerate(state.tolist()):
             logits[row, [after for before, after in pairwise(tokens) if before == tokens[-1]]] = -torch.inf
 
@@ -62,14 +61,14 @@ class Fusion(Addition):
     def __init__(self, decoder: Decoder, memory: Memory, weight: float) -> None:
         self.decoder, self.memory, self.weight = decoder, memory, weight
 
-    def start(self, prompts: Prompts) -> Tree:
+    def start(self, prompts: Prompts) -> TensorTree:
         return {"state": self.decoder.start(self.memory), "next": torch.zeros(len(prompts), SIZE)}
 
-    def read(self, state: Tree, step: Step) -> Tree:
+    def read(self, state: TensorTree, step: Step) -> TensorTree:
         output, after = self.decoder.step(step.tokens, state["state"])
         return {"state": after, "next": output.last_logits().log_softmax(1)}
 
-    def add(self, step: Step, state: Tree) -> Tensor:
+    def add(self, step: Step, state: TensorTree) -> Tensor:
         return self.weight * state["next"]
 
 
@@ -83,7 +82,7 @@ class WordReward(Scoring):
     def __init__(self, reward: float, limits: np.ndarray) -> None:
         self.reward, self.limits = reward, limits
 
-    def score(self, scores: np.ndarray, ended: Ended, state: Tree) -> np.ndarray:
+    def score(self, scores: np.ndarray, ended: Endings, state: TensorTree) -> np.ndarray:
         return scores + self.reward * ended.lengths
 
     def bound(self, bounds: np.ndarray, sentences: np.ndarray) -> np.ndarray:
@@ -96,7 +95,7 @@ class Shrinking(BeamSizes):
     def __init__(self, beam: int) -> None:
         self.beam = beam
 
-    def sizes(self, step: Step, ended: np.ndarray, state: Tree) -> Sizes:
+    def sizes(self, step: Step, ended: np.ndarray, state: TensorTree) -> Sizes:
         left = np.maximum(self.beam - ended, 0)
         return Sizes(left, left)
 
@@ -198,7 +197,7 @@ def test_restrictions_hold_for_samples_too() -> None:
 
 def test_samples_end_where_nothing_may_follow() -> None:
     class Nothing(Restriction):
-        def restrict(self, logits: Tensor, step: Step, state: Tree) -> None:
+        def restrict(self, logits: Tensor, step: Step, state: TensorTree) -> None:
             logits[step.of_hypotheses(torch.tensor([False, True])) & bool(step.lengths[0] > 2)] = -torch.inf
 
     decoder, memory = MarkovToy(SIZE, 2), toy_memory([[1], [3]])
@@ -233,7 +232,7 @@ def test_tokens_come_as_they_are_drawn_and_samples_can_be_stopped() -> None:
 class Unused(Rule):
     """Carries nothing, so nothing but where it starts is asked."""
 
-    def read(self, state: Tree, step: Step) -> Tree:
+    def read(self, state: TensorTree, step: Step) -> TensorTree:
         raise AssertionError
 
     reorder = read  # type: ignore[assignment]
@@ -260,9 +259,9 @@ class Given:
     """A decoder that starts with a memory of its own, whatever it is given."""
 
     decoder: Decoder
-    memory: Tree
+    memory: TensorTree
 
-    def start(self, memory: Tree, attention: bool = False, left_padding: Tensor | None = None) -> State:
+    def start(self, memory: TensorTree, attention: bool = False, left_padding: Tensor | None = None) -> State:
         return self.decoder.start(self.memory)
 
     def step(self, tokens: Tensor, state: State) -> tuple[Any, State]:
@@ -275,7 +274,7 @@ class Ensemble:
 
     decoders: tuple[Decoder, ...]
 
-    def start(self, memory: Tree, attention: bool = False, left_padding: Tensor | None = None) -> State:
+    def start(self, memory: TensorTree, attention: bool = False, left_padding: Tensor | None = None) -> State:
         inner = [
             decoder.start(each, left_padding=left_padding) for decoder, each in zip(self.decoders, memory, strict=True)
         ]

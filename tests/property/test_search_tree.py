@@ -12,7 +12,7 @@ from test_search_published import in_groups
 from toy_decoders import AttendingToy, MarkovToy, RecurrentToy, toy_memory
 
 from dragoman.decode.search import SearchConfig
-from dragoman.decode.tree import Fate, SearchTree
+from dragoman.decode.search_tree import Fate, SearchTree
 from dragoman.models.interface import Memory
 from dragoman.text.symbols import EOS
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from dragoman.decode.beam.history import History
+from dragoman.decode.beam.hypotheses import History
 
 
 def test_links_give_the_tokens_that_were_written() -> None:

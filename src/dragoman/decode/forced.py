@@ -1,28 +1,35 @@
-"""Forced decoding: the log-probability of every token of given targets."""
+"""Reading given tokens: their log-probabilities (forced decoding), and the prompts of a search."""
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.models.interface import Decoder, Output, State, Tree
+from dragoman.base.errors import ConfigError
+from dragoman.decode.prompts import Prompts
+from dragoman.decode.rules.rule import Rule, RuleStates, Step
+from dragoman.models.interface import Decoder, Output, State, TensorTree
 
 CHUNK = 1024
 """Target tokens projected onto the vocabulary at a time, so that the memory needed does not grow with the batch."""
 
 
 @torch.no_grad()
-def force(decoder: Decoder, memory: Tree, inputs: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
+def force(decoder: Decoder, memory: TensorTree, inputs: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
     """Natural log-probabilities (B, T) float32 of `labels` given the source and the tokens before; 0 at padding.
 
     memory: of the sources, None without. inputs: (B, T) int64, BOS and the target; labels: (B, T) int64, the target and
     EOS; mask: (B, T) bool, True where `labels` holds a token that is asked for. The decoder should be in evaluation
     mode.
     """
-    found, _ = read_on(decoder, decoder.start(memory), inputs, labels, mask)
+    found, _ = read_labels(decoder, decoder.start(memory), inputs, labels, mask)
     return found
 
 
 @torch.no_grad()
-def read_on(decoder: Decoder, state: State, inputs: Tensor, labels: Tensor, mask: Tensor) -> tuple[Tensor, State]:
+def read_labels(decoder: Decoder, state: State, inputs: Tensor, labels: Tensor, mask: Tensor) -> tuple[Tensor, State]:
     """The same after what `state` has read, and the state after `inputs`."""
     output, after = decoder.step(inputs, state)
     return log_probabilities(output, labels, mask), after
@@ -39,3 +46,52 @@ def log_probabilities(output: Output, labels: Tensor, mask: Tensor) -> Tensor:
     if parts:
         result[mask] = torch.cat(parts)
     return result
+
+
+class PromptStart(NamedTuple):
+    """One hypothesis for each of B prompts.
+
+    state: of a decoder that has read all of the prompts but the last token of each, tokens (B, 1), which is read with
+    the first step. prefixes: (B, T) float32, the log-probability of each token of the prefixes that outputs begin with,
+    which stand on the right; 0 before them.
+    """
+
+    state: State
+    tokens: Tensor
+    prefixes: Tensor
+    rule_states: RuleStates
+
+    @property
+    def totals(self) -> Tensor:
+        """(B,) float32, log-probabilities of the prefixes."""
+        return self.prefixes.sum(1)
+
+
+@torch.no_grad()
+def read_prompts(decoder: Decoder, prompts: Prompts, rules: Iterable[Rule]) -> PromptStart:
+    """Read prompts at once. Raises ConfigError for one with a token that the decoder does not know."""
+    rule_states, tokens = RuleStates.start(rules, prompts), prompts.tokens
+    before, last = tokens[:, :-1], tokens[:, -1:]
+    if not before.size(1):
+        return PromptStart(prompts.state, last, torch.zeros(before.shape, device=tokens.device), rule_states)
+    try:
+        output, state = decoder.step(before, prompts.state)
+    except IndexError as error:
+        raise ConfigError(f"prompts hold token {int(tokens.max())}, which the decoder does not have") from error
+    rule_states = rule_states.read(
+        Step(np.arange(len(tokens)), prompts.prefix_lengths, before, output, prompts.state.left_padding)
+    )
+    return PromptStart(state, last, _of_prefixes(output, prompts), rule_states)
+
+
+def _of_prefixes(output: Output, prompts: Prompts) -> Tensor:
+    """(B, T): the log-probability of each token of a prefix; output: after all tokens but the last of each row."""
+    labels = prompts.tokens[:, 1:]
+    if not prompts.prefix_lengths.any():
+        return torch.zeros(labels.shape, device=labels.device)
+    first = labels.size(1) - torch.from_numpy(prompts.prefix_lengths).to(labels.device)
+    mask = torch.arange(labels.size(1), device=labels.device) >= first.unsqueeze(1)
+    size = output.logits(torch.zeros(1, dtype=torch.int64, device=labels.device)).size(1)
+    if (largest := int(labels.max())) >= size:
+        raise ConfigError(f"a prefix holds token {largest}, but the vocabulary has only {size}")
+    return log_probabilities(output, labels, mask)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dragoman.base.errors import ConfigError
 from dragoman.decode.output import C, each
-from dragoman.models.interface import Decoder, State, Tree, source_mask
+from dragoman.models.interface import Decoder, State, TensorTree, source_mask
 from dragoman.text.symbols import BOS, EOS, PAD
 
 
@@ -53,7 +53,7 @@ class Prompts:
     @torch.no_grad()
     def of(
         decoder: Decoder,
-        memory: Tree,
+        memory: TensorTree,
         config: C | Sequence[C],
         prefixes: Sequence[Sequence[int]] | None = None,
         least: Sequence[int] | None = None,
@@ -114,7 +114,7 @@ class Prompts:
         return Prompts(_with_room(state, tokens, most), tokens, most, np.zeros_like(lengths))
 
 
-def _started(decoder: Decoder, memory: Tree, left_padding: Tensor | None, attention: bool) -> State:
+def _started(decoder: Decoder, memory: TensorTree, left_padding: Tensor | None, attention: bool) -> State:
     """A decoder without support for left padding can still be searched if no row is padded."""
     return (
         decoder.start(memory, attention)

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from dragoman.base.errors import ModelError
-from dragoman.decode.beginning import begin
+from dragoman.decode.forced import read_prompts
 from dragoman.decode.output import OutputConfig, each
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.restrictions import restrictions
@@ -100,10 +100,10 @@ class Draws(Iterator[Draw]):
         # the samples still in the batch, all of a prompt or none
         self._rows = torch.arange(len(self._room), device=device)
         self._over = self._room < 1
-        beginning = begin(decoder, prompts, (*restrictions(self._configs, prompts), *rules))
+        beginning = read_prompts(decoder, prompts, (*restrictions(self._configs, prompts), *rules))
         prompt_of = torch.div(self._rows, self._width, rounding_mode="floor")
         self._state = beginning.state.reorder(prompt_of, self._width)
-        self._carried = beginning.carried.reorder(prompt_of, self._width)
+        self._carried = beginning.rule_states.reorder(prompt_of, self._width)
         self._tokens = beginning.tokens[prompt_of]
         self.prefix_log_probabilities = beginning.prefixes
         self._steps = 0

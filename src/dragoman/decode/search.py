@@ -9,20 +9,20 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
 from dragoman.base.errors import ConfigError
-from dragoman.decode.beam.beam_search import BeamSearch, Found
-from dragoman.decode.beam.constrained_search import ConstrainedSearch
-from dragoman.decode.beam.diverse import DiverseBeamSearch, DiversityConfig
-from dragoman.decode.beam.recorder import TreeRecorder
+from dragoman.decode.beam.beam_search import BeamSearch
+from dragoman.decode.beam.diverse_search import DiverseBeamSearch, DiversityConfig
+from dragoman.decode.beam.hypotheses import FoundHypothesis
+from dragoman.decode.constraints.constrained_search import ConstrainedSearch
 from dragoman.decode.constraints.constraint import Constraints
 from dragoman.decode.output import OutputConfig, each
 from dragoman.decode.prompts import Prompts
-from dragoman.decode.rules.beam_size import OwnBeamSizes, ShrinkingBeam
+from dragoman.decode.rules.beam_sizes import FixedBeamSizes, ShrinkingBeam
 from dragoman.decode.rules.coverage import Coverage
 from dragoman.decode.rules.fusion import FusionConfig
 from dragoman.decode.rules.length_penalty import GNMTPenalty, LengthNormalisation, LengthPenalty
 from dragoman.decode.rules.restrictions import restrictions
 from dragoman.decode.rules.rule import Rule
-from dragoman.decode.tree import SearchTree
+from dragoman.decode.search_tree import SearchTree, TreeRecorder
 from dragoman.decode.unknown import UnknownConfig
 from dragoman.models.interface import Decoder
 
@@ -230,7 +230,7 @@ def _recorder(prompts: Prompts, configs: Sequence[SearchConfig]) -> TreeRecorder
 
 
 def _hypothesis(
-    prefix: tuple[int, ...], found: Found, given: NDArray[np.float32] | None, tree: SearchTree | None
+    prefix: tuple[int, ...], found: FoundHypothesis, given: NDArray[np.float32] | None, tree: SearchTree | None
 ) -> Hypothesis:
     """given: the log-probabilities of the prefix's tokens; None where none are wanted."""
     end, steps = found.end, ()
@@ -250,5 +250,5 @@ def _rules(configs: Sequence[SearchConfig], prompts: Prompts) -> list[Rule]:
     if any(config.shrinking for config in configs):
         rules.append(ShrinkingBeam([config.beam for config in configs], [config.shrinking for config in configs]))
     if len({config.beam for config in configs}) > 1:
-        rules.append(OwnBeamSizes([config.beam for config in configs]))
+        rules.append(FixedBeamSizes([config.beam for config in configs]))
     return rules

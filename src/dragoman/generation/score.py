@@ -9,7 +9,7 @@ import torch
 from dragoman.base.errors import ConfigError
 from dragoman.base.progress import Work
 from dragoman.data.batches.batch import collate_text
-from dragoman.decode.forced import force, read_on
+from dragoman.decode.forced import force, read_labels
 from dragoman.models.interface import Decoder
 from dragoman.text.symbols import BOS, EOS
 
@@ -57,7 +57,7 @@ class WholeScorer:
                 state = self.decoder.start(None)
                 pieces = (torch.split(each, PIECE, 1) for each in (batch.inputs, batch.labels, batch.target_mask))
                 for inputs, labels, keep in zip(*pieces, strict=True):
-                    found, state = read_on(self.decoder, state, inputs, labels, keep)
+                    found, state = read_labels(self.decoder, state, inputs, labels, keep)
                     for place, value in zip(some, found.double().sum(1).tolist(), strict=True):
                         totals[place] += value
                 work.tell(begin + len(some))

@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from dragoman.base.settings.config import Config
 from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, ProjectedOutput, SideContext
-from dragoman.models.interface import Memory, State, Tree
+from dragoman.models.interface import Memory, State, TensorTree
 from dragoman.models.layered import HeldSource, LayeredDecoder, Step
 from dragoman.nn.attention.union import SourceAttentionConfig
 from dragoman.nn.convolution import Convolution
@@ -151,7 +151,9 @@ class DecoderLayer(nn.Module):
             rate = context.dropout.residual
             self.around_cross_attention = Residual(context.width, "pre", config.normalisation, rate)
 
-    def forward(self, states: Tensor, past: Tensor | None, memory: Tree | None, step: Step) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, states: Tensor, past: Tensor | None, memory: TensorTree | None, step: Step
+    ) -> tuple[Tensor, Tensor]:
         """states (R, T, d), the convolution's past inputs, what attention holds → states, past."""
         mask = step.mask
         states, past = self.block.extend(states, past, mask, step.causal.token_mask(step.causal.new))

@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from dragoman.base.settings.config import Config
 from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, ProjectedOutput, SideContext
-from dragoman.models.interface import Memory, State, Tree
+from dragoman.models.interface import Memory, State, TensorTree
 from dragoman.models.layered import LayeredDecoder, Step
 from dragoman.nn.attention.soft import SoftAttentionConfig
 from dragoman.nn.attention.union import SourceAttentionConfig
@@ -133,7 +133,9 @@ class DecoderLayer(nn.Module):
             self.cross_attention = fitted(source, context.width)
         self.dropout = Dropout(context.dropout.residual)
 
-    def forward(self, states: Tensor, past: Tensor | None, memory: Tree | None, step: Step) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, states: Tensor, past: Tensor | None, memory: TensorTree | None, step: Step
+    ) -> tuple[Tensor, Tensor]:
         """states (R, T, d), past inputs (R, kernel − 1, d), what attention holds of B rows → states, past."""
         result, past = self.convolution.causal(self.dropout(states), past, step.causal.token_mask(step.causal.new))
         result = functional.glu(result)

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from dragoman.models.interface import Model, Tree, Trial, has_decoder, memories, tensors
+from dragoman.models.interface import Model, TensorTree, Trial, has_decoder, memories, tensors
 
 SHORT_TRIAL, LONG_TRIAL = 128, 2048
 """Tokens. Texts are tried out as long as they are up to the long trial; only what starts to grow otherwise beyond it,
@@ -162,5 +162,5 @@ class _Peak(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._storages[number] = weakref.ref(storage, gone)
 
 
-def _bytes(tree: Tree) -> int:
+def _bytes(tree: TensorTree) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors(tree))

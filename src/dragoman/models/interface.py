@@ -57,7 +57,7 @@ def first_exceeded(limits: Sequence[LengthLimit], *lengths: int) -> tuple[Length
     )
 
 
-Tree = Any
+TensorTree = Any
 """Tensors, or None, in nested dicts, lists, tuples, NamedTuples and dataclasses.
 
 A plain number, bool or string has no rows, so it may stand nowhere but in a field of a dataclass, which thereby says
@@ -74,8 +74,8 @@ class Reordered(Protocol):
 
 
 def tree_map(
-    function: Callable[[Tensor], Tensor], tree: Tree, reordered: Callable[[Reordered], Reordered] | None = None
-) -> Tree:
+    function: Callable[[Tensor], Tensor], tree: TensorTree, reordered: Callable[[Reordered], Reordered] | None = None
+) -> TensorTree:
     """The same tree with `function` applied to every tensor in it.
 
     reordered: what is done to parts that have a `reorder`; None: they are gone into as any dataclass. Raises TypeError
@@ -107,7 +107,7 @@ def tree_map(
     )
 
 
-def tensors(tree: Tree) -> Iterator[Tensor]:
+def tensors(tree: TensorTree) -> Iterator[Tensor]:
     """Every tensor in a tree."""
     if isinstance(tree, Tensor):
         yield tree
@@ -142,7 +142,7 @@ class Memory:
         return (self.states * mask).sum(1) / mask.sum(1).clamp_min(1)
 
 
-def source_mask(memory: Tree) -> Tensor:
+def source_mask(memory: TensorTree) -> Tensor:
     """(B, S) bool, True at source tokens: how many sentences a memory is of, how long they are, where it lies.
 
     Of a tree of memories it is the first one's. Raises TypeError where there is none.
@@ -152,7 +152,7 @@ def source_mask(memory: Tree) -> Tensor:
     raise TypeError(f"{type(memory).__name__} holds no Memory")
 
 
-def memories(tree: Tree) -> Iterator[Memory]:
+def memories(tree: TensorTree) -> Iterator[Memory]:
     """Every Memory in a tree."""
     if isinstance(tree, Memory):
         yield tree
@@ -174,8 +174,8 @@ class State:
     be read at most, for which caches make room and are written in place; None: unknown, and no room is made.
     """
 
-    memory: Tree
-    cache: Tree
+    memory: TensorTree
+    cache: TensorTree
     position: int = 0
     beam_size: int = 1
     attention: bool = False
@@ -183,7 +183,7 @@ class State:
     left_padding: Tensor | None = None
     capacity: int | None = None
 
-    def after(self, tokens: int, cache: Tree) -> "State":
+    def after(self, tokens: int, cache: TensorTree) -> "State":
         """The state once so many more tokens are read."""
         return replace(self, cache=cache, position=self.position + tokens)
 
@@ -203,7 +203,7 @@ class State:
             left_padding=None if self.left_padding is None else self.left_padding.index_select(0, rows),
         )
 
-    def _memory_of(self, sentences: Tensor) -> Tree:
+    def _memory_of(self, sentences: Tensor) -> TensorTree:
         """The memory of `sentences` (B',) int64: the very same where they are all of them, in order."""
         first = next(tensors(self.memory), None)
         if first is None:
@@ -288,7 +288,7 @@ class DecoderModel(Model, Protocol):
     @property
     def decoder(self) -> "Decoder": ...
 
-    def remember(self, source: tuple[Tensor, ...]) -> Tree | None:
+    def remember(self, source: tuple[Tensor, ...]) -> TensorTree | None:
         """The memory that the decoder starts from, None without a source."""
         ...
 

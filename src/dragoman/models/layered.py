@@ -7,7 +7,7 @@ from functools import cached_property
 
 from torch import Tensor, nn
 
-from dragoman.models.interface import Memory, State, Tree
+from dragoman.models.interface import Memory, State, TensorTree
 from dragoman.nn.attention.recording import mean_over_heads, recording
 from dragoman.nn.embedding import Embedding
 from dragoman.nn.mask import CausalSpan, Mask
@@ -22,7 +22,7 @@ class HeldSource:
     """
 
     mask: Tensor | None
-    layers: Sequence[Tree | None]
+    layers: Sequence[TensorTree | None]
 
     @cached_property
     def padding(self) -> Mask | None:
@@ -68,7 +68,7 @@ class LayeredDecoder(nn.Module):
         with recording() if attention else nullcontext():  # whose weights will be asked for holds what they need
             source = self.hold(memory)
         attended = any(layer is not None for layer in source.layers)
-        cache: Tree = [None] * len(self.layers)
+        cache: TensorTree = [None] * len(self.layers)
         max_length = self.embedding.positions.limit
         return State(
             source,
@@ -103,7 +103,7 @@ class LayeredDecoder(nn.Module):
 
     def through_layers(self, states: Tensor, state: State, step: Step) -> tuple[Tensor, Tensor | None, State]:
         """states (R, T, d) → those behind the last layer, `Output.attention`, the state after the step."""
-        cache: list[Tree] = []
+        cache: list[TensorTree] = []
         with recording() if state.attention else nullcontext() as weights:
             for layer, memory, past in zip(self.layers, state.memory.layers, state.cache, strict=True):
                 states, past = layer(states, past, memory, step)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from dragoman.base.settings.config import Config, kinds, union_members
 from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, ProjectedOutput, SideContext
-from dragoman.models.interface import Memory, State, Tree
+from dragoman.models.interface import Memory, State, TensorTree
 from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.recording import mean_over_heads, recording
 from dragoman.nn.attention.soft import SoftAttentionConfig
@@ -223,7 +223,7 @@ class RecurrentDecoder(nn.Module):
             return None
         if state.memory is None:
             return lambda queries, first: queries.new_zeros(*queries.shape[:2], attention.output_width)
-        memory: Tree = state.memory["attention"]
+        memory: TensorTree = state.memory["attention"]
         padding = Mask.padding(state.memory["mask"])
         mask = tokens != PAD if self.training else None
 
@@ -242,7 +242,7 @@ def _stretches(state: State, length: int) -> list[int]:
     return sorted({0, length, *(end for end in ends if 0 < end < length)})
 
 
-def _begun(after: Tree, before: Tree, begun: Tensor) -> Tree:
+def _begun(after: TensorTree, before: TensorTree, begun: Tensor) -> TensorTree:
     """What a stretch left behind, or for rows that have not begun (R,) what was there before it."""
     if after is None:
         return None

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from dragoman.base.settings.config import Config
 from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, ProjectedOutput, SideContext
-from dragoman.models.interface import Memory, State, Tree
+from dragoman.models.interface import Memory, State, TensorTree
 from dragoman.models.layered import LayeredDecoder, Step
 from dragoman.nn.attention.interface import Attention
 from dragoman.nn.attention.soft import SoftAttentionConfig
@@ -148,9 +148,11 @@ class DecoderLayer(nn.Module):
             self.around_cross_attention = config.around(context)
         self.around_feedforward = config.around(context)
 
-    def forward(self, states: Tensor, cache: Tree, memory: Tree | None, step: Step) -> tuple[Tensor, Tree]:
+    def forward(
+        self, states: Tensor, cache: TensorTree, memory: TensorTree | None, step: Step
+    ) -> tuple[Tensor, TensorTree]:
         """states (R, T, d), what self-attention cached of R rows, what cross-attention holds of B → states, cache."""
-        seen: list[Tree] = []
+        seen: list[TensorTree] = []
 
         def attend_self(states: Tensor) -> Tensor:
             states, after = self.self_attention.causal_self_attend(states, cache, step.causal, step.mask)

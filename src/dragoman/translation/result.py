@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from dragoman.base.log import warn
-from dragoman.decode.tree import SearchTree
+from dragoman.decode.search_tree import SearchTree
 from dragoman.models.interface import LengthLimit
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translation.guard.finding import Guarded

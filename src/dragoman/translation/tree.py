@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dragoman.decode.tree import Fate
+from dragoman.decode.search_tree import Fate
 from dragoman.translation.result import Translation
 
 _DIGITS = 6

@@ -36,7 +36,7 @@ KINDS = tuple(Kind(opens, closes) for closes in (False, True) for opens in (Fals
 """By their number: 1 for `opens`, 2 for `closes`."""
 
 
-class Standing(NamedTuple):
+class AutomatonState(NamedTuple):
     """What is known of an output: all of its readings that may matter, and whether it ends within a word."""
 
     readings: frozenset[Reading]
@@ -61,16 +61,16 @@ class Automaton:
             self._before.append(first.get(each, _NONE))
             first[each] = place
         self._all = (1 << len(constraints)) - 1
-        self._next: dict[tuple[Standing, int], Standing] = {}
+        self._next: dict[tuple[AutomatonState, int], AutomatonState] = {}
         self.size = sum(self._sizes)
         """Tokens of all phrases, each in its shortest way."""
 
     @cached_property
-    def start(self) -> Standing:
+    def start(self) -> AutomatonState:
         """Of an empty output."""
-        return Standing(frozenset([Reading(0)]), False)
+        return AutomatonState(frozenset([Reading(0)]), False)
 
-    def follow(self, standing: Standing, token: int) -> Standing:
+    def follow(self, standing: AutomatonState, token: int) -> AutomatonState:
         """After one token more."""
         found = self._next.get((standing, token))
         if found is None:
@@ -78,7 +78,7 @@ class Automaton:
             found = self._next[standing, token] = self.after(standing, token, kind)
         return found
 
-    def after(self, standing: Standing, token: int, kind: Kind) -> Standing:
+    def after(self, standing: AutomatonState, token: int, kind: Kind) -> AutomatonState:
         """After a token of that kind; −1 is one that no phrase has."""
         found: set[Reading] = set()
         for reading in standing.readings:
@@ -94,9 +94,9 @@ class Automaton:
             for phrase, place, alternative in self._beginnings(met, standing.inside):
                 if alternative.ids[0] == token:
                     found.add(Reading(met, phrase, place, 1))
-        return Standing(self._mattering(found), kind.closes)
+        return AutomatonState(self._mattering(found), kind.closes)
 
-    def wanted(self, standing: Standing) -> list[int]:
+    def wanted(self, standing: AutomatonState) -> list[int]:
         """Tokens that begin or continue a phrase, ascending."""
         found: set[int] = set()
         for reading in standing.readings:
@@ -110,15 +110,15 @@ class Automaton:
             found.update(each.ids[0] for _, _, each in self._beginnings(met, standing.inside))
         return sorted(found)
 
-    def accepts(self, standing: Standing) -> bool:
+    def accepts(self, standing: AutomatonState) -> bool:
         """Whether an output may end: all phrases are met."""
         return any(self._done(reading) == self._all for reading in standing.readings)
 
-    def bank(self, standing: Standing) -> int:
+    def bank(self, standing: AutomatonState) -> int:
         """How many of the tokens of all phrases are met, from 0 to `size`."""
         return max(map(self._bank, standing.readings))
 
-    def need(self, standing: Standing) -> int:
+    def need(self, standing: AutomatonState) -> int:
         """How many tokens it certainly takes no more than to meet what is left."""
         return min(self._need(reading, standing.inside) for reading in standing.readings)
 
@@ -133,10 +133,10 @@ class Automaton:
             kind = Kind(bool(self._edges.opens[token]), bool(self._edges.closes[token]))
             links: dict[Reading, Reading] = {}
             for reading in sorted(standing.readings):
-                for after in self.after(Standing(frozenset([reading]), standing.inside), token, kind).readings:
+                for after in self.after(AutomatonState(frozenset([reading]), standing.inside), token, kind).readings:
                     links.setdefault(after, reading)
             reached.append(links)
-            standing = Standing(self._mattering(set(links)), kind.closes)
+            standing = AutomatonState(self._mattering(set(links)), kind.closes)
         reading = max(standing.readings, key=lambda each: (self._done(each) == self._all, self._bank(each), each))
         found, met = [], self._done(reading)
         for place in range(len(tokens), 0, -1):

@@ -102,3 +102,12 @@ def _is_word(surface: bytes, place: int) -> bool:
     character = surface.decode("utf-8", "surrogateescape")[place]
     # of a part of a character, whether it can be a letter beyond ASCII: two bytes, as in Latin, Greek and Cyrillic
     return is_word_character(character) if character < "\udc80" or character > "\udcff" else character < "\udce0"
+
+
+_MOST_MORE = 32
+"""Places at most beside those that were asked for: with longer phrases, banks that are behind may get none."""
+
+
+def constrained_beam_size(beam: int, constraints: Sequence[Constraint]) -> int:
+    """Hypotheses kept of a sentence: one more for each token of the phrases, so that each bank has a place."""
+    return beam + min(sum(map(size, constraints)), _MOST_MORE)

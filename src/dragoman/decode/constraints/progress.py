@@ -7,11 +7,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dragoman.decode.constraints.automaton import KINDS, Automaton, Standing
+from dragoman.decode.constraints.automaton import KINDS, Automaton, AutomatonState
 from dragoman.decode.constraints.constraint import Constraints
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.rule import Rule, Step
-from dragoman.models.interface import Tree
+from dragoman.models.interface import TensorTree
 from dragoman.text.symbols import BOS
 
 _UNREAD = -1
@@ -39,7 +39,7 @@ class _Entry(NamedTuple):
     """What is known of a standing of a sentence's automaton, each but the last as in `Outlook`."""
 
     automaton: Automaton
-    standing: Standing
+    standing: AutomatonState
     tokens: list[int]
     banks: list[int]
     needs: list[int]
@@ -58,7 +58,7 @@ class Progress(Rule):
         self._automata = [Automaton(each, constraints.edges) for each in constraints.of]
         self._device = device
         self._entries: list[_Entry] = []
-        self._numbers: dict[tuple[int, Standing], int] = {}
+        self._numbers: dict[tuple[int, AutomatonState], int] = {}
         self._next: dict[tuple[int, int], int] = {}
         edges = constraints.edges
         self.kinds = torch.from_numpy(edges.opens + 2 * edges.closes.astype(np.int64)).to(device)
@@ -66,11 +66,11 @@ class Progress(Rule):
         self.sizes = np.array([automaton.size for automaton in self._automata], np.int64)
         """(B,), tokens of each sentence's phrases."""
 
-    def start(self, prompts: Prompts) -> Tree:
+    def start(self, prompts: Prompts) -> TensorTree:
         """Nothing is read yet."""
         return torch.full((len(prompts),), _UNREAD, dtype=torch.int64, device=self._device)
 
-    def read(self, state: Tree, step: Step) -> Tree:
+    def read(self, state: TensorTree, step: Step) -> TensorTree:
         """The beginning of sentence says nothing; what follows it is the output, a prefix too."""
         numbers: list[int] = state.tolist()
         sentences = step.sentences.repeat(step.beam_size).tolist()
@@ -81,7 +81,7 @@ class Progress(Rule):
             ]
         return torch.tensor(numbers, dtype=torch.int64, device=self._device)
 
-    def outlook(self, state: Tree, room: NDArray[np.int64]) -> Outlook:
+    def outlook(self, state: TensorTree, room: NDArray[np.int64]) -> Outlook:
         """room: (R,), how many tokens an output may still have after the next one."""
         entries = [self._entries[number] for number in state.tolist()]
         longest = max(len(each.tokens) for each in entries)
@@ -111,7 +111,7 @@ class Progress(Rule):
             found = self._next[number, token] = self._number(sentence, entry.automaton.follow(entry.standing, token))
         return found
 
-    def _number(self, sentence: int, standing: Standing) -> int:
+    def _number(self, sentence: int, standing: AutomatonState) -> int:
         found = self._numbers.setdefault((sentence, standing), len(self._entries))
         if found == len(self._entries):
             automaton = self._automata[sentence]

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from dragoman.base.errors import ConfigError
 from dragoman.decode.prompts import Prompts
-from dragoman.decode.rules.rule import Ended, Scoring, Step
-from dragoman.models.interface import Tree
+from dragoman.decode.rules.rule import Endings, Scoring, Step
+from dragoman.models.interface import TensorTree
 
 
 def penalty(coverage: Tensor) -> Tensor:
@@ -33,13 +33,13 @@ class Coverage(Scoring):
         """weights: β, one a sentence."""
         self._weights = torch.tensor(weights, dtype=torch.float32)
 
-    def start(self, prompts: Prompts) -> Tree:
+    def start(self, prompts: Prompts) -> TensorTree:
         """(B, S) attention received so far; 1 at padding, which is thereby never found uncovered."""
         if prompts.source is None:
             raise _no_attention()
         return (~prompts.source).float()
 
-    def read(self, state: Tree, step: Step) -> Tree:
+    def read(self, state: TensorTree, step: Step) -> TensorTree:
         """Raises ConfigError where the decoder does not attend the source."""
         attention = step.output.attention
         if attention is None:
@@ -48,7 +48,7 @@ class Coverage(Scoring):
             attention = attention.masked_fill(~step.read.unsqueeze(2), 0.0)
         return state + attention.float().sum(1)
 
-    def score(self, scores: NDArray[np.float64], ended: Ended, state: Tree) -> NDArray[np.float64]:
+    def score(self, scores: NDArray[np.float64], ended: Endings, state: TensorTree) -> NDArray[np.float64]:
         """Each with its penalty, never above 0."""
         weights = self._weights[torch.from_numpy(ended.sentences)].to(state.device)
         penalties: NDArray[np.float64] = (weights * penalty(state)).double().cpu().numpy()

@@ -13,7 +13,7 @@ from torch import Tensor
 from dragoman.base.settings.config import Config
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.rule import Addition, Step
-from dragoman.models.interface import Decoder, State, Tree
+from dragoman.models.interface import Decoder, State, TensorTree
 
 
 class FusionConfig(Config):
@@ -50,24 +50,24 @@ class LanguageModelFusion(Addition):
         limit = self._decoder.start(None).max_length
         return prompts if limit is None else replace(prompts, limits=np.minimum(prompts.limits, limit))
 
-    def start(self, prompts: Prompts) -> Tree:
+    def start(self, prompts: Prompts) -> TensorTree:
         """The language model's state before it has read anything; it reads what the translation model reads."""
         options: dict[str, Any] = (
             {} if prompts.state.left_padding is None else {"left_padding": prompts.state.left_padding}
         )
         return self._decoder.start(None, capacity=prompts.state.capacity, **options), None
 
-    def read(self, state: Tree, step: Step) -> Tree:
+    def read(self, state: TensorTree, step: Step) -> TensorTree:
         """With (R, V) log-probabilities of what follows."""
         output, after = self._decoder.step(step.tokens, state[0])
         return after, output.last_logits().float().log_softmax(1)
 
-    def reorder(self, state: Tree, rows: Tensor, beam_size: int) -> Tree:
+    def reorder(self, state: TensorTree, rows: Tensor, beam_size: int) -> TensorTree:
         """The state alone: what follows is made anew before it is asked for."""
         model: State = state[0]
         return model.reorder(rows, beam_size), None
 
-    def add(self, step: Step, state: Tree) -> Tensor:
+    def add(self, step: Step, state: TensorTree) -> Tensor:
         """(R, V)."""
         following: Tensor = state[1]
         return step.of_hypotheses(self._weights.to(following.device)).unsqueeze(1) * following

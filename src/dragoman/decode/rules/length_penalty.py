@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dragoman.base.settings.config import Config
-from dragoman.decode.rules.rule import Ended, Scoring
-from dragoman.models.interface import Tree
+from dragoman.decode.rules.rule import Endings, Scoring
+from dragoman.models.interface import TensorTree
 
 
 class GNMTPenalty(Config):
@@ -62,7 +62,7 @@ class LengthNormalisation(Scoring):
             [penalty.divisor(int(limit)) for penalty, limit in zip(penalties, limits, strict=True)]
         )
 
-    def score(self, scores: NDArray[np.float64], ended: Ended, state: Tree) -> NDArray[np.float64]:
+    def score(self, scores: NDArray[np.float64], ended: Endings, state: TensorTree) -> NDArray[np.float64]:
         """Each sum divided by the penalty of its hypothesis' length."""
         divisors = [
             self._penalties[sentence].divisor(length)

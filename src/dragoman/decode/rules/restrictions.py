@@ -1,14 +1,103 @@
-"""The restrictions that settings ask for, the same for a search and a sampler."""
+"""Restrictions: forbidden tokens, the shortest output, and repeated n-grams; the same for searches and samplers."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
 
 from dragoman.base.errors import ConfigError
 from dragoman.decode.output import OutputConfig
 from dragoman.decode.prompts import Prompts
-from dragoman.decode.rules.forbidden import ForbiddenTokens
-from dragoman.decode.rules.minimum_length import MinimumLength
-from dragoman.decode.rules.no_repeat import NoRepeatedNgram
-from dragoman.decode.rules.rule import Restriction
+from dragoman.decode.rules.rule import Restriction, Step
+from dragoman.models.interface import TensorTree
+from dragoman.text.symbols import EOS
+
+
+class ForbiddenTokens(Restriction):
+    """Each sentence's own, or the same for all."""
+
+    def __init__(self, tokens: Sequence[Collection[int]], device: torch.device) -> None:
+        """tokens: ids, one collection a sentence."""
+        sets = [sorted(set(each)) for each in tokens]
+        self._same = all(each == sets[0] for each in sets)
+        self._largest = max((each[-1] for each in sets if each), default=-1)
+        longest = max(map(len, sets), default=0)
+        padded = [each + [-1] * (longest - len(each)) for each in sets]
+        self._tokens = torch.tensor(padded, dtype=torch.int64, device=device).view(len(sets), longest)
+
+    def restrict(self, logits: Tensor, step: Step, state: TensorTree) -> None:
+        """Raises ConfigError for a token that the vocabulary does not have."""
+        if self._largest >= logits.size(1):
+            raise ConfigError(f"forbid holds token {self._largest}, but the vocabulary has only {logits.size(1)}")
+        if self._same:
+            logits.index_fill_(1, self._tokens[0], -torch.inf)
+            return
+        tokens = step.of_hypotheses(self._tokens)
+        rows, places = (tokens >= 0).nonzero(as_tuple=True)
+        logits[rows, tokens[rows, places]] = -torch.inf
+
+
+class MinimumLength(Restriction):
+    """No output ends before it has as many tokens as its sentence's has at least."""
+
+    def __init__(self, lengths: Sequence[int]) -> None:
+        """lengths: tokens, the end not counted, one number a sentence."""
+        self._lengths = np.array(lengths, np.int64)
+
+    def restrict(self, logits: Tensor, step: Step, state: TensorTree) -> None:
+        """Forbid the end where it would come too soon."""
+        short = step.lengths <= self._lengths[step.sentences]
+        if short.all():
+            logits[:, EOS] = -torch.inf
+        elif short.any():
+            rows = torch.from_numpy(short).to(logits.device).repeat_interleave(step.beam_size)
+            logits[:, EOS].masked_fill_(rows, -torch.inf)
+
+
+_PADDING = -1
+
+
+class NoRepeatNgram(Restriction):
+    """No n tokens in a row that the same output holds in a row already (Paulus et al. 2018, section 2.5).
+
+    All that was read counts: a prefix, and of a language model its prompt. A step compares the last n − 1 tokens with
+    those at each place that was read before.
+    """
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        """sizes: n, one a sentence; 0 for those without restriction."""
+        self._sizes = np.array(sizes, np.int64)
+        self._distinct = sorted({size for size in sizes if size})
+
+    def start(self, prompts: Prompts) -> TensorTree:
+        """(B, 0): the tokens read so far."""
+        return prompts.tokens[:, :0]
+
+    def read(self, state: TensorTree, step: Step) -> TensorTree:
+        """(R, T + 1), −1 where there was padding."""
+        tokens = step.tokens if step.left_padding is None else step.tokens.masked_fill(~step.read, _PADDING)
+        return torch.cat([state, tokens], 1)
+
+    def restrict(self, logits: Tensor, step: Step, state: TensorTree) -> None:
+        """Forbid what would complete a run a second time."""
+        for size in self._distinct:
+            wanted = np.flatnonzero((self._sizes[step.sentences] == size).repeat(step.beam_size))
+            if len(wanted) and state.size(1) >= size:
+                rows = torch.from_numpy(wanted).to(state.device)
+                read = state if len(rows) == len(state) else state[rows]
+                where, tokens = _completing(read, size)
+                logits[rows[where], tokens] = -torch.inf
+
+
+def _completing(read: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """The tokens that stand after an earlier copy of the last size − 1 tokens of each row of (R, T): rows, tokens."""
+    places = read.size(1) - size + 1
+    matches = read[:, size - 1 :] != _PADDING
+    for offset in range(size - 1):
+        matches &= read[:, offset : offset + places] == read[:, places + offset, None]
+    rows, found = matches.nonzero(as_tuple=True)
+    return rows, read[rows, found + size - 1]
 
 
 def restrictions(configs: Sequence[OutputConfig], prompts: Prompts) -> list[Restriction]:
@@ -22,7 +111,7 @@ def restrictions(configs: Sequence[OutputConfig], prompts: Prompts) -> list[Rest
     if any(config.minimum_length or config.minimum_factor for config in configs):
         found.append(MinimumLength(_shortest(configs, prompts)))
     if any(config.no_repeat_ngram for config in configs):
-        found.append(NoRepeatedNgram([config.no_repeat_ngram for config in configs]))
+        found.append(NoRepeatNgram([config.no_repeat_ngram for config in configs]))
     return found
 
 

@@ -12,7 +12,7 @@ from dragoman.base.errors import ResourceError
 from dragoman.base.machine.memory import available_memory, is_out_of_memory
 from dragoman.base.progress import Work
 from dragoman.data.batches.batch import collate, pad
-from dragoman.decode.constraints.places import beam_places
+from dragoman.decode.constraints.constraint import constrained_beam_size
 from dragoman.decode.forced import CHUNK, force
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.replacement import Sentence, UnknownWords
@@ -230,7 +230,7 @@ def _shared(row: Row) -> Hashable:
 def _hypotheses(row: Row) -> int:
     """That are held of a row at one time."""
     decoding = row.decoding
-    return decoding.samples if isinstance(decoding, Sampling) else beam_places(decoding.beam, row.constraints)
+    return decoding.samples if isinstance(decoding, Sampling) else constrained_beam_size(decoding.beam, row.constraints)
 
 
 def _margin(decoding: Decoding) -> int:

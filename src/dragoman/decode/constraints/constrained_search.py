@@ -7,13 +7,12 @@ import torch
 from torch import Tensor
 
 from dragoman.base.errors import ConfigError
-from dragoman.decode.beam.beam_search import BeamSearch, Chosen, Continuations, Live, Ranked
-from dragoman.decode.beam.best import best
-from dragoman.decode.constraints.constraint import Constraints, least
-from dragoman.decode.constraints.places import beam_places
+from dragoman.decode.beam.beam_search import BeamSearch, best
+from dragoman.decode.beam.hypotheses import Continuations, LiveHypotheses, RankedContinuations, Selection
+from dragoman.decode.constraints.constraint import Constraints, constrained_beam_size, least
 from dragoman.decode.constraints.progress import Progress
 from dragoman.decode.prompts import Prompts
-from dragoman.decode.rules.beam_size import OwnBeamSizes
+from dragoman.decode.rules.beam_sizes import FixedBeamSizes
 from dragoman.decode.rules.rule import BeamSizes, Rule, Step
 from dragoman.models.interface import Decoder
 from dragoman.text.symbols import EOS
@@ -27,7 +26,7 @@ class ConstrainedSearch(BeamSearch):
     has its share, 1 / (C + 1) and at least one, for its best continuations; the rest, and what banks leave free, goes
     to the best of all that are left. (The paper gives it to the banks that are farthest on; there an output begins with
     its phrases where the beam is small.) So that each bank gets a place, the beam of a sentence is wider than what was
-    asked for: `beam_places`.
+    asked for: `constrained_beam_size`.
 
     The end may follow only where all phrases are met. A sentence without constraints finds what it finds otherwise.
     Near the longest output only what leaves room for the rest may follow. A token that begins or continues a phrase may
@@ -49,7 +48,7 @@ class ConstrainedSearch(BeamSearch):
         Raises ConfigError for constraints that do not fit the longest output, and with a rule that narrows the beam.
         """
         for rule in rules:
-            if isinstance(rule, BeamSizes) and not isinstance(rule, OwnBeamSizes):
+            if isinstance(rule, BeamSizes) and not isinstance(rule, FixedBeamSizes):
                 raise ConfigError(f"{type(rule).__name__} narrows the beam and cannot be had with constraints")
         for row, each in enumerate(constraints.of):
             room = int(prompts.limits[row] - prompts.prefix_lengths[row])
@@ -59,30 +58,32 @@ class ConstrainedSearch(BeamSearch):
                     "require less"
                 )
         self._beams = np.array(beams, np.int64)
-        self._places = np.array([beam_places(*each) for each in zip(beams, constraints.of, strict=True)], np.int64)
+        self._places = np.array(
+            [constrained_beam_size(*each) for each in zip(beams, constraints.of, strict=True)], np.int64
+        )
         self._progress = Progress(constraints, prompts.tokens.device)
-        others = [rule for rule in rules if not isinstance(rule, OwnBeamSizes)]
+        others = [rule for rule in rules if not isinstance(rule, FixedBeamSizes)]
         widest = int(self._places.max(initial=1))
         super().__init__(decoder, prompts, widest, wanted, [self._progress, *others], keeps_totals)
         self._banks = torch.zeros(0)
-        """Of the continuations of this step, as they stand in `Continuations`, then in `Ranked`."""
+        """Of the continuations of this step, as they stand in `Continuations`, then in `RankedContinuations`."""
 
-    def expand(self, live: Live, step: Step) -> Continuations:
+    def expand(self, live: LiveHypotheses, step: Step) -> Continuations:
         """The best of each hypothesis, and all that begins or continues a phrase."""
         logits = step.output.last_logits().float()
         normaliser = logits.logsumexp(1, keepdim=True)
-        weighed = live.carried.add(logits, step)
+        weighed = live.rule_states.add(logits, step)
         room = (self.prompts.limits[step.sentences] - step.lengths).repeat(step.beam_size)
-        ahead = self._progress.outlook(live.carried.states[0], room)
+        ahead = self._progress.outlook(live.rule_states.states[0], room)
         rows, columns = (ahead.tokens >= 0).nonzero(as_tuple=True)
         required = ahead.tokens.clamp(min=0)
         given = weighed.gather(1, required).masked_fill(~ahead.allowed, -torch.inf) - normaliser
-        live.carried.restrict(weighed, step)
+        live.rule_states.restrict(weighed, step)
         weighed[rows, required[rows, columns]] = -torch.inf
         weighed[~ahead.complete, EOS] = -torch.inf
         if not ahead.other_allowed.all():
             weighed.masked_fill_(~ahead.other_allowed[:, self._progress.kinds], -torch.inf)
-        values, tokens = best(weighed, min(self._looked_at, logits.size(1)))
+        values, tokens = best(weighed, min(self._considered, logits.size(1)))
         values = values - normaliser
         banks = ahead.other_banks.gather(1, self._progress.kinds[tokens])
         tokens, order = torch.cat([tokens, required], 1).sort(dim=1, stable=True)
@@ -92,7 +93,7 @@ class ConstrainedSearch(BeamSearch):
             return Continuations(tokens, added, added)
         return Continuations(tokens, added, logits.gather(1, tokens) - normaliser)
 
-    def rank(self, live: Live, continuations: Continuations) -> Ranked:
+    def rank(self, live: LiveHypotheses, continuations: Continuations) -> RankedContinuations:
         """All continuations of each sentence, equal ones by the place of their hypothesis, then by token."""
         sentences, each = len(live.sentences), continuations.tokens.size(1)
         sums = (live.totals.view(-1, 1) + continuations.values).view(sentences, -1)
@@ -101,9 +102,11 @@ class ConstrainedSearch(BeamSearch):
         if continuations.own is not continuations.values:
             own = (live.own.view(-1, 1) + continuations.own).view(sentences, -1).gather(1, order)
         self._banks = self._banks.view(sentences, -1).gather(1, order)
-        return Ranked(totals, own, order // each, continuations.tokens.view(sentences, -1).gather(1, order))
+        return RankedContinuations(
+            totals, own, order // each, continuations.tokens.view(sentences, -1).gather(1, order)
+        )
 
-    def choose(self, live: Live, step: Step, ranked: Ranked) -> Chosen:
+    def choose(self, live: LiveHypotheses, step: Step, ranked: RankedContinuations) -> Selection:
         """Ends finish that are among the first of those that meet all; the others share the beam by their banks."""
         device = ranked.totals.device
         beams, width, size = (
@@ -130,7 +133,7 @@ class ConstrainedSearch(BeamSearch):
         totals = ranked.totals.gather(1, order).masked_fill(outside, -torch.inf)
         own = totals if ranked.own is ranked.totals else ranked.own.gather(1, order)
         first = torch.arange(len(live.sentences), device=device).unsqueeze(1) * live.totals.size(1)
-        return Chosen(finished, first + ranked.parents.gather(1, order), ranked.tokens.gather(1, order), totals, own)
+        return Selection(finished, first + ranked.parents.gather(1, order), ranked.tokens.gather(1, order), totals, own)
 
 
 def _places_within(banks: Tensor) -> Tensor:

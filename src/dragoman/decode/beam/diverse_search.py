@@ -10,9 +10,17 @@ from pydantic import Field
 from torch import Tensor
 
 from dragoman.base.settings.config import Config
-from dragoman.decode.beam.beam_search import BeamSearch, Chosen, Continuations, Found, Live, Look, Ranked
+from dragoman.decode.beam.beam_search import BeamSearch
+from dragoman.decode.beam.hypotheses import (
+    Continuations,
+    FoundHypothesis,
+    LiveHypotheses,
+    RankedContinuations,
+    Selection,
+    StepTrace,
+)
 from dragoman.decode.prompts import Prompts
-from dragoman.decode.rules.beam_size import looked_at
+from dragoman.decode.rules.beam_sizes import considered
 from dragoman.decode.rules.rule import Rule, Step
 from dragoman.models.interface import Decoder
 from dragoman.text.symbols import EOS
@@ -49,19 +57,21 @@ class DiverseBeamSearch(BeamSearch):
         wanted: Sequence[int],
         rules: Sequence[Rule],
         keeps_totals: bool = False,
-        watch: Callable[[Look], None] | None = None,
+        watch: Callable[[StepTrace], None] | None = None,
         *,
         diversity: DiversityConfig,
     ) -> None:
         """beam: of all groups together, a multiple of their number. The others as of `BeamSearch`."""
         self.groups, self._strength = diversity.groups, diversity.strength
         super().__init__(decoder, prompts, beam, wanted, rules, keeps_totals, watch)
-        self._looked_at = int(looked_at(self._size)) + (self.groups - 1) * self._size  # so many tokens may be penalised
+        self._considered = (
+            int(considered(self._size)) + (self.groups - 1) * self._size
+        )  # so many tokens may be penalised
         self._lost = torch.zeros(0)
 
-    def begin(self) -> Live:
+    def start(self) -> LiveHypotheses:
         """The same hypothesis for each group, at the first of its places."""
-        live = super().begin()
+        live = super().start()
         rows = torch.arange(len(live.totals), device=live.totals.device).repeat_interleave(self.beam)
         there = torch.arange(self.beam, device=rows.device) % self._size == 0
         totals = live.totals.masked_fill(~there, -torch.inf)
@@ -73,10 +83,10 @@ class DiverseBeamSearch(BeamSearch):
             totals=totals,
             own=totals,
             numbers=torch.arange(len(rows), device=rows.device),
-            carried=live.carried.reorder(rows, self.beam),
+            rule_states=live.rule_states.reorder(rows, self.beam),
         )
 
-    def rank(self, live: Live, continuations: Continuations) -> Ranked:
+    def rank(self, live: LiveHypotheses, continuations: Continuations) -> RankedContinuations:
         """Of each group as many as it looks at, the groups one after another; `totals` without what is lost."""
         sentences, each = len(live.sentences), continuations.tokens.size(1)
         shape = sentences, self.groups, self._size * each
@@ -86,7 +96,7 @@ class DiverseBeamSearch(BeamSearch):
         written, orders = tokens[:, 0, :0], []
         for group in range(self.groups):
             sums = compared[:, group] - self._strength * _shared(tokens[:, group], written)
-            order = sums.sort(dim=1, descending=True, stable=True).indices[:, : int(looked_at(self._size))]
+            order = sums.sort(dim=1, descending=True, stable=True).indices[:, : int(considered(self._size))]
             lives = order.gather(1, self._first_lives(tokens[:, group].gather(1, order)))
             written = torch.cat(
                 [written, _there(tokens[:, group].gather(1, lives), totals[:, group].gather(1, lives))], 1
@@ -98,9 +108,9 @@ class DiverseBeamSearch(BeamSearch):
         if continuations.own is not continuations.values:
             own = (live.own.view(-1, 1) + continuations.own).view(shape).gather(2, order).flatten(1)
         first = torch.arange(self.groups, device=order.device).view(1, -1, 1) * self._size
-        return Ranked(taken, own, (first + order // each).flatten(1), tokens.gather(2, order).flatten(1))
+        return RankedContinuations(taken, own, (first + order // each).flatten(1), tokens.gather(2, order).flatten(1))
 
-    def choose(self, live: Live, step: Step, ranked: Ranked) -> Chosen:
+    def choose(self, live: LiveHypotheses, step: Step, ranked: RankedContinuations) -> Selection:
         """In each group as in a beam of its size."""
         shape = len(live.sentences), self.groups, -1
         tokens, totals = ranked.tokens.view(shape), ranked.totals.view(shape)
@@ -111,9 +121,9 @@ class DiverseBeamSearch(BeamSearch):
         own = living if ranked.own is ranked.totals else ranked.own.view(shape).gather(2, order).flatten(1)
         first = torch.arange(len(live.sentences), device=order.device).unsqueeze(1) * self.beam
         rows = first + ranked.parents.view(shape).gather(2, order).flatten(1)
-        return Chosen(finished.flatten(1), rows, tokens.gather(2, order).flatten(1), living, own)
+        return Selection(finished.flatten(1), rows, tokens.gather(2, order).flatten(1), living, own)
 
-    def reorder(self, live: Live, chosen: Chosen, stays: NDArray[np.int64]) -> Live:
+    def reorder(self, live: LiveHypotheses, chosen: Selection, stays: NDArray[np.int64]) -> LiveHypotheses:
         """Carry along what each hypothesis has lost."""
         kept = torch.from_numpy(stays).to(chosen.rows.device)
         written = _there(chosen.tokens, chosen.totals).view(len(chosen.tokens), self.groups, self._size)
@@ -121,13 +131,13 @@ class DiverseBeamSearch(BeamSearch):
         self._lost = (self._lost.flatten()[chosen.rows] + self._strength * torch.cat(now, 1))[kept]
         return super().reorder(live, chosen, stays)
 
-    def gather(self, lists: list[list[Found]], wanted: int) -> list[Found]:
+    def gather(self, lists: list[list[FoundHypothesis]], wanted: int) -> list[FoundHypothesis]:
         """The best of each group, then the second of each, and so on, distinct ones; ordered as any list."""
 
-        def order(found: Found) -> tuple[bool, float]:
+        def order(found: FoundHypothesis) -> tuple[bool, float]:
             return not found.end.finished, -found.end.score
 
-        distinct: dict[tuple[tuple[int, ...], bool], Found] = {}
+        distinct: dict[tuple[tuple[int, ...], bool], FoundHypothesis] = {}
         for rank in range(self._size):
             for found in sorted((each[rank] for each in lists if rank < len(each)), key=order):
                 if len(distinct) < wanted:

@@ -6,25 +6,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.decode.rules.rule import BeamSizes, Sizes, Step
-from dragoman.models.interface import Tree
+from dragoman.models.interface import TensorTree
 
 
-def looked_at(beam: int | NDArray[np.int64]) -> NDArray[np.int64]:
+def considered(beam: int | NDArray[np.int64]) -> NDArray[np.int64]:
     """How many of the best continuations a beam looks at: twice its size, so that ends leave enough; greedily, one."""
     return np.where(np.asarray(beam) > 1, 2 * np.asarray(beam), 1)
 
 
-class OwnBeamSizes(BeamSizes):
+class FixedBeamSizes(BeamSizes):
     """Each sentence has its own beam size, and finds what it would find in a batch that has all that one."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
         """sizes: hypotheses, one number a sentence."""
         self._sizes = np.array(sizes, np.int64)
 
-    def sizes(self, step: Step, ended: NDArray[np.int64], state: Tree) -> Sizes:
+    def sizes(self, step: Step, ended: NDArray[np.int64], state: TensorTree) -> Sizes:
         """The same in every step."""
         sizes = self._sizes[step.sentences]
-        return Sizes(looked_at(sizes), sizes)
+        return Sizes(considered(sizes), sizes)
 
 
 class ShrinkingBeam(BeamSizes):
@@ -38,8 +38,8 @@ class ShrinkingBeam(BeamSizes):
         """sizes: hypotheses, one number a sentence; shrinks: whether its beam does."""
         self._sizes, self._shrinks = np.array(sizes, np.int64), np.array(shrinks, np.bool_)
 
-    def sizes(self, step: Step, ended: NDArray[np.int64], state: Tree) -> Sizes:
+    def sizes(self, step: Step, ended: NDArray[np.int64], state: TensorTree) -> Sizes:
         """What is left of those that shrink; the others as they are."""
         sizes, shrinks = self._sizes[step.sentences], self._shrinks[step.sentences]
         left = np.where(shrinks, np.maximum(sizes - ended, 0), sizes)
-        return Sizes(np.where(shrinks, left, looked_at(sizes)), left)
+        return Sizes(np.where(shrinks, left, considered(sizes)), left)
