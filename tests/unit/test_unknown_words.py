@@ -17,15 +17,14 @@ from dragoman.checkpoint.folder import LoadedModel, model_parameters, write_mode
 from dragoman.checkpoint.meta import Meta
 from dragoman.cli.main import main
 from dragoman.data.batches.batch import pad
-from dragoman.decode.replacement import Sentence, UnknownWords
 from dragoman.decode.search import SearchConfig
-from dragoman.decode.unknown import read_dictionary
 from dragoman.models.interface import Decoder, Memory, State
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.text.symbols import BOS, EOS, UNK
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.translation.request import Sampling
 from dragoman.translation.translator import Translator
+from dragoman.translation.unknown_words import Sentence, UnknownWords, read_dictionary
 
 SOURCES = ["the dog sees the (old) cat .", "a cat sleeps ."] * 2
 TARGETS = ["der Hund sieht die (alte) Katze .", "eine Katze schläft ."] * 2
@@ -291,7 +290,7 @@ def attended_places(model: Seq2Seq, memory: Memory, tokens: Sequence[int]) -> li
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_a_few_steps_at_a_time_show_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.decode.replacement._WEIGHTS", 1)
+    monkeypatch.setattr("dragoman.translation.unknown_words._WEIGHTS", 1)
     test_words_are_those_that_single_steps_attend_of_every_hypothesis_and_decoder(name)
 
 

@@ -23,8 +23,8 @@ from dragoman.decode.rules.length_penalty import GNMTPenalty, LengthNormalisatio
 from dragoman.decode.rules.restrictions import restrictions
 from dragoman.decode.rules.rule import Rule
 from dragoman.decode.search_tree import SearchTree, TreeRecorder
-from dragoman.decode.unknown import UnknownConfig
 from dragoman.models.interface import Decoder
+from dragoman.text.unknown_words import UnknownConfig
 
 
 class SearchConfig(OutputConfig):
@@ -132,7 +132,7 @@ class Hypothesis:
     tokens: ids without BOS and EOS. log_probability: natural, summed over the tokens and, if finished, the EOS.
     score: log_probability divided by the length penalty (EOS counted if finished), plus the coverage penalty if one
     is set. finished: False where the longest output was reached before an EOS. unknown: what stands for the UNKs among
-    the tokens, in order; the search leaves it empty, `decode.replacement` fills it. token_log_probabilities: of each
+    the tokens, in order; empty, `translation.unknown_words` fills it. token_log_probabilities: of each
     token and, if finished, the EOS, whose sum is log_probability; empty unless `token_scores` asks for them. tree: the
     search's of this sentence, where `SearchConfig.tree` asks for it; the same for all hypotheses of the sentence.
     """

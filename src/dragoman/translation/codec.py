@@ -7,7 +7,6 @@ from dragoman.base.errors import ConfigError, LineError, TooLongError
 from dragoman.control.control import Control
 from dragoman.control.phrase import Phrase
 from dragoman.decode.constraints.constraint import Constraint
-from dragoman.decode.replacement import unknown_words
 from dragoman.decode.search import Hypothesis
 from dragoman.models.interface import LengthLimits, first_exceeded
 from dragoman.text.symbols import Inlined
@@ -17,6 +16,7 @@ from dragoman.translation.constraining import Constrained, Constraining
 from dragoman.translation.engine import Expected, Pair, Prefix, Row
 from dragoman.translation.request import Decoding, Request, Sampling, check_pairs
 from dragoman.translation.result import Translation
+from dragoman.translation.unknown_words import unknown_words
 
 
 class Codec:

@@ -10,8 +10,8 @@ from dragoman.base.settings.load import parse_settings
 from dragoman.decode.output import OutputConfig
 from dragoman.decode.rules.length_penalty import GNMTPenalty, MeanLogProbability
 from dragoman.decode.search import SearchConfig
-from dragoman.decode.unknown import ForbidUnknownConfig
 from dragoman.text.symbols import BOS, PAD, UNK
+from dragoman.text.unknown_words import ForbidUnknownConfig
 
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "do_sample": (False,),

@@ -16,12 +16,12 @@ from dragoman.base.errors import ModelError, ResourceError
 from dragoman.base.progress import Work
 from dragoman.decode.rules.length_penalty import GNMTPenalty, LengthPenalty, MeanLogProbability
 from dragoman.decode.search import Hypothesis, SearchConfig
-from dragoman.decode.unknown import ForbidUnknownConfig
 from dragoman.exchange.ctranslate2.folder import Exported
 from dragoman.exchange.ctranslate2.specification import names
 from dragoman.models.interface import LengthLimits
 from dragoman.text.symbols import EOS
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.unknown_words import ForbidUnknownConfig
 from dragoman.translation.engine import Pair, Row
 from dragoman.translation.request import Sampling
 

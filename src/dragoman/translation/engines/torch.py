@@ -15,7 +15,6 @@ from dragoman.data.batches.batch import collate, pad
 from dragoman.decode.constraints.constraint import constrained_beam_size
 from dragoman.decode.forced import CHUNK, force
 from dragoman.decode.prompts import Prompts
-from dragoman.decode.replacement import Sentence, UnknownWords
 from dragoman.decode.sampling import sample, uniforms
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.inspect.attention import AttentionMap, attention_maps, source_attention, without_weights
@@ -25,8 +24,9 @@ from dragoman.nn.attention.interface import Attention
 from dragoman.text.symbols import EOS
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.engine import Pair, Row
-from dragoman.translation.fused import FusedLanguageModels
+from dragoman.translation.fusion import FusedLanguageModels
 from dragoman.translation.request import Decoding, Sampling
+from dragoman.translation.unknown_words import Sentence, UnknownWords
 
 _SEARCH_LOGITS, _SAMPLING_LOGITS = 3, 10
 """Copies of a step's logits that are held at one time, in units of float32; sampling sums in float64."""

@@ -21,12 +21,12 @@ from dragoman.translation.files.faulty_lines import FaultyLines, OnError
 from dragoman.translation.files.guarded_lines import guarded_lines
 from dragoman.translation.files.lines import one_line, read_any_lines, read_lines, windows
 from dragoman.translation.files.noted_lines import NotedLines
-from dragoman.translation.files.tree_file import TreeFile
 from dragoman.translation.files.word_alignments import WordAlignments
 from dragoman.translation.request import Request
 from dragoman.translation.reranking.choice import Choice, chosen
 from dragoman.translation.result import Translation, Unfinished
 from dragoman.translation.translator import Translator
+from dragoman.translation.tree import TreeFile
 
 _BESIDE = {
     "prefix": "is what translation n has to start with, blank where it is free",

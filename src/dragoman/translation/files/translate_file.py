@@ -16,12 +16,12 @@ from dragoman.translation.files.choosing import check_choice
 from dragoman.translation.files.faulty_lines import on_error_of
 from dragoman.translation.files.line_translation import Destination, LineTranslation
 from dragoman.translation.files.translated_file import translated_file
-from dragoman.translation.files.tree_file import tree_file
 from dragoman.translation.files.word_alignments import WordAlignments
 from dragoman.translation.request import RequestSettings, Sampling
 from dragoman.translation.reranking.config import RerankingConfig
 from dragoman.translation.reranking.reranker import Reranker
 from dragoman.translation.translator import Translator
+from dragoman.translation.tree import tree_file
 
 
 @dataclass(frozen=True)

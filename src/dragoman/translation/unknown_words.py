@@ -3,22 +3,24 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from dragoman.base.errors import ConfigError
+from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import warn
+from dragoman.data.corpora.lines import has_broken_utf8, open_lines
 from dragoman.decode.constraints.constraint import Constraint, Constraints, Edges, least
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.fusion import LanguageModelFusion
 from dragoman.decode.rules.rule import Rule
 from dragoman.decode.search import Hypothesis, SearchConfig, search
-from dragoman.decode.unknown import Translate, UnknownConfig
 from dragoman.models.interface import Decoder, Memory, source_mask, tree_map
 from dragoman.text.symbols import BOS, UNK
 from dragoman.text.tokenizers import Tokenizers
+from dragoman.text.unknown_words import Translate, UnknownConfig
 
 _WEIGHTS = 1 << 20
 """Of attention, a head, that are held at one time."""
@@ -120,7 +122,7 @@ class UnknownWords:
     def _reader(self, decoder: Decoder, memory: Memory, config: UnknownConfig | None) -> Translate | None:
         """How unknowns are translated; None where there shall be none."""
         if config is not None and config not in self._readers:
-            self._readers[config] = config.reader()
+            self._readers[config] = config.translate(read_dictionary)
             if self._readers[config] is not None and (reason := self._without_words()) is not None:
                 warn(f"search.unknown={config.kind} changes nothing: {reason}")
         chosen = str if config is None else self._readers[config]
@@ -153,6 +155,23 @@ class UnknownWords:
         sums = torch.zeros(len(weights), len(words), device=weights.device)
         sums.index_add_(1, torch.tensor(places, device=weights.device), weights[:, : len(places)].float())
         return [words[best] for best in sums.argmax(1).tolist()]
+
+
+def read_dictionary(path: Path) -> dict[str, str]:
+    """Read lines of word TAB translation; blank lines are skipped. Raises DataError naming the file and the line."""
+    words: dict[str, str] = {}
+    for number, line in enumerate(open_lines(path), start=1):
+        if not line.strip():
+            continue
+        word, *translations = (column.strip() for column in line.split("\t"))
+        if has_broken_utf8(line):
+            raise DataError(f"{path}, line {number}: broken UTF-8; convert the file (for example with iconv).")
+        if len(translations) != 1 or not word or not translations[0]:
+            raise DataError(f"{path}, line {number}: not a word, a tab and its translation: {line[:60]!r}.")
+        words.setdefault(word, translations[0])
+    if not words:
+        raise DataError(f"{path} is empty; a dictionary has lines of word TAB translation.")
+    return words
 
 
 def unknown_words(tokenizers: Tokenizers, text: str, ids: Sequence[int]) -> tuple[str, ...]:
