@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from dragoman.control.control import Control
 from dragoman.control.glossary import Glossary
-from dragoman.control.keep import KINDS, Keep
+from dragoman.control.keep import KINDS, KeepRules
 from dragoman.control.phrase import Phrase
 from dragoman.data.corpora.lines import open_lines
 from dragoman.metrics.bleu import BLEU
@@ -62,7 +62,7 @@ def read(source: Path, reference: Path, count: int, words: int) -> list[Sentence
 
 def shares(sentences: Sequence[Sentence], translations: Sequence[str], required: Sequence[Required]) -> list[str]:
     """Of required phrases, and of kept spans, how many of how many are there."""
-    keep = Keep.of(["all"])
+    keep = KeepRules.of(["all"])
     assert keep is not None
     there = spans = kept = 0
     for sentence, translation, phrases in zip(sentences, translations, required, strict=True):

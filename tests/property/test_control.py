@@ -15,7 +15,7 @@ from dragoman.checkpoint.folder import LoadedModel
 from dragoman.checkpoint.meta import Meta
 from dragoman.control.control import Control
 from dragoman.control.glossary import Glossary
-from dragoman.control.keep import Keep
+from dragoman.control.keep import KeepRules
 from dragoman.control.phrase import Phrase
 from dragoman.decode.search import Hypothesis
 from dragoman.models.interface import LengthLimit, LengthLimits
@@ -91,7 +91,7 @@ def test_required_phrases_are_there_whatever_stands_beside_a_line(kind: str, lin
 @settings(max_examples=40, deadline=None)
 @given(kind=KIND, text=SOURCE)
 def test_kept_spans_are_there_as_often_as_in_the_source(kind: str, text: str) -> None:
-    keep = Keep.of(["all"])
+    keep = KeepRules.of(["all"])
     assert keep is not None
     (translation,) = translator(kind).translate([text], keep=["all"], search=SHORT)
     wanted = Counter(span.text for span in keep.find(text))
@@ -109,12 +109,12 @@ def test_kept_spans_are_there_as_often_as_in_the_source(kind: str, text: str) ->
 def test_terms_and_spans_together(kind: str, terms: dict[str, str], data: st.DataObject) -> None:
     pieces = data.draw(st.lists(st.one_of(st.sampled_from(sorted(terms)), SPANS, WORDS), max_size=5))
     text = " ".join(pieces)
-    control = Control(glossary=Glossary.of(terms), keep=Keep.of(["url", "emoji", "markup"]))
+    control = Control(glossary=Glossary.of(terms), keep=KeepRules.of(["url", "emoji", "markup"]))
     (translation,) = translator(kind).translate([text], glossary=terms, keep=["url", "emoji", "markup"], search=SHORT)
-    demand = control.demand(text)
-    for phrase in demand.required:
+    requirements = control.requirements(text)
+    for phrase in requirements.required:
         assert any(form in translation for form in phrase.alternatives)
-    for span in demand.spans:
+    for span in requirements.spans:
         assert span.text in translation
 
 
@@ -124,7 +124,7 @@ def test_where_positions_end_spans_are_kept_all_the_same(text: str) -> None:
     few = translator("bpe", 24)
     if len(few.tokenizers.source.encode(text)) > 20:
         text = text[:5]
-    keep = Keep.of(["all"])
+    keep = KeepRules.of(["all"])
     assert keep is not None
     (translation,) = few.translate([text], keep=["all"], search=SHORT)
     wanted = Counter(span.text for span in keep.find(text))
@@ -159,7 +159,7 @@ def test_whatever_the_engine_does_and_it_is_told(capsys: pytest.CaptureFixture[s
     found = deaf.translate(texts, **asked)
     # parts with a number that the source does not have there stay as they are, but for the terms
     assert found == ["3 x", "", "A Hund (at www.x.de, 2) runs", "3 x", "3 x", "two Hund 5", "the Hund"]
-    assert "3 translation(s) were put together from parts" in capsys.readouterr().err
+    assert "3 line(s) have translations that were put together from parts" in capsys.readouterr().err
     assert deaf.translate(["a man"], constraints=["Katze"], prefixes=["Katzen"]) == ["Katzen 3 x Katze"]
     request = deaf.request(constraints=["Katze", "Katze", ["x", "y"]], prefix="Oh")
     assert deaf.translate(["a man"], requests=request) == ["Oh 3 x Katze Katze"]
@@ -221,7 +221,7 @@ def test_stand_ins_are_read_and_put_back() -> None:
     assert row.text == "4 two 7 dogs (22) 3 55 66" or row.text.split()[1] == "two"
     assert not any(span in row.text for span in ("<b>", "https", "🐶"))
     (translation,) = kind.translate([text], keep=["url", "markup", "emoji"], search=SHORT)
-    assert control is not None and control.demand(text).met_by(translation)
+    assert control is not None and control.requirements(text).met_by(translation)
 
 
 @pytest.mark.parametrize("kind", ["bpe", "word", "character", "subword_nmt", "wordpiece"])

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.translation.guard.copied import copied
-from dragoman.translation.guard.empty import empty
-from dragoman.translation.guard.guard import Guard
+from dragoman.translation.guard.copied import is_copied
+from dragoman.translation.guard.guard import Guard, is_empty
 from dragoman.translation.guard.numbers import changed_numbers
-from dragoman.translation.guard.repetition import repetition
-from dragoman.translation.guard.wrong_script import wrong_script
+from dragoman.translation.guard.repetition import repeated_phrase
+from dragoman.translation.guard.wrong_script import foreign_letters
 
 TEXTS = st.text(max_size=40) | st.text("ab 1,.", max_size=40)
 LATIN = Guard(frozenset({"LATIN"}))
@@ -39,9 +38,9 @@ def test_any_pair_can_be_looked_at(source: str, output: str) -> None:
 @settings(max_examples=60, deadline=None)
 def test_what_stands_in_a_row_is_a_loop_unless_the_source_has_it_as_often(phrase: list[str], times: int) -> None:
     looped = " ".join(["so", *phrase * times, "on"])
-    assert repetition("one text", looped) is not None
-    assert repetition(looped, looped) is None
-    assert repetition(" ".join(["x", *["yes"] * times]), looped) is None or len(set(phrase)) < len(phrase)
+    assert repeated_phrase("one text", looped) is not None
+    assert repeated_phrase(looped, looped) is None
+    assert repeated_phrase(" ".join(["x", *["yes"] * times]), looped) is None or len(set(phrase)) < len(phrase)
 
 
 @given(st.lists(st.text("bcdefgh", min_size=1, max_size=9), max_size=20, unique=True))
@@ -49,7 +48,7 @@ def test_what_stands_in_a_row_is_a_loop_unless_the_source_has_it_as_often(phrase
 def test_distinct_words_are_no_loop(words: list[str]) -> None:
     text = " ".join(word[:7] for word in words)
     if len({word[:7] for word in words}) == len(words):
-        assert repetition("", text) is None
+        assert repeated_phrase("", text) is None
 
 
 @given(st.lists(st.integers(0, 10**7), max_size=6), st.permutations(list(range(6))))
@@ -75,25 +74,25 @@ def test_another_number_is_found(number: int, other: int) -> None:
 @given(st.text(max_size=30))
 @settings(max_examples=60, deadline=None)
 def test_what_is_blank_is_empty_beside_any_text(source: str) -> None:
-    assert (empty(source, " \u3000") is not None) == bool(source.strip())
+    assert is_empty(source, " \u3000") == bool(source.strip())
 
 
 @given(st.text("абвгд ", min_size=1, max_size=20))
 @settings(max_examples=40, deadline=None)
 def test_letters_of_neither_side_are_found(letters: str) -> None:
-    assert (wrong_script("a dog", f"ein {letters}", {"LATIN"}) is not None) == bool(letters.strip())
-    assert wrong_script("a dog", f"ein {letters}", {"LATIN", "CYRILLIC"}) is None
-    assert wrong_script("a dog", f"ein {letters}", ()) is None
+    assert (foreign_letters("a dog", f"ein {letters}", {"LATIN"}) is not None) == bool(letters.strip())
+    assert foreign_letters("a dog", f"ein {letters}", {"LATIN", "CYRILLIC"}) is None
+    assert foreign_letters("a dog", f"ein {letters}", ()) is None
 
 
 @given(st.lists(st.text("bcdfg", min_size=1, max_size=6), min_size=4, max_size=12))
 @settings(max_examples=60, deadline=None)
 def test_a_copy_is_found_in_any_case_but_with_other_words_it_is_none(words: list[str]) -> None:
     source = " ".join(words)
-    assert copied(source, source) is not None
-    assert copied(source, " ".join([*words, "."])) is not None
-    assert copied(source, " ".join(f"ä{word}" for word in words)) is None
-    assert copied(" ".join(word.title() for word in words), source.title()) is None
+    assert is_copied(source, source)
+    assert is_copied(source, " ".join([*words, "."]))
+    assert not is_copied(source, " ".join(f"ä{word}" for word in words))
+    assert not is_copied(" ".join(word.title() for word in words), source.title())
 
 
 REFERENCES = {

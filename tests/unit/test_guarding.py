@@ -12,7 +12,7 @@ from dragoman.base.errors import ConfigError, ResourceError
 from dragoman.checkpoint.meta import Meta
 from dragoman.documents.document import translate_document
 from dragoman.translation.engine import Row
-from dragoman.translation.guard.finding import Finding, Guarded
+from dragoman.translation.guard.guard import Finding, GuardOutcome
 
 TOKENIZERS = tiny_tokenizers()
 LOOP = Finding("repetition", "Hund")
@@ -85,7 +85,7 @@ def test_the_first_stays_where_nothing_is_better() -> None:
     guarded, engine = translator(lambda row: ["Hund Hund Hund" + " Hund" * (name_of(row) != "first")])
     ((best,),) = guarded.translate_nbest(["a dog"], guarded.request(guard=True))
     assert best.text == "Hund Hund Hund"
-    assert best.guarded == Guarded((LOOP,), (LOOP,))
+    assert best.guarded == GuardOutcome((LOOP,), (LOOP,))
     assert [name_of(call[0]) for call in engine.asked] == ["first", "list", "no repetition", "wide"]
 
 
@@ -120,7 +120,7 @@ def test_of_a_list_those_are_given_that_nothing_is_wrong_with() -> None:
     request = guarded.request(guard=True, nbest=4)
     (found,) = guarded.translate_nbest(["a dog"], request)
     assert [each.text for each in found] == ["ein Hund", "der Hund"]
-    assert found[0].guarded == Guarded((LOOP,), ()) and len(engine.asked) == 1
+    assert found[0].guarded == GuardOutcome((LOOP,), ()) and len(engine.asked) == 1
     every, _ = translator(lambda row: ["Hund Hund Hund", "Hund Hund Hund Hund"][: row.decoding.nbest])
     assert [each.text for each in every.translate_nbest(["a dog"], every.request(guard=True, nbest=2))[0]] == [
         "Hund Hund Hund",
@@ -189,7 +189,7 @@ def test_a_search_without_repetition_can_write_a_phrase_twice_in_a_row_and_not_t
 
 def test_what_is_drawn_is_refused() -> None:
     guarded, _ = translator(lambda row: ["ein Hund"])
-    with pytest.raises(ConfigError, match="what is drawn is not searched"):
+    with pytest.raises(ConfigError, match="samples are not searched for"):
         guarded.request(guard=True, sampling=Sampling())
 
 

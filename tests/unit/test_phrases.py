@@ -8,12 +8,12 @@ import pytest
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.control.control import Control
 from dragoman.control.glossary import Glossary
-from dragoman.control.keep import KINDS, Keep
+from dragoman.control.keep import KINDS, KeepRules
 from dragoman.control.phrase import Phrase, read_phrases
 
 
 def kept(text: str, *kinds: str, patterns: tuple[str, ...] = ()) -> list[str]:
-    keep = Keep.of(kinds, patterns)
+    keep = KeepRules.of(kinds, patterns)
     assert keep is not None
     found = keep.find(text)
     assert all(text[span.start : span.end] == span.text for span in found)
@@ -112,10 +112,10 @@ def test_kinds_of_what_is_kept() -> None:
     assert kept('<a href="http://x.y">1</a>', "all") == ['<a href="http://x.y">', "1", "</a>"]
     assert kept("AB-12 12", "number", patterns=(r"[A-Z]+-\d+", r"\s+")) == ["AB-12", "12"]
     assert list(KINDS) == ["number", "url", "email", "emoji", "markup", "placeholder"]
-    assert Keep.of() is None
+    assert KeepRules.of() is None
     for wrong in ({"kinds": ["numbers"]}, {"patterns": ["(("]}):
         with pytest.raises(ConfigError):
-            Keep.of(**wrong)
+            KeepRules.of(**wrong)
 
 
 HOSTILE = [
@@ -176,14 +176,14 @@ def test_a_phrase_is_words_of_their_own(forms: tuple[str, ...], text: str, times
 def test_what_a_translation_must_hold_is_counted() -> None:
     control = Control.of([["Hund", "Hunde"]], {"cat": "Katze"}, ["number"])
     assert control is not None
-    demand = control.demand("Dog 7 cat 7")
-    assert demand.met_by("Hunde 7 Katze, 7")
-    assert not demand.met_by("Hunde 7 Katze")  # a number is missing
-    assert not demand.met_by("Hunde 7 7 Katze 7")  # one too many
-    assert not demand.met_by("Hunde 77 7 Katze")
-    assert not demand.met_by("7 Katze 7")
-    assert not demand.met_by("Hunde 7 Katzen, 7")  # another word
+    requirements = control.requirements("Dog 7 cat 7")
+    assert requirements.met_by("Hunde 7 Katze, 7")
+    assert not requirements.met_by("Hunde 7 Katze")  # a number is missing
+    assert not requirements.met_by("Hunde 7 7 Katze 7")  # one too many
+    assert not requirements.met_by("Hunde 77 7 Katze")
+    assert not requirements.met_by("7 Katze 7")
+    assert not requirements.met_by("Hunde 7 Katzen, 7")  # another word
     again = Control.of(["Raum 7", "Raum 7"], None, ["number"])
     assert again is not None
-    assert again.demand("7").met_by("7 Raum 7 Raum 7") and not again.demand("7").met_by("7 Raum 7")
+    assert again.requirements("7").met_by("7 Raum 7 Raum 7") and not again.requirements("7").met_by("7 Raum 7")
     assert Control.of() is None

@@ -112,7 +112,9 @@ def test_a_decoder_says_where_its_positions_ended(
     short, long = "a", "a dog runs ."
     found = list(translator.stream_nbest([short, long], Request(SearchConfig(beam=2, minimum_length=50))))
     assert [len(each[0].tokens) for each in found] == [limit, limit] and not found[1][0].finished
-    warning = f"2 translation(s) reached the model's {limit} target positions (model.target_positions.limit)"
+    warning = (
+        f"2 line(s) have translations that reached the model's {limit} target positions (model.target_positions.limit)"
+    )
     assert f"{warning} and end unfinished: line 1, 2" in capsys.readouterr().err
     (tmp_path / "source").write_text(f"{SHORT}\n{SHORT}\n")
     (tmp_path / "target").write_text(f"{short}\n{LONG}\n")

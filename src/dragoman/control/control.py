@@ -1,4 +1,4 @@
-"""`Control`: what is asked of the words of translations, and `Demand`, what that means for one text."""
+"""`Control`: what is asked of the words of translations, and `Requirements`, what that means for one text."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.control.glossary import Glossary, Match, glossary_of
-from dragoman.control.keep import Keep, Span
+from dragoman.control.keep import KeepRules, Span
 from dragoman.control.phrase import Phrase, phrases
 
 
 @dataclass(frozen=True)
-class Demand:
+class Requirements:
     """Of one text. phrases: that its translation must hold in any case; terms: of a glossary; spans: that are kept."""
 
     text: str
     phrases: tuple[Phrase, ...]
     terms: tuple[Match, ...]
     spans: tuple[Span, ...]
-    keep: Keep | None
+    keep: KeepRules | None
 
     def __bool__(self) -> bool:
         """Whether anything is asked for."""
@@ -59,7 +59,7 @@ class Control:
 
     phrases: tuple[Phrase, ...] = ()
     glossary: Glossary | None = None
-    keep: Keep | None = None
+    keep: KeepRules | None = None
 
     @staticmethod
     def of(
@@ -73,10 +73,10 @@ class Control:
         constraints: phrases, each a text or several of which one will do; glossary: its terms or its file, too; keep:
         names of `keep.KINDS`, or all. Raises ConfigError for what makes no sense, DataError for an unreadable glossary.
         """
-        asked = Control(phrases(constraints), glossary_of(glossary), Keep.of(keep, keep_patterns))
+        asked = Control(phrases(constraints), glossary_of(glossary), KeepRules.of(keep, keep_patterns))
         return asked if asked.phrases or asked.glossary is not None or asked.keep is not None else None
 
-    def demand(self, text: str) -> Demand:
+    def requirements(self, text: str) -> Requirements:
         """Of one text. Terms are looked for beside what is kept, not within."""
         spans = () if self.keep is None else tuple(self.keep.find(text))
         terms: list[Match] = []
@@ -85,7 +85,7 @@ class Control:
             starts = [*(span.start for span in spans), len(text)]
             for start, end in zip(ends, starts, strict=True):
                 terms += self.glossary.find(text, start, end)
-        return Demand(text, self.phrases, tuple(terms), spans, self.keep)
+        return Requirements(text, self.phrases, tuple(terms), spans, self.keep)
 
     def settings(self) -> dict[str, Any]:
         """As values that JSON keeps."""

@@ -1,4 +1,4 @@
-"""`Keep`: what of a source text stands in its translation as it is."""
+"""`KeepRules`: what of a source text stands in its translation as it is."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -38,14 +38,14 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Keep:
+class KeepRules:
     """kinds: names of `KINDS`; patterns: regular expressions of the user's, which go before them."""
 
     kinds: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
 
     @staticmethod
-    def of(kinds: Iterable[str] = (), patterns: Iterable[str] = ()) -> "Keep | None":
+    def of(kinds: Iterable[str] = (), patterns: Iterable[str] = ()) -> "KeepRules | None":
         """None where nothing is to be kept. `all` stands for all kinds.
 
         Raises ConfigError for a kind that there is not and for a pattern that is none, TypeError for a bare string.
@@ -53,7 +53,7 @@ class Keep:
         if isinstance(kinds, str) or isinstance(patterns, str):
             raise TypeError("keep and keep_patterns are lists of strings, not one string")
         named = [each for kind in kinds for each in (KINDS if kind == "all" else [kind])]
-        keep = Keep(tuple(dict.fromkeys(named)), tuple(patterns))
+        keep = KeepRules(tuple(dict.fromkeys(named)), tuple(patterns))
         if unknown := [kind for kind in keep.kinds if kind not in KINDS]:
             raise ConfigError(f"there is no kind {unknown[0]!r} to keep: choose among {', '.join(KINDS)}, or all")
         return keep if keep._compiled else None

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
-from dragoman.control.keep import KINDS, Keep, Span
+from dragoman.control.keep import KINDS, KeepRules, Span
 from dragoman.text.symbols import MOST_SLOTS, Inlined, slot
 from dragoman.text.words import is_word_character, units
 
@@ -56,7 +56,7 @@ class PlaceholdersConfig(Config):
     @classmethod
     def _can_be_kept(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         try:
-            Keep.of(given) if info.field_name == "kinds" else Keep.of(patterns=given)
+            KeepRules.of(given) if info.field_name == "kinds" else KeepRules.of(patterns=given)
         except ConfigError as error:
             raise ValueError(str(error)) from None
         return given
@@ -80,7 +80,7 @@ class Placeholders:
 
     def __init__(self, config: PlaceholdersConfig) -> None:
         self.config = config
-        self._keep = Keep.of(config.kinds, config.patterns)
+        self._keep = KeepRules.of(config.kinds, config.patterns)
 
     def replaced(self, source: str, target: str, random: np.random.Generator) -> tuple[Replaced, Replaced]:
         """What becomes of the spans of a pair: of those with the same text, the first is the first of the other side.

@@ -7,7 +7,7 @@ from typing import Generic
 import regex
 
 from dragoman.control.control import Control
-from dragoman.control.keep import Keep
+from dragoman.control.keep import KeepRules
 from dragoman.documents.formats.format import Content, Opened
 from dragoman.documents.passage import Passage, Raw, passages_in
 from dragoman.documents.placement import rewritten
@@ -67,7 +67,7 @@ def keeping(request: Request, sentence: Sentence) -> Request:
     if not sentence.kept:
         return request
     control = request.control or Control()
-    before = control.keep or Keep()
+    before = control.keep or KeepRules()
     patterns = tuple(dict.fromkeys(regex.escape(text.strip()) for _, text, _ in sentence.kept))
     keep = replace(before, patterns=(*patterns, *before.patterns))
     return replace(request, control=replace(control, keep=keep))

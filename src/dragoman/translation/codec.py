@@ -12,8 +12,8 @@ from dragoman.models.interface import LengthLimits, first_exceeded
 from dragoman.text.symbols import Inlined
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vocabularies.vectors import VectorError
-from dragoman.translation.constraining import Constrained, Constraining
-from dragoman.translation.engine import Expected, Pair, Prefix, Row
+from dragoman.translation.constraints.codec import ConstrainedSource, ConstraintCodec
+from dragoman.translation.engine import ExpectedConstraints, Pair, Prefix, Row
 from dragoman.translation.request import Decoding, Request, Sampling, check_pairs
 from dragoman.translation.result import Translation
 from dragoman.translation.unknown_words import unknown_words
@@ -25,7 +25,7 @@ class Codec:
     def __init__(self, tokenizers: Tokenizers, limits: LengthLimits) -> None:
         self._source, self._target = tokenizers.source, tokenizers.target
         self._tokenizers, self._limits = tokenizers, limits
-        self._constraining = Constraining(tokenizers)
+        self.constraints = ConstraintCodec(tokenizers)
 
     def rows(self, lines: Sequence[tuple[str, Request]], first: int) -> list[Row]:
         """One for each text, blank ones too, which have no source; first: the number of the first line.
@@ -59,20 +59,22 @@ class Codec:
             for place, (text, request) in enumerate(lines)
         ]
 
-    def forced(self, row: Row) -> Row:
+    def enforced(self, row: Row) -> Row:
         """A row whose search has to see to what it had better hold."""
         constraints, forbidden = row.expected
-        return row._replace(constraints=constraints, decoding=_without(row.decoding, forbidden), expected=Expected(()))
+        return row._replace(
+            constraints=constraints, decoding=_without(row.decoding, forbidden), expected=ExpectedConstraints(())
+        )
 
-    def _decoding(self, decoding: Decoding, asked: Constrained) -> Decoding:
+    def _decoding(self, decoding: Decoding, asked: ConstrainedSource) -> Decoding:
         if asked.free is None:
             return _without(decoding, asked.forbidden)
         return _with(decoding, asked.free)
 
-    def _expected(self, asked: Constrained) -> Expected:
+    def _expected(self, asked: ConstrainedSource) -> ExpectedConstraints:
         if asked.free is None:
-            return Expected(())
-        return Expected(asked.constraints, (*asked.forbidden, *asked.free))
+            return ExpectedConstraints(())
+        return ExpectedConstraints(asked.constraints, (*asked.forbidden, *asked.free))
 
     def part(self, row: Row, text: str, phrases: tuple[Phrase, ...]) -> Row:
         """A row for a part of another's text, without its prefix. phrases: that its translation must hold."""
@@ -113,7 +115,7 @@ class Codec:
     def translation(self, hypothesis: Hypothesis, constraints: tuple[Constraint, ...] = ()) -> Translation:
         """Its text, with what stands for its unknowns. constraints: of its row."""
         return Translation(
-            self._constraining.text(hypothesis, constraints),
+            self.constraints.decode(hypothesis, constraints),
             hypothesis.score,
             hypothesis.log_probability,
             hypothesis.tokens,
@@ -127,31 +129,23 @@ class Codec:
         """How many tokens the target vocabulary divides a text into."""
         return len(self._target.encode(text))
 
-    def holds_all(self, hypothesis: Hypothesis, constraints: tuple[Constraint, ...]) -> bool:
-        """Whether a search that did not see to the constraints has met them all the same."""
-        return self._constraining.holds_all(hypothesis, constraints)
-
-    def is_tidy(self, hypothesis: Hypothesis, constraints: tuple[Constraint, ...]) -> bool:
-        """Whether all that stood for something else in the source has found its place."""
-        return self._constraining.is_tidy(hypothesis, constraints)
-
     def blank(self, row: Row) -> Translation:
         """Of a text with nothing to translate: its prefix."""
         return self.translation(Hypothesis(row.prefix.ids, 0.0, 0.0, True, row.prefix.unknown))
 
-    def _constrained(self, number: int, text: str, prefix: Prefix, control: Control | None) -> Constrained:
+    def _constrained(self, number: int, text: str, prefix: Prefix, control: Control | None) -> ConstrainedSource:
         if control is None:
-            return Constrained(Inlined((text,)))
+            return ConstrainedSource(Inlined((text,)))
         if control.phrases and not text.strip():
             raise LineError(number - 1, "there is nothing to translate, but phrases are required: leave them out here")
         if not text.strip():
-            return Constrained(Inlined((text,)))
+            return ConstrainedSource(Inlined((text,)))
         if self._tokenizers.reads_vectors and (control.keep is not None or control.glossary is not None):
             raise ConfigError("a source of vectors has no words to keep or to look up in a glossary: leave them out")
         positions = self._limits.target.positions
-        room = None if positions is None else positions - len(prefix.ids)
+        max_tokens = None if positions is None else positions - len(prefix.ids)
         try:
-            return self._constraining.constrained(control.demand(text), room)
+            return self.constraints.encode(control.requirements(text), max_tokens)
         except ConfigError as error:
             raise LineError(number - 1, str(error)) from None
 

@@ -23,7 +23,7 @@ class Prefix(NamedTuple):
     unknown: tuple[str, ...] = ()
 
 
-class Expected(NamedTuple):
+class ExpectedConstraints(NamedTuple):
     """What a translation should contain. forbidden: ids that only the constraints may write."""
 
     constraints: tuple[Constraint, ...]
@@ -46,7 +46,7 @@ class Row(NamedTuple):
     prefix: Prefix = Prefix()
     tags: int = 0
     constraints: tuple[Constraint, ...] = ()
-    expected: Expected = Expected(())
+    expected: ExpectedConstraints = ExpectedConstraints(())
 
 
 class Pair(NamedTuple):

@@ -71,6 +71,16 @@ class Request:
     control: Control | None = None
     guard: Guard | None = None
 
+    def __post_init__(self) -> None:
+        """Raise ConfigError if samples are to meet requirements or to be searched for again."""
+        if isinstance(self.decoding, Sampling):
+            if self.control is not None:
+                raise ConfigError(
+                    "requirements are met by a search: leave out sampling, or what must be in translations"
+                )
+            if self.guard is not None:
+                raise ConfigError("a guard searches again, and samples are not searched for: leave out one of the two")
+
     def settings(self) -> dict[str, Any]:
         """All but the prefix, as nested values that JSON keeps."""
         if isinstance(self.decoding, Sampling):

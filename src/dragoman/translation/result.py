@@ -5,14 +5,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
-from dragoman.base.log import warn
 from dragoman.decode.search_tree import SearchTree
-from dragoman.models.interface import LengthLimit
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.translation.guard.finding import Guarded
+from dragoman.translation.guard.guard import GuardOutcome
 
 Result = TypeVar("Result")
-_SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ class Translation:
     token_log_probabilities: tuple[float, ...] = ()
     tree: SearchTree | None = field(default=None, compare=False, repr=False)
     patched: bool = False
-    guarded: Guarded | None = None
+    guarded: GuardOutcome | None = None
 
     @cached_property
     def tokens(self) -> tuple[str, ...]:
@@ -66,30 +63,3 @@ def in_order(count: int, known: dict[int, Result], found: Iterator[tuple[int, Re
                 raise RuntimeError(f"the engine gave nothing for place {place} of {count}") from None
             waiting[other] = result
         yield waiting.pop(place)
-
-
-class Unfinished:
-    """The lines whose translations a limit stopped before their end of sentence: how many, and the first of them."""
-
-    def __init__(self, limit: LengthLimit) -> None:
-        """limit: the model's for targets."""
-        self._limit = limit
-        self._counts = {False: 0, True: 0}  # by whether the model's positions ended
-        self._first: dict[bool, list[int]] = {False: [], True: []}
-
-    def look(self, line: int, best: Translation) -> None:
-        """Remember the line if its translation is such a one."""
-        if not best.finished:
-            positions = self._limit.positions
-            ended = positions is not None and len(best.ids) >= positions
-            self._counts[ended] += 1
-            if self._counts[ended] <= _SHOWN:
-                self._first[ended].append(line)
-
-    def report(self) -> None:
-        """Warn of them, if there are any."""
-        positions = f"the model's {self._limit.positions} target positions ({self._limit.setting})"
-        for ended, reached in ((False, "the length limit"), (True, positions)):
-            if count := self._counts[ended]:
-                shown = ", ".join(map(str, self._first[ended])) + (" …" if count > _SHOWN else "")
-                warn(f"{count:,} translation(s) reached {reached} and end unfinished: line {shown}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -21,6 +21,7 @@ from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.exchange.ctranslate2.folder import Exported, is_exported
 from dragoman.inspect.attention import AttentionMap
 from dragoman.inspect.inspection import Inspection, check_text, check_tokens, inspected
+from dragoman.text.symbols import languages
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.alignment import Aligner, Alignment, AttentionAligner, AttentionChoice
 from dragoman.translation.choice import choose_engine, open_exported
@@ -29,7 +30,9 @@ from dragoman.translation.continuous import ContinuousTranslation, continuous_en
 from dragoman.translation.engine import Engine, attention_engine
 from dragoman.translation.engines.torch import AttentionTorchEngine
 from dragoman.translation.ensemble import open_ensemble
-from dragoman.translation.guards import Guards
+from dragoman.translation.guard.guard import Guard
+from dragoman.translation.guard.wrong_script import usual_scripts
+from dragoman.translation.line_warnings import LineWarnings
 from dragoman.translation.request import (
     Request,
     Requests,
@@ -44,7 +47,7 @@ from dragoman.translation.request import (
     search_config,
     with_requests,
 )
-from dragoman.translation.result import PairScore, Translation, Unfinished
+from dragoman.translation.result import PairScore, Translation
 from dragoman.translation.source_tags import SourceTags
 from dragoman.translation.window import WindowTranslation
 
@@ -66,14 +69,12 @@ class Translator:
         report_cut: bool = True,
         aligner: Aligner | None = None,
     ) -> None:
-        """search: the model's own settings of the search, as far as they are not the usual ones.
+        """search: the model's own search settings, without those that have default values.
 
-        report_cut: warn of translations that the length limit stopped; while a model is trained they are many.
-        aligner: what aligns words; None for the decoder's attention.
+        report_cut: warn of unfinished translations. aligner: what aligns words; None for the decoder's attention.
         """
         self.engine, self.tokenizers, self.report_cut, self.aligner = engine, tokenizers, report_cut, aligner
         self.meta, self.source_tags = meta or Meta(step=0), SourceTags(tokenizers.source, meta)
-        self._guards = Guards(tokenizers, self.meta)
         self._own = dict(search or {})
         self._usual, self._codec = lru_cache(partial(search_config, self._own)), Codec(tokenizers, engine.limits)
         self._translation = WindowTranslation(engine, self._codec)
@@ -153,8 +154,6 @@ class Translator:
         an unreadable glossary.
         """
         control = Control.of(constraints, glossary, keep, keep_patterns)
-        if sampling is not None and control is not None:
-            raise ConfigError("what a translation must hold is searched for: leave out sampling, or what it must hold")
         of_search = (beam, length_penalty, coverage_penalty, unknown, search or None)
         if sampling is not None and (nbest > 1 or any(value is not None for value in of_search)):
             raise ConfigError("translations are searched or sampled: leave out the settings of the search")
@@ -167,7 +166,18 @@ class Translator:
             search=search or (),
         )
         before = self.source_tags.of(to, tags)
-        return Request(decoding, before, prefix, control, self._guards.of(before, sampling) if guard else None)
+        return Request(decoding, before, prefix, control, self._guard(before) if guard else None)
+
+    def _guard(self, tags: Sequence[str]) -> Guard:
+        """tags: of the source; they may name the target language."""
+        if self.tokenizers.reads_vectors:
+            raise ConfigError("a guard compares words, and this model reads vectors, which have none: leave it out")
+        target = next(iter(languages(tags)), self.meta.target_language)
+        return Guard(self._target_scripts, target is None or target != self.meta.source_language)
+
+    @cached_property
+    def _target_scripts(self) -> frozenset[str]:
+        return usual_scripts(self.tokenizers.target)
 
     def search_config(self, **changes: Unpack[SearchSettings]) -> SearchConfig:
         """Return the model's own search settings with these changed; see `request.search_config`."""
@@ -184,14 +194,11 @@ class Translator:
     ) -> list[str]:
         """Return one translation per text, in order; a blank text stays blank. Settings default to the model's own.
 
-        requests: one for all texts or one per text, from `request`, instead of settings. settings: beam,
-        length_penalty, coverage_penalty, unknown, search, to, tags, glossary, keep, keep_patterns and guard, as
-        `request` takes them.
+        requests: one for all texts or one per text, from `request`, instead of settings, which are as in `request`.
 
-        prefixes: the start of each translation, blank where it is free. Blanks at the end of a prefix are ignored. A
-        prefix is split into subwords like a text that ends there, so its last word is complete; the model decides
-        whether letters, punctuation or a new word follow. The translation of a blank text is its prefix. Raises
-        DataError unless there are as many prefixes, or requests, as texts.
+        prefixes: the start of each translation, blank where it is free. Trailing spaces are ignored. A prefix is split
+        into subwords like a text that ends there; the model decides whether letters, punctuation or a new word follow.
+        The translation of a blank text is its prefix. Raises DataError unless there are as many prefixes as texts.
         """
         if prefixes is not None:
             check_counts(texts, prefixes, "prefixes")
@@ -273,11 +280,7 @@ class Translator:
         return self._windows([tuple(asked)], batch_size, first, work)
 
     def continuous(self, batch_size: int = 64) -> ContinuousTranslation | None:
-        """Continuous batching: lines can be submitted while others are translated. None if the engine has none.
-
-        batch_size: the largest number of lines that are decoded together. Close it; until then this translator must not
-        translate anything else.
-        """
+        """Return continuous batching of at most `batch_size` lines, or None. Close it before any other translation."""
         check_batch_size(batch_size)
         engine = continuous_engine(self.engine)
         return None if engine is None else ContinuousTranslation(engine, self._codec, batch_size)
@@ -384,17 +387,12 @@ class Translator:
     ) -> Iterator[list[Translation]]:
         """The hypotheses of each line of the windows; at their end a warning of those that were cut."""
         check_batch_size(batch_size)
-        unfinished = Unfinished(self.engine.limits.target)
+        warnings = LineWarnings()
         for window in windows:
             found = self._translation.translations(window, batch_size, first, work)
             for line, translations in enumerate(found, start=first):
-                unfinished.look(line, translations[0])
+                warnings.note_translation(line, translations[0], self.engine.limits.target)
                 yield translations
             first += len(window)
         if self.report_cut:
-            unfinished.report()
-            self.report_patched()
-
-    def report_patched(self) -> None:
-        """Warn of the translations that had to be put together from parts, since the last time."""
-        self._translation.report_patched()
+            warnings.report()

@@ -77,7 +77,7 @@ _SEEN, _READ = 4_000, 2_000
 
 _LEAST = 1.0
 _NO_TEXT = regex.compile(r"<[/!\p{L}][^<>]*>|&#?\w{1,32};|\{[^{}]{0,100}\}|%\(\w{1,100}\)[sd]")
-"""Markup and placeholders. Unlike those of `Keep`, these need no more time for text that was made to be slow."""
+"""Markup and placeholders. Unlike those of `KeepRules`, these need no more time for text that was made to be slow."""
 
 
 class Detection(NamedTuple):

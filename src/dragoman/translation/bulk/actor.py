@@ -14,8 +14,7 @@ from dragoman.base.machine.device import use_threads
 from dragoman.translation.bulk.format import Part, Window
 from dragoman.translation.bulk.job import Job, digest
 from dragoman.translation.files.faulty_lines import FaultyLines
-from dragoman.translation.files.guarded_lines import guarded_lines
-from dragoman.translation.files.noted_lines import NotedLines
+from dragoman.translation.line_warnings import LineWarnings
 from dragoman.translation.translator import Translator
 
 Batch = dict[str, Any]
@@ -107,21 +106,17 @@ class WindowTranslator:
         self._notes.entries = []
         texts, _ = self._faulty.readable(window.texts, {}, window.first)
         hypotheses = self._faulty.translate_window(texts, request, batch_size, window.first)
-        if request.guard is not None:
-            hypotheses = guarded_lines(hypotheses, window.first, self._notes)
         translations = []
         with in_files(shard.source):
             for number, (best, *_) in enumerate(hypotheses, start=window.first):
-                if not best.finished:
-                    self._notes.note("have translations that a limit of length stopped: they end unfinished", number)
-                if best.patched:
-                    self._notes.note("have translations that were put together from parts", number)
+                self._notes.note_translation(number, best, self._translator.engine.limits.target)
+                self._notes.note_guard(number, best)
                 translations.append(best.text)
         part = shard.format.part(window, translations, shard.name)
         return TranslatedWindow(window.first, len(texts), part, self._notes.entries)
 
 
-class _Notes(NotedLines):
+class _Notes(LineWarnings):
     """Collects notes for the machine that runs the command, which reports them."""
 
     def __init__(self) -> None:
@@ -129,7 +124,7 @@ class _Notes(NotedLines):
         self.entries: list[tuple[str, int]] = []
 
     def note(self, what: str, line: int | str) -> None:
-        """As `NotedLines.note`."""
+        """As `LineWarnings.note`."""
         self.entries.append((what, int(line)))
 
 

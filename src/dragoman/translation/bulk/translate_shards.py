@@ -17,8 +17,8 @@ from dragoman.translation.bulk.job import Inputs, Job, Shard, digest, shards_of,
 from dragoman.translation.bulk.manifest import CompletedShard, Manifest
 from dragoman.translation.bulk.pipeline import is_client, run, run_through_relay
 from dragoman.translation.files.faulty_lines import FaultyLines, on_error_of
-from dragoman.translation.files.noted_lines import NotedLines
 from dragoman.translation.files.translated_file import Signal, signals_raise
+from dragoman.translation.line_warnings import LineWarnings
 from dragoman.translation.request import RequestSettings, Sampling
 from dragoman.translation.translator import Translator
 
@@ -114,7 +114,7 @@ def _run(job: Job, manifest: Manifest, shards: int, cluster: str, actors: int | 
     if before:
         info(f"Resuming: {before:,} of {shards:,} shards are completed.")
     again = {shard.name for shard in job.shards}
-    noted = NotedLines(
+    noted = LineWarnings(
         sum((Counter(shard.counts) for name, shard in manifest.completed.items() if name not in again), Counter())
     )
     try:
@@ -141,7 +141,7 @@ def _write(
     shard: Shard,
     items: Iterator[TranslatedWindow | EndOfShard],
     manifest: Manifest,
-    noted: NotedLines,
+    noted: LineWarnings,
     work: Work,
     done: str,
 ) -> None:

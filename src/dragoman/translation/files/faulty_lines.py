@@ -9,8 +9,8 @@ from dragoman.base.progress import Work
 from dragoman.data.corpora.lines import has_broken_utf8
 from dragoman.text.division import divide
 from dragoman.text.symbols import EOS
-from dragoman.translation.files.noted_lines import NotedLines
-from dragoman.translation.guard.finding import together
+from dragoman.translation.guard.guard import merged
+from dragoman.translation.line_warnings import LineWarnings
 from dragoman.translation.request import Request
 from dragoman.translation.reranking.choice import Choice, chosen
 from dragoman.translation.result import Translation
@@ -36,7 +36,7 @@ class FaultyLines:
 
     translator: Translator
     on_error: OnError = "stop"
-    noted: NotedLines = field(default_factory=NotedLines)
+    noted: LineWarnings = field(default_factory=LineWarnings)
     choice: Choice | None = None
 
     def __post_init__(self) -> None:
@@ -122,7 +122,7 @@ class FaultyLines:
             token_log_probabilities=tuple(each for part in best for each in part.token_log_probabilities),
             tree=None,
             patched=any(each.patched for each in best),
-            guarded=together(each.guarded for each in best),
+            guarded=merged(each.guarded for each in best),
         )
 
 

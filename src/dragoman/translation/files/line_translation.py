@@ -18,13 +18,12 @@ from dragoman.data.corpora.lines import count_lines
 from dragoman.decode.rules.fusion import FusionConfig
 from dragoman.text.symbols import EOS
 from dragoman.translation.files.faulty_lines import FaultyLines, OnError
-from dragoman.translation.files.guarded_lines import guarded_lines
 from dragoman.translation.files.lines import one_line, read_any_lines, read_lines, windows
-from dragoman.translation.files.noted_lines import NotedLines
 from dragoman.translation.files.word_alignments import WordAlignments
+from dragoman.translation.line_warnings import LineWarnings
 from dragoman.translation.request import Request
 from dragoman.translation.reranking.choice import Choice, chosen
-from dragoman.translation.result import Translation, Unfinished
+from dragoman.translation.result import Translation
 from dragoman.translation.translator import Translator
 from dragoman.translation.tree import TreeFile
 
@@ -128,9 +127,9 @@ class LineTranslation:
 
         companion: where `alignments` go.
         """
-        unfinished, noted = Unfinished(self.translator.engine.limits.target), NotedLines(out.counts)
+        noted = LineWarnings(out.counts)
         faulty = FaultyLines(self.translator, self.on_error, noted, self.choice)
-        self.translator.report_cut = self.source is None  # there may be no end to report at
+        self.translator.report_cut = self.source is None
         try:
             for given, beside in self._windows(out):
                 first, counts = out.lines + 1, noted.window()
@@ -139,17 +138,12 @@ class LineTranslation:
                 found = faulty.translate_window(window, requests, self.batch_size, first, work)
                 if self.choice is not None:
                     found = chosen(self.choice, window, found, self.batch_size)
-                if self.request.guard is not None:
-                    found = guarded_lines(found, first, noted)
                 best: list[str] = []
-                texts = self._texts(window, found, first, unfinished, best)
+                texts = self._texts(window, found, first, noted, best)
                 if self.alignments is not None and companion is not None:
                     texts = self.alignments.after(texts, window, best, first, noted, companion)
                 out.write(len(window), texts, counts)
         finally:
-            if self.source is not None:
-                unfinished.report()
-                self.translator.report_patched()
             noted.report()
 
     def _texts(
@@ -157,12 +151,14 @@ class LineTranslation:
         window: list[str],
         found: Iterator[list[Translation]],
         first: int,
-        unfinished: Unfinished,
+        noted: LineWarnings,
         best: list[str],
     ) -> Iterator[bytes]:
         """What is written of each line; the text of its best hypothesis is added to `best`."""
         for line, (text, hypotheses) in enumerate(zip(window, found, strict=True), start=first):
-            unfinished.look(line, hypotheses[0])
+            if self.source is not None:  # there may be no end of the standard input to report at
+                noted.note_translation(line, hypotheses[0], self.translator.engine.limits.target)
+            noted.note_guard(line, hypotheses[0])
             best.append(one_line(hypotheses[0].text))
             if self.trees is not None:
                 self.trees.write(line, text, hypotheses)

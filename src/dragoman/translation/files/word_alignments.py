@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman.base.companion import Companion
 from dragoman.translation.alignment import Aligner, align_each, pharaoh
-from dragoman.translation.files.noted_lines import NotedLines
+from dragoman.translation.line_warnings import LineWarnings
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class WordAlignments:
         sources: Sequence[str],
         targets: Sequence[str],
         first: int,
-        noted: NotedLines,
+        noted: LineWarnings,
         companion: Companion,
     ) -> Iterator[bytes]:
         """Gives `texts`, then writes a line `0-0 1-2` for each source and its target, which are complete by then.

@@ -1,4 +1,4 @@
-"""Text that was not translated: the source, or nearly that, as the output."""
+"""Detects outputs that copy their source."""
 
 from difflib import SequenceMatcher
 
@@ -6,42 +6,40 @@ import regex
 
 from dragoman.control.keep import KINDS
 from dragoman.text.words import units
-from dragoman.translation.guard.finding import Finding
 
-_LEAST_WORDS = 4
-_COPIED = 0.8
-"""The share of a source's plain words that stands in the output in the same order."""
+_FEWEST_WORDS = 4
+_SHARE = 0.8
+"""Of a source's plain words that a copy has in the same order."""
 
 _NO_TEXT = regex.compile("|".join(KINDS[kind] for kind in ("url", "email", "markup", "placeholder")), regex.V1)
 
 
-def copied(source: str, output: str) -> Finding | None:
-    """A finding where at least 80% of a source's plain words stand in the output in their order.
+def is_copied(source: str, output: str, share: float = _SHARE) -> bool:
+    """Return whether the output has at least this share of the source's plain words, in the same order.
 
-    Plain words have letters and no capital at their beginning, and no address or markup holds them: names, numbers and
-    addresses stay what they are in most languages. A source of less than four is not judged, and none that is mostly
-    something else. In scripts without blanks a word is a character. To be asked of two different languages only.
+    Plain words start with a lower-case letter and are not part of an address or markup: names, numbers and addresses
+    are the same in most languages. False for a source of fewer than four plain words, or of mostly other words. In
+    scripts without spaces each character is a word. Only meaningful for two different languages.
     """
     if source == output:  # most copies are exact
         given = written = _words(source)
     else:
         given, written = _words(source), _words(output)
     plain = [word for word in given if _is_plain(word)]
-    if len(plain) < _LEAST_WORDS or 2 * len(plain) < len(given):
-        return None
+    if len(plain) < _FEWEST_WORDS or 2 * len(plain) < len(given):
+        return False
     if given is not written:
         matching = SequenceMatcher(None, plain, [word for word in written if _is_plain(word)], autojunk=False)
-        if sum(block.size for block in matching.get_matching_blocks()) < _COPIED * len(plain):
-            return None
-    return Finding("copy", output)
+        return sum(block.size for block in matching.get_matching_blocks()) >= share * len(plain)
+    return True
 
 
 def _words(text: str) -> list[str]:
-    """Those with letters."""
+    """Return the words that have letters."""
     text = _NO_TEXT.sub(" ", text)
     return [word for begin, end in units(text) if any(map(str.isalpha, word := text[begin:end]))]
 
 
 def _is_plain(word: str) -> bool:
-    """Whether it begins with a letter that is no capital."""
+    """Return whether a word starts with a letter that is not a capital."""
     return word[0].isalpha() and not word[0].isupper() and not word[0].istitle()

@@ -1,36 +1,92 @@
-"""`Guard`: all detectors together, with what they know of two languages."""
+"""`Guard`: finds faults of translations by comparing their text with the source's."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
-from dragoman.translation.guard.copied import copied
-from dragoman.translation.guard.empty import empty
-from dragoman.translation.guard.finding import Finding
+from dragoman.translation.guard.copied import is_copied
 from dragoman.translation.guard.numbers import changed_numbers
-from dragoman.translation.guard.repetition import repetition
-from dragoman.translation.guard.wrong_script import wrong_script
+from dragoman.translation.guard.repetition import repeated_phrase
+from dragoman.translation.guard.wrong_script import foreign_letters
+
+Kind = Literal["repetition", "empty", "copy", "script", "numbers"]
+
+DESCRIPTIONS: dict[Kind, str] = {
+    "repetition": "repeated a phrase",
+    "empty": "were empty",
+    "copy": "were their source again",
+    "script": "were in another script",
+    "numbers": "had other numbers than their source",
+}
+"""How summaries describe translations with findings of each kind."""
+
+
+class Finding(NamedTuple):
+    """A fault of a translation. kind: its detector; what: the phrase, letters or numbers concerned."""
+
+    kind: Kind
+    what: str
+
+
+@dataclass(frozen=True)
+class GuardOutcome:
+    """What the guard found in the translations of a text, and what came of it.
+
+    found: in the best translation of the first search; left: in the translation that is returned; search: the name of
+    the search that found the latter (docs/guard.md), empty for the first.
+    """
+
+    found: tuple[Finding, ...]
+    left: tuple[Finding, ...]
+    search: str = ""
+
+    def outcomes(self) -> dict[str, bool]:
+        """Return the description of each kind of finding, once, and whether it is gone."""
+        left = {finding.kind for finding in self.left}
+        kinds = dict.fromkeys(finding.kind for finding in (*self.found, *self.left))
+        return {DESCRIPTIONS[kind]: kind not in left for kind in kinds}
+
+
+def merged(parts: Iterable[GuardOutcome | None]) -> GuardOutcome | None:
+    """Return the outcome of a text that was translated in parts; None if nothing was found in any part."""
+    some = [part for part in parts if part is not None]
+    if not some:
+        return None
+    found = tuple(finding for part in some for finding in part.found)
+    left = tuple(finding for part in some for finding in part.left)
+    return GuardOutcome(found, left, ", ".join(dict.fromkeys(part.search for part in some if part.search)))
 
 
 @dataclass(frozen=True)
 class Guard:
-    """scripts: the target language's, none where they are not known; two_languages: whether a copy is wrong."""
+    """scripts: those of the target language, empty if unknown; two_languages: whether a copy is a fault."""
 
     scripts: frozenset[str] = frozenset()
     two_languages: bool = True
 
     def findings(self, source: str, output: str) -> tuple[Finding, ...]:
-        """What is wrong with a translation of a source; of a blank source, nothing is."""
+        """Return the faults of a translation; there are none if the source is blank."""
         if not source.strip():
             return ()
-        found = [
-            empty(source, output),
-            repetition(source, output),
-            copied(source, output) if self.two_languages else None,
-            wrong_script(source, output, self.scripts),
-            changed_numbers(source, output),
+        found: list[tuple[Kind, str | None]] = [
+            ("empty", output if is_empty(source, output) else None),
+            ("repetition", repeated_phrase(source, output)),
+            ("copy", output if self.two_languages and is_copied(source, output) else None),
+            ("script", foreign_letters(source, output, self.scripts)),
+            ("numbers", changed_numbers(source, output)),
         ]
-        return tuple(finding for finding in found if finding is not None)
+        return tuple(Finding(kind, what) for kind, what in found if what is not None)
 
     def settings(self) -> dict[str, Any]:
-        """As values that JSON keeps."""
+        """Return the settings as JSON values."""
         return {"scripts": sorted(self.scripts), "two_languages": self.two_languages}
+
+
+def is_empty(source: str, output: str) -> bool:
+    """Return whether the output is blank, or lacks letters and digits although the source has some.
+
+    Models assign a high probability to the empty output, and wide beams find it (Stahlberg and Byrne 2019).
+    """
+    if not source.strip() or any(map(str.isalnum, output)):
+        return False
+    return not output.strip() or any(map(str.isalnum, source))

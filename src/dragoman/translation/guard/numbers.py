@@ -1,28 +1,26 @@
-"""Numbers that changed."""
+"""Detects numbers that changed."""
 
 import unicodedata
 from collections import Counter
 
 import regex
 
-from dragoman.translation.guard.finding import Finding
-
 _NUMBER = regex.compile(r"\p{Nd}+(?:[.,:'’\u00A0\u202F]\p{Nd}+)*")
 _RUN = regex.compile(r"\p{Nd}+")
 _WITH_BLANKS = regex.compile(r"(?<!\p{Nd})\p{Nd}{1,3}(?: \p{Nd}{3})+(?!\p{Nd})")
 _SPELLED = 20
-"""Up to here, numbers are often written as words, or as words where they were not."""
+"""Numbers up to this one are often spelled out on one side only."""
 
 _HALF_A_DAY = 12
 
 
-def changed_numbers(source: str, output: str) -> Finding | None:
-    """The source's numbers that the output lacks, where that means something.
+def changed_numbers(source: str, output: str) -> str | None:
+    """Return the source's numbers that are missing from the output, joined by commas; None if nothing is wrong.
 
-    A number is its digits: `1,000.5`, `1.000,5` and `1 000,5` are the same. One that is missing and is larger than 20
-    is found; a smaller one only where the output has another number that the source does not have, since it may be
-    spelled (`12`: `zwölf`). A number that is only in the output is not found: the source may have spelled it.
-    Accepted are hours of 12 as hours of 24, years without their century, and zeros at the end that became a word
+    Numbers are compared by their digits: `1,000.5`, `1.000,5` and `1 000,5` are the same. A missing number larger than
+    20 is reported; a smaller one only if the output has another number that the source doesn't have, since it may be
+    spelled out (`12`: `zwölf`). A number in the output alone is not reported: the source may have spelled it out.
+    Accepted are 12-hour times as 24-hour times, years without their century, and final zeros that became a word
     (`3,000 million`: `3 Milliarden`).
     """
     if not any(map(str.isdecimal, source)):
@@ -41,7 +39,7 @@ def changed_numbers(source: str, output: str) -> Finding | None:
         elif not (len(number) > 2 and number in joined):
             lost.append(number)
     if more or any(int(number) > _SPELLED for number in lost):
-        return Finding("numbers", ", ".join(lost)) if lost else None
+        return ", ".join(lost) or None
     return None
 
 
@@ -51,7 +49,7 @@ def _numbers(text: str) -> Counter[str]:
 
 
 def _runs(text: str) -> Counter[str]:
-    """The same where no sign joins digits: `81(1)` is `81.1`, and `31/10` is `31.10.`"""
+    """Return the runs of digits, which no punctuation joins: `81(1)` equals `81.1`, and `31/10` equals `31.10.`"""
     return Counter(map(_value, _RUN.findall(text)))
 
 
@@ -64,7 +62,7 @@ def _digits(text: str) -> list[str]:
 
 
 def _same(number: str, other: str) -> bool:
-    """Whether translators write one for the other."""
+    """Return whether translators may write one number for the other."""
     if number.rstrip("0") == other.rstrip("0") and max(len(number), len(other)) > 3:
         return True
     long, short = max(number, other, key=len), min(number, other, key=len)

@@ -1,32 +1,31 @@
-"""Loops: a phrase that stands in a row more often than anything in the source does."""
+"""Detects loops: a phrase repeated in a row more often than anything in the source."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from dragoman.text.words import units
-from dragoman.translation.guard.finding import Finding
 
 _LONG_WORD = 12
-"""Characters from which on a word is looked into: `lalalalalala`."""
+"""Characters. Repetitions within a word of at least this length count: `lalalalalala`."""
 
 
 class _Run(NamedTuple):
-    """A phrase and how often it stands there in a row, whole."""
+    """A phrase and how many complete copies of it follow one another."""
 
     phrase: str
     times: int
 
 
-def repetition(source: str, output: str) -> Finding | None:
-    """The phrase that covers most of the output by standing in a row, where that is a loop.
+def repeated_phrase(source: str, output: str, fewest: int = 2) -> str | None:
+    """Return the phrase whose copies in a row cover most of the output if that is a loop, else None.
 
-    Phrases are of words; of characters in scripts without blanks, and within words of at least 12 characters. How often
-    is too often depends on a phrase's letters and digits: twice for one of at least 12 in four words, 3 times for
-    others of at least two (4 times for two letters within a word), 6 times for a single one, 8 times for signs alone.
-    It is no loop where the source has any phrase, or any sign, as often in a row.
+    Phrases are made of words; of characters in scripts without spaces, and within words of at least 12 characters. The
+    number of copies that makes a loop depends on the phrase: 2 for at least 12 letters and digits in four words, 3 for
+    others of at least two (4 for two letters within a word), 6 for a single one, 8 for punctuation alone; and it is at
+    least `fewest`. It is not a loop if the source repeats any phrase, or any punctuation, as often.
     """
-    loops = [run for run in _runs(output) if run.times >= _too_often(run.phrase)]
+    loops = [run for run in _runs(output) if run.times >= max(_too_often(run.phrase), fewest)]
     if not loops:
         return None
     inked = {True: 1, False: 1}
@@ -37,7 +36,7 @@ def repetition(source: str, output: str) -> Finding | None:
     if not loops:
         return None
     longest = max(loops, key=lambda run: len(run.phrase) * run.times)
-    return Finding("repetition", longest.phrase)
+    return longest.phrase
 
 
 def _too_often(phrase: str) -> int:
@@ -48,7 +47,7 @@ def _too_often(phrase: str) -> int:
 
 
 def _runs(text: str) -> Iterator[_Run]:
-    """Of words, then of the letters of each long word; the case of letters does not count."""
+    """Yield the runs of words, then those of letters within each long word. Letter case is ignored."""
     places = [(begin, end) for begin, end in units(text) if not text[begin].isspace()]
     words = [text[begin:end].casefold() for begin, end in places]
     for start, size, times in _tandem(words):
@@ -61,7 +60,7 @@ def _runs(text: str) -> Iterator[_Run]:
 
 
 def _tandem(items: Sequence[str]) -> Iterator[tuple[int, int, int]]:
-    """For each size of a phrase the longest row of copies: where it begins, the size, how many whole ones."""
+    """Yield the longest run of copies for each phrase length: start, length, number of complete copies."""
     counts = Counter(items)
     if len(counts) == len(items):
         return
@@ -75,7 +74,7 @@ def _tandem(items: Sequence[str]) -> Iterator[tuple[int, int, int]]:
 
 
 def _stretches(equal: Iterable[bool]) -> Iterator[tuple[int, int]]:
-    """Beginning and length of each stretch of True."""
+    """Yield the start and length of each stretch of True."""
     begin = None
     place = -1
     for place, each in enumerate(equal):

@@ -1,21 +1,21 @@
-"""Letters of a script in which the target language is not written."""
+"""Detects letters of scripts that the target language is not written in."""
 
 from collections import Counter
 from collections.abc import Iterable
 
 from dragoman.data.cleaning.rules import dominant_script, script
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.translation.guard.finding import Finding
 
 _SHARE = 0.01
-_LEAST_LETTERS = 10
+_FEWEST_LETTERS = 10
 
 
-def wrong_script(source: str, output: str, usual: Iterable[str]) -> Finding | None:
-    """Letters of a script that neither the source has nor the target language; or the source's, where they prevail.
+def foreign_letters(source: str, output: str, usual: Iterable[str]) -> str | None:
+    """Return the output's distinct letters of scripts that neither the source nor the target language uses.
 
-    usual: the target language's scripts (`usual_scripts`), none where they are not known: then nothing is found.
-    Scripts are the first words of the letters' Unicode names.
+    If there are none, the source's letters are returned where they prevail in the output. None if nothing is wrong.
+    usual: the target language's scripts (`usual_scripts`); if empty, nothing is reported. Scripts are the first words
+    of the letters' Unicode names.
     """
     known = frozenset(usual)
     if not known or (output.isascii() and "LATIN" in known):
@@ -25,16 +25,16 @@ def wrong_script(source: str, output: str, usual: Iterable[str]) -> Finding | No
         return None
     elsewhere = set(map(script, source))
     strange = [letter for letter, name in letters if name not in elsewhere]
-    if not strange and len(letters) >= _LEAST_LETTERS and dominant_script(output) not in known:
+    if not strange and len(letters) >= _FEWEST_LETTERS and dominant_script(output) not in known:
         strange = [letter for letter, _ in letters]
-    return Finding("script", "".join(dict.fromkeys(strange))) if strange else None
+    return "".join(dict.fromkeys(strange)) or None
 
 
 def usual_scripts(target: Tokenizer) -> frozenset[str]:
-    """The scripts of the target language, as its vocabulary shows them: each that at least 1% of the entries have.
+    """Return the target language's scripts: those of at least 1% of its vocabulary's entries.
 
-    Entries of a single byte do not count, since vocabularies that can write any text have all of them.
-    A vocabulary that both languages share shows the scripts of both. Empty where no longer entry has letters.
+    Entries of a single byte don't count, since vocabularies that can write any text have all of them. A vocabulary
+    shared by both languages gives the scripts of both. Empty if no longer entry has letters.
     """
     counts = Counter[str]()
     for number in range(target.size):

@@ -1,0 +1,191 @@
+"""`ConstraintCodec`: turns requirements into a source with placeholders and constraints, and hypotheses into text."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from dragoman.base.errors import ConfigError
+from dragoman.control.control import Requirements
+from dragoman.control.phrase import Phrase
+from dragoman.decode.constraints.automaton import Automaton
+from dragoman.decode.constraints.constraint import Alternative, Constraint, Edges, Shown, least
+from dragoman.decode.search import Hypothesis
+from dragoman.text.symbols import UNK, Inlined
+from dragoman.text.tokenizers import Tokenizers
+from dragoman.text.words import is_word_character, units
+from dragoman.translation.constraints.placeholders import (
+    MaskedSource,
+    NumberPlaceholder,
+    PlaceholderWriter,
+    SymbolPlaceholder,
+)
+
+_PRIVATE = range(0xE000, 0xF900)
+"""Private-use code points, of which one that a text does not contain marks positions in it."""
+
+
+@dataclass(frozen=True)
+class ConstrainedSource:
+    """How a text is translated. line: the source, with placeholders; forbidden: ids that only constraints may write.
+
+    free: ids that the model may write if it has learned to meet the constraints by itself, so that the search need not
+    enforce them; None if it must.
+    """
+
+    line: Inlined
+    constraints: tuple[Constraint, ...] = ()
+    forbidden: tuple[int, ...] = ()
+    free: tuple[int, ...] | None = None
+
+
+class ConstraintCodec:
+    """Works on a pair of vocabularies. Phrases appear in a text as given, even if the vocabulary lacks characters."""
+
+    def __init__(self, tokenizers: Tokenizers) -> None:
+        self._target = tokenizers.target
+        self._placeholders = PlaceholderWriter(tokenizers)
+        self._symbols = frozenset(symbol.id for symbol in self._placeholders.symbols)
+
+    def encode(self, requirements: Requirements, max_tokens: int | None) -> ConstrainedSource:
+        """Return what the model reads and what the search must enforce.
+
+        Kept spans are dropped if the constraints need more than `max_tokens` (None: any number). Raises ConfigError if
+        the phrases alone do.
+        """
+        required = tuple(self._constraint(phrase) for phrase in requirements.required)
+        masked = self._placeholders.mask(requirements)
+        kept = tuple(self._span(requirements, masked, index) for index in range(len(requirements.spans)))
+        if max_tokens is not None and least((*required, *kept)) > max_tokens:
+            if (needed := least(required)) > max_tokens:
+                raise ConfigError(
+                    f"the phrases that its translation must hold need up to {needed} tokens, but the model has "
+                    f"positions for {max_tokens}: require less, or train a model with more"
+                )
+            return ConstrainedSource(Inlined((requirements.text,)), required)
+        constraints = (*required, *kept)
+        own = tuple(each.id for each in masked.placeholders if isinstance(each, SymbolPlaceholder))
+        return ConstrainedSource(
+            masked.line, constraints, _written_once(requirements, masked, constraints), own if masked.learned else None
+        )
+
+    def decode(self, hypothesis: Hypothesis, constraints: Sequence[Constraint]) -> str:
+        """Return the text of a hypothesis, with each phrase and span as it was given."""
+        parts, held = self._parts(hypothesis, constraints)
+        text = parts[0]
+        for alternative, part in zip(held, parts[1:], strict=True):
+            shown = alternative.shown
+            text = text.rstrip(" ") if shown.joined_before else text
+            text += shown.text + (part.lstrip(" ") if shown.joined_after else part)
+        return text
+
+    def meets_all(self, hypothesis: Hypothesis, constraints: Sequence[Constraint]) -> bool:
+        """Return whether it contains every phrase and span, none overlapping and none attached to other words."""
+        return len(self._parts(hypothesis, constraints)[1]) == len(constraints)
+
+    def restores_all(self, hypothesis: Hypothesis, constraints: Sequence[Constraint]) -> bool:
+        """Return whether every placeholder in it is replaced by its span, so that none is left over."""
+        parts, held = self._parts(hypothesis, constraints)
+        symbols = [token for token in hypothesis.tokens if token in self._symbols]
+        if len(symbols) != sum(alternative.ids[0] in self._symbols for alternative in held):
+            return False
+        written = {self._target.decode(alternative.ids).strip() for alternative in held}
+        left_over = written - {alternative.shown.text for alternative in held}
+        return all(left_over.isdisjoint(part[begin:end] for begin, end in units(part)) for part in parts)
+
+    def _parts(self, hypothesis: Hypothesis, constraints: Sequence[Constraint]) -> tuple[list[str], list[Alternative]]:
+        """Return the texts between phrases and spans, and how the hypothesis writes these."""
+        plain = self._target.decode(hypothesis.tokens, hypothesis.unknown)
+        if not constraints:
+            return [plain], []
+        held = Automaton(constraints, self._edges).places(hypothesis.tokens)
+        mark = next(sign for sign in map(chr, _PRIVATE) if sign not in plain)
+        parts = self._target.decode(*self._marked(hypothesis, held, mark)).split(mark)
+        if len(parts) != len(held) + 1:  # no vocabulary is known that drops or doubles the mark
+            return [plain], []
+        return parts, [alternative for _, alternative in held]
+
+    def _marked(
+        self, hypothesis: Hypothesis, held: Sequence[tuple[int, Alternative]], mark: str
+    ) -> tuple[list[int], list[str]]:
+        """Return the ids with UNK in place of each phrase or span, and the text of each UNK."""
+        unknown = iter(hypothesis.unknown)
+        words = [next(unknown, "") if token == UNK else None for token in hypothesis.tokens]
+        ids: list[int] = []
+        texts: list[str] = []
+        end = 0
+        for start, alternative in [*held, (len(words), Alternative(()))]:
+            ids += hypothesis.tokens[end:start]
+            texts += [word for word in words[end:start] if word is not None]
+            if alternative.ids:
+                ids.append(UNK)
+                texts.append(alternative.shown.before + mark + alternative.shown.after)
+            end = start + len(alternative.ids)
+        return ids, texts
+
+    @cached_property
+    def _edges(self) -> Edges:
+        return Edges.of(self._target)
+
+    def _constraint(self, phrase: Phrase) -> Constraint:
+        """Return each form in two ways: after a space, and directly after punctuation such as a bracket."""
+        return _distinct(
+            way
+            for form in phrase.alternatives
+            for way in (self._separate(form, Shown(form)), self._attached(form, Shown(form)))
+        )
+
+    def _span(self, requirements: Requirements, masked: MaskedSource, index: int) -> Constraint:
+        """Return a span after a space or without one, as in what the model reads; at the start of the text both."""
+        span, placeholder = requirements.spans[index], masked.placeholders[index]
+        if isinstance(placeholder, SymbolPlaceholder):
+            opens, closes = is_word_character(span.text[0]), is_word_character(span.text[-1])
+            return (Alternative((placeholder.id,), opens, closes, Shown(span.text)),)
+        if placeholder is None:
+            written, shown, before = span.text, Shown(span.text), requirements.text[: span.start]
+        else:
+            written, before = placeholder.text, placeholder.before
+            shown = Shown(span.text, joined_before=placeholder.joined_before, joined_after=placeholder.joined_after)
+        ways = self._separate(written, shown), self._attached(written, shown)
+        return _distinct(ways if not before.strip() else ways[:1] if before[-1].isspace() else ways[1:])
+
+    def _separate(self, written: str, shown: Shown) -> Alternative:
+        blank = self._target.added_blank
+        before, after = " " if blank == "first" else "", " " if blank == "last" else ""
+        return self._alternative(self._target.encode(written), shown._replace(before=before, after=after))
+
+    def _attached(self, written: str, shown: Shown) -> Alternative:
+        (ids,) = self._target.encode_further([written])
+        return self._alternative(ids, shown._replace(after=" " if self._target.added_blank == "last" else ""))
+
+    def _alternative(self, ids: Sequence[int], shown: Shown) -> Alternative:
+        written = tuple(ids) or (UNK,)
+        opens, closes = bool(self._edges.opens[written[0]]), bool(self._edges.closes[written[-1]])
+        if UNK in (written[0], written[-1]):  # its text is known here
+            opens = opens or (written[0] == UNK and not shown.before and is_word_character(shown.text[0]))
+            closes = closes and not shown.after
+        return Alternative(written, opens, closes, shown)
+
+
+def _written_once(
+    requirements: Requirements, masked: MaskedSource, constraints: Sequence[Constraint]
+) -> tuple[int, ...]:
+    """Return the ids of kept numbers and number placeholders, which must not be written again.
+
+    Ids that are part of other constraints are left out.
+    """
+    numbers = [
+        span.text.isdigit() if placeholder is None else isinstance(placeholder, NumberPlaceholder) and placeholder.alone
+        for span, placeholder in zip(requirements.spans, masked.placeholders, strict=True)
+    ]
+    kept = constraints[len(constraints) - len(numbers) :]
+    alone = {way.ids[0] for each, is_one in zip(kept, numbers, strict=True) if is_one for way in each}
+    parts = {token for each in constraints for way in each if len(way.ids) > 1 for token in way.ids}
+    return tuple(sorted(alone - parts))
+
+
+def _distinct(ways: Iterable[Alternative]) -> Constraint:
+    """Return the first of several ways with the same ids."""
+    found: dict[tuple[int, ...], Alternative] = {}
+    for way in ways:
+        found.setdefault(way.ids, way)
+    return tuple(found.values())

@@ -1,0 +1,136 @@
+"""`PlaceholderWriter`: replaces the spans to keep by placeholders that a model copies, and marks glossary terms."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from dragoman.control.control import Requirements
+from dragoman.text.symbols import TERMINOLOGY, UNK, Inlined, InlineWriter, slots
+from dragoman.text.tokenizers import Tokenizers
+from dragoman.text.words import is_word_character, units
+
+_LARGEST = 99
+_PIECES = 2
+"""Maximum pieces of a number placeholder. A span of no more pieces, such as a short number, is not replaced."""
+
+
+class NumberPlaceholder(NamedTuple):
+    """A number that the source doesn't contain. before: the text that precedes it in what the model reads.
+
+    joined_before, joined_after: whether the model reads a space there that the source doesn't have. alone: whether the
+    source has none of its digits, so that nothing else is written with its pieces.
+    """
+
+    text: str
+    before: str
+    joined_before: bool
+    joined_after: bool
+    alone: bool
+
+
+class SymbolPlaceholder(NamedTuple):
+    """A symbol that the model has learned to copy. id: in the target vocabulary."""
+
+    text: str
+    id: int
+
+
+@dataclass(frozen=True)
+class MaskedSource:
+    """line: what the model reads; placeholders: one per span, None for a span that is not replaced.
+
+    learned: whether the model was trained to write everything required, so that nothing needs to be enforced.
+    """
+
+    line: Inlined
+    placeholders: tuple[NumberPlaceholder | SymbolPlaceholder | None, ...]
+    learned: bool
+
+
+class PlaceholderWriter:
+    """Uses the model's own symbols if it has learned some, and numbers if it has none or too few.
+
+    Numbers are what models copy best: on a model that never saw an address, they double BLEU. All are distinct, so that
+    each span is put back wherever its placeholder is; spaces separate numbers from adjacent letters.
+    """
+
+    def __init__(self, tokenizers: Tokenizers) -> None:
+        self._tokenizers = tokenizers
+        tags = tokenizers.source.tags
+        own = [symbol for symbol in slots(tags) if symbol in tokenizers.target.tags]
+        self.symbols = [SymbolPlaceholder(*each) for each in zip(own, tokenizers.target.tag_ids(own), strict=True)]
+        """Those of the model's vocabularies."""
+        self._knows_terms = all(symbol in tags for symbol in TERMINOLOGY)
+
+    def mask(self, requirements: Requirements) -> MaskedSource:
+        """Return a text with its spans replaced and its terms marked. No number occurs in the text or in a phrase."""
+        numbers, symbols = self._numbers(requirements), iter(self.symbols)
+        line, end = InlineWriter(), 0
+        found: list[NumberPlaceholder | SymbolPlaceholder | None] = []
+        for span in requirements.spans:
+            self._write(line, requirements, end, span.start)
+            is_long = self._is_long(span.text)
+            symbol = next(symbols, None) if is_long else None
+            number = next(numbers, None) if is_long and symbol is None else None
+            if symbol is not None:
+                found.append(symbol)
+                line.mark(symbol.text)
+            elif number is None:
+                found.append(None)
+                line.write(span.text)
+            else:
+                text = line.parts[-1]
+                joined_before = bool(text) and is_word_character(text[-1])
+                following = requirements.text[span.end : span.end + 1]
+                # an adjacent span may be replaced by a digit
+                joined_after = bool(following) and (
+                    is_word_character(following) or any(other.start == span.end for other in requirements.spans)
+                )
+                line.write(" " if joined_before else "")
+                found.append(NumberPlaceholder(number[0], line.parts[-1], joined_before, joined_after, number[1]))
+                line.write(number[0] + (" " if joined_after else ""))
+            end = span.end
+        self._write(line, requirements, end, len(requirements.text))
+        copies = not found or (bool(self.symbols) and not any(isinstance(each, NumberPlaceholder) for each in found))
+        learned = copies and not requirements.phrases and (self._knows_terms or not requirements.terms)
+        return MaskedSource(line.written(), tuple(found), learned)
+
+    def _write(self, line: InlineWriter, requirements: Requirements, start: int, end: int) -> None:
+        """Write a part between two spans, with its terms marked if the model has learned that."""
+        for term in requirements.terms if self._knows_terms else ():
+            if start <= term.start < end:
+                line.write(requirements.text[start : term.start])
+                line.term(requirements.text[term.start : term.end], term.phrase.alternatives[0])
+                start = term.end
+        line.write(requirements.text[start:end])
+
+    def _numbers(self, requirements: Requirements) -> Iterator[tuple[str, bool]]:
+        """Yield the unused numbers and whether each is alone; those that are come first."""
+        texts = [requirements.text, *(form for phrase in requirements.required for form in phrase.alternatives)]
+        used = {text[begin:end] for text in texts for begin, end in units(text)}
+        digits = {character for text in texts for character in text if character.isdigit()}
+        free = [number for number in self._known if number not in used]
+        alone = []
+        for number in free:
+            if digits.isdisjoint(number):
+                alone.append(number)
+                digits.update(number)
+        yield from ((number, True) for number in alone)
+        yield from ((number, False) for number in free if number not in alone)
+
+    @cached_property
+    def _known(self) -> list[str]:
+        """The numbers that both vocabularies write with few pieces, the fewest first."""
+        if self._tokenizers.reads_vectors:
+            return []
+        costs = {}
+        for number in map(str, range(2, _LARGEST + 1)):
+            ids = [tokenizer.encode(number) for tokenizer in (self._tokenizers.source, self._tokenizers.target)]
+            if not any(UNK in each for each in ids) and max(map(len, ids)) <= _PIECES:
+                costs[number] = max(map(len, ids))
+        return sorted(costs, key=lambda number: (costs[number], int(number)))
+
+    def _is_long(self, span: str) -> bool:
+        ids = self._tokenizers.target.encode(span)
+        return len(ids) > _PIECES or UNK in ids

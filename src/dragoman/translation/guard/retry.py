@@ -1,0 +1,151 @@
+"""`GuardRetry`: translations that a guard rejects are searched again in other ways."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from dragoman.base.errors import ConfigError, DataError
+from dragoman.control.control import Control
+from dragoman.control.keep import KeepRules
+from dragoman.decode.search import Hypothesis, SearchConfig
+from dragoman.translation.codec import Codec
+from dragoman.translation.constraints.fallback import ConstraintFallback
+from dragoman.translation.engine import Engine, Row
+from dragoman.translation.guard.guard import Finding, GuardOutcome
+from dragoman.translation.request import Request
+from dragoman.translation.result import Translation
+from dragoman.translation.rounds import Search, Steps
+
+_BEAM = 5
+_SHORTEST_RUN = 3
+"""Tokens. Shorter runs occur twice in correct translations."""
+
+_SMALLEST_SHARE = 0.5
+"""Minimum length, as a share of the source's tokens, of the translation that replaces an empty one."""
+
+
+class OtherSearch(NamedTuple):
+    """name: as in docs/guard.md; request: the first request with another search."""
+
+    name: str
+    request: Request
+
+
+class GuardRetry:
+    """Keeps the hypotheses without findings, and searches a text again if all have findings.
+
+    The first search that gives a hypothesis without findings decides. If none does, the hypothesis with the fewest
+    findings is returned; ties go to the earlier search, then to the better score.
+    """
+
+    def __init__(self, engine: Engine, codec: Codec, constraints: ConstraintFallback) -> None:
+        """constraints: determines which hypotheses meet the requirements; others are never returned."""
+        self._engine, self._codec, self._constraints = engine, codec, constraints
+
+    def translations(self, number: int, text: str, request: Request, first: list[Translation]) -> Steps:
+        """Return the translations of a text, whose first search gave `first`. number: of its line, from 1."""
+        guard = request.guard
+        assert guard is not None
+        findings = [guard.findings(text, each.text) for each in first]
+        if not any(findings):
+            return first
+        best = _ordered(first, findings, findings[0], "")
+        # a patched translation means that the search has already failed
+        if not all(findings) or first[0].patched:
+            return best
+        for other in other_searches(request, findings[0], self._codec.count_target_tokens):
+            row = self._row(number, text, other.request)
+            answer = None if row is None else (yield Search([row], optional=True))
+            if row is None or answer is None:
+                continue
+            given = self._acceptable(row, text, other.request, answer[0])
+            given = [each for each in given if each.finished or not best[0].finished]
+            if given:
+                left = [guard.findings(text, each.text) for each in given]
+                ordered = _ordered(given, left, findings[0], other.name)
+                if _count_left(ordered[0]) < _count_left(best[0]):
+                    config = request.decoding
+                    assert isinstance(config, SearchConfig)
+                    best = ordered[: config.nbest]
+            if not _count_left(best[0]):
+                break
+        return best
+
+    def _row(self, number: int, text: str, request: Request) -> Row | None:
+        """Return None if the text cannot be searched this way."""
+        try:
+            (row,) = self._codec.rows([(text, request)], number)
+            self._codec.check_length(row.number, row.source, row.prefix.ids)
+        except (ConfigError, DataError):
+            return None
+        return None if self._engine.refusal(row) is not None else row
+
+    def _acceptable(self, row: Row, text: str, request: Request, hypotheses: list[Hypothesis]) -> list[Translation]:
+        if request.control is None:
+            return [self._codec.translation(each) for each in hypotheses]
+        return self._constraints.meeting(row, text, request.control, hypotheses)
+
+
+def other_searches(
+    request: Request, findings: Sequence[Finding], count_tokens: Callable[[str], int]
+) -> Iterator[OtherSearch]:
+    """Yield the searches that may help against these findings, inexpensive ones first.
+
+    request: the first request; only its search changes. count_tokens: number of target tokens of a phrase.
+    """
+    first = request.decoding
+    assert isinstance(first, SearchConfig)
+    kinds = {finding.kind for finding in findings}
+    beam = max(first.beam, _BEAM)
+    usual = first.model_copy(update={"beam": beam, "nbest": beam, "diversity": None, "shrinking": False})
+
+    def searched(**changes: object) -> Request:
+        return replace(request, decoding=usual.model_copy(update=changes))
+
+    if usual != first:
+        yield OtherSearch("list", searched())
+    if kinds & {"empty", "copy", "script"} and first.beam > 1:
+        yield OtherSearch("greedy", searched(beam=1, nbest=1))
+    if "empty" in kinds:
+        shortest = max(first.minimum_length, 1), max(first.minimum_factor, _SMALLEST_SHARE)
+        yield OtherSearch("longer", searched(minimum_length=shortest[0], minimum_factor=shortest[1]))
+    if loops := [finding.what for finding in findings if finding.kind == "repetition"]:
+        # a run of twice the phrase's length occurs twice in three phrases in a row, so this allows two at most
+        run = max(_SHORTEST_RUN, 2 * min(map(count_tokens, loops)))
+        if first.no_repeat_ngram:
+            run = min(run, first.no_repeat_ngram)
+        yield OtherSearch("no repetition", searched(no_repeat_ngram=run))
+    if "numbers" in kinds and not first.tree:
+        yield OtherSearch("kept numbers", replace(searched(), control=_keeping_numbers(request.control)))
+    yield OtherSearch("wide", searched(beam=2 * beam, nbest=2 * beam))
+
+
+def _keeping_numbers(control: Control | None) -> Control:
+    """Return the control with the source's numbers kept as well."""
+    known = control or Control()
+    kinds, patterns = (known.keep.kinds, known.keep.patterns) if known.keep is not None else ((), ())
+    return replace(known, keep=KeepRules.of([*kinds, "number"], patterns))
+
+
+def _count_left(translation: Translation) -> int:
+    """Return the number of findings in a translation."""
+    return 0 if translation.guarded is None else len(translation.guarded.left)
+
+
+def _ordered(
+    translations: Sequence[Translation],
+    left: Sequence[tuple[Finding, ...]],
+    found: tuple[Finding, ...],
+    search: str,
+) -> list[Translation]:
+    """Return the translations without findings or, if all have some, all of them, the fewest findings first.
+
+    left: the findings in each; found: those in the first search's best translation; search: the name of the search.
+    """
+    reported = [
+        replace(each, guarded=GuardOutcome(found, own, search)) if found or own else each
+        for each, own in zip(translations, left, strict=True)
+    ]
+    if not all(left):
+        return [each for each, own in zip(reported, left, strict=True) if not own]
+    return [reported[index] for index in sorted(range(len(reported)), key=lambda index: len(left[index]))]

@@ -1,0 +1,59 @@
+"""`LineWarnings`: what happened to lines, reported at the end by kind with the numbers of the first lines."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from dragoman.base.log import warn
+from dragoman.models.interface import LengthLimit
+from dragoman.translation.result import Translation
+
+_SHOWN = 10
+
+
+class LineWarnings:
+    """counts: the number of lines by kind, including those of an earlier process, whose line numbers are unknown."""
+
+    def __init__(self, earlier: Mapping[str, int] | None = None) -> None:
+        self.counts = Counter(earlier or {})
+        self._window = Counter[str]()
+        self._first: dict[str, list[int | str]] = {}
+
+    def window(self) -> Counter[str]:
+        """Return counts of what is noted from now on, until this is called again."""
+        self._window = Counter()
+        return self._window
+
+    def note(self, what: str, line: int | str) -> None:
+        """what: completes a sentence that starts with a number of lines; line: from 1, or its file and number."""
+        self.counts[what] += 1
+        self._window[what] += 1
+        shown = self._first.setdefault(what, [])
+        if len(shown) <= _SHOWN:
+            shown.append(line)
+
+    def note_translation(self, line: int, best: Translation, limit: LengthLimit) -> None:
+        """Note if a line's translation is unfinished or patched. limit: of targets."""
+        if not best.finished:
+            reached = "the length limit"
+            if limit.positions is not None and len(best.ids) >= limit.positions:
+                reached = f"the model's {limit.positions} target positions ({limit.setting})"
+            self.note(f"have translations that reached {reached} and end unfinished", line)
+        if best.patched:
+            self.note(
+                "have translations that were put together from parts, because no hypothesis contained what it must",
+                line,
+            )
+
+    def note_guard(self, line: int, best: Translation) -> None:
+        """Note each kind of fault that a guard found in a line's translations, and whether it is gone."""
+        if best.guarded is not None:
+            for what, mended in best.guarded.outcomes().items():
+                self.note(f"{what}: {'mended by another search' if mended else 'no other search mended them'}", line)
+
+    def report(self) -> None:
+        """Log one warning per kind."""
+        for what, count in self.counts.items():
+            first = self._first.get(what, [])[:_SHOWN]
+            more = " …" if count > len(first) else ""
+            where = f": line {', '.join(map(str, first))}{more}" if first else ", all before the command was resumed"
+            warn(f"{count:,} line(s) {what}{where}")
