@@ -141,14 +141,15 @@ class Measurement:
         import torch
 
         from dragoman.models.seq2seq import ModelConfig
-        from dragoman.tasks.translation.cost import flops_per_target_token
+        from dragoman.tasks.cost import flops_per_target_token
+        from dragoman.text.tokenizers import VocabularySizes
         from dragoman.training.profiling.utilisation import measure_rate
 
         torch.set_num_threads(self.arguments.threads)
         size, device = self.facts["size"], torch.device(self.arguments.device)
         model = ModelConfig.model_validate(SIZES[self.arguments.model].settings())
         rates = {bf16: measure_rate(device, torch.bfloat16 if bf16 else torch.float32) for bf16 in (False, True)}
-        return flops_per_target_token(model, size, size, lengths(self.folder)), rates
+        return flops_per_target_token(model, VocabularySizes(size, size), lengths(self.folder)), rates
 
     def speeds(self, chosen: list[Contender]) -> None:
         """All heats, then the results."""

@@ -15,6 +15,7 @@ from training_runs import RUN, SETTINGS, Server, differences, log_lines, outcome
 from dragoman.base.settings.load import load_settings
 from dragoman.checkpoint.folder import load_model_folder
 from dragoman.checkpoint.store import CheckpointStore
+from dragoman.tasks.kinds import open_job
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.training.run.setup import assemble
 
@@ -226,7 +227,7 @@ def test_the_number_of_threads_is_the_runs_own(folder: Path, monkeypatch: pytest
     asked: list[int] = []
     monkeypatch.setattr(torch, "set_num_threads", asked.append)
     with assemble(
-        load_settings(path, ["train.threads=null", "train.device=auto"], TranslationRun), resume=True
+        load_settings(path, ["train.threads=null", "train.device=auto"], TranslationRun), open_job, resume=True
     ) as session:
         assert asked == [3]
         assert session.config.threads == 3

@@ -16,7 +16,6 @@ from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.pipeline import Prepared
 from dragoman.data.preparation.prepare import prepare
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.tasks.translation.start import with_all_tags
 from dragoman.text.symbols import TERMINOLOGY
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 
@@ -163,11 +162,11 @@ def test_a_start_gets_the_symbols_that_it_lacks(corpus: CorpusConfig, shared: bo
     data = {"train": corpus, "valid": corpus, "placeholders": SPANS}
     config = TranslationRun.model_validate({"data": data, "text": {"shared": shared}, "out": "run"})
     known = train_tokenizers(text(shared=shared, tags=["bt"]), ["a dog"], ["ein Hund"])
-    grown = with_all_tags(known, config, config.text)
+    grown = config.with_all_tags(known)
     assert grown.source.tags == ("bt", "⟨1⟩")
     assert grown.target.tags == (("bt", "⟨1⟩") if shared else ("⟨1⟩",))
     assert grown.source.symbols[: known.source.size] == known.source.symbols
-    assert with_all_tags(grown, config, config.text) is grown
+    assert config.with_all_tags(grown) is grown
 
 
 def test_settings_that_are_wrong(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.settings.load import load_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder, model_parameters
 from dragoman.checkpoint.meta import Meta
+from dragoman.checkpoint.start import Start
 from dragoman.tasks.train import train
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.tasks.translation.start import copy_parameters
 
 BASE = [*SETTINGS, "train.validate_every=4", "train.checkpoint_every=4", "train.log_every=1", "train.average.count=0"]
 REWARD = [
@@ -149,12 +149,13 @@ def test_new_tags_get_rows_of_their_own(started: Path) -> None:
 def test_a_frozen_table_takes_no_new_tags() -> None:
     """All their rows would stay the same mean, so the model could not tell one from the other."""
     tokenizers = tiny_tokenizers()
-    start = LoadedModel(tiny_model(tiny_config(), tokenizers), tokenizers, Meta(step=1), {})
-    model = tiny_model(tiny_config(), tokenizers.with_tags(["bt"]), seed=2)
+    start = Start(Path("start"), LoadedModel(tiny_model(tiny_config(), tokenizers), tokenizers, Meta(step=1), {}))
+    tagged = tokenizers.with_tags(["bt"])
+    model = tiny_model(tiny_config(), tagged, seed=2)
     for name, parameter in model.named_parameters():
         parameter.requires_grad_("embedding" not in name)
     with pytest.raises(ConfigError, match=r"new tags need an embedding that learns, but .* is frozen"):
-        copy_parameters(start, model)
+        start.fill(model, tagged, {})
 
 
 def test_reward_runs_resume_bit_by_bit(started: Path) -> None:

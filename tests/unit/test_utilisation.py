@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from dragoman.models.seq2seq import ModelConfig
-from dragoman.tasks.translation.cost import flops_per_target_token
+from dragoman.tasks.cost import flops_per_target_token
+from dragoman.text.tokenizers import VocabularySizes
 from dragoman.training.profiling import utilisation
 from dragoman.training.profiling.utilisation import Utilisation, measure_rate
 from dragoman.training.progress.horizon import Horizon
@@ -38,24 +39,24 @@ def by_hand(source: int, target: int) -> float:
 @pytest.mark.parametrize("length", [4, 9])
 def test_flops_are_those_of_the_formula_forward_and_backward(length: int) -> None:
     lengths = np.full((30, 2), length - 1, np.int32)  # and an end symbol each
-    found = flops_per_target_token(transformer(), SIZE, SIZE, lengths)
+    found = flops_per_target_token(transformer(), VocabularySizes(SIZE, SIZE), lengths)
     # a product's backward pass is two products of its size
     assert found == pytest.approx(3 * by_hand(length, length) / length, rel=1e-6)
 
 
 def test_two_passes_and_longer_sources_cost_more() -> None:
     lengths = np.full((30, 2), 8, np.int32)
-    once = flops_per_target_token(transformer(), SIZE, SIZE, lengths)
-    assert flops_per_target_token(transformer(), SIZE, SIZE, lengths, passes=2) == 2 * once
+    once = flops_per_target_token(transformer(), VocabularySizes(SIZE, SIZE), lengths)
+    assert flops_per_target_token(transformer(), VocabularySizes(SIZE, SIZE), lengths, passes=2) == 2 * once
     longer = lengths * np.array([2, 1], np.int32)
     whole = 3 * by_hand(17, 9) / 9
-    assert flops_per_target_token(transformer(), SIZE, SIZE, longer) == pytest.approx(whole, rel=0.1)
+    assert flops_per_target_token(transformer(), VocabularySizes(SIZE, SIZE), longer) == pytest.approx(whole, rel=0.1)
 
 
 def test_lengths_beyond_the_positions_are_counted_as_far_as_they_go() -> None:
     settings = {"preset": None, "width": WIDTH, "positions": {"kind": "learned", "limit": 8}}
     config = ModelConfig.model_validate(settings)
-    assert flops_per_target_token(config, SIZE, SIZE, np.full((30, 2), 30, np.int32)) > 0
+    assert flops_per_target_token(config, VocabularySizes(SIZE, SIZE), np.full((30, 2), 30, np.int32)) > 0
 
 
 def test_the_share_counts_all_devices() -> None:

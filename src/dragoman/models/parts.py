@@ -1,8 +1,56 @@
-"""Parameters of a model: how many there are."""
+"""Parts of a model: parameters addressed by where they belong, such as its encoder, and how many there are."""
 
-from torch import nn
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from torch import Tensor, nn
+
+from dragoman.models.interface import Side
+from dragoman.nn.embedding import Embedding, Projection
 from dragoman.nn.mixture import Mixture
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a model.
+
+    name: the path of a module, such as `encoder`, `encoder.embedding` or `decoder.projection`. vocabulary: the side
+    whose entries its rows are; None for a part that no vocabulary matters to. tensors: its parameters and persistent
+    buffers by their full names, tied ones under each of their names.
+    """
+
+    name: str
+    vocabulary: Side | None = None
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+
+
+def parts_of(model: nn.Module) -> dict[str, Part]:
+    """The parts of a model by name; each parameter and persistent buffer belongs to exactly one.
+
+    Tables of tokens and projections to a vocabulary are parts of their own, everything else belongs to the module at
+    the top that holds it. What lies below a module `decoder` is of the target's vocabulary, anything else of the
+    source's.
+    """
+    rows = _vocabulary_modules(model)
+    parts: dict[str, Part] = {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        module = name.rpartition(".")[0]
+        top = name.partition(".")[0]
+        part = rows.get(module, top)
+        side: Side | None = None if module not in rows else "target" if top == "decoder" else "source"
+        parts.setdefault(part, Part(part, side)).tensors[name] = tensor
+    return parts
+
+
+def _vocabulary_modules(model: nn.Module) -> Mapping[str, str]:
+    """The modules that have a row per vocabulary entry, with the names of their parts."""
+    found: dict[str, str] = {}
+    for name, module in model.named_modules():
+        if isinstance(module, Embedding) and isinstance(module.tokens, nn.Embedding):
+            found[f"{name}.tokens".lstrip(".")] = name or "embedding"
+        elif isinstance(module, Projection):
+            found[name] = name
+    return found
 
 
 def count_parameters(model: nn.Module) -> int:
@@ -11,7 +59,7 @@ def count_parameters(model: nn.Module) -> int:
 
 
 def count_active_parameters(model: nn.Module) -> int:
-    """As `count_parameters`, without those that a single token does not use: the experts that it is not given to."""
+    """As `count_parameters`, without those that a single token does not use: the experts that it is not routed to."""
     return count_parameters(model) - sum(
         module.idle_parameters for module in model.modules() if isinstance(module, Mixture)
     )

@@ -24,8 +24,8 @@ from dragoman.models.kinds import kind_of, parse_model
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.settings import ModelSettings, PresetSettings
 from dragoman.tasks.kinds import TaskKind
+from dragoman.tasks.start import load_start
 from dragoman.tasks.train import task_of
-from dragoman.tasks.translation.start import load_start
 from dragoman.text.tokenizers import TextConfig, Tokenizers, VocabularySizes
 
 VOCABULARY, PAIRS = 37_000, 4_500_000
@@ -125,13 +125,13 @@ def _untrained(
 ) -> _Subject:
     notes = [_origin(model, overrides)]
     keys = {"model"} if model is None else set(read_document(model).content)
-    start, text = None, TextConfig()
+    known, text = None, TextConfig()
     if model is None and len(sizes) == 2 and "text" in task.run.model_fields:
         overrides = all_overrides(["text.shared=false"], overrides)
     if keys & set(task.run.model_fields):
         run: Any = load_settings(model, all_overrides(overrides, task.placeholders), task.run)
-        run, start = load_start(run)
-        config, text = run.model, getattr(run, "text", text)
+        started = load_start(run)
+        config, text, known = started.run.model, getattr(started.run, "text", text), started.tokenizers
     else:
         config = load_settings(model, _of_model(overrides), task.model)
         if len(sizes) == 2 and isinstance(config, ModelConfig) and "tie_embeddings" not in config.model_fields_set:
@@ -145,8 +145,8 @@ def _untrained(
         notes += chosen
     if not kind.tokenizers:
         return _Subject(config, VocabularySizes(0, 0), notes)
-    if start is not None and start.tokenizers is not None:
-        source, target, origin = start.tokenizers.source.size, start.tokenizers.target.size, "of train.start"
+    if known is not None:
+        source, target, origin = known.source.size, known.target.size, "of train.start"
     elif sizes:
         source, target, origin = sizes[0], sizes[-1], "as given"
     else:

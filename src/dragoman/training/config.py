@@ -43,8 +43,15 @@ class LoopConfig(Config):
 
     start: Path | None = Field(
         None,
-        description="Model folder whose parameters and vocabularies the run starts from; sections model and text are "
-        "taken from it as well if they are not given. null: random parameters.",
+        description="Model folder that the run starts from. If its model is of the same kind: all parameters, the "
+        "vocabularies, and the sections model and text if they are not given. If not: the parts that fit, and the vocabularies if "
+        "text is not given. null: random parameters.",
+    )
+    start_parts: tuple[str, ...] | None = Field(
+        None,
+        min_length=1,
+        description="Parts to take from `start`, such as encoder, encoder.embedding or decoder.projection. null: all "
+        "that fit.",
     )
     seed: int = Field(
         1, ge=0, description="Random seed of initial parameters, batch order, dropout and subword sampling."
@@ -139,6 +146,12 @@ class LoopConfig(Config):
     def limited(self) -> bool:
         """Whether the run has a length, so that a schedule can end with it."""
         return any(self.limits.values())
+
+    @model_validator(mode="after")
+    def _parts_have_a_start(self) -> "LoopConfig":
+        if self.start_parts is not None and self.start is None:
+            raise ValueError("train.start_parts names parts of a model folder: set train.start to it, or leave it out")
+        return self
 
     @model_validator(mode="after")
     def _ends(self) -> "LoopConfig":

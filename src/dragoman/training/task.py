@@ -18,8 +18,13 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from dragoman.base.settings.config import Config
+from dragoman.base.settings.load import dump_settings
+from dragoman.checkpoint.folder import write_model_folder
+from dragoman.checkpoint.meta import Meta, Score
+from dragoman.checkpoint.start import Start
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.models.parts import count_parameters
+from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.config import LoopConfig
 from dragoman.training.objectives.objective import Objective
 from dragoman.training.ranks.ranks import Runtime
@@ -88,17 +93,26 @@ class Content:
 class Job(ABC):
     """A task in one run. `prepare` comes first, then `build`, then the rest.
 
-    run: the settings, of which `prepare` decides what was left to the data. notes: what `initialise` has found out,
-    kept with the run. tasks: the names of the tasks whose batches an update mixes; one without a name where there is
-    one only.
+    run: the settings, of which `prepare` decides what was left to the data. start: the model of `train.start`, if one
+    is set. notes: what `initialise` has found out, kept with the run. tasks: the names of the tasks whose batches an
+    update mixes; a single task has no name.
     """
 
     run: Any
     notes: Mapping[str, float]
     tasks: tuple[str, ...] = ("",)
 
-    def __init__(self, run: Any) -> None:
+    def __init__(self, run: Any, start: Start | None = None) -> None:
+        """start: the model of `train.start`, where it is loaded already."""
         self.run, self.notes = run, {}
+        self.start = start
+        if start is None and run.train.start is not None:
+            self.start = Start.load(run.train.start, run.train.start_parts)
+
+    @property
+    def tokenizers(self) -> Tokenizers | None:
+        """Those of the examples; None for a task without text."""
+        return None
 
     # Before the loop.
 
@@ -114,8 +128,19 @@ class Job(ABC):
         """A model with initial values from torch's default generator. Raises ConfigError where examples do not fit."""
 
     def initialise(self, model: nn.Module) -> Mapping[str, float]:
-        """Put in initial values that are not random, in a run that begins; gives the notes."""
+        """Put in initial values that are not random, in a new run; gives the notes. Here: the parts of `train.start`.
+
+        Raises ConfigError where nothing of it fits the model.
+        """
+        if self.start is not None:
+            self.start.fill(model, self.tokenizers, self.model_settings)
         return {}
+
+    @property
+    def model_settings(self) -> Mapping[str, Any]:
+        """The section `model` of the run, where it has one."""
+        model = getattr(self.run, "model", None)
+        return model.model_dump(mode="json") if isinstance(model, Config) else {}
 
     @property
     def model_width(self) -> int:
@@ -194,7 +219,13 @@ class Job(ABC):
         """FLOPs of the matrix products for a target token, forward and backward; 0 where they are not known."""
         return 0.0
 
-    @abstractmethod
+    def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
+        """What the model folder and its card say of parameters of `step`. validation: what they reached, if known."""
+        measures = () if validation is None else validation.measures
+        name = self.contents["valid"].name
+        scores = [Score(metric=each.name, value=each.value, signature=each.signature, data=name) for each in measures]
+        return Meta(step=step, averaged_steps=averaged_steps, scores=tuple(scores))
+
     def write(
         self,
         folder: Path,
@@ -204,6 +235,8 @@ class Job(ABC):
         averaged_steps: tuple[int, ...] = (),
     ) -> None:
         """Write parameters as a model folder; validation: what they reached, if they were judged."""
+        meta = self.meta(step, validation, averaged_steps)
+        write_model_folder(folder, parameters, dump_settings(self.run), self.tokenizers, meta)
 
     def close(self) -> None:  # noqa: B027
         """The run has ended: let go of processes."""

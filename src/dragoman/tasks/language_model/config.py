@@ -1,17 +1,18 @@
 """`LanguageModelRun`: everything that a run is made of that learns to continue text."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
-from dragoman.base.settings.config import Config
 from dragoman.data.batches.plan import BatchConfig
 from dragoman.data.cleaning.rules import TextCleaningConfig
-from dragoman.data.corpora.corpus import TextCorpora, TextCorpusConfig
+from dragoman.data.corpora.corpus import TextCorpora
 from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.models.language_model import LanguageModelConfig
+from dragoman.tasks.corpora import CorporaConfig
 from dragoman.text.tokenizers import TextConfig
 from dragoman.training.config import LoopConfig
 from dragoman.training.objectives.cross_entropy import CrossEntropyConfig
@@ -22,7 +23,7 @@ from dragoman.training.task import RunConfig, Task
 BLOCK = 256
 
 
-class TextDataConfig(Config):
+class TextDataConfig(CorporaConfig):
     """Corpora, and how they are batched."""
 
     train: TextCorpora = Field(description="Training text: one corpus, or a list of corpora.")
@@ -58,34 +59,9 @@ class TextDataConfig(Config):
     language: str | None = Field(None, description="Language code for the model card.")
     licence: str | None = Field(None, description="Licence of the corpus, for the model card.")
 
-    @property
-    def corpora(self) -> tuple[TextCorpusConfig, ...]:
-        """The corpora of `train`."""
-        return (self.train,) if isinstance(self.train, TextCorpusConfig) else self.train
-
-    @property
-    def valid_sets(self) -> tuple[TextCorpusConfig, ...]:
-        """The corpora of `valid`."""
-        return (self.valid,) if isinstance(self.valid, TextCorpusConfig) else self.valid
-
-    @property
-    def training(self) -> str:
-        """What messages call `train`."""
-        return ", ".join(map(str, self.corpora))
-
-    @property
-    def validation(self) -> str:
-        """What messages call `valid`."""
-        return ", ".join(map(str, self.valid_sets))
-
-    @model_validator(mode="after")
-    def _weights(self) -> "TextDataConfig":
-        if any(corpus.weight != 1 for corpus in self.valid_sets):
-            raise ValueError("data.valid is read as a whole: leave out its weight")
-        weighted = [str(corpus) for corpus in self.corpora if corpus.weight != 1]
-        if self.temperature is not None and weighted:
-            raise ValueError(f"data.temperature stands instead of weights; leave out the weight of {weighted[0]}")
-        return self
+    def card(self) -> Mapping[str, Any]:
+        """Language and licence."""
+        return {"target_language": self.language, "licence": self.licence}
 
 
 _Smoothing = Annotated[

@@ -1,7 +1,7 @@
 """Judging a language model on held-out text: loss, and perplexity per token, word and byte."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +17,10 @@ from dragoman.metrics.text_score import TextScore, bytes_of, words_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.ranks.ranks import Runtime
-from dragoman.training.validation import Validation, mean_of, validate
+from dragoman.training.validation import Validation, validate
 
 _BATCH = BatchConfig(tokens=4096)
-_METRICS = (Loss(), Perplexity(), WordPerplexity(), BytePerplexity())
+METRICS = (Loss(), Perplexity(), WordPerplexity(), BytePerplexity())
 
 
 @dataclass(frozen=True)
@@ -63,16 +63,4 @@ class TextValidator:
                 work.tell(work.done + len(rows))
         total, tokens = runtime.ranks.sum([total, tokens])
         likelihood = TextScore(-total, int(tokens), self._words, self._bytes)
-        return validate(_METRICS, Outputs(likelihood=likelihood), started)
-
-
-class TextValidators:
-    """A validator for each set of held-out text; the result of a single set is returned unchanged."""
-
-    def __init__(self, validators: Mapping[str, TextValidator]) -> None:
-        self._validators = validators
-
-    def run(self, runtime: Runtime) -> Validation:
-        """Judge the model on each; several have the mean of their losses, each set counting as much."""
-        found = {name: validator.run(runtime) for name, validator in self._validators.items()}
-        return mean_of(_METRICS, found) if len(found) > 1 else next(iter(found.values()))
+        return validate(METRICS, Outputs(likelihood=likelihood), started)

@@ -1,6 +1,7 @@
 """`TranslationRun`: everything that a run is made of that learns to translate; the parts' own configs, composed."""
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -11,15 +12,16 @@ from dragoman.control.placeholders import PlaceholdersConfig
 from dragoman.control.terminology import TerminologyConfig
 from dragoman.data.batches.plan import BatchConfig
 from dragoman.data.cleaning.rules import CleaningConfig
-from dragoman.data.corpora.corpus import Corpora, CorpusConfig
+from dragoman.data.corpora.corpus import Corpora
 from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.decode.search import SearchConfig
 from dragoman.metrics.registry import ValidationMetricName
 from dragoman.models.seq2seq import ModelConfig
+from dragoman.tasks.corpora import CorporaConfig
 from dragoman.tasks.language_model.config import LanguageModelObjectiveConfig, TextCrossEntropyConfig, TextDataConfig
 from dragoman.tasks.translation.objectives.scheduled_sampling import ConstantRatioConfig, TeacherRatioConfig
 from dragoman.tasks.translation.objectives.union import TranslationObjectiveConfig
-from dragoman.text.tokenizers import TextConfig
+from dragoman.text.tokenizers import TextConfig, Tokenizers
 from dragoman.training.config import AverageConfig, LoopConfig, MovingAverage
 from dragoman.training.objectives.cross_entropy import CrossEntropyConfig
 from dragoman.training.optimisers.muon import MuonConfig
@@ -71,7 +73,7 @@ class MultiTaskConfig(Config):
 _DROPOUT_EPOCHS = 20.0
 
 
-class DataConfig(Config):
+class DataConfig(CorporaConfig):
     """Corpora, and how they are batched."""
 
     train: Corpora = Field(description="Training pairs: one corpus, or a list of corpora.")
@@ -106,20 +108,9 @@ class DataConfig(Config):
     target_language: str | None = Field(None, description="Code of the target language, for the model card.")
     licence: str | None = Field(None, description="Licence of the corpus, for the model card.")
 
-    @property
-    def corpora(self) -> tuple[CorpusConfig, ...]:
-        """The corpora of `train`."""
-        return (self.train,) if isinstance(self.train, CorpusConfig) else self.train
-
-    @property
-    def valid_sets(self) -> tuple[CorpusConfig, ...]:
-        """The sets of `valid`."""
-        return (self.valid,) if isinstance(self.valid, CorpusConfig) else self.valid
-
-    @property
-    def validation(self) -> str:
-        """What messages call `valid`."""
-        return ", ".join(map(str, self.valid_sets))
+    def card(self) -> Mapping[str, Any]:
+        """Languages and licence."""
+        return {name: getattr(self, name) for name in ("source_language", "target_language", "licence")}
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -133,11 +124,6 @@ class DataConfig(Config):
         parts = (self.placeholders, self.terminology)
         return tuple(tag for part in parts if part is not None for tag in part.tags)
 
-    @property
-    def training(self) -> str:
-        """What messages call `train`."""
-        return ", ".join(map(str, self.corpora))
-
     @model_validator(mode="after")
     def _names_differ(self) -> "DataConfig":
         for section, corpora in (("train", self.corpora), ("valid", self.valid_sets)):
@@ -146,11 +132,6 @@ class DataConfig(Config):
             if twice:
                 advice = "read it once, with a weight, or set their name" if section == "train" else "set their name"
                 raise ValueError(f"two corpora of data.{section} are {twice[0]}: {advice}")
-        if any(corpus.weight != 1 for corpus in self.valid_sets):
-            raise ValueError("data.valid is read as a whole: leave out its weight")
-        weighted = [str(corpus) for corpus in self.corpora if corpus.weight != 1]
-        if self.temperature is not None and weighted:
-            raise ValueError(f"data.temperature stands instead of weights; leave out the weight of {weighted[0]}")
         return self
 
     @model_validator(mode="after")
@@ -226,6 +207,13 @@ class TranslationRun(RunConfig):
     train: TranslationLoopConfig = Field(TranslationLoopConfig(), description="Training loop.")
     search: SearchConfig = Field(SearchConfig(), description="Default search settings of the trained model.")
     beside: MultiTaskConfig | None = Field(None, description="Auxiliary tasks that the model learns in the same run.")
+
+    def with_all_tags(self, tokenizers: Tokenizers) -> Tokenizers:
+        """The same tokenizers with the tags of this run that they lack, after their own."""
+        corpora = (tag for corpus in self.data.corpora for tag in corpus.all_tags)
+        wanted = [*self.text.tags, *corpora, *self.data.inline_symbols]
+        new = [tag for tag in dict.fromkeys(wanted) if tag not in tokenizers.tags]
+        return tokenizers.with_tags([*tokenizers.tags, *new]) if new else tokenizers
 
     def chosen_as(self, stored: Self) -> Self:
         """With an automatic preset, and batches whose size was left open, as the stored run has chosen them."""

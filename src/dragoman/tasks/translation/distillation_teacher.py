@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from dragoman.base.log import info
 from dragoman.checkpoint.folder import read_config, read_meta
+from dragoman.tasks.start import Origin, compared
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.tasks.translation.start import Origin, compared, with_all_tags
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 
 
@@ -39,4 +39,4 @@ def load_teacher(config: TranslationRun) -> tuple[TranslationRun, Teacher | None
         info(f"The student learns a vocabulary of its own: {', '.join(different)}.")
         return config, Teacher(None, note)
     config = config.model_copy(update={"text": text})
-    return config, Teacher(with_all_tags(tokenizers, config, text), note)
+    return config, Teacher(config.with_all_tags(tokenizers), note)

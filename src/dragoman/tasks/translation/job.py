@@ -1,37 +1,34 @@
 """`TranslationJob`: what a run that learns to translate reads, builds, minimises, judges and writes."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.settings.load import dump_settings
-from dragoman.checkpoint.folder import LoadedModel, write_model_folder
-from dragoman.checkpoint.meta import Meta, Score
+from dragoman.base.log import info
+from dragoman.checkpoint.folder import LoadedModel
+from dragoman.checkpoint.meta import Meta
+from dragoman.checkpoint.start import Start
 from dragoman.control.marking import PairMarking
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.data.batches.loader import Loader
-from dragoman.data.batches.plan import BatchPlan, plan_epoch
+from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.batches.resampling import Resampler
 from dragoman.data.corpora.readers import check_readable
-from dragoman.data.preparation.pipeline import Prepared
 from dragoman.data.preparation.prepare import prepare
 from dragoman.models.parts import count_parameters
 from dragoman.models.seq2seq import Seq2Seq
+from dragoman.tasks.corpus_job import CorpusJob, ValidationSets
+from dragoman.tasks.start import load_start
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.tasks.translation.cost import flops_per_target_token, trained_bytes
 from dragoman.tasks.translation.distillation_teacher import load_teacher
 from dragoman.tasks.translation.lengths import check_lengths
 from dragoman.tasks.translation.objectives.scheduled_sampling import ScheduledSampling
-from dragoman.tasks.translation.start import copy_parameters, load_start
-from dragoman.tasks.translation.validation import ValidationSets, check_tags, digest, read_held_out
+from dragoman.tasks.translation.validation import check_tags, read_held_out, validation_metrics, validators
+from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.objectives.objective import LossContext, Objective
-from dragoman.training.task import Content, Job
-from dragoman.training.validation import Validation
+from dragoman.training.validation import Measure, Validation
 from dragoman.translation.translator import Translator
 
 _LONGER_BY_DROPOUT = 1.3
@@ -43,7 +40,7 @@ _TOKEN = 4
 """An ordinary vocabulary entry, or a special one that is read like it."""
 
 
-class TranslationJob(Job):
+class TranslationJob(CorpusJob):
     """run: its model and text sections are those of `train.start`, where that is set and they are left out.
 
     Without a start its text section is that of `train.teacher`, where that is set and it says nothing else.
@@ -52,17 +49,20 @@ class TranslationJob(Job):
     """
 
     run: TranslationRun
-    prepared: Prepared
 
     def __init__(self, run: TranslationRun) -> None:
         check_readable(*run.data.corpora)
         self._marking = PairMarking.of(run.data.placeholders, run.data.terminology)
         self._held_out = read_held_out(run)
-        run, self._start = load_start(run)
-        run, self._teacher = load_teacher(run)
-        super().__init__(run)
-        origin = self._start or self._teacher
-        self._tokenizers = None if origin is None else origin.tokenizers
+        started = load_start(run)
+        self._continues = started.continues
+        if started.start is not None and started.continues:
+            check_languages(run, started.start)
+        run, self._teacher = load_teacher(started.run)
+        super().__init__(run, started.start)
+        self._tokenizers = None if self._teacher is None else self._teacher.tokenizers
+        if started.tokenizers is not None:
+            self._tokenizers = with_new_tags(run, started.tokenizers)
         check_tags(self._held_out, run, self._tokenizers)
         check_compilable(run)
         self._resampler: Resampler | None = None
@@ -71,7 +71,7 @@ class TranslationJob(Job):
     def check_initial_values(self) -> None:
         """The beginnings of files with word vectors."""
         model = self.run.model
-        if self._start is None:
+        if not self._continues:
             chosen = model.preset != "auto" or "width" in model.model_fields_set
             model.embeddings.check(model.width if chosen else None)
 
@@ -84,76 +84,44 @@ class TranslationJob(Job):
         sample, marking = data.vocabulary_sample, self._marking
         self.prepared = prepare(data.corpora, data.cleaning, text, folder, data.temperature, sample, marking=marking)
         pairs = len(self.prepared.dataset)
-        data = data.model_copy(update={"batch": data.batch.sized(pairs)})
-        self.run = run.model_copy(update={"data": data, "model": run.model.resolved(pairs)})
+        self.settle(pairs, pairs)
 
     def build(self) -> Seq2Seq:
         """Raises ConfigError where texts are longer than its positions."""
-        tokenizers = self.prepared.tokenizers
-        sizes = tokenizers.source.size, tokenizers.target.size
-        model = self.run.model.build(*sizes, tokenizers.reads_vectors)
+        model = self.run.model.build_for(self.tokenizers.sizes)
         self._longest = tuple(limit.tokens for limit in model.limits)
         check_lengths(model.limits, self.run.data, self.prepared, self._held_out)
         return model
 
     def initialise(self, model: Seq2Seq) -> Mapping[str, float]:  # type: ignore[override]
         """The parameters of `train.start`, or word vectors from files; gives the shares of entries that have one."""
-        if self._start is not None:
-            copy_parameters(self._start, model)
-            return self._start.meta.embeddings
+        shares = {} if self._continues else self._read_embeddings(model)
+        super().initialise(model)
+        return self.start.loaded.meta.embeddings if self.start is not None and self._continues else shares
+
+    def _read_embeddings(self, model: Seq2Seq) -> dict[str, float]:
         embeddings = self.run.model.embeddings
         embeddings.check(self.run.model.width)
         tables = model.encoder.embedding.tokens, model.decoder.embedding.tokens
-        return embeddings.fill(*tables, self.prepared.tokenizers)
-
-    @property
-    def model_width(self) -> int:
-        """d."""
-        return self.run.model.width
+        return embeddings.fill(*tables, self.tokenizers)
 
     def outline(self, model: nn.Module) -> str:
         """Preset, parameters, vocabulary, pairs."""
-        vocabulary = self.prepared.tokenizers.target.size
+        vocabulary = self.tokenizers.target.size
         return (
             f"{self.run.model.preset or 'own'} · {count_parameters(model):,} parameters · vocabulary {vocabulary:,} · "
             f"{self.examples:,} pairs"
         )
 
     @property
-    def contents(self) -> Mapping[str, Content]:
-        """The corpora and the validation sets."""
-        data = self.run.data
-        return {
-            "data": Content(data.training, self.prepared.dataset.fingerprint),
-            "valid": Content(data.validation, digest(self._held_out)),
-        }
+    def held_out_texts(self) -> list[list[list[str]]]:
+        """Sources and targets of each set."""
+        return [[each.sources, each.targets] for each in self._held_out]
 
     @property
-    def lengths(self) -> NDArray[np.int32]:
-        """(N, 2) tokens of source and target."""
-        return self.prepared.dataset.lengths
-
-    @property
-    def batch_tokens(self) -> int:
-        """`data.batch.tokens`."""
-        tokens = self.run.data.batch.tokens
-        assert tokens is not None, "preparing has chosen it"
-        return tokens
-
-    def peak_tokens(self) -> int:
-        """More than a batch has where subwords are drawn anew, and in both passes of R-Drop."""
-        tokens = max(self.batch_tokens, int(self.lengths.max()) + 1)
-        if self.run.text.subword.resampling:
-            tokens = int(tokens * _LONGER_BY_DROPOUT)
-        return tokens * self.run.train.objective.passes
-
-    def activation_bytes(self, model: Seq2Seq, tokens: int, free: int) -> int:
-        """Measured on short sentences."""
-        return trained_bytes(model, tokens, int(self.lengths.max()) + 1, free)
-
-    def plan(self, epoch: int) -> BatchPlan:
-        """Pairs of like length together."""
-        return plan_epoch(self.lengths, self.run.data.batch, self.run.train.seed, epoch, self.prepared.parts)
+    def growth(self) -> float:
+        """More than 1 where texts are split again in every epoch."""
+        return _LONGER_BY_DROPOUT if self.run.text.subword.resampling else 1.0
 
     def padding(self, plan: BatchPlan) -> str:
         """Of both sides."""
@@ -163,7 +131,7 @@ class TranslationJob(Job):
     def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Loader[Batch]:
         """Read and padded by a thread, and split anew by processes where there is BPE-dropout."""
         if self.run.text.subword.resampling and self._resampler is None:
-            self._resampler = Resampler(self.prepared.tokenizers, self.run.train.seed, self._longest)
+            self._resampler = Resampler(self.tokenizers, self.run.train.seed, self._longest)
         return Loader(self.prepared.dataset, plan, start, self._resampler, epoch, pin)
 
     def objective(self, device: torch.device) -> Objective:
@@ -184,44 +152,29 @@ class TranslationJob(Job):
 
     def validator(self, model: Seq2Seq, device: torch.device) -> ValidationSets:
         """Loss, BLEU and `train.metric` of each validation set."""
-        loaded = LoadedModel(model, self.prepared.tokenizers, Meta(step=0), self.run.model_dump(mode="json"))
+        loaded = LoadedModel(model, self.tokenizers, Meta(step=0), self.run.model_dump(mode="json"))
         translator = Translator.of(loaded, device, report_cut=False)
-        return ValidationSets(self._held_out, model, translator, self.run.train.validation_beam, self.run.train.metric)
+        metrics, beam = validation_metrics(self.run.train.metric), self.run.train.validation_beam
+        return ValidationSets(validators(self._held_out, model, translator, beam, metrics), metrics)
 
-    def flops_per_target_token(self) -> float:
-        """Of the corpus's mean token, its share of the source's included."""
-        tokenizers = self.prepared.tokenizers
-        sizes = tokenizers.source.size, tokenizers.target.size
-        return flops_per_target_token(
-            self.run.model, *sizes, self.lengths, tokenizers.reads_vectors, self.run.train.objective.passes
-        )
-
-    def write(
-        self,
-        folder: Path,
-        parameters: Mapping[str, Tensor],
-        step: int,
-        validation: Validation | None,
-        averaged_steps: tuple[int, ...] = (),
-    ) -> None:
-        """A folder that `Translator.load` reads."""
-        data = self.run.data
-        before = Meta(step=0) if self._start is None else self._start.meta
+    def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
+        """Also tags, the teacher, word vectors, and the corpora of other tasks."""
+        data, meta = self.run.data, super().meta(step, validation, averaged_steps)
+        before = Meta(step=0) if self.start is None or not self._continues else self.start.loaded.meta
         tags = [*before.tags, *(tag for corpus in data.corpora for tag in corpus.tags)]
-        meta = Meta(
-            step=step,
-            averaged_steps=averaged_steps,
-            source_language=data.source_language,
-            target_language=data.target_language,
-            target_languages=tuple(dict.fromkeys([*before.target_languages, *data.languages])),
-            tags=tuple(dict.fromkeys(tags)),
-            teacher=before.teacher if self._teacher is None else self._teacher.note,
-            licence=data.licence,
-            scores=() if validation is None else scores(validation, data.validation),
-            data=dict(zip(map(str, data.corpora), self.prepared.fingerprints, strict=True)) | self.data_beside,
-            embeddings=dict(self.notes),
+        return meta.model_copy(
+            update={
+                "target_languages": tuple(dict.fromkeys([*before.target_languages, *data.languages])),
+                "tags": tuple(dict.fromkeys(tags)),
+                "teacher": before.teacher if self._teacher is None else self._teacher.note,
+                "data": meta.data | self.data_beside,
+                "embeddings": dict(self.notes),
+            }
         )
-        write_model_folder(folder, parameters, dump_settings(self.run), self.prepared.tokenizers, meta)
+
+    def reported(self, validation: Validation) -> list[tuple[str, Measure]]:
+        """BLEU and perplexity."""
+        return [(measure.name, measure) for measure in (validation["bleu"], validation["perplexity"])]
 
     def close(self) -> None:
         """End the processes that split subwords."""
@@ -237,11 +190,20 @@ def check_compilable(run: TranslationRun) -> None:
         raise ConfigError(f"train.compile=true compiles Transformer layers, and a {kinds} model has none: leave it out")
 
 
-def scores(validation: Validation, data: str) -> tuple[Score, ...]:
-    """All but the loss, on all validation sets together and on each of several. data: what they are called."""
-    own = tuple(
-        Score(metric=measure.name, value=measure.value, signature=measure.signature, data=data)
-        for measure in sorted(validation.measures, key=lambda measure: measure.better is None)
-        if measure.key != "loss"
-    )
-    return own + tuple(score for name, one in validation.sets.items() for score in scores(one, name))
+def check_languages(run: TranslationRun, start: Start) -> None:
+    """Raises ConfigError where the run continues a model of several target languages and does not name its own."""
+    languages = start.loaded.meta.target_languages
+    for corpus in run.data.corpora:
+        if languages and corpus.target_language is None:
+            raise ConfigError(
+                f"the model of train.start={start.folder} writes several languages ({', '.join(languages)}), so each "
+                f"corpus needs its own: set target_language of {corpus}"
+            )
+
+
+def with_new_tags(run: TranslationRun, tokenizers: Tokenizers) -> Tokenizers:
+    """A start's tokenizers with the tags that only the run has."""
+    extended = run.with_all_tags(tokenizers)
+    if new := extended.tags[len(tokenizers.tags) :]:
+        info(f"Tags that the start does not have yet: {', '.join(new)}. They begin as the mean of all entries.")
+    return extended

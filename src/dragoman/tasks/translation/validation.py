@@ -1,7 +1,5 @@
 """Judging a model on held-out pairs: loss, perplexity, BLEU and the metric that decides."""
 
-import hashlib
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +22,7 @@ from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.ranks.ranks import Ranks, Runtime
-from dragoman.training.validation import Validation, mean_of, validate
+from dragoman.training.validation import Validation, validate
 from dragoman.translation.request import Request
 from dragoman.translation.translator import Translator
 
@@ -64,12 +62,6 @@ def check_tags(sets: Sequence[HeldOut], config: TranslationRun, tokenizers: Toke
                     f"the validation set {each.name} has the tag {tag!r}, which no corpus of data.train has; known are "
                     f"{', '.join(sorted(known)) or 'none'}"
                 )
-
-
-def digest(sets: Sequence[HeldOut]) -> str:
-    """Tells validation sets from others, by their texts."""
-    texts = [[each.sources, each.targets] for each in sets]
-    return hashlib.sha256(json.dumps(texts, ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 _BATCH = BatchConfig(tokens=4096)
@@ -155,22 +147,14 @@ class Validator:
         return TextScore(-total, int(tokens), self._words, self._bytes)
 
 
-class ValidationSets:
-    """A validator for each set; the result of a single set is returned unchanged."""
-
-    def __init__(
-        self, sets: Sequence[HeldOut], model: Seq2Seq, translator: Translator, beam: int, metric: str = "bleu"
-    ) -> None:
-        """metric: the key of the one that decides which checkpoint is best."""
-        self._metrics = validation_metrics(metric)
-        self._validators: list[tuple[str, Validator]] = []
-        for each in sets:
-            with in_files(each.corpus.files[0]):
-                tags = each.corpus.all_tags
-                validator = Validator(each.sources, each.targets, model, translator, beam, tags, self._metrics)
-            self._validators.append((each.name, validator))
-
-    def run(self, runtime: Runtime) -> Validation:
-        """Judge the model on each; of several sets the means of the metrics, each set counting as much."""
-        found = {name: validator.run(runtime) for name, validator in self._validators}
-        return mean_of(self._metrics, found) if len(found) > 1 else next(iter(found.values()))
+def validators(
+    sets: Sequence[HeldOut], model: Seq2Seq, translator: Translator, beam: int, metrics: Sequence[Metric]
+) -> dict[str, Validator]:
+    """A validator per set, by its name."""
+    found = {}
+    for each in sets:
+        with in_files(each.corpus.files[0]):
+            found[each.name] = Validator(
+                each.sources, each.targets, model, translator, beam, each.corpus.all_tags, metrics
+            )
+    return found

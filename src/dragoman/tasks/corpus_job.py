@@ -1,0 +1,139 @@
+"""`CorpusJob`: what every task that learns from tokenised corpora has in common."""
+
+import hashlib
+import json
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.checkpoint.meta import Meta, Score
+from dragoman.data.batches.plan import BatchPlan, plan_epoch
+from dragoman.data.preparation.pipeline import Prepared
+from dragoman.metrics.metric import Metric
+from dragoman.tasks.cost import flops_per_target_token, trained_bytes
+from dragoman.text.tokenizers import Tokenizers
+from dragoman.training.ranks.ranks import Runtime
+from dragoman.training.task import Content, Job, Validator
+from dragoman.training.validation import Measure, Validation, mean_of
+
+
+class ValidationSets:
+    """A validator per set; the result of a single set is returned unchanged."""
+
+    def __init__(self, validators: Mapping[str, Validator], metrics: Sequence[Metric]) -> None:
+        """validators: by the names of their sets. metrics: those that they report."""
+        self._validators, self._metrics = validators, metrics
+
+    def run(self, runtime: Runtime) -> Validation:
+        """Judge the model on each; of several sets the means of the metrics, each set counting as much."""
+        found = {name: validator.run(runtime) for name, validator in self._validators.items()}
+        return mean_of(self._metrics, found) if len(found) > 1 else next(iter(found.values()))
+
+
+class CorpusJob(Job):
+    """The base of jobs whose run has sections `data` (a `CorporaConfig`), `text` and `model`.
+
+    A subclass prepares token shards, turns their rows into batches, and says what is minimised and judged.
+
+    special: symbols that each side of an example has besides its own tokens when it is read.
+    """
+
+    special: ClassVar[int] = 1
+    prepared: Prepared
+
+    @property
+    def tokenizers(self) -> Tokenizers:
+        """Those of the corpora; available once they are prepared."""
+        return self.prepared.tokenizers
+
+    def settle(self, examples: int | None, size: int) -> None:
+        """Decide in `run` what was left to the corpora.
+
+        examples: their number, by which the batch size is chosen, None to leave it at the default. size: what the
+        model's automatic preset is chosen by.
+        """
+        data = self.run.data
+        batch = data.batch.sized() if examples is None else data.batch.sized(examples)
+        data, model = data.model_copy(update={"batch": batch}), self.run.model.resolved(size)
+        self.run = self.run.model_copy(update={"data": data, "model": model})
+
+    @property
+    def model_width(self) -> int:
+        """d."""
+        return int(self.run.model.width)
+
+    @property
+    @abstractmethod
+    def held_out_texts(self) -> Any:
+        """The texts of the validation sets, in nested lists, which tell them from others."""
+
+    @property
+    def contents(self) -> Mapping[str, Content]:
+        """The corpora and the validation sets."""
+        texts = json.dumps(self.held_out_texts, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        return {
+            "data": Content(self.run.data.training, self.prepared.dataset.fingerprint),
+            "valid": Content(self.run.data.validation, hashlib.sha256(texts).hexdigest()),
+        }
+
+    @property
+    def lengths(self) -> NDArray[np.int32]:
+        """(N, sides) tokens of each example, without special symbols."""
+        return self.prepared.dataset.lengths
+
+    @property
+    def batch_tokens(self) -> int:
+        """`data.batch.tokens`."""
+        tokens = self.run.data.batch.tokens
+        assert tokens is not None, "preparing has chosen it"
+        return int(tokens)
+
+    @property
+    def growth(self) -> float:
+        """By what factor a batch may have more tokens than planned."""
+        return 1.0
+
+    def peak_tokens(self) -> int:
+        """The most tokens of a batch that are computed at once, in all simultaneous passes."""
+        return int(super().peak_tokens() * self.growth) * int(self.run.train.objective.passes)
+
+    def activation_bytes(self, model: Any, tokens: int, free: int) -> int:
+        """Measured on short examples."""
+        return trained_bytes(model, tokens, int(self.lengths.max()) + self.special, free)
+
+    def flops_per_target_token(self) -> float:
+        """Those of the corpus's mean token, with its share of the source's tokens."""
+        return flops_per_target_token(
+            self.run.model, self.tokenizers.sizes, self.lengths, self.special, passes=self.run.train.objective.passes
+        )
+
+    def plan(self, epoch: int) -> BatchPlan:
+        """Examples of similar length together."""
+        config, seed = self.run.data.batch, self.run.train.seed
+        return plan_epoch(self.lengths, config, seed, epoch, self.prepared.parts, special=self.special)
+
+    def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
+        """Also languages, licence, scores and fingerprints of the corpora."""
+        data = self.run.data
+        return Meta(
+            step=step,
+            averaged_steps=averaged_steps,
+            scores=() if validation is None else self._scores(validation, data.validation),
+            data=dict(zip(map(str, data.corpora), self.prepared.fingerprints, strict=True)),
+            **data.card(),
+        )
+
+    @abstractmethod
+    def reported(self, validation: Validation) -> Sequence[tuple[str, Measure]]:
+        """The measures that a model card lists, with their names there."""
+
+    def _scores(self, validation: Validation, data: str) -> tuple[Score, ...]:
+        """The reported measures on all sets together, and on each of several. data: what the sets are called."""
+        own = tuple(
+            Score(metric=name, value=measure.value, signature=measure.signature, data=data)
+            for name, measure in self.reported(validation)
+        )
+        return own + tuple(score for name, one in validation.sets.items() for score in self._scores(one, name))
