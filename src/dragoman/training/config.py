@@ -44,8 +44,8 @@ class LoopConfig(Config):
     start: Path | None = Field(
         None,
         description="Model folder that the run starts from. If its model is of the same kind: all parameters, the "
-        "vocabularies, and the sections model and text if they are not given. If not: the parts that fit, and the vocabularies if "
-        "text is not given. null: random parameters.",
+        "vocabularies, and the sections model and text if they are not given. If not: the parts that fit, and the "
+        "vocabularies if text is not given. null: random parameters.",
     )
     start_parts: tuple[str, ...] | None = Field(
         None,
