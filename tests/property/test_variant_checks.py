@@ -14,7 +14,7 @@ from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.attention.soft import SoftAttention
 from dragoman.nn.mask import Mask
 from dragoman.nn.mixture import Mixture
-from dragoman.nn.recurrent.gru import GRUCell
+from dragoman.nn.recurrent.cells import GRUCell
 
 STACK = {"kind": "transformer", "layers": 1, "heads": 2, "feedforward": 8}
 RECURRENT = {"kind": "recurrent"}
@@ -116,11 +116,11 @@ def test_an_unused_parameter_and_an_infinite_penalty_are_noticed(monkeypatch: Pa
         checks.check_training(idle)
     mixed = model({**STACK, "experts": {"count": 4}}).float()
     checks.check_training(mixed)
-    tell = Mixture._tell
+    tell = Mixture._report
 
     def infinite(self: Mixture, auxiliary: Any, probabilities: Tensor, sizes: list[int], most: int) -> None:
         tell(self, auxiliary, probabilities * torch.inf, sizes, most)
 
-    monkeypatch.setattr(Mixture, "_tell", infinite)
+    monkeypatch.setattr(Mixture, "_report", infinite)
     with pytest.raises(AssertionError, match="balance"):
         checks.check_training(mixed)

@@ -23,7 +23,7 @@ from dragoman.data.preparation.prepare import prepare
 from dragoman.decode.search import SearchConfig
 from dragoman.models.interface import LengthLimit, first_exceeded
 from dragoman.nn.positions.absolute import AbsoluteScheme
-from dragoman.nn.positions.one_hot import OneHotConfig
+from dragoman.nn.positions.naive import OneHotConfig
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig
 from dragoman.nn.positions.union import PositionsConfig
 from dragoman.tasks.translation.config import TranslationRun

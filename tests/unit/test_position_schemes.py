@@ -12,8 +12,7 @@ from dragoman.base.errors import ConfigError, DataError
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.positions.absolute import AbsoluteScheme, Added, Concatenated
 from dragoman.nn.positions.learned import Learned, LearnedConfig
-from dragoman.nn.positions.number import FractionConfig, IndexConfig
-from dragoman.nn.positions.one_hot import OneHotConfig
+from dragoman.nn.positions.naive import FractionConfig, IndexConfig, OneHotConfig
 from dragoman.nn.positions.relative import Relative, RelativeConfig
 from dragoman.nn.positions.rotary import RotaryConfig
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig

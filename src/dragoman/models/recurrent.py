@@ -16,13 +16,12 @@ from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.recording import mean_over_heads, recording
 from dragoman.nn.attention.soft import SoftAttentionConfig
 from dragoman.nn.attention.union import SourceAttentionConfig
-from dragoman.nn.bridge import BridgeKind, InitialStates
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.mask import Mask
 from dragoman.nn.recurrent.cell import States
 from dragoman.nn.recurrent.cells import CELLS, CellKind
 from dragoman.nn.recurrent.stack import Reader
-from dragoman.nn.recurrent.wiring import Attend, BahdanauConfig, WiringConfig, WiringSizes
+from dragoman.nn.recurrent.wiring import Attend, BahdanauConfig, BridgeKind, InitialStates, WiringConfig, WiringSizes
 from dragoman.nn.scorers import AdditiveConfig
 from dragoman.text.symbols import PAD
 

@@ -16,9 +16,8 @@ from dragoman.models.pretrained import PretrainedConfig
 from dragoman.models.settings import PresetSettings
 from dragoman.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 from dragoman.nn.dropout import DropoutConfig
-from dragoman.nn.embedding import Embedding, Projection, token_table
+from dragoman.nn.embedding import Embedding, Projection, VectorProjection, token_table
 from dragoman.nn.positions.union import PositionsConfig
-from dragoman.nn.vectors import VectorProjection
 from dragoman.text.symbols import BOS
 from dragoman.text.tokenizers import VocabularySizes
 

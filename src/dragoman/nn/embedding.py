@@ -1,4 +1,4 @@
-"""Token embeddings, and the vocabulary projection, which may share their matrix."""
+"""Embeddings of tokens or feature vectors, and the vocabulary projection, which may share their matrix."""
 
 from math import sqrt
 
@@ -7,7 +7,27 @@ from torch import Tensor, nn
 
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.positions.scheme import PositionEmbedding
-from dragoman.nn.vectors import VectorProjection
+
+
+class VectorProjection(nn.Module):
+    """x ↦ √d · (W x + b), in place of a token embedding; the factor √d is applied by `Embedding`.
+
+    The inputs of decks 001 and 002 are image regions, audio frames or log events. The linear map is equation 1 of
+    Dosovitskiy et al. 2021. W is drawn from N(0, 1/(n·d)), so inputs of unit variance give outputs of unit variance. A
+    zero vector marks the end of the sequence; it is mapped to √d · b.
+    """
+
+    def __init__(self, inputs: int, width: int) -> None:
+        """inputs: input dimension n. width: model width d."""
+        super().__init__()
+        self.embedding_dim = width
+        self.weight = nn.Parameter(torch.empty(width, inputs))
+        self.bias = nn.Parameter(torch.zeros(width))
+        nn.init.normal_(self.weight, std=(inputs * width) ** -0.5)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """(B, S, n) → (B, S, d)."""
+        return nn.functional.linear(vectors.to(self.weight.dtype), self.weight, self.bias)
 
 
 class Embedding(nn.Module):

@@ -11,8 +11,7 @@ from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.soft import SoftAttentionConfig
 from dragoman.nn.normalisation import LayerNormConfig, RMSNormConfig
 from dragoman.nn.positions.learned import LearnedConfig
-from dragoman.nn.positions.number import IndexConfig
-from dragoman.nn.positions.one_hot import OneHotConfig
+from dragoman.nn.positions.naive import IndexConfig, OneHotConfig
 from dragoman.nn.positions.relative import RelativeConfig
 from dragoman.nn.positions.rotary import RotaryConfig
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig

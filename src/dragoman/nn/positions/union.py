@@ -6,8 +6,7 @@ from pydantic import Field
 
 from dragoman.nn.positions.alibi import AlibiConfig
 from dragoman.nn.positions.learned import LearnedConfig
-from dragoman.nn.positions.number import FractionConfig, IndexConfig
-from dragoman.nn.positions.one_hot import OneHotConfig
+from dragoman.nn.positions.naive import FractionConfig, IndexConfig, OneHotConfig
 from dragoman.nn.positions.relative import RelativeConfig
 from dragoman.nn.positions.rotary import RotaryConfig
 from dragoman.nn.positions.scheme import PositionScheme

@@ -1,4 +1,4 @@
-"""Wirings of recurrent decoders: where attention is computed, and what each step and the prediction read."""
+"""Wirings of recurrent decoders: initial states, where attention is computed, what steps and predictions read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +14,24 @@ from dragoman.nn.recurrent.stack import Stack
 
 Attend = Callable[[Tensor, int], Tensor]
 """Attention over the source: queries (R, t, q) and the time step of the first → contexts (R, t, c)."""
+
+
+BridgeKind = Literal["initial", "concatenate", "both", "none"]
+"""How a recurrent decoder uses the source's summary: for its initial states, as an input of each step, both or not."""
+
+
+class InitialStates(nn.Module):
+    """tanh(Ws + b), one vector per state of each layer (Bahdanau et al. 2015, appendix A.2.2, without biases)."""
+
+    def __init__(self, width: int, hidden: int, layers: int, components: int) -> None:
+        super().__init__()
+        self.layers, self.components = layers, components
+        self.linear = nn.Linear(width, layers * components * hidden)
+
+    def forward(self, summary: Tensor) -> list[States]:
+        """The source's summary (B, d) → the states (B, H) of each layer."""
+        chunks = torch.tanh(self.linear(summary)).to(self.linear.weight.dtype).chunk(self.layers * self.components, 1)
+        return [tuple(chunks[layer * self.components : (layer + 1) * self.components]) for layer in range(self.layers)]
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.normalisation import LayerNorm, RMSNorm
 from dragoman.nn.positions.absolute import Added, Concatenated
 from dragoman.nn.positions.alibi import Alibi
-from dragoman.nn.positions.number import Fraction
+from dragoman.nn.positions.naive import Fraction
 from dragoman.nn.positions.rotary import Rotary, rotary_angles
 from dragoman.nn.positions.scheme import PositionEmbedding
 from dragoman.nn.residual import Residual
