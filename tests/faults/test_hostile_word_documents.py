@@ -51,7 +51,7 @@ def test_a_bomb_is_not_unpacked() -> None:
     with zipfile.ZipFile(target, "a", zipfile.ZIP_DEFLATED) as archive, archive.open("word/media/a.bmp", "w") as file:
         for _ in range(128):
             file.write(bytes(1 << 20))
-    told = r"134,[0-9,]+ bytes unpacked, more than the 68,[0-9,]+"
+    told = r"unpack to 134,[0-9,]+ bytes, and at most 68,[0-9,]+"
     with little_memory(), pytest.raises(DataError, match=told):
         translated(target.getvalue())
 
@@ -66,7 +66,7 @@ def test_a_size_that_is_a_lie_unpacks_no_more_than_it_says() -> None:
 
 def test_text_without_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(word, "LARGEST_TEXT", 10_000)
-    with pytest.raises(DataError, match=r"bytes of text and formats unpacked, and at most 10,000 are read"):
+    with pytest.raises(DataError, match=r"bytes of unpacked text and formatting, and at most 10,000 are read"):
         translated(with_part(MAIN, b"<a/>" * 5_000))
 
 
@@ -84,9 +84,7 @@ def test_pieces_without_end_are_not_looked_at(pieces: str, monkeypatch: pytest.M
     monkeypatch.setattr(word, "MOST_PIECES", 90_000)
     monkeypatch.setattr(word, "Paragraph", None)
     space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:wp="x"'
-    with pytest.raises(
-        DataError, match=r"10\d,\d\d\d paragraphs, runs of text and pictures, and at most 90,000 are read"
-    ):
+    with pytest.raises(DataError, match=r"10\d,\d\d\d paragraphs, runs and images, and at most 90,000 are read"):
         translated(with_part(MAIN, f"<w:document {space}><w:body>{pieces}</w:body></w:document>".encode()))
 
 
@@ -117,28 +115,28 @@ def test_entities_are_not_even_declared(declaration: str, text: str, tmp_path: P
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/word/x.xml", "word\\..\\x.xml", "c:x.xml", "word/../../x"])
 def test_names_that_lead_elsewhere(name: str) -> None:
-    with pytest.raises(DataError, match="leads elsewhere"):
+    with pytest.raises(DataError, match="unsafe name"):
         translated(with_part(name, b""))
 
 
 def test_what_is_no_document() -> None:
-    with pytest.raises(DataError, match="Word 97 to 2003"):
+    with pytest.raises(DataError, match="Word 97–2003"):
         translated(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))
     for content in (b"", b"a dog", b"PK\x03\x04", GOOD[: len(GOOD) // 2]):
-        with pytest.raises(DataError, match="no Word document"):
+        with pytest.raises(DataError, match="not a Word document"):
             translated(content)
-    with pytest.raises(DataError, match="no Word document"):
+    with pytest.raises(DataError, match="not a Word document"):
         translated(packed({"a.txt": b"dog"}))
     types = parts(GOOD)["[Content_Types].xml"].replace(b"wordprocessingml.document.main", b"spreadsheetml.sheet.main")
-    with pytest.raises(DataError, match="no part with a document's text"):
+    with pytest.raises(DataError, match="no main document part"):
         translated(with_part("[Content_Types].xml", types))
-    with pytest.raises(DataError, match="no part with a document's text"):
+    with pytest.raises(DataError, match="no main document part"):
         translated(packed({name: data for name, data in parts(GOOD).items() if name != MAIN}))
     for data in (b"", b"<a>", b"\xff\xfe", b"<a" + b" b='c'" * 9, b"<?xml version='1.0' encoding='none'?><a/>"):
-        with pytest.raises(DataError, match=r"word/document.xml of this document is no XML"):
+        with pytest.raises(DataError, match=r"word/document.xml of this document is not valid XML"):
             translated(with_part(MAIN, data))
     deep = b"<a>" * 100_000
-    with pytest.raises(DataError, match="no XML that can be read"):
+    with pytest.raises(DataError, match="not valid XML"):
         translated(with_part(MAIN, deep))
 
 

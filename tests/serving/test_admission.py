@@ -76,7 +76,7 @@ def test_quotas_of_requests_and_of_tokens() -> None:
         assert large.status_code == 413 and fourth.status_code == 429
         assert "more than a client may have" in large.json()["error"] and "retry-after" not in large.headers
         assert "requests" in fourth.json()["error"] and 1 <= int(fourth.headers["retry-after"]) <= 60
-        assert not any(model.batcher.waiting.tokens for model in service.directions.models)
+        assert not any(model.batcher.queue.tokens for model in service.directions.models)
 
 
 def test_what_found_the_queue_full_is_not_counted() -> None:

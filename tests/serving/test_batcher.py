@@ -3,22 +3,23 @@
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
+from typing import Any
 
 import pytest
 
 from dragoman.base.errors import DataError, ResourceError
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig
-from dragoman.serving.batcher import Batch, Batcher, Model
+from dragoman.serving.batcher import Batcher, BatchStatistics
 from dragoman.serving.config import QueueConfig
-from dragoman.serving.queue import Found, Ticket
+from dragoman.serving.queue import Hypotheses, Ticket
 from dragoman.translation.request import Request, Sampling, TextRequest
 from dragoman.translation.result import Translation
 
 REQUEST = Request(SearchConfig())
 
 
-def found(text: str) -> Found:
+def found(text: str) -> Hypotheses:
     return [Translation(text, 0.0, 0.0, (), None)]  # type: ignore[arg-type]
 
 
@@ -31,7 +32,7 @@ class Shouting:
         if not held:
             self.may_go_on.set()
 
-    def __call__(self, lines: Sequence[TextRequest]) -> Iterator[Found]:
+    def translate(self, lines: Sequence[TextRequest]) -> Iterator[Hypotheses]:
         self.batches.append([text for text, _ in lines])
         self.begun.release()
         assert self.may_go_on.wait(10)
@@ -39,6 +40,19 @@ class Shouting:
             if "bad" in text:
                 raise DataError(f"no: {text}")
             yield found(text.upper())
+
+    def continuous(self) -> Any:
+        return None
+
+    def close(self) -> None:
+        pass
+
+
+class Answering(Shouting):
+    """Answers the same to everything."""
+
+    def translate(self, lines: Sequence[TextRequest]) -> Iterator[Hypotheses]:
+        return iter([found("other")] * len(lines))
 
 
 def ticket(*texts: str, request: Request = REQUEST) -> Ticket:
@@ -51,7 +65,7 @@ def texts(done: Ticket) -> list[str]:
 
 def test_what_is_wrong_with_a_line_is_its_own_tickets_alone() -> None:
     model = Shouting(held=True)
-    batcher = Batcher(Model(model), QueueConfig(gather_milliseconds=0))
+    batcher = Batcher(model, QueueConfig(gather_milliseconds=0))
     first = ticket("first")
     batcher.submit(first)
     assert model.begun.acquire(timeout=10)
@@ -64,13 +78,13 @@ def test_what_is_wrong_with_a_line_is_its_own_tickets_alone() -> None:
         tickets[1].done.result(10)
     assert sorted(model.batches[1]) == ["a", "b", "bad", "c", "d"], "one batch of three clients"
     batcher.close()
-    assert batcher.waiting.tokens == 0
+    assert batcher.queue.tokens == 0
 
 
 def test_the_same_line_is_translated_once() -> None:
     model = Shouting(held=True)
-    watched: list[Batch] = []
-    batcher = Batcher(Model(model), QueueConfig(), watched.append)
+    watched: list[BatchStatistics] = []
+    batcher = Batcher(model, QueueConfig(), watched.append)
     first = ticket("x")
     batcher.submit(first)
     assert model.begun.acquire(timeout=10)
@@ -96,7 +110,7 @@ def test_a_cache_may_be_off_and_never_holds_what_is_drawn() -> None:
         (QueueConfig(), Request(Sampling(SamplingConfig()))),
     ):
         model = Shouting()
-        batcher = Batcher(Model(model), config)
+        batcher = Batcher(model, config)
         for _ in range(2):
             one = ticket("x", request=request)
             batcher.submit(one)
@@ -104,7 +118,7 @@ def test_a_cache_may_be_off_and_never_holds_what_is_drawn() -> None:
         assert model.batches == [["x"], ["x"]]
         batcher.close()
     model = Shouting()
-    batcher = Batcher(Model(model), QueueConfig(cache_entries=2))
+    batcher = Batcher(model, QueueConfig(cache_entries=2))
     for text in ("a", "b", "a", "c", "a", "b"):
         one = ticket(text)
         batcher.submit(one)
@@ -115,19 +129,19 @@ def test_a_cache_may_be_off_and_never_holds_what_is_drawn() -> None:
 
 def test_what_nobody_waits_for_is_not_computed() -> None:
     model = Shouting(held=True)
-    batcher = Batcher(Model(model), QueueConfig())
+    batcher = Batcher(model, QueueConfig())
     first, gone, last = ticket("first"), ticket("gone", "too"), ticket("last")
     batcher.submit(first)
     assert model.begun.acquire(timeout=10)
     for each in (gone, last):
         batcher.submit(each)
-    assert gone.done.cancel() and batcher.waiting.lines == 1
+    assert gone.done.cancel() and batcher.queue.lines == 1
     model.may_go_on.set()
     assert texts(last) == ["LAST"] and model.batches == [["first"], ["last"]]
     with pytest.raises(CancelledError):
         gone.done.result(0)
     batcher.close()
-    assert batcher.waiting.tokens == 0
+    assert batcher.queue.tokens == 0
 
 
 def test_a_fault_costs_a_batch_and_not_the_queue() -> None:
@@ -135,7 +149,7 @@ def test_a_fault_costs_a_batch_and_not_the_queue() -> None:
         def __hash__(self) -> int:
             raise RuntimeError("a fault")
 
-    batcher = Batcher(Model(Shouting()), QueueConfig(cache_entries=0))
+    batcher = Batcher(Shouting(), QueueConfig(cache_entries=0))
     broken, fine = ticket(Broken("x")), ticket("y")
     batcher.submit(broken)
     with pytest.raises(RuntimeError, match="a fault"):
@@ -143,15 +157,15 @@ def test_a_fault_costs_a_batch_and_not_the_queue() -> None:
     batcher.submit(fine)
     assert texts(fine) == ["Y"]
     batcher.close()
-    assert batcher.waiting.tokens == 0
+    assert batcher.queue.tokens == 0
 
 
 def test_a_model_is_exchanged_between_batches() -> None:
-    batcher = Batcher(Model(Shouting()), QueueConfig())
+    batcher = Batcher(Shouting(), QueueConfig())
     before = ticket("x")
     batcher.submit(before)
     assert texts(before) == ["X"]
-    batcher.replace(Model(lambda lines: iter([found("other")] * len(lines))))
+    batcher.replace(Answering())
     after = ticket("x")
     batcher.submit(after)
     assert texts(after) == ["other"], "nothing of the model before is remembered"
@@ -160,7 +174,7 @@ def test_a_model_is_exchanged_between_batches() -> None:
 
 def test_what_waits_is_done_before_the_end() -> None:
     model = Shouting(held=True)
-    batcher = Batcher(Model(model), QueueConfig(batch_lines=1))
+    batcher = Batcher(model, QueueConfig(batch_lines=1))
     tickets = [ticket(str(number)) for number in range(5)]
     for each in tickets:
         batcher.submit(each)
@@ -195,7 +209,7 @@ class Open:
         self._model.put.append([text for text, _ in lines])
         return refused
 
-    def completed(self, timeout: float) -> list[tuple[TextRequest, Found]]:
+    def completed(self, timeout: float) -> list[tuple[TextRequest, Hypotheses]]:
         self._model.asked.release()
         assert self._model.may_go_on.acquire(timeout=10)
         self._asked += 1
@@ -214,15 +228,18 @@ class Going:
     def __init__(self, fails: bool = False) -> None:
         self.put: list[list[str]] = []
         self.asked, self.may_go_on = threading.Semaphore(0), threading.Semaphore(0)
-        self.shouting, self.opened = Shouting(), []
+        self.shouting, self.opened = Shouting(), list[Open]()
         self._fails = fails
 
-    def model(self) -> Model:
-        def opened() -> Open:
-            self.opened.append(Open(self, self._fails))
-            return self.opened[-1]
+    def translate(self, lines: Sequence[TextRequest]) -> Iterator[Hypotheses]:
+        return self.shouting.translate(lines)
 
-        return Model(self.shouting, opened)
+    def continuous(self) -> Any:
+        self.opened.append(Open(self, self._fails))
+        return self.opened[-1]
+
+    def close(self) -> None:
+        pass
 
     def go_on(self, times: int = 1) -> None:
         for _ in range(times):
@@ -232,7 +249,7 @@ class Going:
 
 def test_a_batch_takes_in_what_comes_while_it_is_computed() -> None:
     going, watched = Going(), []
-    batcher = Batcher(going.model(), QueueConfig(batch_lines=4, gather_milliseconds=0), watched.append)
+    batcher = Batcher(going, QueueConfig(batch_lines=4, gather_milliseconds=0), watched.append)
     first, second = ticket("a", "b"), ticket("c", "a", "b", "c")
     batcher.submit(first)
     assert going.asked.acquire(timeout=10)
@@ -243,12 +260,12 @@ def test_a_batch_takes_in_what_comes_while_it_is_computed() -> None:
     assert going.put == [["a", "b"], ["c"]], "what is under way, or was found meanwhile, is not begun again"
     batcher.close()
     assert going.shouting.batches == [] and all(each.closed for each in going.opened)
-    assert batcher.waiting.tokens == 0 and sum(each.lines for each in watched) == 3
+    assert batcher.queue.tokens == 0 and sum(each.lines for each in watched) == 3
 
 
 def test_a_line_alone_has_all_cores() -> None:
     going = Going()
-    batcher = Batcher(going.model(), QueueConfig())
+    batcher = Batcher(going, QueueConfig())
     one = ticket("a")
     batcher.submit(one)
     assert texts(one) == ["A"] and not going.opened
@@ -258,7 +275,7 @@ def test_a_line_alone_has_all_cores() -> None:
 def test_what_a_batch_does_not_take_follows_it_soon() -> None:
     """Nothing else is taken in before it, however much comes."""
     going = Going()
-    batcher = Batcher(going.model(), QueueConfig(gather_milliseconds=0))
+    batcher = Batcher(going, QueueConfig(gather_milliseconds=0))
     first, later = ticket("a", "control", "b"), ticket("c", "d")
     batcher.submit(first)
     assert going.asked.acquire(timeout=10)
@@ -269,12 +286,12 @@ def test_what_a_batch_does_not_take_follows_it_soon() -> None:
     going.go_on(2)
     assert texts(later) == ["c", "d"] and going.put == [["a", "control", "b"], ["c", "d"]]
     batcher.close()
-    assert batcher.waiting.tokens == 0
+    assert batcher.queue.tokens == 0
 
 
 def test_a_batch_that_fails_is_tried_line_by_line() -> None:
     going = Going(fails=True)
-    batcher = Batcher(going.model(), QueueConfig(gather_milliseconds=0))
+    batcher = Batcher(going, QueueConfig(gather_milliseconds=0))
     one = ticket("a", "b", "c", "bad")
     batcher.submit(one)
     going.go_on(3)
@@ -282,17 +299,17 @@ def test_a_batch_that_fails_is_tried_line_by_line() -> None:
         one.done.result(10)
     batcher.close()
     assert going.put == [["a", "b", "c", "bad"]] and going.shouting.batches[0] == ["c", "bad"]
-    assert batcher.waiting.tokens == 0
+    assert batcher.queue.tokens == 0
 
 
 def test_a_batch_without_an_end_ends_when_the_model_is_exchanged() -> None:
     going = Going()
-    batcher = Batcher(going.model(), QueueConfig(gather_milliseconds=0))
+    batcher = Batcher(going, QueueConfig(gather_milliseconds=0))
     first, after = ticket("a", "b"), ticket("c", "d")
     batcher.submit(first)
     assert going.asked.acquire(timeout=10)
     other = Shouting()
-    batcher.replace(Model(other))
+    batcher.replace(other)
     batcher.submit(after)
     going.may_go_on.release()
     going.go_on(1)

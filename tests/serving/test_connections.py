@@ -152,9 +152,9 @@ def test_a_client_that_hangs_up_leaves_nothing_behind() -> None:
             time.sleep(0.2)
         (model,) = service.directions.models
         until = time.monotonic() + 5
-        while model.batcher.waiting.lines and time.monotonic() < until:
+        while model.batcher.queue.lines and time.monotonic() < until:
             time.sleep(0.01)
-        assert not model.batcher.waiting.lines
+        assert not model.batcher.queue.lines
         go_on.set()
         first.join(10)
         assert asked(url) == GOOD

@@ -271,7 +271,7 @@ def test_a_client_that_goes_away_is_not_computed() -> None:
     with served({"en-de": script}, queue={"cache_entries": 0}) as service:
         asked(service, work)
         until = time.monotonic() + 5
-        while any(model.batcher.waiting.tokens for model in service.directions.models) and time.monotonic() < until:
+        while any(model.batcher.queue.tokens for model in service.directions.models) and time.monotonic() < until:
             time.sleep(0.01)
-        assert not any(model.batcher.waiting.tokens for model in service.directions.models)
+        assert not any(model.batcher.queue.tokens for model in service.directions.models)
     assert texts == ["first", "last"]

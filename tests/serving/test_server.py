@@ -156,13 +156,13 @@ def test_workers_killed_under_load(tmp_path: Path) -> None:
                 except OSError as error:
                     answers.append(error)
 
-        (nursery,) = [each for each in processes_of(process.pid) if len(processes_of(each)) == 2]
+        (prefork,) = [each for each in processes_of(process.pid) if len(processes_of(each)) == 2]
         threads = [threading.Thread(target=ask, daemon=True) for _ in range(3)]
         for thread in threads:
             thread.start()
         try:
             for _ in range(6):
-                for worker in processes_of(nursery)[-1:]:
+                for worker in processes_of(prefork)[-1:]:
                     with suppress(ProcessLookupError):
                         os.kill(worker, signal.SIGKILL)
                 time.sleep(0.2)
@@ -174,8 +174,8 @@ def test_workers_killed_under_load(tmp_path: Path) -> None:
         assert set(answers) <= {wanted, 500}, set(answers)
         assert wanted in answers
         assert translated(url) == translated(url) == wanted
-        assert len(processes_of(nursery)) == 2
-        assert any("has ended: another one begins" in line for line in lines)
+        assert len(processes_of(prefork)) == 2
+        assert any("has ended: another one is started" in line for line in lines)
         left = processes_of(process.pid)
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
@@ -199,7 +199,7 @@ def test_what_cannot_be_served_is_told(tmp_path: Path, capfd: pytest.CaptureFixt
         port = str(taken.getsockname()[1])
         for arguments, told in (
             ([], "no model to serve"),
-            ([model, "--port", "0"], "does not say which languages"),
+            ([model, "--port", "0"], "does not name its languages"),
             ([model, "--languages", "ende", "--port", "0"], "source-target, such as en-de"),
             ([model, "--languages", "en-de", "--languages", "de-en"], "2 --languages and 1 models"),
             ([model, "--languages", "en-de", "--port", port], "choose another --host or --port"),

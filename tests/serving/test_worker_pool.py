@@ -15,7 +15,7 @@ from tiny_model import tiny_config, write_tiny_model
 
 from dragoman.base.errors import LineError, ModelError, ResourceError
 from dragoman.serving.config import EngineConfig, ModelConfig
-from dragoman.serving.prefork import Failed, Nursed
+from dragoman.serving.prefork import Failure, WorkerSpec
 from dragoman.serving.worker_pool import WorkerPool
 from dragoman.translation.request import TextRequest
 from dragoman.translation.translator import Translator
@@ -23,8 +23,8 @@ from dragoman.translation.translator import Translator
 TEXTS = ["a dog runs", "two dogs", "a cat and a dog"]
 
 
-def nursed(folder: Path, **settings: Any) -> Nursed:
-    return Nursed(ModelConfig(path=folder), EngineConfig(name="torch", threads=1, workers=2, **settings))
+def spec(folder: Path, **settings: Any) -> WorkerSpec:
+    return WorkerSpec(ModelConfig(path=folder), EngineConfig(name="torch", threads=1, workers=2, **settings))
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
 
 @pytest.fixture(scope="module")
 def pool(translator: Translator) -> Iterator[WorkerPool]:
-    made = WorkerPool(nursed(translator.folder), 2, translator.tokenizers.target)  # type: ignore[attr-defined]
+    made = WorkerPool(spec(translator.folder), 2, translator.tokenizers.target)  # type: ignore[attr-defined]
     yield made
     made.close()
 
@@ -49,11 +49,11 @@ def lines(translator: Translator, **settings: object) -> list[TextRequest]:
 
 
 def texts(pool: WorkerPool, asked: list[TextRequest]) -> list[list[str]]:
-    return [[each.text for each in found] for found in pool.translate(asked, 64)]
+    return [[each.text for each in found] for found in pool.translate(asked)]
 
 
-def identities(pool: WorkerPool) -> list[int]:
-    return [worker.identity for worker in pool._processes.workers]
+def pids(pool: WorkerPool) -> list[int]:
+    return [worker.pid for worker in pool._processes.workers]
 
 
 def kill(process: int) -> None:
@@ -67,14 +67,14 @@ def test_they_answer_as_the_translator_does(translator: Translator, pool: Worker
     for settings in ({}, {"beam": 3, "nbest": 2}, {"guard": True}, {"constraints": ["hund"]}, {"keep": ["all"]}):
         asked = lines(translator, **settings)
         wanted = translator.translate_nbest(TEXTS, translator.request(**settings))  # type: ignore[arg-type]
-        found = list(pool.translate(asked, 64))
+        found = list(pool.translate(asked))
         assert found == wanted, settings
         assert [[each.tokens for each in some] for some in found] == [[each.tokens for each in some] for some in wanted]
 
 
 def test_none_is_left_when_nobody_has_the_pool(translator: Translator) -> None:
-    pool = WorkerPool(nursed(translator.folder), 1, translator.tokenizers.target)  # type: ignore[attr-defined]
-    processes = [*identities(pool), pool._processes.nursery._process.pid]
+    pool = WorkerPool(spec(translator.folder), 1, translator.tokenizers.target)  # type: ignore[attr-defined]
+    processes = [*pids(pool), pool._processes.prefork._process.pid]
     del pool
     until = time.monotonic() + 10
     while any(Path(f"/proc/{each}").exists() for each in processes):
@@ -85,7 +85,7 @@ def test_none_is_left_when_nobody_has_the_pool(translator: Translator) -> None:
 def test_killed_again_and_again(translator: Translator, pool: WorkerPool) -> None:
     asked = lines(translator)
     wanted = texts(pool, asked)
-    first, over, wrong = set(identities(pool)), threading.Event(), list[object]()
+    first, over, wrong = set(pids(pool)), threading.Event(), list[object]()
 
     def ask() -> None:
         while not over.is_set():
@@ -102,8 +102,8 @@ def test_killed_again_and_again(translator: Translator, pool: WorkerPool) -> Non
         thread.start()
     try:
         for _ in range(10):
-            for identity in identities(pool)[:1]:
-                kill(identity)
+            for pid in pids(pool)[:1]:
+                kill(pid)
             time.sleep(0.1)
     finally:
         over.set()
@@ -112,14 +112,14 @@ def test_killed_again_and_again(translator: Translator, pool: WorkerPool) -> Non
         assert not thread.is_alive()
     assert not wrong
     assert texts(pool, asked) == texts(pool, asked) == wanted
-    assert len(identities(pool)) == 2 and set(identities(pool)) != first
+    assert len(pids(pool)) == 2 and set(pids(pool)) != first
 
 
-def test_the_nursery_killed_too(translator: Translator, pool: WorkerPool) -> None:
+def test_the_prefork_process_killed_too(translator: Translator, pool: WorkerPool) -> None:
     asked = lines(translator)
     wanted = texts(pool, asked)
-    for identity in (pool._processes.nursery._process.pid, *identities(pool)):
-        kill(identity)
+    for pid in (pool._processes.prefork._process.pid, *pids(pool)):
+        kill(pid)
     assert texts(pool, asked) == texts(pool, asked) == wanted
 
 
@@ -133,7 +133,7 @@ def test_lines_that_end_every_process(translator: Translator, pool: WorkerPool) 
         plain = worker.translate
 
         def translate(*arguments: object) -> object:
-            kill(worker.identity)
+            kill(worker.pid)
             time.sleep(0.05)
             return plain(*arguments)  # type: ignore[arg-type]
 
@@ -141,14 +141,14 @@ def test_lines_that_end_every_process(translator: Translator, pool: WorkerPool) 
         return worker
 
     pool._processes.new_worker = fatal  # type: ignore[method-assign, assignment]
-    for identity in identities(pool):
-        kill(identity)
+    for pid in pids(pool):
+        kill(pid)
     time.sleep(0.1)
-    with pytest.raises(ResourceError, match="one process after another ended"):
+    with pytest.raises(ResourceError, match="several processes ended"):
         texts(pool, asked)
     pool._processes.new_worker = before  # type: ignore[method-assign]
-    for identity in identities(pool):
-        kill(identity)
+    for pid in pids(pool):
+        kill(pid)
     time.sleep(0.1)
     assert texts(pool, asked) == texts(pool, asked) == wanted
 
@@ -162,8 +162,8 @@ def test_workers_that_cannot_be_replaced_for_a_while(translator: Translator, poo
         raise RuntimeError("a fault")
 
     pool._processes.new_worker = faulty  # type: ignore[method-assign, assignment]
-    for identity in identities(pool):
-        kill(identity)
+    for pid in pids(pool):
+        kill(pid)
     time.sleep(0.1)
     for _ in range(3):
         with pytest.raises(ResourceError):
@@ -174,7 +174,7 @@ def test_workers_that_cannot_be_replaced_for_a_while(translator: Translator, poo
 
 def test_what_is_wrong_comes_back(translator: Translator, pool: WorkerPool, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="none"):
-        WorkerPool(nursed(tmp_path / "none"), 2, translator.tokenizers.target)
+        WorkerPool(spec(tmp_path / "none"), 2, translator.tokenizers.target)
 
     with pytest.raises(LineError, match="nothing to translate") as raised:
         texts(pool, [("", translator.request(constraints=["Hund"]))])
@@ -184,20 +184,20 @@ def test_what_is_wrong_comes_back(translator: Translator, pool: WorkerPool, tmp_
     class Odd(Exception):
         pass
 
-    assert "Odd: strange" in str(Failed.of(Odd("strange")).error)
-    assert isinstance(Failed.of(ModelError("damaged")).error, ModelError)
+    assert "Odd: strange" in str(Failure.of(Odd("strange")).error)
+    assert isinstance(Failure.of(ModelError("damaged")).error, ModelError)
 
 
 def test_a_worker_that_hangs_is_killed(translator: Translator, capsys: pytest.CaptureFixture[str]) -> None:
     """Stopped, as one is that waits for a lock for ever; what it had at hand another one gets."""
-    pool = WorkerPool(nursed(translator.folder, worker_seconds=4), 1, translator.tokenizers.target)  # type: ignore[attr-defined]
+    pool = WorkerPool(spec(translator.folder, worker_seconds=4), 1, translator.tokenizers.target)  # type: ignore[attr-defined]
     try:
         asked = lines(translator)
         wanted = texts(pool, asked)
-        (hanging,) = identities(pool)
+        (hanging,) = pids(pool)
         os.kill(hanging, signal.SIGSTOP)
         assert texts(pool, asked) == wanted
-        assert "silent over a batch for 4 s" in capsys.readouterr().err and identities(pool) != [hanging]
+        assert "has produced nothing for 4 s" in capsys.readouterr().err and pids(pool) != [hanging]
         until = time.monotonic() + 10
         while Path(f"/proc/{hanging}").exists():
             assert time.monotonic() < until
@@ -212,18 +212,18 @@ def test_memory_of_a_worker_is_limited(tmp_path: Path) -> None:
     write_tiny_model(tmp_path, config=tiny_config(width=64, encoder={"layers": 1, "heads": 2, "feedforward": 8192}))
     translator = Translator.load(tmp_path, engine="torch")
     free, narrow = (
-        WorkerPool(nursed(tmp_path, worker_megabytes=most), 1, translator.tokenizers.target) for most in (None, 20)
+        WorkerPool(spec(tmp_path, worker_megabytes=most), 1, translator.tokenizers.target) for most in (None, 20)
     )
     request = translator.request(beam=1, search={"maximum_length": 2})
     long = " ".join(TEXTS * 100)
     assert len(translator.tokenizers.source.encode(long)) * 8192 * 4 > 30_000_000, "one layer's bytes"
     try:
         assert len(texts(free, [(long, request)])) == 1, "without a limit there is enough"
-        before = identities(narrow)
+        before = pids(narrow)
         with pytest.raises(ResourceError):
             texts(narrow, [(long, request)])
         assert texts(narrow, [(TEXTS[0], request)]) == texts(free, [(TEXTS[0], request)])
-        assert identities(narrow) == before
+        assert pids(narrow) == before
     finally:
         free.close()
         narrow.close()

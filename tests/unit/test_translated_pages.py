@@ -109,7 +109,7 @@ def test_what_is_too_long_is_divided_and_counted() -> None:
 def test_a_model_without_alignments_or_language_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert translated("A <b>dog</b> runs", "html", aligns=False, language=None) == "A <b>DOG</b> RUNS"
     told = capsys.readouterr().err
-    assert told.count("does not say what language") == 1 and told.count("order of words alone") == 1
+    assert told.count("does not name its source language") == 1 and told.count("word order alone") == 1
 
 
 def test_a_missing_library_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,7 @@ def test_files_and_streams(
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--format", "pdf"], 2, "there is no format 'pdf'"),
+        (["--format", "pdf"], 2, "unknown document format 'pdf'"),
         (["--nbest", "3"], 2, "--nbest goes without --document only"),
         (["--on-error", "blank"], 2, "use stop or replace"),
         (["-i", "none.md"], 1, "there is no file none.md"),

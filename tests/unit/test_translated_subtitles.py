@@ -7,7 +7,7 @@ from stand_in_translators import StandIn, Write, backwards, same, upper
 
 from dragoman.base.errors import ConfigError
 from dragoman.documents.document import translate_document
-from dragoman.documents.formats.cues import wrapped
+from dragoman.documents.formats.cues import wrap_like
 
 pytest.importorskip("sentencex")
 
@@ -86,7 +86,7 @@ def test_a_cue_has_no_more_lines_than_it_had() -> None:
     hidden = re.compile("<[^<>]*>")
 
     def lines(text: str, before: str) -> list[str]:
-        return wrapped(text, before, hidden).split("\r\n" if "\r" in before else "\n")
+        return wrap_like(before, text, hidden).split("\r\n" if "\r" in before else "\n")
 
     words = "one two three four five six seven eight nine ten eleven twelve"
     two = ["one two three four five six seven", "eight nine ten eleven twelve"]
@@ -103,23 +103,23 @@ def test_a_cue_has_no_more_lines_than_it_had() -> None:
 
 def test_lines_that_were_sentences_stay_sentences() -> None:
     hidden = re.compile("<[^<>]*>")
-    assert wrapped("Hi. You <i>two!</i>", "a.\n<i>b?</i>", hidden) == "Hi.\nYou <i>two!</i>"
-    assert wrapped("Hi. You two!", "a\nb.", hidden) == "Hi. You two!"
-    assert wrapped("Hi. You two. A.", "a.\nb.", hidden) == "Hi. You two. A."
-    assert wrapped("a " * 30 + ". B.", "a.\nb.", hidden) == "a " * 15 + "a\n" + "a " * 14 + ". B."
+    assert wrap_like("a.\n<i>b?</i>", "Hi. You <i>two!</i>", hidden) == "Hi.\nYou <i>two!</i>"
+    assert wrap_like("a\nb.", "Hi. You two!", hidden) == "Hi. You two!"
+    assert wrap_like("a.\nb.", "Hi. You two. A.", hidden) == "Hi. You two. A."
+    assert wrap_like("a.\nb.", "a " * 30 + ". B.", hidden) == "a " * 15 + "a\n" + "a " * 14 + ". B."
 
 
 def test_what_no_player_would_read_is_told_and_stays(capsys: pytest.CaptureFixture[str]) -> None:
     broken = "a head\n1\n00:00:0x,0 --> 00:00:02,000\nA dog\n\n5 --> 7 dogs\nruns.\n"
     assert translated(broken, "srt") == broken.replace("A dog", "A DOG").replace("runs", "RUNS")
     told = capsys.readouterr().err
-    assert "2 line(s) with --> have no times" in told and "the first is line 3" in told
+    assert "2 line(s) with --> have times that players cannot read" in told and "the first is line 3" in told
     assert "1 line(s) of text belong to no cue" in told and "the first is line 1" in told
     lost = "WEBVTT\n\n00:01.000 --> 00:02.000\nA dog\n\nruns.\n"
     assert translated(lost, "vtt") == lost.replace("A dog", "A DOG")
     assert "1 line(s) of text belong to no cue" in capsys.readouterr().err
     assert translated("no subtitles", "srt") == "no subtitles"
-    assert "there are no subtitles in this file" in capsys.readouterr().err
+    assert "this file has no subtitles" in capsys.readouterr().err
     assert translated("", "vtt") == "" and translated(VTT, "vtt", same) == VTT
     assert not capsys.readouterr().err
 

@@ -191,4 +191,4 @@ def test_a_word_document_is_bytes_and_comes_from_files(tmp_path: Path, capsys: p
     (tmp_path / "in.docx").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 old")
     assert main([*command, "-i", str(tmp_path / "in.docx")]) == 1
     said = capsys.readouterr().err
-    assert f"{tmp_path / 'in.docx'}: " in said and "Word 97 to 2003 (.doc)" in said
+    assert f"{tmp_path / 'in.docx'}: " in said and "Word 97–2003 document (.doc)" in said

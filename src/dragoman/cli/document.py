@@ -34,11 +34,10 @@ def translate_document(
     """how: as `dragoman.translate_document` takes it."""
     from dragoman.base.errors import DataError, DocumentError
     from dragoman.base.log import info
-    from dragoman.documents.document import translate_document
-    from dragoman.documents.document_file import check_places, read_document, write_document
+    from dragoman.documents.document import check_paths, read_document, translate_document, write_document
     from dragoman.documents.formats.union import format_of, format_of_file
 
-    check_places(source, target)
+    check_paths(source, target)
     format = format or format_of_file(source)
     of = format_of(format)
     try:

@@ -1,35 +1,39 @@
-"""`translate_document`: a whole document through a model, its layout and markup kept."""
+"""`translate_document`: translates a whole document, with its layout and markup kept; and documents in files."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Unpack
+from typing import Any, Generic, Unpack
 
+from dragoman.base.companion import member_writer
 from dragoman.base.errors import ConfigError, DataError, DocumentError
+from dragoman.base.files import atomic_write
 from dragoman.base.log import info, warn
 from dragoman.base.machine.device import use_threads
 from dragoman.base.progress import Work
-from dragoman.documents.divided import DividedDocument, keeping
-from dragoman.documents.formats.format import Content, Opened
+from dragoman.data.corpora.lines import read_chunks
+from dragoman.documents.formats.format import Content, Format, ParsedDocument
 from dragoman.documents.formats.union import format_of
-from dragoman.documents.sentences import Sentence, Splitter
-from dragoman.translation.alignment import Alignment, AttentionChoice, align_each
-from dragoman.translation.files.faulty_lines import FaultyLines
+from dragoman.documents.pipeline import DocumentPipeline, SegmentedDocument
+from dragoman.translation.alignment import Alignment, AttentionChoice
+from dragoman.translation.files.faulty_lines import FaultyLines, on_error_of
 from dragoman.translation.files.lines import one_line
-from dragoman.translation.request import Request, RequestSettings
+from dragoman.translation.request import RequestSettings, TextRequest
 from dragoman.translation.result import Translation
 from dragoman.translation.translator import Translator
 
-_LANGUAGE = "en"
+_DEFAULT_LANGUAGE = "en"
 
 
 @dataclass(frozen=True)
 class TranslatedDocument(Generic[Content]):
-    """content: the document, text or bytes as it was given; sentences: that were translated.
+    """A translated document and statistics of its sentences.
 
-    divided: how many were too long and were translated in parts; unfinished: how many reached the length limit;
-    patched: how many were put together from parts to hold what they must. mended, wrong: in how many the guard found
-    something that another search mended, and that none did.
+    content: text or bytes, as the document was given; sentences: how many were translated. divided: how many were too
+    long and were translated in parts; unfinished: how many reached the length limit; patched: how many were assembled
+    from parts to meet their constraints. mended, wrong: in how many the guard found a problem that another search
+    solved, and that no search solved.
     """
 
     content: Content
@@ -59,97 +63,117 @@ def translate_document(
     attention: AttentionChoice | None = None,
     **settings: Unpack[RequestSettings],
 ) -> TranslatedDocument[Content]:
-    """Translate the sentences of a document, as `dragoman translate --document` does; all else stays as it is.
+    """Translate the sentences of a document, as `dragoman translate --document` does; everything else is kept.
 
-    model: a translator, a folder, or several that translate together. document: text, or for docx the bytes of its
-    file. format: text, markdown, html, srt, vtt or docx. attention: whose tells which words a translation's words come
-    from, which says where markup stands in it. settings: beam, length_penalty, coverage_penalty, unknown, search, to,
-    tags, glossary, keep, keep_patterns and guard, as `Translator.request` takes them. The others are as in
-    `Translator.load`.
+    model: a translator, a model folder, or several folders that form an ensemble. document: text, or the bytes of the
+    file for docx. format: text, markdown, html, srt, vtt or docx. attention: the decoder attention that aligns words,
+    which decides where markup goes in the translation. settings: beam, length_penalty, coverage_penalty, unknown,
+    search, to, tags, glossary, keep, keep_patterns and guard, as in `Translator.request`. The other arguments are those
+    of `Translator.load`.
 
-    Raises ConfigError for a format that there is not, for a package that is missing and for settings that make no
-    sense, DocumentError for text that is no Unicode and for bytes that are no document, ModelError and ResourceError as
-    `Translator`.
+    Raises ConfigError for an unknown format, a missing package and inconsistent settings; DocumentError for text that
+    is not valid Unicode and bytes that are not such a document; ModelError and ResourceError as `Translator` does.
     """
     try:
-        opened: Opened[Content] = format_of(format).opened(document)
+        parsed: ParsedDocument[Content] = format_of(format).parse(document)
     except DataError as error:
         raise DocumentError(str(error)) from None
     if isinstance(model, str | Path | Sequence):
         use_threads(threads)
         model = Translator.load(model, device, engine, precision, threads)
     if model.tokenizers.reads_vectors:
-        raise ConfigError("this model reads vectors, and a document has words")
-    request = model.request(**settings)
-    return DocumentTranslation(model, request, batch_size, attention).of(opened)
+        raise ConfigError("this model reads vectors, and a document consists of words")
+    pipeline = DocumentPipeline(model, model.request(**settings), _language(model), batch_size, attention)
+    segmented = pipeline.segment(parsed)
+    translations = _translate(pipeline, segmented, model, batch_size)
+    texts = [one_line(each.text) for each in translations]
+    written = segmented.write(texts, _align(pipeline, segmented, texts, required=attention is not None))
+    guarded = [each.guarded for each in translations if each.guarded is not None]
+    return TranslatedDocument(
+        written,
+        len(segmented.sentences),
+        segmented.oversized,
+        sum(not each.finished for each in translations),
+        sum(each.patched for each in translations),
+        sum(not each.left for each in guarded),
+        sum(bool(each.left) for each in guarded),
+    )
 
 
-@dataclass(frozen=True)
-class DocumentTranslation:
-    """How documents are translated."""
+def _language(model: Translator) -> str:
+    """The language that sentences are split as."""
+    known = model.meta.source_language
+    if known is None:
+        info(f"the model does not name its source language: sentences are split as those of '{_DEFAULT_LANGUAGE}'")
+    return known or _DEFAULT_LANGUAGE
 
-    translator: Translator
-    request: Request
-    batch_size: int
-    attention: AttentionChoice | None = None
 
-    def of(self, opened: Opened[Content]) -> TranslatedDocument[Content]:
-        """The document's translation."""
-        document = DividedDocument.of(opened, self._splitter())
-        translations = self._translated(document.sentences)
-        texts = [one_line(each.text) for each in translations]
-        links = self._links(document, texts)
-        guarded = [each.guarded for each in translations if each.guarded is not None]
-        return TranslatedDocument(
-            document.written(texts, links),
-            len(document.sentences),
-            document.divided,
-            sum(not each.finished for each in translations),
-            sum(each.patched for each in translations),
-            sum(not each.left for each in guarded),
-            sum(bool(each.left) for each in guarded),
-        )
+def _translate(
+    pipeline: DocumentPipeline, document: SegmentedDocument[Any], model: Translator, batch_size: int
+) -> list[Translation]:
+    """The best translation of each sentence. Raises ConfigError if the model refuses them all."""
+    faulty = FaultyLines(model, "replace")
+    refusal: ConfigError | None = None
 
-    def _splitter(self) -> Splitter:
-        return Splitter(self._language(), lambda part: self.translator.fits(part, self.request))
+    def run(lines: Sequence[TextRequest]) -> list[Translation]:
+        texts, requests = [text for text, _ in lines], [request for _, request in lines]
+        with Work("Translating", "sentences", len(lines)) as work:
+            return [best[0] for best in faulty.translate_window(texts, requests, batch_size, 1, work)]
 
-    def _language(self) -> str:
-        known = self.translator.meta.source_language
-        if known is None:
-            info(f"the model does not say what language it reads: sentences are divided as those of '{_LANGUAGE}'")
-        return (known or _LANGUAGE).replace("_", "-").partition("-")[0]
-
-    def _translated(self, sentences: Sequence[Sentence]) -> list[Translation]:
-        texts = [sentence.text for sentence in sentences]
-        requests = [keeping(self.request, sentence) for sentence in sentences]
-        faulty = FaultyLines(self.translator, "replace")
-
-        def found(asked: Sequence[Request]) -> list[Translation]:
-            with Work("Translating", "sentences", len(texts)) as work:
-                return [best[0] for best in faulty.translate_window(texts, asked, self.batch_size, 1, work)]
-
+    for lines in pipeline.attempts(document.sentences):
         try:
-            return found(requests)
-        except ConfigError:
-            if all(request is self.request for request in requests):
-                raise
-            result = found([self.request] * len(texts))
-            warn("this model cannot be held to write code as it is: it is put beside the words that it stood beside")
-            return result
-
-    def _links(self, document: DividedDocument[Content], texts: Sequence[str]) -> list[Alignment]:
-        """Of the sentences that have marks and are changed; of the others none."""
-        sentences, places = document.sentences, document.marked(texts)
-        aligner = self.translator.aligner_of(self.request.tags, self.attention)
-        sources, targets = [sentences[each].text for each in places], [texts[each] for each in places]
-        links: list[Alignment] = [()] * len(sentences)
-        try:
-            found = align_each(aligner, sources, targets, self.batch_size)
+            translations = run(lines)
         except ConfigError as error:
-            if self.attention is not None:
-                raise
-            warn(f"markup is placed by the order of words alone: {error}")
-            return links
-        for place, alignment in zip(places, found, strict=True):
-            links[place] = alignment or ()
-        return links
+            refusal = error
+            continue
+        if refusal is not None:
+            warn("this model cannot be constrained to copy code: it is placed beside the words that surround it")
+        return translations
+    assert refusal is not None
+    raise refusal
+
+
+def _align(
+    pipeline: DocumentPipeline, document: SegmentedDocument[Any], texts: Sequence[str], required: bool
+) -> list[Alignment]:
+    """The alignments that markup needs; none if the model cannot align words, which is an error if `required`."""
+    try:
+        return pipeline.align(document, texts)
+    except ConfigError as error:
+        if required:
+            raise
+        warn(f"markup is placed by word order alone: {error}")
+        return [()] * len(texts)
+
+
+def read_document(path: Path | None, format: Format[Content], on_error: str = "stop") -> Content:
+    """Read a file, compressed (.gz, .xz, .zst) or not, or standard input; line ends stay as they are.
+
+    on_error: on broken UTF-8, `stop`, or `replace` it with U+FFFD. Raises DataError for a file that is missing or
+    unreadable and, with its line, for broken UTF-8; ConfigError for another value of on_error.
+    """
+    if on_error_of(on_error) == "blank":
+        raise ConfigError("--on-error blank applies to lines, and a document has sentences: use stop or replace")
+    data = sys.stdin.buffer.read() if path is None else b"".join(read_chunks(path))
+    return format.decode(data, str(path or "standard input"), on_error)
+
+
+def check_paths(source: Path | None, target: Path | None) -> None:
+    """Raises DataError for paths that cannot be right, before a model is loaded."""
+    if source is not None and (source.is_dir() or not source.exists()):
+        raise DataError(f"there is no file {source}: check --input")
+    if source is not None and target is not None and source.resolve() == target.resolve():
+        raise DataError(f"--output {target} is the file to translate, and would be lost: choose another name")
+
+
+def write_document(content: Content, path: Path | None, format: Format[Content]) -> None:
+    """Write a document to a file, atomically and compressed as its extension says, or to standard output.
+
+    Raises ResourceError for a file that cannot be written.
+    """
+    data = format.encode(content)
+    if path is None:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    else:
+        atomic_write(path, member_writer(path)(data))

@@ -1,25 +1,32 @@
-"""`Passage`: a run of a document that is translated, with the marks that stand in it; `PassageBuilder` makes one."""
+"""`Passage`: a run of a document that is translated, with the markup in it; `PassageBuilder` builds one."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+LONGEST_KEPT = 100
+"""The most characters that translations are constrained to copy. Longer code is placed beside the word before it."""
+
+DEEPEST = 100
+"""The deepest nesting of spans. Marks of deeper spans are placed beside their words."""
+
 Escape = Callable[[str, bool], str]
-"""Text of a translation as the format writes it; True where it begins a sentence."""
+"""Writes text of a translation in the document's format; the flag says whether the text starts a sentence."""
 
 Raw = tuple["str | Passage", ...]
-"""What stands in the document, as it is, but for the passages in it, such as a picture's description."""
+"""A piece of the document as it is, except for passages in it, such as the description of an image."""
 
 
 class Mark(NamedTuple):
-    """Markup within a passage.
+    """A piece of markup within a passage.
 
-    place: the unit that it stands before; kind: whether it opens a span of text, closes one, or neither; partner: the
-    index of its span's other mark, None where that stands in another passage. fragile: a span of it cannot be empty.
+    position: the index of the unit that it precedes; kind: whether it opens a span of text, closes one, or neither.
+    partner: the index of the other mark of its span, None if that is in another passage. fragile: whether its span must
+    not be empty.
     """
 
-    place: int
+    position: int
     raw: Raw
     kind: Literal["open", "close", "empty"]
     partner: int | None = None
@@ -28,10 +35,10 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class Passage:
-    """Units are characters as the model reads them, and what is kept whole.
+    """Text as units: single characters as the model reads them, and code, which is one unit.
 
-    texts: of each unit; raws: the same as the document has it, so `&amp;` for `&`; kept: the units, by index, that
-    translations have to hold as they are; marks: by place. escape: how translations of it are written.
+    texts: of each unit; raws: the same as the document writes it, such as `&amp;` for `&`; kept: the indices of units
+    that translations must copy; marks: sorted by position. escape: how translations are written.
     """
 
     texts: Sequence[str]
@@ -42,24 +49,24 @@ class Passage:
 
     @property
     def symbols(self) -> str:
-        """A character a unit: where sentences end is looked for in it. What is kept is a letter."""
+        """One character per unit, for finding where sentences end. A kept unit is a letter."""
         if isinstance(self.texts, str):
             return self.texts
-        return "".join("x" if place in self.kept else text[:1] for place, text in enumerate(self.texts))
+        return "".join("x" if index in self.kept else text[:1] for index, text in enumerate(self.texts))
 
-    def as_it_is(self, begin: int, end: int, first: int, last: int) -> Raw:
-        """What the document has of the units `begin` to `end` and the marks `first` to `last`."""
+    def original(self, begin: int, end: int, first: int, last: int) -> Raw:
+        """Return units `begin` to `end` and marks `first` to `last` as the document has them."""
         raw: list[str | Passage] = []
         for mark in self.marks[first:last]:
-            raw.append("".join(self.raws[begin : mark.place]))
+            raw.append("".join(self.raws[begin : mark.position]))
             raw += mark.raw
-            begin = max(begin, mark.place)
+            begin = max(begin, mark.position)
         raw.append("".join(self.raws[begin:end]))
         return tuple(raw)
 
 
 def passages_in(parts: Sequence["str | Passage"]) -> Iterator[Passage]:
-    """All of them, those in marks of others too."""
+    """Yield all passages, including those within marks of others."""
     for part in parts:
         if isinstance(part, Passage):
             yield part
@@ -68,20 +75,16 @@ def passages_in(parts: Sequence["str | Passage"]) -> Iterator[Passage]:
 
 
 def as_text(passage: Passage) -> str:
-    """What the document has for it."""
-    parts = passage.as_it_is(0, len(passage.raws), 0, len(passage.marks))
+    """Return a passage as the document has it."""
+    parts = passage.original(0, len(passage.raws), 0, len(passage.marks))
     return "".join(part if isinstance(part, str) else as_text(part) for part in parts)
 
 
-LONGEST_KEPT = 100
-"""Characters of what translations are asked to hold as it is. What is longer, such as code, goes beside its word."""
-
-DEEPEST = 100
-"""Spans within one another. Marks of more stand beside their words."""
-
-
 class PassageBuilder:
-    """Blanks are joined to one unit; what stands around a span without text is one mark."""
+    """Builds passages from text and markup in document order.
+
+    Consecutive blanks become one unit, and a span without text becomes one mark.
+    """
 
     def __init__(self, escape: Escape) -> None:
         self._escape = escape
@@ -95,27 +98,27 @@ class PassageBuilder:
         self._kept: set[int] = set()
 
     def text(self, text: str, raw: str) -> None:
-        """A unit."""
+        """Add a unit."""
         self._texts.append(text)
         self._raws.append(raw)
 
     def blank(self, raw: str) -> None:
-        """A run of blanks. Behind a blank and marks it belongs to the last mark."""
-        place = len(self._texts)
-        if self._marks and self._marks[-1].place == place and (not place or self._texts[-1] in (" ", "\n")):
+        """Add a run of blanks. If it follows a blank and marks, it becomes part of the last mark."""
+        position = len(self._texts)
+        if self._marks and self._marks[-1].position == position and (not position or self._texts[-1] in (" ", "\n")):
             last = self._marks[-1]
             self._marks[-1] = last._replace(raw=(*last.raw, raw))
-        elif place and self._texts[-1] == " ":
+        elif position and self._texts[-1] == " ":
             self._raws[-1] += raw
         else:
             self.text(" ", raw)
 
     def line_break(self, raw: str) -> None:
-        """What ends a line, and with it a sentence."""
+        """Add a line break, which also ends a sentence."""
         self.text("\n", raw)
 
     def keep(self, text: str, raw: str) -> None:
-        """What stays as it is."""
+        """Add code that translations must copy. If it is blank, long or has several lines, it becomes a mark."""
         text = text.strip()
         if not text or len(text) > LONGEST_KEPT or "\n" in text:
             self.mark("empty", (raw,))
@@ -124,59 +127,59 @@ class PassageBuilder:
         self.text(text, raw)
 
     def mark(self, kind: Literal["open", "close", "empty"], raw: Raw, name: str = "", fragile: bool = False) -> None:
-        """name: a span closes with the name that it opened with."""
+        """Add a mark. name: the mark that closes a span has the name of the one that opens it."""
         self._marks.append(Mark(len(self._texts), raw, kind, None, fragile))
         self._names.append(name)
 
     def finish(self, give: Callable[[str | Passage], object]) -> None:
-        """Gives what has come since the last time: a passage, or text where there is nothing to translate."""
+        """Pass what was added since the last call to `give` as a passage, if anything was."""
         if self._texts or self._marks:
-            marks = _without_empty_spans(_paired(self._marks, self._names))
+            marks = _merge_empty_spans(_pair_marks(self._marks, self._names))
             passage = Passage(tuple(self._texts), tuple(self._raws), marks, frozenset(self._kept), self._escape)
             give(passage)
         self._clear()
 
 
-def _paired(marks: list[Mark], names: list[str]) -> list[Mark]:
-    """With their partners. What overlaps another span without lying in it, or lies too deep, is no span."""
+def _pair_marks(marks: list[Mark], names: list[str]) -> list[Mark]:
+    """The marks with their partners. Spans that partly overlap others or are nested too deeply become empty marks."""
     marks, waiting = list(marks), list[int]()
     open_names = Counter[str]()
-    for place, (mark, name) in enumerate(zip(marks, names, strict=True)):
+    for index, (mark, name) in enumerate(zip(marks, names, strict=True)):
         if mark.kind == "open":
             if len(waiting) >= DEEPEST:
-                marks[place] = mark._replace(kind="empty")
-            waiting.append(place)
+                marks[index] = mark._replace(kind="empty")
+            waiting.append(index)
             open_names[name] += 1
         elif mark.kind == "close":
             if not open_names[name]:
                 if waiting:
-                    marks[place] = mark._replace(kind="empty")
+                    marks[index] = mark._replace(kind="empty")
                 continue
             while names[opened := waiting.pop()] != name:
                 marks[opened] = marks[opened]._replace(kind="empty")
                 open_names[names[opened]] -= 1
             open_names[name] -= 1
             if len(waiting) >= DEEPEST:
-                marks[place] = mark._replace(kind="empty")
+                marks[index] = mark._replace(kind="empty")
                 continue
-            marks[opened] = marks[opened]._replace(partner=place)
-            marks[place] = mark._replace(partner=opened)
+            marks[opened] = marks[opened]._replace(partner=index)
+            marks[index] = mark._replace(partner=opened)
     return marks
 
 
-def _without_empty_spans(marks: list[Mark]) -> tuple[Mark, ...]:
-    """Each span without text, and all marks in it, as one mark that is none."""
-    found: list[Mark] = []
-    new: dict[int, int] = {}
-    place = 0
-    while place < len(marks):
-        mark = marks[place]
-        end = place
-        if mark.kind == "open" and mark.partner is not None and marks[mark.partner].place == mark.place:
+def _merge_empty_spans(marks: list[Mark]) -> tuple[Mark, ...]:
+    """The marks, with each span without text, including all marks in it, as one empty mark."""
+    merged: list[Mark] = []
+    new_index: dict[int, int] = {}
+    index = 0
+    while index < len(marks):
+        mark = marks[index]
+        end = index
+        if mark.kind == "open" and mark.partner is not None and marks[mark.partner].position == mark.position:
             end = mark.partner
-            raw = tuple(part for each in marks[place : end + 1] for part in each.raw)
-            mark = Mark(mark.place, raw, "empty")
-        new[place] = len(found)
-        found.append(mark)
-        place = end + 1
-    return tuple(each if each.partner is None else each._replace(partner=new[each.partner]) for each in found)
+            raw = tuple(part for each in marks[index : end + 1] for part in each.raw)
+            mark = Mark(mark.position, raw, "empty")
+        new_index[index] = len(merged)
+        merged.append(mark)
+        index = end + 1
+    return tuple(each if each.partner is None else each._replace(partner=new_index[each.partner]) for each in merged)

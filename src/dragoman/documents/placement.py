@@ -1,4 +1,4 @@
-"""Where the markup of a sentence stands in its translation: each span covers the words that come from its words."""
+"""Where the markup of a sentence goes in its translation: each span covers the words aligned with its own words."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,233 +8,238 @@ from dragoman.documents.passage import Mark, Passage, Raw
 from dragoman.documents.sentences import Sentence
 from dragoman.text.words import word_spans
 
+Range = tuple[int, int]
+"""Begin and end, in characters or in words."""
+
+Links = Iterable[tuple[int, int]]
+"""Pairs (i, j): word i of the source is aligned with word j of the translation."""
+
+
+def translated_passage(sentence: Sentence, translation: str, links: Links) -> Raw:
+    """Return what replaces a sentence in its document: the translation, with the sentence's markup in it.
+
+    links: between the words of the sentence's text and those of the translation; only used if the sentence has markup.
+    A translation equal to the text leaves the document unchanged, byte for byte.
+    """
+    if translation == sentence.text:
+        return sentence.passage.original(sentence.begin, sentence.end, sentence.first, sentence.last)
+    kept: dict[Range, str] = {}
+    root = span_tree(sentence.marks, len(sentence.text))
+    pairs = set(links)
+    for position, text, raw in sorted(sentence.kept, key=lambda each: -len(each[1])):
+        found = _find_kept(text, translation, kept)
+        if found is None:  # the model left it out: like a mark, it goes beside its neighbour
+            root.points.append(Point(position, (" ", raw)))
+            continue
+        kept[found] = raw
+        source_words = _words_in(sentence.text, (position, position + len(text)))
+        pairs = _link_exclusively(pairs, source_words, _words_in(translation, found))
+    placed = Placement(sentence.text, translation, pairs, list(kept)).place(root)
+    return tuple(_write(placed, translation, kept, sentence.passage))
+
 
 @dataclass
 class Point:
-    """A mark that is no span's. place: the character that it stands before."""
+    """A mark that opens or closes no span. position: of the character that it precedes."""
 
-    place: int
+    position: int
     raw: Raw
 
 
 @dataclass
 class Span:
-    """What is marked: the characters `begin` to `end`. before, behind: its marks; None where they are elsewhere.
+    """Marked characters, `begin` to `end`. opening, closing: its marks; None if they are outside the sentence.
 
-    A span without its first mark begins with the text, one without its last ends with it. fragile: it cannot be empty.
+    A span without an opening mark starts with the text; one without a closing mark ends with it. fragile: it must not
+    be empty.
     """
 
     begin: int
     end: int
-    before: Raw | None = None
-    behind: Raw | None = None
+    opening: Raw | None = None
+    closing: Raw | None = None
     fragile: bool = False
     spans: list["Span"] = field(default_factory=list)
     points: list[Point] = field(default_factory=list)
 
 
-def tree_of(marks: Sequence[Mark], length: int) -> Span:
-    """The whole text of so many characters as a span without marks, with all others in it."""
+def span_tree(marks: Sequence[Mark], length: int) -> Span:
+    """Return the markup of a text as a tree. Its root is a span of all `length` characters, without marks."""
     root = Span(0, length)
     open_spans = [root]
     for mark in marks:
         if mark.kind == "empty":
-            open_spans[-1].points.append(Point(mark.place, mark.raw))
+            open_spans[-1].points.append(Point(mark.position, mark.raw))
         elif mark.kind == "open":
-            span = Span(mark.place, length, mark.raw, fragile=mark.fragile)
+            span = Span(mark.position, length, mark.raw, fragile=mark.fragile)
             open_spans[-1].spans.append(span)
             open_spans.append(span)
         elif len(open_spans) > 1:
             span = open_spans.pop()
-            span.end, span.behind = mark.place, mark.raw
+            span.end, span.closing = mark.position, mark.raw
         else:
-            begun = Span(0, mark.place, None, mark.raw, mark.fragile, root.spans, root.points)
-            root.spans, root.points = [begun], []
+            started_before = Span(0, mark.position, None, mark.raw, mark.fragile, root.spans, root.points)
+            root.spans, root.points = [started_before], []
     return root
-
-
-Place = tuple[int, int]
-"""Beginning and end, in characters or in words."""
 
 
 @dataclass
 class Placed:
-    """A span or a point in the translation, at the characters `begin` to `end`, and what is in it, in order."""
+    """A span or point in the translation, at characters `begin` to `end`, and what it contains, in order."""
 
     begin: int
     end: int
-    of: Span | Point
+    item: Span | Point
     inner: list["Placed"]
+
+    def marks(self) -> tuple[Raw, Raw]:
+        """What is written before and after it. A span that must not be empty but would be is left out."""
+        item = self.item
+        if isinstance(item, Point):
+            return item.raw, ()
+        if item.fragile and self.begin == self.end:
+            return (), ()
+        return item.opening or (), item.closing or ()
 
 
 class _Cover(NamedTuple):
+    """The words of the translation that a span covers, and those that its own words are aligned with."""
+
     span: Span
-    place: Place
+    covered: Range
     words: list[int]
 
 
 class Placement:
-    """Of one sentence. links: (i, j), word i of the source is word j of the translation.
+    """Places the markup of one sentence in its translation.
 
-    A span covers the smallest run of words that holds all that come from its words; spans side by side share no word,
-    and one within another stays within. Signs at the ends of the run are left outside, unless the span had such.
+    A span covers the smallest range that contains all words aligned with its own; adjacent spans share no word, and a
+    span within another stays within it. Punctuation at the ends of the range is left outside, unless the span had some.
     """
 
-    def __init__(self, source: str, target: str, links: Iterable[tuple[int, int]], whole: Sequence[Place] = ()) -> None:
-        """whole: characters of the translation within which no mark may stand."""
+    def __init__(self, source: str, target: str, links: Links, whole: Sequence[Range] = ()) -> None:
+        """whole: character ranges of the translation that no mark may divide."""
         self._source, self._target, self._whole = source, target, whole
-        self._words, self._target_words = word_spans(source), word_spans(target)
+        self._source_words, self._target_words = word_spans(source), word_spans(target)
         self._links: dict[int, list[int]] = {}
         for i, j in links:
-            if i < len(self._words) and j < len(self._target_words):
+            if i < len(self._source_words) and j < len(self._target_words):
                 self._links.setdefault(i, []).append(j)
 
-    def placed(self, root: Span) -> Placed:
-        """All that is in the root, which covers everything."""
-        return self._placed(root, (0, len(self._target_words)), (0, len(self._target)))
+    def place(self, root: Span) -> Placed:
+        """Place everything within the root, which covers the whole translation."""
+        return self._place(root, (0, len(self._target_words)), (0, len(self._target)))
 
-    def _placed(self, span: Span, words: Place, characters: Place) -> Placed:
+    def _place(self, span: Span, words: Range, characters: Range) -> Placed:
         inner: list[Placed] = []
         points: list[Placed] = []
         at = characters[0]
-        for each, place, _ in self._covers(span.spans, words):
-            begin, end = self._characters(each, place, characters)
+        for each, covered, _ in self._covers(span.spans, words):
+            begin, end = self._characters(each, covered, characters)
             begin = max(at, begin)
             end = max(begin, end)
-            inner.append(self._placed(each, place, (begin, end)))
+            inner.append(self._place(each, covered, (begin, end)))
             at = end
         for point in span.points:
-            beside = min(max(self._at(point, words), characters[0]), characters[1])
-            beside = next((each.begin for each in inner if each.begin < beside < each.end), beside)
-            points.append(Placed(beside, beside, point, []))
+            position = min(max(self._position(point, words), characters[0]), characters[1])
+            position = next((each.begin for each in inner if each.begin < position < each.end), position)
+            points.append(Placed(position, position, point, []))
         ordered = sorted([*inner, *points], key=lambda each: (each.begin, each.end > each.begin))
         return Placed(*characters, span, ordered)
 
-    def _covers(self, spans: Sequence[Span], within: Place) -> list[_Cover]:
-        """The words of each span that stand side by side, in the order of the translation."""
+    def _covers(self, spans: Sequence[Span], within: Range) -> list[_Cover]:
+        """The words of each of several adjacent spans, in the order of the translation."""
         covers = []
         for span in spans:
-            own = [i for i, (begin, end) in enumerate(self._words) if begin < span.end and end > span.begin]
+            own = [i for i, (begin, end) in enumerate(self._source_words) if begin < span.end and end > span.begin]
             words = sorted({j for i in own for j in self._links.get(i, ()) if within[0] <= j < within[1]})
             if not words and within[0] < within[1]:
-                words = [self._about((span.begin + span.end) / 2, within)]
+                words = [self._word_near((span.begin + span.end) / 2, within)]
             begin, end = (words[0], words[-1] + 1) if words else (within[0], within[0])
-            begin = within[0] if span.before is None else begin
-            end = within[1] if span.behind is None else end
+            begin = within[0] if span.opening is None else begin
+            end = within[1] if span.closing is None else end
             covers.append(_Cover(span, (begin, max(begin, end)), words))
-        covers.sort(key=_cover_order)
+        covers.sort(key=_target_order)
         for k in range(1, len(covers)):
-            if covers[k].place[0] < covers[k - 1].place[1]:
-                covers[k - 1], covers[k] = _cut_apart(covers[k - 1], covers[k])
+            if covers[k].covered[0] < covers[k - 1].covered[1]:
+                covers[k - 1], covers[k] = _separate(covers[k - 1], covers[k])
         return covers
 
-    def _about(self, place: float, within: Place) -> int:
-        """The word that stands about as far on in the translation as the character in the source."""
-        word = int(place / max(1, len(self._source)) * len(self._target_words))
+    def _word_near(self, position: float, within: Range) -> int:
+        """The word as far into the translation as a character is into the source."""
+        word = int(position / max(1, len(self._source)) * len(self._target_words))
         return min(max(word, within[0]), within[1] - 1)
 
-    def _characters(self, span: Span, words: Place, within: Place) -> Place:
+    def _characters(self, span: Span, words: Range, within: Range) -> Range:
         first, last = words
         begin = end = self._target_words[first][0] if first < len(self._target_words) else len(self._target)
         if first < last:
             end = self._target_words[last - 1][1]
             if self._source[span.begin : span.begin + 1].isalnum():
-                begin += _signs(self._target[slice(*self._target_words[first])])
+                begin += _leading_punctuation(self._target[slice(*self._target_words[first])])
             if self._source[span.end - 1 : span.end].isalnum():
-                end -= _signs(self._target[slice(*self._target_words[last - 1])][::-1])
-        begin = within[0] if span.before is None else min(max(self._beside(begin), within[0]), within[1])
-        end = within[1] if span.behind is None else min(max(self._beside(end), begin), within[1])
+                end -= _leading_punctuation(self._target[slice(*self._target_words[last - 1])][::-1])
+        begin = within[0] if span.opening is None else min(max(self._undivided(begin), within[0]), within[1])
+        end = within[1] if span.closing is None else min(max(self._undivided(end), begin), within[1])
         return begin, end
 
-    def _at(self, point: Point, within: Place) -> int:
-        """The character of the translation that a point stands before: beside the word that it stood beside."""
-        before, behind = self._source[: point.place], self._source[point.place :]
-        ahead = bool(behind) and not behind[0].isspace() and (not before or before[-1].isspace())
+    def _position(self, point: Point, within: Range) -> int:
+        """The character of the translation that a point precedes: beside the word that it was beside."""
+        before, after = self._source[: point.position], self._source[point.position :]
+        is_leading = bool(after) and not after[0].isspace() and (not before or before[-1].isspace())
         near = [
-            i for i, (begin, end) in enumerate(self._words) if (end > point.place if ahead else begin < point.place)
+            i
+            for i, (begin, end) in enumerate(self._source_words)
+            if (end > point.position if is_leading else begin < point.position)
         ]
         if not near or within[0] >= within[1]:
             return 0 if not before.strip() else len(self._target)
-        own = near[0] if ahead else near[-1]
+        own = near[0] if is_leading else near[-1]
         found = [j for j in self._links.get(own, ()) if within[0] <= j < within[1]]
-        middle = sum(self._words[own]) / 2
-        word = (min(found) if ahead else max(found)) if found else self._about(middle, within)
+        middle = sum(self._source_words[own]) / 2
+        word = (min(found) if is_leading else max(found)) if found else self._word_near(middle, within)
         begin, end = self._target_words[word]
-        if ahead:
-            return self._beside(begin)
-        if behind and not behind[0].isspace():
-            end -= _signs(self._target[begin:end][::-1])
-        return self._beside(end)
+        if is_leading:
+            return self._undivided(begin)
+        if after and not after[0].isspace():
+            end -= _leading_punctuation(self._target[begin:end][::-1])
+        return self._undivided(end)
 
-    def _beside(self, place: int) -> int:
-        """The place, or the beginning of what it would divide."""
-        return next((begin for begin, end in self._whole if begin < place < end), place)
-
-
-def _cover_order(cover: _Cover) -> tuple[int, float]:
-    """First what goes on from before, last what goes on behind, the others by the middle of their words."""
-    at_end = 0 if cover.span.before is None else 2 if cover.span.behind is None else 1
-    return at_end, sum(cover.words) / len(cover.words) if cover.words else cover.place[0]
+    def _undivided(self, position: int) -> int:
+        """The position, or the start of the range that it would divide."""
+        return next((begin for begin, end in self._whole if begin < position < end), position)
 
 
-def _cut_apart(left: _Cover, right: _Cover) -> tuple[_Cover, _Cover]:
-    """Two that overlap, cut so that the fewest words lie on the wrong side, and no side is empty if that can be."""
+def _target_order(cover: _Cover) -> tuple[int, float]:
+    """Spans that started before the sentence first, those that end after it last, others by the mean of their words."""
+    at_end = 0 if cover.span.opening is None else 2 if cover.span.closing is None else 1
+    return at_end, sum(cover.words) / len(cover.words) if cover.words else cover.covered[0]
+
+
+def _separate(left: _Cover, right: _Cover) -> tuple[_Cover, _Cover]:
+    """Cut two overlapping covers where the fewest words are on the wrong side, with no side empty if possible."""
 
     def cost(cut: int) -> tuple[int, int]:
-        empty = (cut <= left.place[0]) + (cut >= max(left.place[1], right.place[1]))
+        empty = (cut <= left.covered[0]) + (cut >= max(left.covered[1], right.covered[1]))
         wrong = sum(word >= cut for word in left.words) + sum(word < cut for word in right.words)
         return empty, wrong
 
-    cut = min(range(left.place[0], max(left.place[1], right.place[1]) + 1), key=cost)
-    end = max(left.place[1], right.place[1]) if right.span.behind is None else right.place[1]
+    cut = min(range(left.covered[0], max(left.covered[1], right.covered[1]) + 1), key=cost)
+    end = max(left.covered[1], right.covered[1]) if right.span.closing is None else right.covered[1]
     return (
-        left._replace(place=(left.place[0], min(left.place[1], cut))),
-        right._replace(place=(max(right.place[0], cut), max(end, right.place[0], cut))),
+        left._replace(covered=(left.covered[0], min(left.covered[1], cut))),
+        right._replace(covered=(max(right.covered[0], cut), max(end, right.covered[0], cut))),
     )
 
 
-def _signs(word: str) -> int:
-    """How many characters of a word stand before its first letter or digit; none where it has none."""
-    return next((place for place, character in enumerate(word) if character.isalnum()), 0)
+def _leading_punctuation(word: str) -> int:
+    """The number of characters before the first letter or digit of a word; 0 if it has none."""
+    return next((index for index, character in enumerate(word) if character.isalnum()), 0)
 
 
-def marks_of(placed: Placed) -> tuple[Raw, Raw]:
-    """What is written before and behind it. A span that cannot be empty and would be is left out."""
-    of = placed.of
-    if isinstance(of, Point):
-        return of.raw, ()
-    if of.fragile and placed.begin == placed.end:
-        return (), ()
-    return of.before or (), of.behind or ()
-
-
-Links = Iterable[tuple[int, int]]
-
-
-def rewritten(sentence: Sentence, translation: str, links: Links) -> Raw:
-    """links: which words of the sentence's text the translation's words come from; of use where it has marks.
-
-    A translation that is the text itself leaves everything as it is, byte for byte.
-    """
-    if translation == sentence.text:
-        return sentence.passage.as_it_is(sentence.begin, sentence.end, sentence.first, sentence.last)
-    kept: dict[Place, str] = {}
-    tree = tree_of(sentence.marks, len(sentence.text))
-    pairs = set(links)
-    for place, text, raw in sorted(sentence.kept, key=lambda each: -len(each[1])):
-        found = _find_kept(text, translation, kept)
-        if found is None:  # it stands beside its neighbour then, as a mark does
-            tree.points.append(Point(place, (" ", raw)))
-            continue
-        kept[found] = raw
-        pairs = _linked(pairs, _words_at(sentence.text, (place, place + len(text))), _words_at(translation, found))
-    placed = Placement(sentence.text, translation, pairs, list(kept)).placed(tree)
-    return tuple(_written(placed, translation, kept, sentence.passage))
-
-
-def _find_kept(text: str, translation: str, taken: Mapping[Place, str]) -> Place | None:
-    """Where a text stands in the translation that nothing else stands at, on its own if it can."""
-    free: list[Place] = []
+def _find_kept(text: str, translation: str, taken: Mapping[Range, str]) -> Range | None:
+    """Where a text occurs in the translation outside ranges that are taken, as a word of its own if possible."""
+    free: list[Range] = []
     begin = translation.find(text)
     while begin >= 0:
         end = begin + len(text)
@@ -249,29 +254,32 @@ def _find_kept(text: str, translation: str, taken: Mapping[Place, str]) -> Place
     return next(iter([*alone, *free]), None)
 
 
-def _words_at(text: str, place: Place) -> list[int]:
-    return [word for word, (begin, end) in enumerate(word_spans(text)) if begin < place[1] and end > place[0]]
+def _words_in(text: str, characters: Range) -> list[int]:
+    begin, end = characters
+    return [word for word, (first, last) in enumerate(word_spans(text)) if first < end and last > begin]
 
 
-def _linked(links: set[tuple[int, int]], source: Sequence[int], target: Sequence[int]) -> set[tuple[int, int]]:
-    """With these words linked to one another, and to no others."""
+def _link_exclusively(
+    links: set[tuple[int, int]], source: Sequence[int], target: Sequence[int]
+) -> set[tuple[int, int]]:
+    """The links, with these words linked to one another and to no others."""
     others = {(i, j) for i, j in links if i not in source and j not in target}
     return others | {(i, j) for i in source for j in target}
 
 
-def _written(placed: Placed, translation: str, kept: Mapping[Place, str], passage: Passage) -> Iterator[str | Passage]:
-    before, behind = marks_of(placed)
-    yield from before
+def _write(placed: Placed, translation: str, kept: Mapping[Range, str], passage: Passage) -> Iterator[str | Passage]:
+    opening, closing = placed.marks()
+    yield from opening
     at = placed.begin
     for each in placed.inner:
-        yield _escaped_text(translation, at, each.begin, kept, passage)
-        yield from _written(each, translation, kept, passage)
+        yield _escaped(translation, at, each.begin, kept, passage)
+        yield from _write(each, translation, kept, passage)
         at = each.end
-    yield _escaped_text(translation, at, placed.end, kept, passage)
-    yield from behind
+    yield _escaped(translation, at, placed.end, kept, passage)
+    yield from closing
 
 
-def _escaped_text(translation: str, begin: int, end: int, kept: Mapping[Place, str], passage: Passage) -> str:
+def _escaped(translation: str, begin: int, end: int, kept: Mapping[Range, str], passage: Passage) -> str:
     """A part of the translation as the document writes it."""
     written = ""
     for (start, stop), raw in sorted(kept.items()):

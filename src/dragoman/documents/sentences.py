@@ -1,4 +1,4 @@
-"""`Splitter`: where the sentences of a text begin and end; `Sentence`: one of a passage, with the markup in it."""
+"""`Splitter`: where the sentences of a text begin and end; `Sentence`: a sentence of a passage, with its markup."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -11,27 +11,27 @@ from dragoman.documents.passage import Mark, Passage
 from dragoman.text.division import divide
 
 LONGEST = 1000
-"""Characters of what is translated at once. What is longer is no sentence, and longer than what models learn from."""
+"""The most characters that are translated at once: no sentence is longer, and models do not learn from longer ones."""
 
 _BREAKS = re.compile(r"[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+|\s{3,}")
 _BULLET = re.compile(r"\s*(?:(?:[-–—*+•·▪◦‣>#|]+|[(\[]?[0-9]{1,3}[.)\]]|[(\[]?[A-Za-z][)\]])\s+)*")
 
 
 class Splitter:
-    """Sentences by the library sentencex; layout lies between them.
+    """Splits text into sentences with the library sentencex; layout between sentences belongs to none.
 
-    What no sentence crosses: ends of lines, tabs, runs of three blanks and more. Bullets and numbers of lists do not
-    belong to sentences, and what has no letter is none. divided: how many were too long, and were translated in parts.
+    No sentence spans a line end, a tab, or three or more blanks. Bullets and list numbers are not part of sentences,
+    and neither is anything without a letter. oversized: how many sentences were too long and were split further.
     """
 
     def __init__(self, language: str, fits: Callable[[str], bool]) -> None:
-        """language: a code such as en. fits: whether the model can read a text, without blanks around it."""
+        """language: a code such as `en`. fits: whether the model can read a text, which has no blanks at its ends."""
         self._segment = import_optional("sentencex", "documents").segment
         self._language, self._fits = language, fits
-        self.divided = 0
+        self.oversized = 0
 
     def sentences(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where each begins and ends, in order; no blank at either end."""
+        """Yield the (begin, end) characters of each sentence in order, without blanks at either end."""
         begin = 0
         for found in _BREAKS.finditer(text):
             yield from self._of_line(text, begin, found.start())
@@ -45,7 +45,7 @@ class Splitter:
         begin = begin if bullet is None else bullet.end()
         for sentence in self._segments(text[begin:end]):
             parts = divide(sentence, lambda part: len(part) <= LONGEST and self._fits(part))
-            self.divided += len(parts) > 1
+            self.oversized += len(parts) > 1
             for part in parts:
                 inked = part.strip()
                 if any(map(str.isalpha, inked)):
@@ -54,21 +54,21 @@ class Splitter:
                 begin += len(part)
 
     def _segments(self, line: str) -> list[str]:
-        """The line divided, nothing lost of it."""
+        """The sentences of a line; concatenated, they are the line."""
         if not line:
             return []
-        # a lone surrogate is no character that the library could read
+        # the library cannot read a lone surrogate
         given = re.sub(r"[\ud800-\udfff]", "\ufffd", line)
-        segments, place = [], 0
+        segments, begin = [], 0
         for each in self._segment(self._language, given):
-            segments.append(line[place : place + len(each)])
-            place += len(each)
+            segments.append(line[begin : begin + len(each)])
+            begin += len(each)
         return segments if "".join(segments) == line else [line]
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """The units `begin` to `end` of a passage, and its marks `first` to `last`; all others stay in place."""
+    """Units `begin` to `end` of a passage and its marks `first` to `last`. Other marks stay outside the sentence."""
 
     passage: Passage
     begin: int
@@ -78,56 +78,56 @@ class Sentence:
 
     @cached_property
     def text(self) -> str:
-        """As the model reads it."""
+        """The text as the model reads it."""
         return "".join(self.passage.texts[self.begin : self.end])
 
     @cached_property
     def marks(self) -> list[Mark]:
-        """Those within, with the character of `text` that they stand before as their place."""
+        """The marks within, whose positions are those of the characters of `text` that they precede."""
         ends = [0, *accumulate(map(len, self.passage.texts[self.begin : self.end]))]
         inner = self.passage.marks[self.first : self.last]
-        return [mark._replace(place=ends[mark.place - self.begin]) for mark in inner]
+        return [mark._replace(position=ends[mark.position - self.begin]) for mark in inner]
 
     @cached_property
     def kept(self) -> list[tuple[int, str, str]]:
-        """What stays as it is: its place in `text`, its text, and what the document has for it."""
+        """The code to copy: its position in `text`, its text, and what the document has for it."""
         if not self.passage.kept:
             return []
-        found, place = [], 0
+        found, position = [], 0
         for unit in range(self.begin, self.end):
             text = self.passage.texts[unit]
             if unit in self.passage.kept:
-                found.append((place, text, self.passage.raws[unit]))
-            place += len(text)
+                found.append((position, text, self.passage.raws[unit]))
+            position += len(text)
         return found
 
 
 def sentences_of(passage: Passage, splitter: Splitter) -> Iterator[Sentence]:
-    """Those that have something to translate, in order."""
+    """Yield the sentences of a passage that have something to translate, in order."""
     marks, symbols, first = passage.marks, passage.symbols, 0
     for begin, end in splitter.sentences(symbols):
         if not any(symbols[unit].isalpha() and unit not in passage.kept for unit in range(begin, end)):
             continue
-        while first < len(marks) and (marks[first].place < begin or _before(marks, first, begin, end)):
+        while first < len(marks) and (marks[first].position < begin or _precedes(marks, first, begin, end)):
             first += 1
         last = first
-        while last < len(marks) and marks[last].place <= end:
+        while last < len(marks) and marks[last].position <= end:
             last += 1
-        while last > first and marks[last - 1].place == end and _behind(marks, last - 1, begin):
+        while last > first and marks[last - 1].position == end and _follows(marks, last - 1, begin):
             last -= 1
         yield Sentence(passage, begin, end, first, last)
         first = last
 
 
-def _before(marks: Sequence[Mark], index: int, begin: int, end: int) -> bool:
-    """Whether a mark at the beginning of a sentence stays before all of it."""
+def _precedes(marks: Sequence[Mark], index: int, begin: int, end: int) -> bool:
+    """Whether a mark at the start of a sentence stays in front of the whole sentence."""
     mark = marks[index]
-    if mark.place != begin:
+    if mark.position != begin:
         return False
-    return mark.kind != "open" or mark.partner is None or marks[mark.partner].place >= end
+    return mark.kind != "open" or mark.partner is None or marks[mark.partner].position >= end
 
 
-def _behind(marks: Sequence[Mark], index: int, begin: int) -> bool:
-    """Whether a mark at the end of a sentence stays behind all of it."""
+def _follows(marks: Sequence[Mark], index: int, begin: int) -> bool:
+    """Whether a mark at the end of a sentence stays after the whole sentence."""
     mark = marks[index]
-    return mark.kind != "close" or mark.partner is None or marks[mark.partner].place <= begin
+    return mark.kind != "close" or mark.partner is None or marks[mark.partner].position <= begin

@@ -1,7 +1,7 @@
-"""`Batcher`: threads that translate what waits, in batches of many clients' lines."""
+"""`Batcher`: threads that translate the lines of a queue, in batches that mix the lines of many clients."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from threading import Thread
 from time import perf_counter
@@ -9,241 +9,249 @@ from typing import NamedTuple, Protocol
 
 from dragoman.base.errors import DragomanError
 from dragoman.serving.config import QueueConfig
-from dragoman.serving.queue import Cache, Found, Taken, Ticket, WaitingLines
+from dragoman.serving.queue import Cache, Hypotheses, LineQueue, QueuedLine, Ticket
 from dragoman.translation.continuous import ContinuousTranslation
 from dragoman.translation.request import TextRequest
 
-Translate = Callable[[Sequence[TextRequest]], Iterator[Found]]
-"""The hypotheses of each line, in order. What is wrong with one line may raise, and costs the batch a second try."""
+_POLL_SECONDS = 0.005
+"""The longest time between looks at what is completed and what has arrived."""
 
 
-def _never() -> None:
-    """No batch takes in lines while it is computed."""
+class Backend(Protocol):
+    """Translates batches: `InProcessBackend` in the server's own process, `WorkerPool` in others."""
+
+    def translate(self, lines: Sequence[TextRequest]) -> Iterator[Hypotheses]:
+        """Yield the hypotheses of each line in order. Raises the error of any line, whose batch is then retried."""
+        ...
+
+    def continuous(self) -> ContinuousTranslation | None:
+        """Start a batch that accepts further lines while it is decoded; None if the engine has no such batches."""
+        ...
+
+    def close(self) -> None:
+        """Release all resources. Nothing is being translated."""
+        ...
 
 
-class Model(NamedTuple):
-    """continuous: opens a batch that takes in lines while it is computed; gives None where there is no such thing."""
-
-    translate: Translate
-    continuous: Callable[[], ContinuousTranslation | None] = _never
-
-
-class UnderWay:
-    """Each line once, whoever asked for it.
-
-    The room that a line takes in the queue is free before anybody hears of it: an answer makes way at once.
-    """
-
-    def __init__(self, waiting: WaitingLines, cache: Cache) -> None:
-        """cache: that is told what is found."""
-        self._waiting, self._cache = waiting, cache
-        self._held: set[Taken] = set()
-        self._places: dict[TextRequest, list[Taken]] = {}
-        self.tokens = 0
-        """Of the lines' sources."""
-
-    @property
-    def lines(self) -> list[TextRequest]:
-        """In the order in which they came."""
-        return list(self._places)
-
-    def add(self, taken: Sequence[Taken]) -> list[TextRequest]:
-        """The lines that are new. What nobody waits for any more leaves, and what was found meanwhile is answered."""
-        self._held.update(taken)
-        new = []
-        for each in taken:
-            if each.ticket.is_over:
-                self._free(each)
-                continue
-            line = each.ticket.lines[each.place]
-            if line not in self._places:
-                if (known := self._cache.find(line)) is not None:
-                    self._free(each)
-                    each.ticket.give(each.place, known)
-                    continue
-                self._places[line] = []
-                self.tokens += each.ticket.costs[each.place]
-                new.append(line)
-            self._places[line].append(each)
-        return new
-
-    def done(self, line: TextRequest, found: Found | BaseException) -> int:
-        """A line's hypotheses, or what is wrong with it; gives its source tokens."""
-        places = self._places.pop(line)
-        tokens = places[0].ticket.costs[places[0].place]
-        self.tokens -= tokens
-        if not isinstance(found, BaseException):
-            self._cache.keep(line, found)
-        for each in places:
-            self._free(each)
-            if isinstance(found, BaseException):
-                each.ticket.fail(found)
-            else:
-                each.ticket.give(each.place, found)
-        return tokens
-
-    def fail(self, error: BaseException) -> None:
-        """All that is left."""
-        for each in tuple(self._held):
-            self._free(each)
-            each.ticket.fail(error)
-
-    def _free(self, taken: Taken) -> None:
-        self._held.remove(taken)
-        self._waiting.free(taken)
-
-
-_LOOK_SECONDS = 0.005
-"""How often it is looked what is done and what has come, at least."""
-
-
-class Batch(NamedTuple):
-    """What was translated: lines, their source tokens, seconds; and tokens that were under way together, at most."""
+class BatchStatistics(NamedTuple):
+    """Translated lines, their source tokens, the seconds that took, and the most tokens decoded at the same time."""
 
     lines: int
     tokens: int
     seconds: float
-    together: int
+    concurrent_tokens: int
 
 
-class Watch(Protocol):
-    """Is told of each batch, and of one without an end again and again."""
+class BatchListener(Protocol):
+    """Receives the statistics of each batch. A continuous batch reports once per batch's worth of lines."""
 
-    def __call__(self, batch: Batch) -> None: ...
+    def __call__(self, batch: BatchStatistics) -> None: ...
 
 
 class Batcher:
-    """One queue, and threads that take batches from it: as soon as one is done, the next is made of what waits then.
+    """A queue, and threads that each translate one batch at a time, made of the lines that wait at that moment.
 
-    Where the model can, a batch takes in what comes as long as lines are under way. Lines that are asked for twice are
-    translated once. What is wrong with a line fails its own ticket alone.
+    If the backend can, a batch admits lines while others are decoded. Equal lines are translated once. An error in a
+    line fails only its own ticket.
     """
 
-    def __init__(self, model: Model, config: QueueConfig, watch: Watch = lambda batch: None, threads: int = 1) -> None:
-        """threads: batches that are translated side by side."""
-        self.waiting = WaitingLines(config.most_tokens)
-        self._config, self._watch = config, watch
-        self._current = model, Cache(config.cache_entries)
-        self._threads = [Thread(target=self._work, name="translating", daemon=True) for _ in range(threads)]
+    def __init__(
+        self, backend: Backend, config: QueueConfig, listener: BatchListener = lambda batch: None, threads: int = 1
+    ) -> None:
+        """threads: the number of batches that are translated in parallel."""
+        self.queue = LineQueue(config.most_tokens)
+        self._config, self._listener = config, listener
+        self._current = backend, Cache(config.cache_entries)
+        self._threads = [Thread(target=self._run, name="translating", daemon=True) for _ in range(threads)]
         for thread in self._threads:
             thread.start()
 
     @property
-    def model(self) -> Model:
-        """Of the next batch."""
+    def backend(self) -> Backend:
+        """The backend of the next batch."""
         return self._current[0]
 
     @property
     def cache(self) -> Cache:
-        """Of what that model has translated."""
+        """The translations by that backend."""
         return self._current[1]
 
     def submit(self, ticket: Ticket) -> None:
-        """Raises Overloaded. What the cache knows is given at once."""
+        """Queue the lines of a ticket; cached ones are delivered at once. Raises Overloaded."""
         cache = self.cache
-        found = [cache.find(line) for line in ticket.lines]
-        if missing := [place for place, each in enumerate(found) if each is None]:
-            self.waiting.put(ticket, missing)
-        for place, each in enumerate(found):
+        cached = [cache.get(line) for line in ticket.lines]
+        if missing := [index for index, each in enumerate(cached) if each is None]:
+            self.queue.put(ticket, missing)
+        for index, each in enumerate(cached):
             if each is not None:
-                ticket.give(place, each)
+                ticket.set_result(index, each)
 
-    def replace(self, model: Model) -> None:
-        """Another model from the next batch on; what has begun ends as it began."""
-        self._current = model, Cache(self._config.cache_entries)
+    def replace(self, backend: Backend) -> None:
+        """Use another backend from the next batch on; batches that have started finish with the old one."""
+        self._current = backend, Cache(self._config.cache_entries)
 
     def close(self) -> None:
-        """Ends once all that waits is done."""
-        self.waiting.close()
+        """Translate everything that waits, then stop."""
+        self.queue.close()
         for thread in self._threads:
             thread.join()
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         config = self._config
-        while taken := self.waiting.take(config.batch_tokens, config.batch_lines, config.gather_milliseconds / 1000):
-            current = model, cache = self._current
-            under_way = UnderWay(self.waiting, cache)
+        while taken := self.queue.take(config.batch_tokens, config.batch_lines, config.gather_milliseconds / 1000):
+            current = backend, cache = self._current
+            in_flight = InFlight(self.queue, cache)
             try:
-                lines = under_way.add(taken)
-                # a line alone is done soonest where all cores work on it together
-                batch = model.continuous() if len(lines) > 1 else None
+                lines = in_flight.add(taken)
+                # a single line is done soonest if all cores work on it together
+                batch = backend.continuous() if len(lines) > 1 else None
                 if batch is not None:
                     with closing(batch):
-                        self._go_on(batch, lines, under_way, current)
-                self._compute(model.translate, under_way)
-            except Exception as error:  # a fault of ours costs this batch, not the thread that all wait for
-                under_way.fail(error)
+                        self._translate_continuously(batch, lines, in_flight, current)
+                self._translate_batch(backend, in_flight)
+            except Exception as error:  # a bug costs this batch, but not the thread that everybody depends on
+                in_flight.fail(error)
 
-    def _go_on(
+    def _translate_continuously(
         self,
         batch: ContinuousTranslation,
         lines: Sequence[TextRequest],
-        under_way: UnderWay,
-        current: tuple[Model, Cache],
+        in_flight: "InFlight",
+        current: tuple[Backend, Cache],
     ) -> None:
-        """As long as there are lines. Those that the batch does not take, or fails at, stay under way."""
-        config, told = self._config, _Told(self._watch)
-        stock = config.batch_lines // 2  # waits within the batch, so that it never wants lines while this thread rests
+        """Translate as long as there are lines. Those that the batch refuses or fails at stay in flight."""
+        config, reporter = self._config, BatchReporter(self._listener)
+        backlog = config.batch_lines // 2  # lines queued within the batch, so that it never runs dry between polls
         refused = []
         try:
             while lines or batch.in_progress:
                 refused += batch.submit(lines) if lines else []
-                told.most(under_way.tokens)
-                for line, found in batch.completed(_LOOK_SECONDS):
-                    told.more(under_way.done(line, found), config.batch_lines)
+                reporter.started(in_flight.tokens)
+                for line, hypotheses in batch.completed(_POLL_SECONDS):
+                    reporter.finished(in_flight.finish(line, hypotheses), config.batch_lines)
                 lines = ()
-                if batch.queued > stock // 2:
-                    time.sleep(_LOOK_SECONDS)  # many at once are less work than one by one
+                if batch.queued > backlog // 2:
+                    time.sleep(_POLL_SECONDS)  # many lines at once are less work than one at a time
                 elif not refused and current is self._current:
-                    room = config.batch_tokens - under_way.tokens, stock - batch.queued
-                    taken = self.waiting.take_at_once(*room)
-                    lines = under_way.add(taken) if taken else ()
-        except DragomanError:  # too little memory, or one line's fault: each is tried anew
+                    budget = config.batch_tokens - in_flight.tokens, backlog - batch.queued
+                    taken = self.queue.take_waiting(*budget)
+                    lines = in_flight.add(taken) if taken else ()
+        except DragomanError:  # too little memory, or one line's error: each line is tried again
             pass
-        told.end()
+        reporter.report()
 
-    def _compute(self, translate: Translate, under_way: UnderWay) -> None:
-        told, lines = _Told(self._watch), under_way.lines
-        told.most(under_way.tokens)
-        for line, found in _each(translate, lines):
-            told.more(under_way.done(line, found), len(lines))
-        told.end()
+    def _translate_batch(self, backend: Backend, in_flight: "InFlight") -> None:
+        """Translate all lines in flight."""
+        reporter, lines = BatchReporter(self._listener), in_flight.lines
+        reporter.started(in_flight.tokens)
+        for line, result in _translate_each(backend, lines):
+            reporter.finished(in_flight.finish(line, result), len(lines))
+        reporter.report()
 
 
-class _Told:
-    """What a watch is told of, a batch's worth of lines at a time."""
+class InFlight:
+    """The lines that were taken from a queue and not answered yet; equal lines, of any clients, are one.
 
-    def __init__(self, watch: Watch) -> None:
-        self._watch, self._began = watch, perf_counter()
-        self._lines = self._tokens = self._together = 0
+    Tokens are released before a ticket is answered, so that a client's next request finds them free.
+    """
 
-    def most(self, tokens: int) -> None:
-        """That are under way."""
-        self._together = max(self._together, tokens)
+    def __init__(self, queue: LineQueue, cache: Cache) -> None:
+        """cache: receives the results."""
+        self._queue, self._cache = queue, cache
+        self._unreleased: set[QueuedLine] = set()
+        self._requested: dict[TextRequest, list[QueuedLine]] = {}
+        self.tokens = 0
+        """Source tokens of the lines."""
 
-    def more(self, tokens: int, lines: int) -> None:
-        """Of a line. lines: how many it is told of at once."""
+    @property
+    def lines(self) -> list[TextRequest]:
+        """The lines in the order in which they were added."""
+        return list(self._requested)
+
+    def add(self, taken: Sequence[QueuedLine]) -> list[TextRequest]:
+        """Return the lines that must be translated: neither withdrawn nor cached nor in flight already."""
+        self._unreleased.update(taken)
+        new = []
+        for each in taken:
+            if each.ticket.is_done:
+                self._release(each)
+                continue
+            line = each.line
+            if line not in self._requested:
+                if (cached := self._cache.get(line)) is not None:
+                    self._release(each)
+                    each.ticket.set_result(each.position, cached)
+                    continue
+                self._requested[line] = []
+                self.tokens += each.cost
+                new.append(line)
+            self._requested[line].append(each)
+        return new
+
+    def finish(self, line: TextRequest, result: Hypotheses | BaseException) -> int:
+        """Deliver the hypotheses or the error of a line to all that requested it; returns its source tokens."""
+        requested = self._requested.pop(line)
+        tokens = requested[0].cost
+        self.tokens -= tokens
+        if not isinstance(result, BaseException):
+            self._cache.put(line, result)
+        for each in requested:
+            self._release(each)
+            if isinstance(result, BaseException):
+                each.ticket.fail(result)
+            else:
+                each.ticket.set_result(each.position, result)
+        return tokens
+
+    def fail(self, error: BaseException) -> None:
+        """Fail all lines that are left."""
+        for each in tuple(self._unreleased):
+            self._release(each)
+            each.ticket.fail(error)
+
+    def _release(self, line: QueuedLine) -> None:
+        self._unreleased.remove(line)
+        self._queue.release(line)
+
+
+class BatchReporter:
+    """Reports to a listener, once per batch's worth of lines."""
+
+    def __init__(self, listener: BatchListener) -> None:
+        self._listener, self._since = listener, perf_counter()
+        self._lines = self._tokens = self._concurrent_tokens = 0
+
+    def started(self, tokens: int) -> None:
+        """Record the tokens that are in flight."""
+        self._concurrent_tokens = max(self._concurrent_tokens, tokens)
+
+    def finished(self, tokens: int, batch_lines: int) -> None:
+        """Record a translated line. batch_lines: the number of lines to report together."""
         self._lines, self._tokens = self._lines + 1, self._tokens + tokens
-        if self._lines >= lines:
-            self.end()
+        if self._lines >= batch_lines:
+            self.report()
 
-    def end(self) -> None:
+    def report(self) -> None:
+        """Report the lines since the last report, if there are any."""
         if self._lines:
             now = perf_counter()
-            self._watch(Batch(self._lines, self._tokens, now - self._began, self._together))
-            self._began, self._lines, self._tokens, self._together = now, 0, 0, 0
+            statistics = BatchStatistics(self._lines, self._tokens, now - self._since, self._concurrent_tokens)
+            self._listener(statistics)
+            self._since, self._lines, self._tokens, self._concurrent_tokens = now, 0, 0, 0
 
 
-def _each(translate: Translate, lines: Sequence[TextRequest]) -> Iterator[tuple[TextRequest, Found | BaseException]]:
-    """The hypotheses of each line, or what is wrong with it."""
+def _translate_each(
+    backend: Backend, lines: Sequence[TextRequest]
+) -> Iterator[tuple[TextRequest, Hypotheses | BaseException]]:
+    """Yield the hypotheses of each line, or its error: lines of a batch that fails are translated one by one."""
     done = 0
     try:
-        for found in translate(lines) if lines else ():
-            yield lines[done], found
+        for hypotheses in backend.translate(lines) if lines else ():
+            yield lines[done], hypotheses
             done += 1
     except Exception as error:
         if len(lines) == 1:
             yield lines[0], error
             return
     for line in lines[done:]:
-        yield from _each(translate, [line])
+        yield from _translate_each(backend, [line])

@@ -1,7 +1,7 @@
-"""The process that loads a model and forks workers, which share its weights without a copy.
+"""The prefork process, which loads a model and forks workers that share its weights without a copy.
 
-It computes nothing itself and has one thread, as a process that forks must. `WorkerPool` starts it, and talks to it and
-to its workers over sockets that only they have.
+It decodes nothing itself and has one thread, as a process that forks must. `WorkerPool` starts it, and communicates
+with it and with its workers over private sockets.
 """
 
 import gc
@@ -18,16 +18,26 @@ from dragoman.base.errors import ConfigError, DragomanError
 from dragoman.base.machine.device import use_threads
 from dragoman.base.machine.memory import limit_memory
 from dragoman.serving.config import EngineConfig, ModelConfig
-from dragoman.serving.queue import Found
+from dragoman.serving.queue import Hypotheses
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translation.alignment import Aligner
 from dragoman.translation.request import TextRequest
 from dragoman.translation.translator import Translator
 
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+"""The prefork process's environment variables, so that no library starts threads in it."""
+
+_WARM_UP = ("A", "A short sentence, so that all is ready.")
+
 
 @dataclass(frozen=True)
-class Nursed:
-    """What a nursery is started for: a model, and what computes it in each worker."""
+class WorkerSpec:
+    """Message to the prefork process: the model, and the engine of each worker."""
 
     model: ModelConfig
     engine: EngineConfig
@@ -35,138 +45,132 @@ class Nursed:
 
 @dataclass(frozen=True)
 class Ready:
-    """The nursery can fork; or a worker can translate. is_shared: whether workers have the nursery's weights."""
+    """Message: the prefork process can fork, or a worker can translate. is_shared: whether workers share weights."""
 
     is_shared: bool
 
 
-def without_tokenizer(found: Found) -> Found:
-    """To be sent: a tokenizer is a hundred times as large as what it belongs to, and the other end has it."""
-    return [replace(each, tokenizer=None) for each in found]  # type: ignore[arg-type]
-
-
-def with_tokenizer(found: Found, tokenizer: Tokenizer) -> Found:
-    """As it was before it was sent."""
-    return [replace(each, tokenizer=tokenizer) for each in found]
+@dataclass(frozen=True)
+class BatchDone:
+    """Message of a worker: the hypotheses of all lines of a batch were sent."""
 
 
 @dataclass(frozen=True)
-class Done:
-    """All lines of a batch were given."""
-
-
-@dataclass(frozen=True)
-class Failed:
-    """What was wrong with a batch, or with the model."""
+class Failure:
+    """Message: loading the model or translating a batch failed."""
 
     error: Exception
 
     @classmethod
-    def of(cls, error: Exception) -> "Failed":
-        """Errors that are raised on purpose can be sent; another one is its message."""
+    def of(cls, error: Exception) -> "Failure":
+        """Wrap an error. Errors other than the package's own may not be picklable, so only their message is sent."""
         return cls(error if isinstance(error, DragomanError) else RuntimeError(f"{type(error).__name__}: {error}"))
 
 
-_WARM_UP = ("A", "A short sentence, so that all is ready.")
+def without_tokenizer(hypotheses: Hypotheses) -> Hypotheses:
+    """Return hypotheses as they are sent: a tokenizer is a hundred times larger, and the server has it already."""
+    return [replace(each, tokenizer=None) for each in hypotheses]  # type: ignore[arg-type]
+
+
+def with_tokenizer(hypotheses: Hypotheses, tokenizer: Tokenizer) -> Hypotheses:
+    """Return received hypotheses with their tokenizer."""
+    return [replace(each, tokenizer=tokenizer) for each in hypotheses]
 
 
 def load_translator(model: ModelConfig, engine: EngineConfig, aligner: Aligner | None = None) -> Translator:
-    """Raises ModelError and ConfigError as `Translator.load`, and ConfigError for a model that reads vectors."""
+    """Load a model for serving and warm it up.
+
+    Raises ModelError and ConfigError as `Translator.load` does, and ConfigError for a model that reads vectors.
+    """
     translator = Translator.load(model.path, engine.device, engine.name, engine.precision, engine.threads)
     translator.report_cut, translator.aligner = False, aligner
     if translator.tokenizers.reads_vectors:
-        raise ConfigError(f"{model.path} reads vectors, and a server is given texts")
+        raise ConfigError(f"{model.path} reads vectors, and a server receives text")
     languages = translator.source_tags.languages
     translator.translate(_WARM_UP, to=languages[0] if languages else None)
     return translator
 
 
-def load(nursed: Nursed) -> Translator:
-    """The model, warm. Raises ModelError and ConfigError."""
-    return load_translator(nursed.model, nursed.engine)
+def main() -> None:
+    """Run the prefork process; the program's argument is the number of its socket.
+
+    It ignores signals: the server answers them, and ends its workers by closing their sockets once they are idle.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no zombies remain of workers that end
+    with socket.socket(fileno=int(sys.argv[1])) as control:
+        serve_forks(control)
 
 
-def work(connection: Connection, nursed: Nursed, translator: Translator | None) -> None:
-    """Until the other end is closed. translator: what was loaded before the process was forked, if it was."""
-    use_threads(nursed.engine.threads)
+def serve_forks(control: socket.socket) -> None:
+    """Load the model that the server names, then fork a worker for each byte received, until the socket is closed."""
+    connection = Connection(os.dup(control.fileno()))
     try:
-        if translator is None:
-            try:
-                translator = load(nursed)
-            except Exception as error:
-                connection.send(Failed.of(error))
-                return
-        if (megabytes := nursed.engine.worker_megabytes) is not None:
-            limit_memory(megabytes * 1_000_000)
-        connection.send(Ready(is_shared=True))
-        while True:
-            lines, batch_lines = connection.recv()
-            for answer in _translated(translator, lines, batch_lines):
-                connection.send(answer)
-    except (EOFError, OSError):  # the server is gone, or wants this worker no more
-        return
-
-
-def _translated(
-    translator: Translator, lines: Sequence[TextRequest], batch_lines: int
-) -> Iterator[Found | Done | Failed]:
-    texts, requests = zip(*lines, strict=True)
-    try:
-        for found in translator.translate_window(texts, requests, batch_lines):
-            yield without_tokenizer(found)
-        yield Done()
-    except Exception as error:
-        yield Failed.of(error)
-
-
-ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
-"""Its environment, so that no library starts threads of its own."""
-
-
-def nurse(control: socket.socket) -> None:
-    """Load what the other end names, then fork a worker whenever it sends a byte, until it is closed."""
-    talk = Connection(os.dup(control.fileno()))
-    try:
-        nursed: Nursed = talk.recv()
-        translator: Translator | None = load(nursed)
+        spec: WorkerSpec = connection.recv()
+        translator: Translator | None = load_translator(spec.model, spec.engine)
     except EOFError:
         return
     except Exception as error:
-        talk.send(Failed.of(error))
+        connection.send(Failure.of(error))
         return
-    if not _has_one_thread():  # threads of an engine would be missing in a fork: each worker loads its own
+    if not _has_one_thread():  # a fork would lack the threads of the engine: each worker loads its own
         translator = None
-    talk.send(Ready(translator is not None))
-    talk.close()
+    connection.send(Ready(translator is not None))
+    connection.close()
     gc.collect()
-    gc.freeze()  # a collection would write to pages that all share
+    gc.freeze()  # a collection would write to shared pages, and so copy them
     while control.recv(1):
         ours, theirs = socket.socketpair()
-        identity = os.fork()
-        if not identity:
+        pid = os.fork()
+        if not pid:
             control.close()
             ours.close()
             try:
-                work(Connection(theirs.detach()), nursed, translator)
+                run_worker(Connection(theirs.detach()), spec, translator)
             finally:
                 os._exit(0)
         theirs.close()
         try:
-            socket.send_fds(control, [identity.to_bytes(8, "little")], [ours.fileno()])
-        except OSError:  # nobody is there any more
+            socket.send_fds(control, [pid.to_bytes(8, "little")], [ours.fileno()])
+        except OSError:  # the server is gone
             return
         ours.close()
+
+
+def run_worker(connection: Connection, spec: WorkerSpec, translator: Translator | None) -> None:
+    """Translate batches until the server closes the connection. translator: loaded before the fork, if it was."""
+    use_threads(spec.engine.threads)
+    try:
+        if translator is None:
+            try:
+                translator = load_translator(spec.model, spec.engine)
+            except Exception as error:
+                connection.send(Failure.of(error))
+                return
+        if (megabytes := spec.engine.worker_megabytes) is not None:
+            limit_memory(megabytes * 1_000_000)
+        connection.send(Ready(is_shared=True))
+        while True:
+            lines, batch_lines = connection.recv()
+            for answer in _translate(translator, lines, batch_lines):
+                connection.send(answer)
+    except (EOFError, OSError):  # the server is gone, or has closed this worker
+        return
+
+
+def _translate(
+    translator: Translator, lines: Sequence[TextRequest], batch_lines: int
+) -> Iterator[Hypotheses | BatchDone | Failure]:
+    texts, requests = zip(*lines, strict=True)
+    try:
+        for hypotheses in translator.translate_window(texts, requests, batch_lines):
+            yield without_tokenizer(hypotheses)
+        yield BatchDone()
+    except Exception as error:
+        yield Failure.of(error)
 
 
 def _has_one_thread() -> bool:
     tasks = Path("/proc/self/task")
     return tasks.is_dir() and len(list(tasks.iterdir())) == 1
-
-
-def main() -> None:
-    """Signals are the server's to answer: it ends its workers by closing their sockets, when their work is done."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # workers that end leave nothing behind
-    with socket.socket(fileno=int(sys.argv[1])) as control:
-        nurse(control)

@@ -1,4 +1,4 @@
-"""`Ticket`: lines that somebody waits for; `WaitingLines`: the queue of a model; `Cache`: what is known."""
+"""The queue of a served model: `Ticket`, the lines of one request; `LineQueue`, which bounds them; `Cache`."""
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
@@ -12,195 +12,208 @@ from dragoman.serving.errors import Overloaded
 from dragoman.translation.request import Sampling, TextRequest
 from dragoman.translation.result import Translation
 
-Found = list[Translation]
-"""The hypotheses of a line, the best first."""
+Hypotheses = list[Translation]
+"""The hypotheses of a line, best first."""
 
 
 class Ticket:
-    """Lines, in order, and what becomes of them. Safe between threads.
+    """Lines that a client waits for. Safe for use by several threads.
 
-    done: the hypotheses of all lines, or the error of the first that had one; whoever waits no more cancels it.
+    done: the hypotheses of all lines in order, or the error of the first line that failed. Cancel it to withdraw them.
     """
 
     def __init__(
-        self, lines: Sequence[TextRequest], costs: Sequence[int], tell: Callable[[int, Found], None] | None = None
+        self,
+        lines: Sequence[TextRequest],
+        costs: Sequence[int],
+        on_result: Callable[[int, Hypotheses], None] | None = None,
     ) -> None:
-        """costs: tokens of each line; tell: is called with each line's place and hypotheses as they are found."""
+        """costs: tokens of each line; on_result: called with the index and hypotheses of each line, in any thread."""
         self.lines, self.costs = lines, costs
-        self.done: Future[list[Found]] = Future()
-        self._tell, self._lock = tell, Lock()
-        self._found: dict[int, Found] = {}
+        self.done: Future[list[Hypotheses]] = Future()
+        self._on_result, self._lock = on_result, Lock()
+        self._results: dict[int, Hypotheses] = {}
         if not lines:
             self.done.set_result([])
 
     @property
-    def is_over(self) -> bool:
-        """Whether nobody waits for its lines any more."""
+    def is_done(self) -> bool:
+        """Whether nobody waits for its lines any longer."""
         return self.done.done()
 
-    def give(self, place: int, found: Found) -> None:
-        """A line's hypotheses."""
-        if self.is_over:
+    def set_result(self, index: int, hypotheses: Hypotheses) -> None:
+        """Deliver the hypotheses of a line."""
+        if self.is_done:
             return
-        if self._tell is not None:
-            self._tell(place, found)
+        if self._on_result is not None:
+            self._on_result(index, hypotheses)
         with self._lock:
-            self._found[place] = found
-            complete = len(self._found) == len(self.lines)
+            self._results[index] = hypotheses
+            complete = len(self._results) == len(self.lines)
         if complete:
-            with suppress(InvalidStateError):  # nobody waits any more
-                self.done.set_result([self._found[each] for each in range(len(self.lines))])
+            with suppress(InvalidStateError):  # it was cancelled or failed meanwhile
+                self.done.set_result([self._results[each] for each in range(len(self.lines))])
 
     def fail(self, error: BaseException) -> None:
-        """What was wrong with a line, or with all."""
+        """Report that a line, or all of them, cannot be translated."""
         with suppress(InvalidStateError):
             self.done.set_exception(error)
 
 
-class Taken(NamedTuple):
-    """A line that is about to be translated: its ticket and its place there."""
+class QueuedLine(NamedTuple):
+    """A line of a ticket. position: its index there."""
 
     ticket: Ticket
-    place: int
+    position: int
+
+    @property
+    def line(self) -> TextRequest:
+        """The text and its request."""
+        return self.ticket.lines[self.position]
+
+    @property
+    def cost(self) -> int:
+        """Its source tokens."""
+        return self.ticket.costs[self.position]
 
 
-class WaitingLines:
-    """Tickets take turns, a line each, so that a book does not keep a sentence waiting. Safe between threads.
+class LineQueue:
+    """Lines that wait for a model, bounded in tokens. Safe for use by several threads.
 
-    Room is reserved for all lines of a ticket at once, or for none, before any waits; so whatever comes together, no
-    more than `most` tokens are ever taken in. It is free again line by line, as they are done, or at once when a ticket
-    is cancelled.
+    Tickets take turns line by line, so that a book does not keep a sentence waiting. All lines of a ticket are admitted
+    at once or not at all, so that admitted tokens never exceed the capacity, whatever arrives together. Each line's
+    tokens are released when it is translated, or at once when its ticket is cancelled.
     """
 
-    def __init__(self, most: int) -> None:
-        """most: tokens that wait or are being translated. An empty queue takes in any ticket."""
-        self._most = most
+    def __init__(self, capacity: int) -> None:
+        """capacity: tokens that wait or are being translated, at most. An empty queue admits any ticket."""
+        self._capacity = capacity
         self._tickets: deque[tuple[Ticket, deque[int]]] = deque()
         self._changed = Condition()
-        self._reserved = 0
+        self._tokens = 0
         self._open = True
 
     @property
     def tokens(self) -> int:
-        """That are taken in and not done."""
-        return self._reserved
+        """The tokens of all lines that were admitted and not released."""
+        return self._tokens
 
     @property
     def lines(self) -> int:
-        """That wait."""
+        """The number of lines that wait."""
         with self._changed:
-            return sum(len(places) for ticket, places in self._tickets if not ticket.is_over)
+            return sum(len(indices) for ticket, indices in self._tickets if not ticket.is_done)
 
-    def put(self, ticket: Ticket, places: Sequence[int]) -> None:
-        """The lines at these places. Raises Overloaded where there is no room, or no more is taken in."""
-        asked = sum(ticket.costs[place] for place in places)
+    def put(self, ticket: Ticket, indices: Sequence[int]) -> None:
+        """Admit some lines of a ticket. Raises Overloaded if they exceed the capacity or the queue is closed."""
+        tokens = sum(ticket.costs[index] for index in indices)
         with self._changed:
             if not self._open:
-                raise Overloaded("the server is about to end", retry_after=1)
-            if self._reserved and self._reserved + asked > self._most:
+                raise Overloaded("the server is shutting down", retry_after=1)
+            if self._tokens and self._tokens + tokens > self._capacity:
                 raise Overloaded("too much is waiting to be translated: try again later", retry_after=1)
-            self._reserved += asked
-            self._tickets.append((ticket, deque(places)))
+            self._tokens += tokens
+            self._tickets.append((ticket, deque(indices)))
             self._changed.notify()
-        ticket.done.add_done_callback(lambda _: self._dropped(ticket))
+        ticket.done.add_done_callback(lambda _: self._withdraw(ticket))
 
-    def take(self, tokens: int, lines: int, gather: float) -> list[Taken]:
-        """Waits until there is a line, then takes as many as the budget allows, at least one. [] after the end.
+    def take(self, tokens: int, lines: int, gather: float) -> list[QueuedLine]:
+        """Wait for a line, then take as many as the budget allows, at least one. Returns [] once closed and empty.
 
-        tokens, lines: the budget. gather: seconds to wait for more where lines of several tickets are there already.
+        tokens, lines: the budget. gather: seconds to wait for further lines if several tickets have lines already.
         """
         with self._changed:
             while not self._tickets:
                 if not self._open:
                     return []
                 self._changed.wait()
-            taken = self._some(tokens, lines)
-            until = monotonic() + gather
+            taken = self._take(tokens, lines)
+            deadline = monotonic() + gather
             while gather and len({id(each.ticket) for each in taken}) > 1 and len(taken) < lines:
-                tokens_left = tokens - sum(each.ticket.costs[each.place] for each in taken)
-                if tokens_left <= 0 or not self._changed.wait_for(lambda: self._tickets, max(0.0, until - monotonic())):
+                left = tokens - sum(each.cost for each in taken)
+                if left <= 0 or not self._changed.wait_for(lambda: self._tickets, max(0.0, deadline - monotonic())):
                     break
-                more = self._some(tokens_left, lines - len(taken), at_least_one=False)
+                more = self._take(left, lines - len(taken), at_least_one=False)
                 if not more:
                     break
                 taken += more
             return taken
 
-    def take_at_once(self, tokens: int, lines: int) -> list[Taken]:
-        """As many of those that wait as the budget allows, which may be none."""
+    def take_waiting(self, tokens: int, lines: int) -> list[QueuedLine]:
+        """Take as many of the waiting lines as the budget allows, without blocking; possibly none."""
         with self._changed:
-            return self._some(tokens, lines, at_least_one=False)
+            return self._take(tokens, lines, at_least_one=False)
 
-    def free(self, taken: Taken) -> None:
-        """A line is done."""
+    def release(self, line: QueuedLine) -> None:
+        """Release the tokens of a line that is done."""
         with self._changed:
-            self._reserved -= taken.ticket.costs[taken.place]
+            self._tokens -= line.cost
 
     def close(self) -> None:
-        """No more is taken in; what is there still goes out."""
+        """Admit no further lines; those that wait are still handed out."""
         with self._changed:
             self._open = False
             self._changed.notify_all()
 
-    def _some(self, tokens: int, lines: int, at_least_one: bool = True) -> list[Taken]:
-        taken: list[Taken] = []
+    def _take(self, tokens: int, lines: int, at_least_one: bool = True) -> list[QueuedLine]:
+        taken: list[QueuedLine] = []
         while self._tickets and len(taken) < lines:
-            ticket, places = self._tickets[0]
-            cost = ticket.costs[places[0]]
+            ticket, indices = self._tickets[0]
+            cost = ticket.costs[indices[0]]
             if cost > tokens and (taken or not at_least_one):
                 break
             self._tickets.popleft()
-            taken.append(Taken(ticket, places.popleft()))
+            taken.append(QueuedLine(ticket, indices.popleft()))
             tokens -= cost
-            if places:
-                self._tickets.append((ticket, places))
+            if indices:
+                self._tickets.append((ticket, indices))
         return taken
 
-    def _dropped(self, ticket: Ticket) -> None:
-        """Lines that still wait, though nobody waits for them, leave."""
+    def _withdraw(self, ticket: Ticket) -> None:
+        """Drop the lines of a ticket that still wait although nobody waits for them."""
         with self._changed:
-            for number, (each, places) in enumerate(self._tickets):
+            for number, (each, indices) in enumerate(self._tickets):
                 if each is ticket:
-                    self._reserved -= sum(ticket.costs[place] for place in places)
+                    self._tokens -= sum(ticket.costs[index] for index in indices)
                     del self._tickets[number]
                     return
 
 
 class Cache:
-    """The lines that were asked for last, with their hypotheses. Safe between threads."""
+    """The most recently requested lines with their hypotheses. Safe for use by several threads."""
 
     def __init__(self, entries: int) -> None:
-        """entries: lines at most; 0: none is kept."""
+        """entries: the maximum number of lines; 0 disables the cache."""
         self._entries = entries
-        self._lines: OrderedDict[TextRequest, Found] = OrderedDict()
+        self._lines: OrderedDict[TextRequest, Hypotheses] = OrderedDict()
         self._lock = Lock()
         self.hits = 0
 
-    def find(self, line: TextRequest) -> Found | None:
-        """Its hypotheses, if they are known."""
-        if not self._entries or not _is_kept(line):
+    def get(self, line: TextRequest) -> Hypotheses | None:
+        """Return the hypotheses of a line, or None if they are not cached."""
+        if not self._entries or not _is_cacheable(line):
             return None
         with self._lock:
-            found = self._lines.get(line)
-            if found is None:
+            hypotheses = self._lines.get(line)
+            if hypotheses is None:
                 return None
             self.hits += 1
             self._lines.move_to_end(line)
-            return found
+            return hypotheses
 
-    def keep(self, line: TextRequest, found: Found) -> None:
-        """In place of the line that was not asked for the longest time."""
-        if not self._entries or not _is_kept(line):
+    def put(self, line: TextRequest, hypotheses: Hypotheses) -> None:
+        """Cache a line, in place of the least recently requested one if the cache is full."""
+        if not self._entries or not _is_cacheable(line):
             return
         with self._lock:
-            self._lines[line] = found
+            self._lines[line] = hypotheses
             self._lines.move_to_end(line)
             while len(self._lines) > self._entries:
                 self._lines.popitem(last=False)
 
 
-def _is_kept(line: TextRequest) -> bool:
-    """A glossary is an object of its request, so lines that have one are never alike; what is drawn should differ."""
+def _is_cacheable(line: TextRequest) -> bool:
+    """Whether the same line may be requested again. Glossaries compare by identity, and samples should differ."""
     _, request = line
     if isinstance(request.decoding, Sampling):
         return False

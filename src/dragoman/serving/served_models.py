@@ -1,8 +1,7 @@
-"""`ServedModel`: a model with its queue; `Directions`: from which language into which a server translates."""
+"""`ServedModel`: a loaded model with its queue; `Directions`: which models translate from which language into which."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,21 +9,43 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.log import info
 from dragoman.data.workers import cores
 from dragoman.exchange.ctranslate2.folder import is_exported
-from dragoman.serving.batcher import Batcher, Model, Watch
+from dragoman.serving.batcher import Backend, Batcher, BatchListener
 from dragoman.serving.config import EngineConfig, ModelConfig, QueueConfig
 from dragoman.serving.errors import Refusal
-from dragoman.serving.prefork import Nursed, load_translator
-from dragoman.serving.queue import Found
+from dragoman.serving.prefork import WorkerSpec, load_translator
+from dragoman.serving.queue import Hypotheses
 from dragoman.serving.worker_pool import WorkerPool
 from dragoman.translation.alignment import Aligner
+from dragoman.translation.continuous import ContinuousTranslation
 from dragoman.translation.request import TextRequest
 from dragoman.translation.translator import Translator
 
 
-class ServedModel:
-    """Loaded and warm from the beginning. source: the language that it reads; targets: those that it writes.
+class InProcessBackend:
+    """The `Backend` in the server's own process."""
 
-    translator: for all but the translating itself, which may be other processes' work.
+    def __init__(self, translator: Translator, batch_lines: int) -> None:
+        """batch_lines: the largest number of lines that are decoded together."""
+        self._translator, self._batch_lines = translator, batch_lines
+
+    def translate(self, lines: Sequence[TextRequest]) -> Iterator[Hypotheses]:
+        """See `Backend.translate`."""
+        texts, requests = zip(*lines, strict=True)
+        return self._translator.translate_window(texts, requests, self._batch_lines)
+
+    def continuous(self) -> ContinuousTranslation | None:
+        """See `Backend.continuous`."""
+        return self._translator.continuous(self._batch_lines)
+
+    def close(self) -> None:
+        """Do nothing: the process keeps its memory."""
+
+
+class ServedModel:
+    """A model that is loaded and warm, and can be reloaded while it serves.
+
+    source: the language that it reads; targets: those that it writes. translator: for everything but decoding, which
+    may be up to other processes.
     """
 
     def __init__(
@@ -32,117 +53,109 @@ class ServedModel:
         config: ModelConfig,
         engine: EngineConfig,
         queue: QueueConfig,
-        watch: Watch,
+        listener: BatchListener,
         aligner: Aligner | None = None,
     ) -> None:
-        """Raises ModelError and ConfigError as `load_translator`, and ConfigError where its languages are not known.
+        """listener: as in `Batcher`; aligner: aligns words, as in `Translator`.
 
-        aligner: aligns words, as in `Translator`.
+        Raises ModelError and ConfigError as `load_translator` does, and ConfigError for a model of unknown languages.
         """
         self._config, self._engine, self._queue, self._aligner = config, engine, queue, aligner
-        self._state = _state(config.path)
-        self.translator, self._pool, model = self._loaded()
+        self._version = _folder_version(config.path)
+        self.translator, backend = self._load()
         self.source, self.targets = _languages(config, self.translator)
-        self.batcher = Batcher(model, queue, watch, max(1, engine.workers))
+        self.batcher = Batcher(backend, queue, listener, max(1, engine.workers))
 
     @property
     def name(self) -> str:
-        """The folder's."""
+        """The name of the folder."""
         return self._config.path.name
 
-    def chosen(self, target: str) -> str | None:
-        """What a request says of the language that it wants: nothing where the model writes one."""
+    def tag_for(self, target: str) -> str | None:
+        """The `to` of a request for a target language: None for a model that writes one language only."""
         return target if target in self.translator.source_tags.languages else None
 
     def reload(self) -> bool:
-        """Whether the folder is another than it was, and is served now.
+        """Load the model again if its folder has changed; returns whether it was.
 
-        Raises ModelError and ConfigError where it cannot be; then all stays as it was, until the folder changes again.
+        Raises ModelError and ConfigError if that fails; then the old model is served until the folder changes again.
         """
-        state = _state(self._config.path)
-        if state == self._state:
+        version = _folder_version(self._config.path)
+        if version == self._version:
             return False
-        self._state = state
-        translator, pool, model = self._loaded()
+        self._version = version
+        translator, backend = self._load()
         languages = _languages(self._config, translator)
         if languages != (self.source, self.targets):
-            raise ConfigError(f"{self._config.path} has other languages than before: restart the server to serve it")
-        self.translator, self._pool = translator, pool  # the pool before ends once its last batch is done
-        self.batcher.replace(model)
+            raise ConfigError(f"the languages of {self._config.path} have changed: restart the server to serve it")
+        self.translator = translator
+        self.batcher.replace(backend)  # the old one ends once its last batch is done
         return True
 
     def close(self) -> None:
-        """Once all that waits is done."""
+        """Translate everything that waits, then stop."""
         self.batcher.close()
-        if self._pool is not None:
-            self._pool.close()
+        self.batcher.backend.close()
 
-    def _loaded(self) -> tuple[Translator, WorkerPool | None, Model]:
+    def _load(self) -> tuple[Translator, Backend]:
         config, engine, lines = self._config, self._engine, self._queue.batch_lines
         if not engine.workers:
             translator = load_translator(config, engine, self._aligner)
-            return (
-                translator,
-                None,
-                Model(partial(_translated, translator, lines), partial(translator.continuous, lines)),
-            )
+            return translator, InProcessBackend(translator, lines)
         here = "auto" if is_exported(config.path) else "torch"
         translator = load_translator(config, engine.model_copy(update={"name": here, "precision": None}), self._aligner)
         threads = engine.threads or max(1, cores() // engine.workers)
-        nursed = Nursed(config, engine.model_copy(update={"threads": threads}))
-        pool = WorkerPool(nursed, engine.workers, translator.tokenizers.target)
+        spec = WorkerSpec(config, engine.model_copy(update={"threads": threads}))
+        pool = WorkerPool(spec, engine.workers, translator.tokenizers.target, lines)
         if not pool.is_shared:
-            info(f"each of the {engine.workers} processes has the weights of {self.name} for itself")
-        return translator, pool, Model(partial(pool.translate, batch_lines=lines))
-
-
-def _translated(translator: Translator, batch_lines: int, lines: Sequence[TextRequest]) -> Iterator[Found]:
-    texts, requests = zip(*lines, strict=True)
-    return translator.translate_window(texts, requests, batch_lines)
+            info(f"each of the {engine.workers} processes has its own copy of the weights of {self.name}")
+        return translator, pool
 
 
 def _languages(config: ModelConfig, translator: Translator) -> tuple[str, tuple[str, ...]]:
-    meta, several = translator.meta, tuple(translator.source_tags.languages)
+    """The source language and the target languages of a model. Raises ConfigError if they are unknown."""
+    meta, tagged = translator.meta, tuple(translator.source_tags.languages)
     source = config.source or meta.source_language
-    one = config.target or meta.target_language
-    if config.target is not None and several and config.target not in several:
-        raise ConfigError(f"{config.path} does not write {config.target!r}; it knows {', '.join(several)}")
-    targets = (config.target,) if config.target else several or ((one,) if one else ())
+    single = config.target or meta.target_language
+    if config.target is not None and tagged and config.target not in tagged:
+        raise ConfigError(f"{config.path} does not translate into {config.target!r}, but into {', '.join(tagged)}")
+    targets = (config.target,) if config.target else tagged or ((single,) if single else ())
     if source is None or not targets:
         raise ConfigError(
-            f"{config.path} does not say which languages it translates: give them, as --languages en-de, or as "
-            "`source` and `target` of the model in serve.yaml"
+            f"{config.path} does not name its languages: give them, as --languages en-de, or as `source` and `target` "
+            "of the model in serve.yaml"
         )
     return source, targets
 
 
-def _state(folder: Path) -> tuple[tuple[str, int, int, int], ...]:
-    """What changes when a model folder is written anew or exchanged; nothing while it is not there."""
-    found = []
+def _folder_version(folder: Path) -> tuple[tuple[str, int, int, int], ...]:
+    """A value that changes when a model folder is rewritten or exchanged; empty while the folder is missing."""
+    files = []
     for path in sorted(folder.glob("*")):
         try:
             status = path.stat()
         except OSError:
             continue
-        found.append((path.name, status.st_ino, status.st_size, status.st_mtime_ns))
-    return tuple(found)
+        files.append((path.name, status.st_ino, status.st_size, status.st_mtime_ns))
+    return tuple(files)
 
 
 class Step(NamedTuple):
-    """A model that is asked for one language."""
+    """A translation by one model into one of its target languages."""
 
     model: ServedModel
     target: str
 
 
 Route = tuple[Step, ...]
-"""One model, or one into a pivot and one out of it."""
+"""One step, or one into a pivot language and one from it."""
 
 
 class Directions:
-    """Of several models for a direction the first serves it."""
+    """The routes between all languages. Of several models for a direction, the first one is used."""
 
     def __init__(self, models: Sequence[ServedModel], pivots: Iterable[str]) -> None:
+        """pivots: languages that connect others, in order of preference."""
         self.models = models
         self._routes: dict[tuple[str, str], Route] = {}
         for model in models:
@@ -157,35 +170,34 @@ class Directions:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The languages that can be translated."""
+        """All source languages."""
         return tuple(dict.fromkeys(source for source, _ in self._routes))
 
     @property
     def all_targets(self) -> tuple[str, ...]:
-        """The languages that some can be translated into."""
+        """All target languages, of any source."""
         return tuple(dict.fromkeys(target for _, target in self._routes))
 
     def targets(self, source: str) -> tuple[str, ...]:
-        """What a language can be translated into."""
+        """The target languages of a source language."""
         return tuple(target for other, target in self._routes if other == source)
 
     def route(self, source: str, target: str) -> Route:
-        """Raises Refusal for a direction that there is not."""
+        """Return the models that translate in a direction. Raises Refusal for one that is not served."""
         if (found := self._routes.get((source, target))) is not None:
             return found
         if source not in self.sources:
-            raise Refusal(f"{source} is not supported: this server translates from {_listed(self.sources)}")
+            raise Refusal(f"{source} is not supported: this server translates from {', '.join(self.sources)}")
         raise Refusal(
-            f"{target} is not supported: this server translates from {source} into {_listed(self.targets(source))}"
+            f"{target} is not supported: this server translates from {source} into {', '.join(self.targets(source))}"
         )
 
 
-def _listed(languages: Iterable[str]) -> str:
-    return ", ".join(languages)
-
-
 def distinct_names(folders: Sequence[Path]) -> list[str]:
-    """Each folder's own name, with those of the folders above it where it needs them; one given twice is numbered."""
+    """Return short, distinct names of model folders, for metrics.
+
+    Each is the folder's own name, preceded by those of its parents as far as needed; repeated folders are numbered.
+    """
     paths = [each.absolute() for each in folders]
     names = {path: path.name for path in paths}
     for length in range(2, max((len(path.parts) for path in paths), default=0)):

@@ -14,7 +14,7 @@ from dragoman.base.log import info, warn
 from dragoman.base.packages import import_optional
 from dragoman.base.settings.load import Overrides, load_settings
 from dragoman.serving.access.access import Access
-from dragoman.serving.batcher import Batch
+from dragoman.serving.batcher import BatchStatistics
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.served_models import Directions, ServedModel, distinct_names
 from dragoman.serving.service import Service
@@ -116,7 +116,7 @@ async def _loaded(models: list[ServedModel], config: ServeConfig, metrics: "Metr
     names = distinct_names([each.path for each in config.models])
     for each, name in zip(config.models, names, strict=True):
 
-        def watch(batch: Batch, name: str = name) -> None:
+        def watch(batch: BatchStatistics, name: str = name) -> None:
             metrics.translated(name, batch, config.queue.batch_tokens)
 
         info(f"loading {each.path}")

@@ -1,4 +1,4 @@
-"""`WorkerPool`: processes that translate for a server with one copy of a model's weights; one that ends is replaced."""
+"""`WorkerPool`: processes that translate with one copy of a model's weights; one that ends is replaced."""
 
 import os
 import signal
@@ -15,86 +15,96 @@ from weakref import finalize
 
 from dragoman.base.errors import ResourceError
 from dragoman.base.log import warn
-from dragoman.serving.prefork import ALONE, Done, Failed, Nursed, Ready, with_tokenizer
-from dragoman.serving.queue import Found
+from dragoman.serving.prefork import ENVIRONMENT, BatchDone, Failure, Ready, WorkerSpec, with_tokenizer
+from dragoman.serving.queue import Hypotheses
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translation.request import TextRequest
 
-_TRIES = 2
-"""Processes that a batch is given to, one after another, while they end at it."""
+_ATTEMPTS = 2
+"""How many workers a batch is given to, one after another, if they end while translating it."""
 
 
-class _Ended(Exception):
-    """The process at the other end is there no more, or says nothing."""
+class _WorkerEnded(Exception):
+    """The process at the other end of a connection has ended or does not respond."""
 
 
 class WorkerPool:
-    """Batches go to a worker that is free, each to one. Safe between threads.
+    """The `Backend` in worker processes. A batch goes to one idle worker. Safe for use by several threads.
 
-    A nursery (`serving.prefork`) holds the model and forks them, at first and whenever one has ended; what that
-    one had at hand another one gets. All end when the pool is closed, or nobody has it any more.
+    A prefork process (`serving.prefork`) holds the model and forks the workers, at first and whenever one has ended,
+    whose batch another one then translates. All processes end when the pool is closed or garbage-collected.
     """
 
-    def __init__(self, nursed: Nursed, count: int, tokenizer: Tokenizer) -> None:
-        """tokenizer: of the model's target. Raises what loading the model raises."""
-        self._nursed, self._tokenizer, self._lock = nursed, tokenizer, Lock()
-        self._free: SimpleQueue[_Worker] = SimpleQueue()
-        self._processes = _Processes(_Nursery(nursed))
-        self.close = finalize(self, self._processes.close)
-        """Ends all processes."""
-        self.is_shared = self._processes.nursery.is_shared
-        """Whether all have one copy of the weights."""
+    def __init__(self, spec: WorkerSpec, count: int, tokenizer: Tokenizer, batch_lines: int = 64) -> None:
+        """count: workers; tokenizer: the model's target tokenizer; batch_lines: lines that are decoded together.
+
+        Raises what loading the model raises.
+        """
+        self._spec, self._tokenizer, self._batch_lines, self._lock = spec, tokenizer, batch_lines, Lock()
+        self._idle: SimpleQueue[_Worker] = SimpleQueue()
+        self._processes = _Processes(_Prefork(spec))
+        self._end = finalize(self, self._processes.close)
+        self.is_shared = self._processes.prefork.is_shared
+        """Whether all workers share one copy of the weights."""
         for _ in range(count):
-            self._free.put(self._processes.new_worker())
+            self._idle.put(self._processes.new_worker())
 
-    def translate(self, lines: Sequence[TextRequest], batch_lines: int) -> Iterator[Found]:
-        """The hypotheses of each line, in order, as `Translator.translate_window`, whose errors it raises.
+    def translate(self, lines: Sequence[TextRequest]) -> Iterator[Hypotheses]:
+        """Yield the hypotheses of each line in order. Raises the errors of `Translator.translate_window`.
 
-        Raises ResourceError where one process after another ends at these lines.
+        Raises ResourceError if several workers in a row end while they translate these lines.
         """
         done = 0
-        for _ in range(_TRIES):
-            worker = self._free.get()
-            if worker.has_ended:  # while it had nothing to do: that says nothing about these lines
-                worker = self._instead_of(worker)
+        for _ in range(_ATTEMPTS):
+            worker = self._idle.get()
+            if worker.has_ended:  # while it was idle, so these lines are not the cause
+                worker = self._replacement(worker)
             try:
-                for found in worker.translate(lines[done:], batch_lines, self._nursed.engine.worker_seconds):
-                    yield with_tokenizer(found, self._tokenizer)
+                for hypotheses in worker.translate(lines[done:], self._batch_lines, self._spec.engine.worker_seconds):
+                    yield with_tokenizer(hypotheses, self._tokenizer)
                     done += 1
                 return
-            except _Ended:
+            except _WorkerEnded:
                 pass
             finally:
-                self._free.put(worker if worker.is_usable else self._instead_of(worker))
-        raise ResourceError("one process after another ended while it translated this, perhaps for want of memory")
+                self._idle.put(worker if worker.is_idle else self._replacement(worker))
+        raise ResourceError("several processes ended while translating this, perhaps for lack of memory")
 
-    def _instead_of(self, worker: "_Worker") -> "_Worker":
-        """Another. Where there is none to be had, the same, so that whoever is given it tries again."""
-        model = self._nursed.model.path
-        warn(f"process {worker.identity}, which translated by {model}, has ended: another one begins")
+    def continuous(self) -> None:
+        """Return None: workers have no continuous batches."""
+        return None
+
+    def close(self) -> None:
+        """End all processes."""
+        self._end()
+
+    def _replacement(self, worker: "_Worker") -> "_Worker":
+        """Start another worker; if that fails, return the same one, so that the next batch tries again."""
+        model = self._spec.model.path
+        warn(f"process {worker.pid}, which translates with {model}, has ended: another one is started")
         with self._lock:
             self._processes.end(worker)
             try:
                 try:
                     return self._processes.new_worker()
-                except _Ended:
-                    self._processes.nursery.close()
-                    self._processes.nursery = _Nursery(self._nursed)
+                except _WorkerEnded:
+                    self._processes.prefork.close()
+                    self._processes.prefork = _Prefork(self._spec)
                     return self._processes.new_worker()
-            except Exception as error:  # whatever it is: a worker that is not given back would be waited for in vain
-                warn(f"no other process translates by {model}: {error}")
+            except Exception as error:  # of any kind: a worker that is not returned would be awaited forever
+                warn(f"cannot start another process for {model}: {error}")
                 return worker
 
 
 class _Processes:
-    """All that a pool has."""
+    """All processes of a pool."""
 
-    def __init__(self, nursery: "_Nursery") -> None:
-        self.nursery = nursery
+    def __init__(self, prefork: "_Prefork") -> None:
+        self.prefork = prefork
         self.workers: list[_Worker] = []
 
     def new_worker(self) -> "_Worker":
-        worker = self.nursery.worker()
+        worker = self.prefork.fork()
         self.workers.append(worker)
         return worker
 
@@ -106,51 +116,52 @@ class _Processes:
     def close(self) -> None:
         for worker in self.workers:
             worker.close()
-        self.nursery.close()
+        self.prefork.close()
 
 
-class _Nursery:
-    """The process that forks."""
+class _Prefork:
+    """The prefork process."""
 
-    def __init__(self, nursed: Nursed) -> None:
-        """Raises what loading the model raises."""
+    def __init__(self, spec: WorkerSpec) -> None:
+        """Start it. Raises what loading the model raises."""
         self._control, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
+                # not `-m`: the classes of its messages must be importable, not those of `__main__`
                 [sys.executable, "-c", "from dragoman.serving.prefork import main; main()", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
-                env={**os.environ, **ALONE},
+                env={**os.environ, **ENVIRONMENT},
             )
-        with closing(Connection(os.dup(self._control.fileno()))) as talk:
+        with closing(Connection(os.dup(self._control.fileno()))) as connection:
             try:
-                talk.send(nursed)
-                self.is_shared = _ready(talk).is_shared
+                connection.send(spec)
+                self.is_shared = _await_ready(connection).is_shared
             except BaseException as error:
                 self.close()
-                if isinstance(error, _Ended):
-                    raise ResourceError(f"the process that loads {nursed.model.path} has ended") from None
+                if isinstance(error, _WorkerEnded):
+                    raise ResourceError(f"the process that loads {spec.model.path} has ended") from None
                 raise
 
-    def worker(self) -> "_Worker":
-        """A new one, that is ready. Raises what loading the model raises, and _Ended."""
+    def fork(self) -> "_Worker":
+        """Return a new worker that is ready. Raises what loading the model raises, and _WorkerEnded."""
         try:
             self._control.send(b"f")
-            identity, descriptors, _, _ = socket.recv_fds(self._control, 8, 1)
+            pid, descriptors, _, _ = socket.recv_fds(self._control, 8, 1)
         except OSError:
-            raise _Ended from None
+            raise _WorkerEnded from None
         if not descriptors:
-            raise _Ended
-        worker = _Worker(int.from_bytes(identity, "little"), Connection(descriptors[0]))
+            raise _WorkerEnded
+        worker = _Worker(int.from_bytes(pid, "little"), Connection(descriptors[0]))
         try:
-            _ready(worker.connection)
+            _await_ready(worker.connection)
         except BaseException:
             worker.close()
             raise
         return worker
 
     def close(self) -> None:
-        """It ends; the workers do not."""
+        """End the process, but not its workers."""
         self._control.close()
         self._process.wait()
 
@@ -158,59 +169,62 @@ class _Nursery:
 class _Worker:
     """A process that translates. It ends when its connection is closed."""
 
-    def __init__(self, identity: int, connection: Connection) -> None:
-        self.identity, self.connection = identity, connection
-        self.is_usable = True
+    def __init__(self, pid: int, connection: Connection) -> None:
+        self.pid, self.connection = pid, connection
+        self.is_idle = True
         """Whether it waits for a batch."""
 
     @property
     def has_ended(self) -> bool:
-        """Of one that waits for a batch."""
+        """Whether an idle worker has ended."""
         try:
             return self.connection.poll()
         except OSError:
             return True
 
-    def translate(self, lines: Sequence[TextRequest], batch_lines: int, seconds: float) -> Iterator[Found]:
-        """Raises _Ended, also where it is silent for so long, and what the translating raises."""
-        self.is_usable = False  # until all it says was heard
+    def translate(self, lines: Sequence[TextRequest], batch_lines: int, seconds: float) -> Iterator[Hypotheses]:
+        """Yield the hypotheses of each line. seconds: the longest silence.
+
+        Raises _WorkerEnded, also after too long a silence, and what the translation raises.
+        """
+        self.is_idle = False  # until all its answers were received
         try:
             self.connection.send((list(lines), batch_lines))
         except OSError:
-            raise _Ended from None
-        while not isinstance(answer := self._answer(seconds), Done | Failed):
+            raise _WorkerEnded from None
+        while not isinstance(answer := self._receive(seconds), BatchDone | Failure):
             yield answer
-        self.is_usable = True
-        if isinstance(answer, Failed):
+        self.is_idle = True
+        if isinstance(answer, Failure):
             raise answer.error
 
     def close(self) -> None:
         with suppress(OSError):
             self.connection.close()
 
-    def _answer(self, seconds: float) -> Any:
-        """Raises _Ended; whoever is silent for so long is killed."""
+    def _receive(self, seconds: float) -> Any:
+        """The next message. A worker that is silent for too long is killed. Raises _WorkerEnded."""
         try:
             if not self.connection.poll(seconds):
-                warn(f"process {self.identity} has been silent over a batch for {seconds:g} s: it is killed")
-                os.kill(self.identity, signal.SIGKILL)  # its socket is open, so it is no other process
-                raise _Ended
+                warn(f"process {self.pid} is killed: its batch has produced nothing for {seconds:g} s")
+                os.kill(self.pid, signal.SIGKILL)  # its socket is open, so the pid is not another process's
+                raise _WorkerEnded
         except OSError:
-            raise _Ended from None
-        return _heard(self.connection)
+            raise _WorkerEnded from None
+        return _receive(self.connection)
 
 
-def _ready(connection: Connection) -> Ready:
-    answer = _heard(connection)
-    if isinstance(answer, Failed):
+def _await_ready(connection: Connection) -> Ready:
+    answer = _receive(connection)
+    if isinstance(answer, Failure):
         raise answer.error
     assert isinstance(answer, Ready)
     return answer
 
 
-def _heard(connection: Connection) -> Any:
-    """Raises _Ended."""
+def _receive(connection: Connection) -> Any:
+    """Raises _WorkerEnded."""
     try:
         return connection.recv()
     except (EOFError, OSError):
-        raise _Ended from None
+        raise _WorkerEnded from None

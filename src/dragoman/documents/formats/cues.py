@@ -1,4 +1,4 @@
-"""The text of a cue: as passages, and its translation in lines of like length."""
+"""The text of a subtitle cue: split into passages, and its translation wrapped into lines of similar length."""
 
 import html
 import re
@@ -7,78 +7,87 @@ from dataclasses import dataclass
 
 from dragoman.documents.passage import Escape, Passage, PassageBuilder
 
-_VOICE = r"(?:[-–—‐‑]+|[♪♫#]+|>>+)\s*"
+USUAL_WIDTH = 42
+"""The longest line, in characters, that most guidelines for subtitles in European languages allow."""
+
+_SPEAKER = r"(?:[-–—‐‑]+|[♪♫#]+|>>+)\s*"
 _SOUND = re.compile(r"\s*(?:\[[^\[\]]*\]|\([^()]*\))\s*")
 _ENTITY = r"&#?\w+;"
 
+_LINE_END = re.compile(r"\r\n?|\n")
+_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)\]]*\Z")
+
 
 @dataclass(frozen=True)
-class Markup:
-    """What a format has in the text of cues.
+class CueMarkup:
+    """The markup that a format allows in cues.
 
-    hidden: what is not shown, tags and the like; escape: how translations are written; entities: whether `&amp;` is &.
+    hidden: matches tags and whatever else is not displayed; escape: how translations are written; has_entities: whether
+    `&amp;` stands for &.
     """
 
     hidden: re.Pattern[str]
     escape: Escape
-    entities: bool = False
+    has_entities: bool = False
 
-    def plain(self, text: str) -> str:
-        """What is shown of a text."""
+    def displayed(self, text: str) -> str:
+        """Return a text without its markup."""
         return self.hidden.sub("", text)
 
 
-def parts_of_cue(lines: Sequence[tuple[str, str]], markup: Markup) -> list[str | Passage]:
-    """What stays and what is translated of a cue's lines, the last line's end left out.
+def parts_of_cue(lines: Sequence[tuple[str, str]], markup: CueMarkup) -> list[str | Passage]:
+    """Split a cue's lines into what stays and what is translated, without the last line end.
 
-    lines: a text and its end. What begins with a dash, a note or a voice's tag, and a line that is all in brackets, has
-    a passage of its own; other lines go on with the one before.
+    lines: (text, line end). A line that starts with a dash, a note or a voice tag, and a line that is entirely in
+    brackets, is a passage of its own; any other line continues the previous one.
     """
     builder = PassageBuilder(markup.escape)
     parts: list[str | Passage] = []
     first = True
-    for place, (line, _) in enumerate(lines):
-        before, end = lines[place - 1]
-        if place and (_begins(line, markup) or _sounds(before, markup)):
+    for index, (line, _) in enumerate(lines):
+        previous, end = lines[index - 1]
+        if index and (_starts_passage(line, markup) or _is_sound(previous, markup)):
             builder.finish(parts.append)
             parts.append(end)
             first = True
-        elif place:
+        elif index:
             builder.blank(end)
-        _add(builder, line, markup, first)
+        _add_line(builder, line, markup, first)
         first = False
     builder.finish(parts.append)
     return parts
 
 
-def _begins(line: str, markup: Markup) -> bool:
-    """Whether a line does not go on with the one before."""
-    voice = re.match(r"\s*<v\b", line) or re.match(rf"\s*{_VOICE}", markup.plain(line))
-    return voice is not None or _sounds(line, markup)
+def _starts_passage(line: str, markup: CueMarkup) -> bool:
+    """Whether a line does not continue the previous one."""
+    speaker = re.match(r"\s*<v\b", line) or re.match(rf"\s*{_SPEAKER}", markup.displayed(line))
+    return speaker is not None or _is_sound(line, markup)
 
 
-def _sounds(line: str, markup: Markup) -> bool:
-    """Whether a line says what is heard, `[DOOR OPENS]`."""
-    return _SOUND.fullmatch(markup.plain(line)) is not None
+def _is_sound(line: str, markup: CueMarkup) -> bool:
+    """Whether a line describes a sound, such as `[DOOR OPENS]`."""
+    return _SOUND.fullmatch(markup.displayed(line)) is not None
 
 
-def _add(builder: PassageBuilder, line: str, markup: Markup, first: bool) -> None:
-    """first: the line begins a passage, so signs of voices at its beginning are no text."""
-    units = re.compile(rf"({markup.hidden.pattern})|([^\S\xa0]+)|({_ENTITY})|({_VOICE})|.", markup.hidden.flags | re.S)
+def _add_line(builder: PassageBuilder, line: str, markup: CueMarkup, first: bool) -> None:
+    """first: whether the line starts a passage, so that a speaker's dash or note at its start is not text."""
+    units = re.compile(
+        rf"({markup.hidden.pattern})|([^\S\xa0]+)|({_ENTITY})|({_SPEAKER})|.", markup.hidden.flags | re.S
+    )
     for unit in units.finditer(line):
-        tag, blank, entity, voice = unit.groups()
+        tag, blank, entity, speaker = unit.groups()
         if tag is not None:
             _add_tag(builder, tag)
             continue
         if blank is not None:
             builder.blank(blank)
             continue
-        if voice is not None and (first or not voice.strip("♪♫ \t")):
-            builder.mark("empty", (voice,))
+        if speaker is not None and (first or not speaker.strip("♪♫ \t")):
+            builder.mark("empty", (speaker,))
             first = False
             continue
         first = False
-        shown = html.unescape(unit[0]) if entity is not None and markup.entities else unit[0]
+        shown = html.unescape(unit[0]) if entity is not None and markup.has_entities else unit[0]
         if shown != unit[0] and not shown.isspace():
             builder.text(shown, unit[0])
             continue
@@ -97,53 +106,42 @@ def _add_tag(builder: PassageBuilder, raw: str) -> None:
         builder.mark("close" if name[1] else "open", (raw,), name[2].lower())
 
 
-USUAL = 42
-"""Characters of a line that most guides for subtitles in European languages allow."""
+def wrap_like(original: str, text: str, hidden: re.Pattern[str]) -> str:
+    """Wrap a translation into the fewest lines of usual width, but at most as many as the original has.
 
-_LINE_END = re.compile(r"\r\n?|\n")
-_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)\]]*\Z")
-
-
-def wrapped(text: str, before: str, hidden: re.Pattern[str]) -> str:
-    """A text in the fewest lines that hold it, or in as many as `before` has; the longest as short as can be.
-
-    Where each line of `before` ends a sentence, so does each of the text if they fit. before: what stood there; hidden:
-    what of both is not shown. Words stay whole.
+    The longest line is as short as possible, and words stay whole. Where each line of the original ends a sentence, so
+    does each line of the translation if its sentences fit. hidden: matches markup, which has no width.
     """
-    old = _LINE_END.split(before)
-    words = list(_words(text, hidden))
+    old = _LINE_END.split(original)
+    words = list(_split_words(text, hidden))
     if len(old) == 1 or not words:
         return text
-    shown = [hidden.sub("", word) for word in words]
-    lengths = [len(word) for word in shown]
-    ends = [place for place, word in enumerate(shown, 1) if _SENTENCE_END.search(word) or place == len(words)]
+    displayed = [hidden.sub("", word) for word in words]
+    widths = [len(word) for word in displayed]
+    ends = [place for place, word in enumerate(displayed, 1) if _SENTENCE_END.search(word) or place == len(words)]
     lines = list(zip([0, *ends], ends, strict=False))
-    sentences = len(lines) == len(old) and all(_SENTENCE_END.search(hidden.sub("", line).rstrip()) for line in old)
-    if not sentences or any(not _fits(lengths[begin:stop], USUAL, 1) for begin, stop in lines):
-        lines = list(_wrap(lengths, _narrowest(lengths, len(old))))
-    end = _LINE_END.search(before)
+    by_sentence = len(lines) == len(old) and all(_SENTENCE_END.search(hidden.sub("", line).rstrip()) for line in old)
+    if not by_sentence or any(not _fits(widths[begin:stop], USUAL_WIDTH, 1) for begin, stop in lines):
+        lines = list(_fill(widths, _smallest_width(widths, len(old))))
+    end = _LINE_END.search(original)
     assert end is not None
     head, tail = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
-    return _blanks(head) + end[0].join(" ".join(words[begin:stop]) for begin, stop in lines) + _blanks(tail)
+    wrapped = end[0].join(" ".join(words[begin:stop]) for begin, stop in lines)
+    return _LINE_END.sub("", head) + wrapped + _LINE_END.sub("", tail)
 
 
-def _narrowest(lengths: Sequence[int], most: int) -> int:
-    """The least width of the fewest lines that are no longer than usual, or of the most that there may be."""
-    count = min(most, sum(1 for _ in _wrap(lengths, max(USUAL, max(lengths)))))
-    low, high = max(lengths), sum(lengths) + len(lengths) - 1
+def _smallest_width(widths: Sequence[int], most: int) -> int:
+    """The smallest width that needs no more lines than the usual width does, or than `most`."""
+    count = min(most, sum(1 for _ in _fill(widths, max(USUAL_WIDTH, max(widths)))))
+    low, high = max(widths), sum(widths) + len(widths) - 1
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if _fits(lengths, middle, count) else (middle + 1, high)
+        low, high = (low, middle) if _fits(widths, middle, count) else (middle + 1, high)
     return low
 
 
-def _blanks(text: str) -> str:
-    """Without ends of lines."""
-    return _LINE_END.sub("", text)
-
-
-def _words(text: str, hidden: re.Pattern[str]) -> Iterator[str]:
-    """What stands between blanks; a blank within what is hidden is none."""
+def _split_words(text: str, hidden: re.Pattern[str]) -> Iterator[str]:
+    """Split at blanks, except those within markup."""
     word = ""
     at = 0
     for found in [*hidden.finditer(text), None]:
@@ -160,17 +158,17 @@ def _words(text: str, hidden: re.Pattern[str]) -> Iterator[str]:
         yield word
 
 
-def _fits(lengths: Sequence[int], width: int, count: int) -> bool:
-    return max(lengths) <= width and sum(1 for _ in _wrap(lengths, width)) <= count
+def _fits(widths: Sequence[int], width: int, count: int) -> bool:
+    return max(widths) <= width and sum(1 for _ in _fill(widths, width)) <= count
 
 
-def _wrap(lengths: Sequence[int], width: int) -> Iterator[tuple[int, int]]:
-    """Which words stand in each line, as many as the width allows."""
+def _fill(widths: Sequence[int], width: int) -> Iterator[tuple[int, int]]:
+    """Fill lines with words greedily; yields the first word of each line and the one that follows it."""
     begin = used = 0
-    for place, length in enumerate(lengths):
-        if place > begin and used + 1 + length > width:
-            yield begin, place
-            begin, used = place, length
+    for index, length in enumerate(widths):
+        if index > begin and used + 1 + length > width:
+            yield begin, index
+            begin, used = index, length
         else:
-            used += length + (place > begin)
-    yield begin, len(lengths)
+            used += length + (index > begin)
+    yield begin, len(widths)

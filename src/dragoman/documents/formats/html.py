@@ -1,4 +1,4 @@
-"""HTML as a document: tags, attributes and what is no text stay as they are."""
+"""HTML documents: tags, attributes and everything that is not text stay as they are."""
 
 import html
 import re
@@ -30,7 +30,7 @@ def _escape_attribute(text: str, _: bool) -> str:
 
 
 class _Events(HTMLParser):
-    """What a page consists of, and where each part of it begins."""
+    """The syntactic parts of a page: (first character, kind, tag name) of each, in `found`."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=False)
@@ -44,7 +44,7 @@ class _Events(HTMLParser):
         self.found.append((self._lines[line - 1] + column, kind, name))
 
     def parse_html_declaration(self, i: int) -> int:
-        # the library fails on a marked section that it does not know; in HTML such a thing is a comment
+        # the library fails on unknown marked sections, which HTML treats as comments
         if self.rawdata.startswith("<![", i):
             return self.parse_bogus_comment(i)
         return super().parse_html_declaration(i)
@@ -81,55 +81,55 @@ class _Events(HTMLParser):
 
 
 def parts_of_html(text: str) -> Iterator[str | Passage]:
-    """Passages between tags of blocks."""
+    """Split a page into what stays and the passages between the tags of block elements."""
     found = _Events(text).found
     ends = [*(begin for begin, _, _ in found[1:]), len(text)]
     parts: list[str | Passage] = [text[: found[0][0]] if found else text]
     builder = PassageBuilder(_escape)
-    place = 0
-    while place < len(found):
-        begin, kind, name = found[place]
-        raw = text[begin : ends[place]]
-        untouched = kind == "start" and name not in _VOID and (name in _UNTOUCHED or _not_translated(raw))
+    index = 0
+    while index < len(found):
+        begin, kind, name = found[index]
+        raw = text[begin : ends[index]]
+        untouched = kind == "start" and name not in _VOID and (name in _UNTOUCHED or _is_excluded(raw))
         if untouched:
-            last = _end_of(found, place)
+            last = _end_of(found, index)
             raw = text[begin : ends[last]]
             if name in _BLOCKS:
                 builder.finish(parts.append)
                 parts.append(raw)
             else:
                 plain = html.unescape(re.sub(r"<[^>]*>", "", raw))
-                if name in _KEPT or _not_translated(text[begin : ends[place]]):
+                if name in _KEPT or _is_excluded(text[begin : ends[index]]):
                     builder.keep(_BLANKS.sub(" ", plain), raw)
                 else:
                     builder.mark("empty", (raw,))
-            place = last + 1
+            index = last + 1
             continue
         if kind in ("start", "startend", "end"):
-            of_tag = _tag(raw) if kind != "end" else (raw,)
+            tag = _tag(raw) if kind != "end" else (raw,)
             if name == "br" and kind != "end":
                 builder.line_break(raw)
             elif name in _BLOCKS:
                 builder.finish(parts.append)
-                parts += of_tag
+                parts += tag
             elif kind == "end" and name not in _VOID:
-                builder.mark("close", of_tag, name)
+                builder.mark("close", tag, name)
             else:
-                builder.mark("empty" if kind != "start" or name in _VOID else "open", of_tag, name)
+                builder.mark("empty" if kind != "start" or name in _VOID else "open", tag, name)
         elif kind == "data":
             _add_text(builder, raw)
         elif kind == "entity":
             _add_entity(builder, raw)
         else:
             builder.mark("empty", (raw,))
-        place += 1
+        index += 1
     builder.finish(parts.append)
     yield from parts
 
 
 def _add_entity(builder: PassageBuilder, raw: str) -> None:
     shown = html.unescape(raw)
-    if shown.startswith("&") and len(shown) > 1:  # there is none of that name, or more text follows its name
+    if shown.startswith("&") and len(shown) > 1:  # no such entity, or text follows its name
         _add_text(builder, raw)
     else:
         builder.text(shown, raw)
@@ -146,10 +146,10 @@ def _add_text(builder: PassageBuilder, raw: str) -> None:
         builder.text(character, character)
 
 
-def _end_of(found: list[tuple[int, str, str]], place: int) -> int:
-    """The end tag of the element that begins there, or the last of all there is."""
-    name, depth = found[place][2], 0
-    for other in range(place, len(found)):
+def _end_of(found: list[tuple[int, str, str]], index: int) -> int:
+    """The index of the end tag of the element that starts there, or of the last part."""
+    name, depth = found[index][2], 0
+    for other in range(index, len(found)):
         _, kind, tag = found[other]
         if tag == name:
             depth += (kind == "start") - (kind == "end")
@@ -159,19 +159,19 @@ def _end_of(found: list[tuple[int, str, str]], place: int) -> int:
 
 
 def _attributes(tag: str) -> Iterator[re.Match[str]]:
-    """Of a start tag, those with a name of their own."""
+    """The attributes of a start tag."""
     name = re.match(r"<[^\s/>]+", tag)
     yield from _ATTRIBUTE.finditer(tag, name.end() if name else 0)
 
 
-def _not_translated(tag: str) -> bool:
+def _is_excluded(tag: str) -> bool:
     values = {each[1].lower(): (each[2] or "").strip("\"'") for each in _attributes(tag)}
     return values.get("translate", "").lower() == "no" or "notranslate" in values.get("class", "").split()
 
 
 def _tag(raw: str) -> Raw:
-    """A start tag, with passages for what people read of its attributes, where that stands in quotes."""
-    if _not_translated(raw):
+    """A start tag, with passages for the quoted attributes that people read."""
+    if _is_excluded(raw):
         return (raw,)
     parts: list[str | Passage] = []
     at = 0

@@ -1,4 +1,4 @@
-"""Markdown (CommonMark, with tables) as a document: its blocks and marks stay as they are."""
+"""Markdown documents (CommonMark with tables): blocks and markup stay as they are."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ _VOID_TAGS = ("img", "wbr", "input")
 
 
 def escaped(text: str, begins: bool) -> str:
-    """With a backslash before what would be markup."""
+    """Put a backslash in front of everything that would be markup. begins: whether the text starts a block."""
     found = _BEGINNING.match(text) if begins else None
     inner = _SPECIAL.sub(r"\\\g<0>", text)
     if found is None:
@@ -26,9 +26,9 @@ def escaped(text: str, begins: bool) -> str:
 
 
 class MarkdownParser:
-    """The library's parser; of what stands in a block, it also tells where links, pictures and code end.
+    """markdown-it-py, extended to record where links, images and code end within a block.
 
-    The library has places of blocks only. Where one of these rules has read something is seen from outside.
+    The library gives source positions of blocks only, so its inline rules are wrapped to record where they match.
     """
 
     def __init__(self) -> None:
@@ -43,12 +43,12 @@ class MarkdownParser:
             self._parser.inline.ruler.at(name, self._watched(rule))
 
     def blocks(self, text: str) -> tuple[list[Any], Any]:
-        """The tokens of blocks, what stands in them unread; and what links are defined."""
+        """Return the block tokens, with their inline content unparsed, and the link definitions."""
         environment: dict[str, Any] = {}
         return self._parser.parse(text, environment), environment
 
     def tokens(self, content: str, environment: Any) -> tuple[list[Any], Mapping[int, int]]:
-        """The tokens of a block's text; and by where a link, picture or code begins, where it ends."""
+        """Return the inline tokens of a block, and the end of each link, image and code span by its start."""
         self._content, self._ends = content, {}
         found: list[Any] = []
         self._parser.inline.parse(content, self._parser, environment, found)
@@ -66,16 +66,20 @@ class MarkdownParser:
 
 
 class _Lost(Exception):
-    """A token does not stand where it should."""
+    """A token is not where it should be."""
 
 
 @dataclass
-class _Reading:
-    """Of one block. content: its text; places: where each of its characters stands in the document, and its end."""
+class _InlineReader:
+    """Reads the inline tokens of one block into a passage.
+
+    content: the block's text; positions: of each of its characters in the document, and of its end. ends: the end of
+    each link, image and code span by its start. at: the next character to read.
+    """
 
     content: str
     text: str
-    places: Sequence[int]
+    positions: Sequence[int]
     ends: Mapping[int, int]
     builder: PassageBuilder = field(default_factory=lambda: PassageBuilder(escaped))
     at: int = 0
@@ -99,7 +103,7 @@ class _Reading:
         match token.type:
             case "text":
                 self._add_text(token.content)
-            case "text_special" if token.content == token.markup:  # a backslash that stands for itself
+            case "text_special" if token.content == token.markup:  # a literal backslash
                 self._add_text(token.content)
             case "text_special":
                 self.builder.text(token.content, self._same(token.markup))
@@ -125,8 +129,8 @@ class _Reading:
                 raise _Lost
 
     def _taken(self, end: int) -> str:
-        """What the document has up to there, which is read then."""
-        raw = self.text[self.places[self.at] : self.places[end]]
+        """Read up to a character; return what the document has there."""
+        raw = self.text[self.positions[self.at] : self.positions[end]]
         self.at = end
         return raw
 
@@ -165,14 +169,14 @@ class _Reading:
             self.builder.mark("close" if tag[1] else "open", (raw,), name)
 
     def _image(self, token: Any) -> Raw:
-        """A picture, with a passage for its description where that is plain text."""
+        """An image, with a passage for its description if that is plain text."""
         end, children = self._end(), token.children or ()
         shown = "".join(child.content for child in children)
         plain = all(child.type == "text" for child in children) and shown.strip() != ""
         if not plain or not self.content.startswith(f"![{shown}]", self.at):
             return (self._taken(end),)
         parts: list[str | Passage] = [self._same("![")]
-        inner = _Reading(self.content, self.text, self.places, self.ends, at=self.at)
+        inner = _InlineReader(self.content, self.text, self.positions, self.ends, at=self.at)
         inner._add_text(shown)
         inner.builder.finish(parts.append)
         self.at = inner.at
@@ -180,11 +184,11 @@ class _Reading:
 
 
 def passage_of(
-    content: str, text: str, places: Sequence[int], parser: MarkdownParser, environment: Any
+    content: str, text: str, positions: Sequence[int], parser: MarkdownParser, environment: Any
 ) -> Passage | None:
-    """A block's text with its marks; None where these cannot be found again. Arguments as of `_Reading`."""
+    """Return a block as a passage, or None if its markup cannot be located. Arguments as in `_InlineReader`."""
     tokens, ends = parser.tokens(content, environment)
-    reading = _Reading(content, text, places, ends)
+    reading = _InlineReader(content, text, positions, ends)
     try:
         reading.read(tokens)
     except _Lost:
@@ -192,7 +196,7 @@ def passage_of(
     found: list[str | Passage] = []
     reading.builder.finish(found.append)
     passage = found[0] if found else None
-    whole = text[places[0] : places[-1]]
+    whole = text[positions[0] : positions[-1]]
     return passage if isinstance(passage, Passage) and as_text(passage) == whole else None
 
 
@@ -201,7 +205,10 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 
 
 def parts_of_markdown(text: str) -> Iterator[str | Passage]:
-    """A passage for each heading, paragraph and cell of a table. Warns of a block whose text is not found again."""
+    """Split a document into what stays and a passage for each heading, paragraph and table cell.
+
+    Warns of blocks whose text cannot be located in the document; they stay untranslated.
+    """
     parser = MarkdownParser()
     front = _FRONT_MATTER.match(text)
     begin = 0 if front is None else front.end()
@@ -212,22 +219,22 @@ def parts_of_markdown(text: str) -> Iterator[str | Passage]:
         if token.type != "inline" or not token.content:
             continue
         first, last = token.map
-        places = _places(token.content, text, lines[first:last], cell)
-        passage = None if places is None else passage_of(token.content, text, places, parser, environment)
-        if places is None or passage is None:
+        positions = _positions(token.content, text, lines[first:last], cell)
+        passage = None if positions is None else passage_of(token.content, text, positions, parser, environment)
+        if positions is None or passage is None:
             line = text.count("\n", 0, lines[first][0]) + 1
-            warn(f"line {line}: a block of Markdown whose marks could not be found again stays untranslated")
+            warn(f"line {line}: a block of Markdown stays untranslated, since its markup could not be located")
             continue
-        yield text[at : places[0]]
+        yield text[at : positions[0]]
         yield passage
-        at = cell = places[-1]
+        at = cell = positions[-1]
     yield text[at:]
 
 
-def _places(content: str, text: str, lines: list[tuple[int, int]], begin: int) -> list[int] | None:
-    """Where each character of a block's text stands in the document, and where the last ends; None if unclear.
+def _positions(content: str, text: str, lines: list[tuple[int, int]], begin: int) -> list[int] | None:
+    """The position in the document of each character of a block's text, and of its end; None if unclear.
 
-    The library gives the text without what stands before it in each line, and signs of tables without backslashes.
+    The library returns the text without the prefixes of its lines, and with the pipes of table cells unescaped.
     """
     found: list[int] = []
     end = begin
@@ -251,9 +258,9 @@ def _places(content: str, text: str, lines: list[tuple[int, int]], begin: int) -
 
 
 def _in_table(content: str, raw: str) -> list[int]:
-    """Where each character stands in the same text with backslashes before signs of tables."""
-    found, place = [], 0
+    """The index of each character in the same text with backslashes before the pipes of table cells."""
+    found, index = [], 0
     for character in content:
-        found.append(place)
-        place += 2 if character == "|" and raw[place : place + 2] == "\\|" else 1
+        found.append(index)
+        index += 2 if character == "|" and raw[index : index + 2] == "\\|" else 1
     return found

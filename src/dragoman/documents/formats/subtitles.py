@@ -1,15 +1,15 @@
-"""Files of subtitles, SubRip and WebVTT, as documents: the texts of cues are translated, everything else stays."""
+"""Subtitle files, SubRip and WebVTT, as documents: the text of cues is translated, everything else stays."""
 
 import html
 import re
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 from dragoman.base.log import warn
-from dragoman.documents.formats.cues import Markup, parts_of_cue, wrapped
-from dragoman.documents.formats.format import Opened, TextFormat
+from dragoman.documents.formats.cues import CueMarkup, parts_of_cue, wrap_like
+from dragoman.documents.formats.format import ParsedDocument
 from dragoman.documents.passage import Passage, as_text
 
 _LINE = re.compile(r"([^\r\n]*)(\r\n?|\n|\Z)")
@@ -17,83 +17,87 @@ _ARROW = "-->"
 
 
 class Line(NamedTuple):
-    """A line of a file and what ends it."""
+    """A line of a file and its line end."""
 
     text: str
     end: str
 
     @property
-    def blank(self) -> bool:
-        """Whether nothing is seen of it."""
+    def is_blank(self) -> bool:
+        """Whether it has no visible character."""
         return not self.text.strip()
 
     @property
-    def timed(self) -> bool:
-        """Whether it says when a cue is shown, or tries to."""
+    def has_arrow(self) -> bool:
+        """Whether it gives the times of a cue, well-formed or not."""
         return _ARROW in self.text
 
 
-class SubtitleFormat(TextFormat):
-    """Files of lines in which a line with an arrow begins a cue."""
+class SubtitleParser(ABC):
+    """Parses files in which a line with an arrow starts a cue. Subclasses define a format's markup and times."""
 
-    markup: Markup
+    markup: CueMarkup
     times: re.Pattern[str]
-    """What players read of a line with an arrow, at its beginning."""
+    """Matches the times that players accept, at the start of a line with an arrow."""
 
     @abstractmethod
-    def shown(self, lines: Sequence[Line]) -> tuple[list[bool], list[int]]:
-        """Which lines are text that is shown; and which have letters that no player shows, though nothing says why."""
+    def find_text(self, lines: Sequence[Line]) -> tuple[list[bool], list[int]]:
+        """Return for each line whether it is displayed text, and the indices of stray lines.
 
-    def opened_text(self, text: str) -> Opened[str]:
-        lines = _lines(text)
-        shown, stray = self.shown(lines)
+        A stray line has letters but belongs to no cue, comment or header, so that no player displays it.
+        """
+
+    def parse(self, text: str) -> ParsedDocument[str]:
+        """Parse a file. Warns of cues with malformed times and of stray lines, which both stay untranslated."""
+        lines = _split_lines(text)
+        is_text, stray = self.find_text(lines)
         self._warn(lines, stray)
         parts: list[str | Passage] = []
-        cues: list[range] = []  # which of the parts they are
-        for is_text, group in groupby(range(len(lines)), shown.__getitem__):
-            run = [lines[place] for place in group]
-            if not is_text:
+        cues: list[range] = []  # the indices of each cue's parts
+        for displayed, group in groupby(range(len(lines)), is_text.__getitem__):
+            run = [lines[index] for index in group]
+            if not displayed:
                 parts.append("".join(line.text + line.end for line in run))
                 continue
             found = parts_of_cue(run, self.markup)
             cues.append(range(len(parts), len(parts) + len(found)))
             parts += [*found, run[-1].end]
-        before = [part if isinstance(part, str) else as_text(part) for part in parts]
-        return Opened(parts, lambda texts: "".join(self._written(cues, before, texts)))
+        original = [part if isinstance(part, str) else as_text(part) for part in parts]
+        return ParsedDocument(parts, lambda texts: "".join(self._write(cues, original, texts)))
 
-    def _written(self, cues: Sequence[range], before: Sequence[str], texts: Sequence[str]) -> Iterator[str]:
-        at = 0
+    def _write(self, cues: Sequence[range], original: Sequence[str], texts: Sequence[str]) -> Iterator[str]:
+        end = 0
         for cue in cues:
-            yield from texts[at : cue.start]
-            at = cue.stop
-            yield self._cue(before[cue.start : at], texts[cue.start : at])
-        yield from texts[at:]
+            yield from texts[end : cue.start]
+            end = cue.stop
+            yield self._write_cue(original[cue.start : end], texts[cue.start : end])
+        yield from texts[end:]
 
-    def _cue(self, before: Sequence[str], texts: Sequence[str]) -> str:
-        """A line that became blank, which would end the cue, is left out."""
-        pairs = zip(before, texts, strict=True)
-        new = "".join(text if text == old else wrapped(text, old, self.markup.hidden) for old, text in pairs)
-        if new == "".join(before):
+    def _write_cue(self, original: Sequence[str], texts: Sequence[str]) -> str:
+        """Wrap the lines of a translated cue. A blank line would end the cue, so it is dropped."""
+        pairs = zip(original, texts, strict=True)
+        new = "".join(text if text == old else wrap_like(old, text, self.markup.hidden) for old, text in pairs)
+        if new == "".join(original):
             return new
-        lines = [line for line in _lines(new) if not line.blank]
+        lines = [line for line in _split_lines(new) if not line.is_blank]
         return "".join([*(line.text + line.end for line in lines[:-1]), *(line.text for line in lines[-1:])])
 
     def _warn(self, lines: Sequence[Line], stray: Sequence[int]) -> None:
-        broken = [
-            place for place, line in enumerate(lines) if line.timed and self.times.match(line.text.strip()) is None
+        malformed = [
+            index for index, line in enumerate(lines) if line.has_arrow and self.times.match(line.text.strip()) is None
         ]
-        if not any(line.timed for line in lines) and any(not line.blank for line in lines):
-            warn(f"no line has {_ARROW}, so there are no subtitles in this file: all of it stays as it is")
+        if not any(line.has_arrow for line in lines) and any(not line.is_blank for line in lines):
+            warn(f"no line has {_ARROW}, so this file has no subtitles and stays unchanged")
             return
-        for places, what in (
-            (broken, f"with {_ARROW} have no times that players could read, and stay as they are"),
-            (stray, "of text belong to no cue, and stay as they are"),
+        for indices, problem in (
+            (malformed, f"with {_ARROW} have times that players cannot read, and stay unchanged"),
+            (stray, "of text belong to no cue, and stay unchanged"),
         ):
-            if places:
-                warn(f"{len(places):,} line(s) {what}; the first is line {places[0] + 1}")
+            if indices:
+                warn(f"{len(indices):,} line(s) {problem}; the first is line {indices[0] + 1}")
 
 
-def _lines(text: str) -> list[Line]:
+def _split_lines(text: str) -> list[Line]:
     return [Line(*found) for found in _LINE.findall(text)]
 
 
@@ -103,64 +107,69 @@ _SUBRIP_TIME = r"\d+:\d+:\d+(?:[,.:]\d+)?"
 
 
 def _escape_subrip(text: str, _: bool) -> str:
-    """SubRip has no way to write a sign otherwise; only what would begin a cue, or a line, is changed."""
+    """Change what would start a cue or a line: SubRip has no escape sequences."""
     return text.replace("-->", "->").replace("\r", " ")
 
 
-class SubRip(SubtitleFormat):
-    """There is no standard: what pysubs2 and players accept is text, all of it."""
+class SubRip(SubtitleParser):
+    """SubRip (.srt): a number, times, lines of text; players read its tags like HTML's.
 
-    markup = Markup(re.compile(f"{_TAG}|{_STYLE}", re.IGNORECASE), _escape_subrip)
+    It has no standard. As in pysubs2 and in players, all text that follows the first cue's times is displayed.
+    """
+
+    markup = CueMarkup(re.compile(f"{_TAG}|{_STYLE}", re.IGNORECASE), _escape_subrip)
     times = re.compile(rf"{_SUBRIP_TIME}\s*-->\s*{_SUBRIP_TIME}")
 
-    def shown(self, lines: Sequence[Line]) -> tuple[list[bool], list[int]]:
-        """All from the first cue on but times and numbers: a blank line does not end a cue without a number behind."""
-        found, stray, begun = [False] * len(lines), [], False
-        for place, line in enumerate(lines):
-            if line.timed or line.blank or _numbers(lines, place):
-                begun = begun or line.timed
-            elif begun:
-                found[place] = True
+    def find_text(self, lines: Sequence[Line]) -> tuple[list[bool], list[int]]:
+        """See `SubtitleParser.find_text`. A blank line does not end a cue unless a number follows."""
+        is_text, stray, in_cues = [False] * len(lines), [], False
+        for index, line in enumerate(lines):
+            if line.has_arrow or line.is_blank or _is_cue_number(lines, index):
+                in_cues = in_cues or line.has_arrow
+            elif in_cues:
+                is_text[index] = True
             elif any(map(str.isalpha, line.text)):
-                stray.append(place)
-        return found, stray
+                stray.append(index)
+        return is_text, stray
 
 
-def _numbers(lines: Sequence[Line], place: int) -> bool:
-    """Whether a line is the number of the next cue."""
-    return lines[place].text.strip().isdigit() and place + 1 < len(lines) and lines[place + 1].timed
+def _is_cue_number(lines: Sequence[Line], index: int) -> bool:
+    return lines[index].text.strip().isdigit() and index + 1 < len(lines) and lines[index + 1].has_arrow
 
 
 _WEBVTT_TIME = r"(?:\d{2,}:)?[0-5]\d:[0-5]\d\.\d{3}"
-_REMARK = re.compile(r"(?:NOTE|STYLE|REGION)(?:\s|\Z)")
+_COMMENT = re.compile(r"(?:NOTE|STYLE|REGION)(?:\s|\Z)")
 
 
 def _escape_webvtt(text: str, _: bool) -> str:
     return html.escape(text.replace("\r", " "), quote=False)
 
 
-class WebVtt(SubtitleFormat):
-    """A blank line ends a cue; what a block without times has is not shown (section 6.1)."""
+class WebVtt(SubtitleParser):
+    """WebVTT (.vtt, https://www.w3.org/TR/webvtt1/): blocks between blank lines; those with an arrow are cues.
 
-    markup = Markup(re.compile(r"<[^<>]*>"), _escape_webvtt, entities=True)
+    A block without times is not displayed (section 6.1).
+    """
+
+    markup = CueMarkup(re.compile(r"<[^<>]*>"), _escape_webvtt, has_entities=True)
     times = re.compile(rf"{_WEBVTT_TIME}\s+-->\s+{_WEBVTT_TIME}(?:\s|\Z)")
 
-    def shown(self, lines: Sequence[Line]) -> tuple[list[bool], list[int]]:
-        """The lines of a cue behind its times."""
-        found, stray = [False] * len(lines), []
-        within = False
-        remark = True  # so is the head of the file
-        for place, line in enumerate(lines):
-            begins = place == 0 or not lines[place - 1].text
-            if begins and place:
-                within, remark = False, _REMARK.match(line.text) is not None
-            following = lines[place + 1] if place + 1 < len(lines) else Line("", "")
-            if line.timed:
-                within, remark = True, False
-            elif not line.text or (following.timed and (begins or line.text.strip().isdigit())):
+    def find_text(self, lines: Sequence[Line]) -> tuple[list[bool], list[int]]:
+        """See `SubtitleParser.find_text`: the lines of a cue that follow its times."""
+        is_text, stray = [False] * len(lines), []
+        in_cue = False
+        in_comment = True  # so is the header of the file
+        for index, line in enumerate(lines):
+            starts_block = index == 0 or not lines[index - 1].text
+            if starts_block and index:
+                in_cue, in_comment = False, _COMMENT.match(line.text) is not None
+            following = lines[index + 1] if index + 1 < len(lines) else Line("", "")
+            if line.has_arrow:
+                in_cue, in_comment = True, False
+            elif not line.text or (following.has_arrow and (starts_block or line.text.strip().isdigit())):
                 continue
-            elif within:
-                found[place] = True
-            elif not remark and any(map(str.isalpha, line.text)):
-                stray.append(place)
-        return found, stray
+            elif in_cue:
+                is_text[index] = True
+            elif not in_comment and any(map(str.isalpha, line.text)):
+                stray.append(index)
+        return is_text, stray

@@ -1,34 +1,34 @@
-"""The formats of documents by name, and by how files' names end."""
+"""The document formats by name and by file name extension."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from dragoman.base.errors import ConfigError
-from dragoman.documents.formats.format import Format, PartsFormat
+from dragoman.documents.formats.format import Format, TextFormat, concatenated
 from dragoman.documents.formats.html import parts_of_html
 from dragoman.documents.formats.markdown import parts_of_markdown
 from dragoman.documents.formats.subtitles import SubRip, WebVtt
-from dragoman.documents.formats.word.word import Word
+from dragoman.documents.formats.word.word import WordFormat
 from dragoman.documents.passage import Passage
 
 
 def parts_of_text(text: str) -> Iterator[str | Passage]:
-    """Each line, with its end."""
+    """Split plain text into its lines, each with its line end; lines without letters stay."""
     for line in text.splitlines(keepends=True):
         yield Passage(line, line) if any(map(str.isalpha, line)) else line
 
 
 FORMATS: dict[str, Format[Any]] = {
-    "text": PartsFormat(parts_of_text),
-    "markdown": PartsFormat(parts_of_markdown),
-    "html": PartsFormat(parts_of_html),
-    "srt": SubRip(),
-    "vtt": WebVtt(),
-    "docx": Word(),
+    "text": concatenated(parts_of_text),
+    "markdown": concatenated(parts_of_markdown),
+    "html": concatenated(parts_of_html),
+    "srt": TextFormat(SubRip().parse),
+    "vtt": TextFormat(WebVtt().parse),
+    "docx": WordFormat(),
 }
 
-ENDINGS = {
+EXTENSIONS = {
     ".md": "markdown",
     ".markdown": "markdown",
     ".html": "html",
@@ -42,15 +42,18 @@ ENDINGS = {
 
 
 def format_of(name: str) -> Format[Any]:
-    """Raises ConfigError for a format that there is not."""
+    """Return a format by name. Raises ConfigError for an unknown one."""
     if name not in FORMATS:
-        raise ConfigError(f"there is no format '{name}' of documents: use {', '.join(FORMATS)} (--format)")
+        raise ConfigError(f"unknown document format '{name}': use {', '.join(FORMATS)} (--format)")
     return FORMATS[name]
 
 
 def format_of_file(path: Path | None) -> str:
-    """The format that a file's name tells; text where it tells none. What it is compressed with does not count."""
+    """Return the name of the format that a file name's extension indicates, text by default.
+
+    Extensions of compressed files (.gz, .xz, .zst) are skipped.
+    """
     if path is None:
         return "text"
-    endings = [ending.lower() for ending in path.suffixes if ending not in (".gz", ".xz", ".zst")]
-    return ENDINGS.get(endings[-1], "text") if endings else "text"
+    extensions = [each.lower() for each in path.suffixes if each not in (".gz", ".xz", ".zst")]
+    return EXTENSIONS.get(extensions[-1], "text") if extensions else "text"

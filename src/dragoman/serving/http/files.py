@@ -20,14 +20,14 @@ from starlette.types import Message
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.documents.formats.format import Format
-from dragoman.documents.formats.union import ENDINGS, format_of
+from dragoman.documents.formats.union import EXTENSIONS, format_of
 from dragoman.documents.passage import passages_in
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.detection.languages import known_code
 from dragoman.serving.errors import Refusal
 from dragoman.serving.http.gate import Gate, Keyed
 from dragoman.serving.http.requests import AUTO, ERRORS, MULTIPART, best_of, checked, read_body, while_connected
-from dragoman.serving.service import Asked, Service
+from dragoman.serving.service import Service, TranslationJob
 
 
 class KeptFile(NamedTuple):
@@ -74,7 +74,7 @@ class KeptFiles:
             self._files.popitem(last=False)
 
 
-SUPPORTED = {".txt": "text", **ENDINGS}
+SUPPORTED = {".txt": "text", **EXTENSIONS}
 """The format by how a file's name ends."""
 
 _LONGEST_NAME = 100
@@ -133,7 +133,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
             raise Refusal(f"Invalid request: file: its name ends in none of {', '.join(SUPPORTED)}")
         format = format_of(SUPPORTED[ending])
         try:
-            content = format.decoded(data, "the file", "stop")
+            content = format.decode(data, "the file", "stop")
         except DataError as error:
             raise Refusal(str(error)) from None
         source = known_code(fields.source, service.directions.sources)
@@ -141,15 +141,15 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
             words = await asyncio.to_thread(_words, format, content)
             source = best_of(service.detector, words, service.directions.sources).language
         target = known_code(fields.target, service.directions.all_targets)
-        asked = Asked([content], source, target, format, reserve=caller.reserve, seconds=limits.file_seconds)
-        (found,) = await while_connected(request, service.translate(asked))
+        job = TranslationJob([content], source, target, format, reserve=caller.reserve, seconds=limits.file_seconds)
+        (found,) = await while_connected(request, service.translate(job))
         new = f"{stem[:_LONGEST_NAME] or 'file'}.{target}{ending}"
-        id = kept.keep(new, format.encoded(found.text))
+        id = kept.keep(new, format.encode(found.text))
         return TranslatedFile(translatedFileUrl=f"{request.base_url}download_file/{id}/{quote(new)}")
 
     @router.get("/download_file/{id}/{name}", response_class=Response, responses={404: ERRORS[400]})
     async def download_file(id: str, name: str) -> Response:
-        """A translated file. Its id is known to nobody but its owner, so no key is asked for."""
+        """A translated file. Its id is known to nobody but its owner, so no key is job for."""
         found = kept.find(id)
         if found is None:
             raise NotKept("there is no such file any more: translate it again")
@@ -162,7 +162,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
 def _words(format: Format[Any], content: Any) -> str:
     """What is translated of a document, or the beginning of it. Raises Refusal."""
     try:
-        passages = islice(passages_in(format.opened(content).parts), _LOOKED_AT)
+        passages = islice(passages_in(format.parse(content).parts), _LOOKED_AT)
         return " ".join("".join(passage.texts) for passage in passages)
     except (ConfigError, DataError) as error:
         raise Refusal(str(error)) from None

@@ -13,7 +13,7 @@ from dragoman.serving.errors import Forbidden, Refusal
 from dragoman.serving.http.files import SUPPORTED
 from dragoman.serving.http.gate import Gate, Keyed
 from dragoman.serving.http.requests import AUTO, Detected, best_of, check_texts, described, while_connected
-from dragoman.serving.service import Asked, Service
+from dragoman.serving.service import Service, TranslationJob
 from dragoman.serving.suggestions import Suggestions
 
 
@@ -112,8 +112,8 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         done: list[Any] = [None] * len(texts)
         for source, places in by_source.items():
             some, format = [texts[place] for place in places], format_of(fields.format)
-            asked = Asked(some, source, target, format, fields.alternatives, reserve=caller.reserve)
-            translated = await while_connected(request, service.translate(asked))
+            job = TranslationJob(some, source, target, format, fields.alternatives, reserve=caller.reserve)
+            translated = await while_connected(request, service.translate(job))
             for place, each in zip(places, translated, strict=True):
                 done[place] = each
         alone = isinstance(fields.q, str)

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dragoman.serving.batcher import Batch, Batcher
+from dragoman.serving.batcher import Batcher, BatchStatistics
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1)
@@ -58,16 +58,16 @@ class Metrics:
         self._requests.labels(route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
-    def translated(self, model: str, batch: Batch, most_tokens: int) -> None:
+    def translated(self, model: str, batch: BatchStatistics, most_tokens: int) -> None:
         """most_tokens: that may be translated together."""
         self._lines.labels(model).inc(batch.lines)
         self._tokens.labels(model).inc(batch.tokens)
         self._computing.labels(model).inc(batch.seconds)
-        self._fill.labels(model).observe(min(1.0, batch.together / most_tokens))
+        self._fill.labels(model).observe(min(1.0, batch.concurrent_tokens / most_tokens))
 
     def watch(self, model: str, batcher: Batcher) -> None:
         """Its queue and cache are read when metrics are."""
-        self._waiting.labels(model).set_function(lambda: batcher.waiting.tokens)
+        self._waiting.labels(model).set_function(lambda: batcher.queue.tokens)
         self._known.labels(model).set_function(lambda: batcher.cache.hits)
 
     def text(self) -> bytes:

@@ -16,7 +16,7 @@ from dragoman.serving.detection.languages import known_code
 from dragoman.serving.errors import Refusal
 from dragoman.serving.http.gate import Gate, Keyed
 from dragoman.serving.http.requests import AUTO, Detected, best_of, check_texts, described, while_connected
-from dragoman.serving.service import Asked, Service, TranslatedSentence, TranslatedText
+from dragoman.serving.service import Service, TranslatedSentence, TranslatedText, TranslationJob
 
 
 class TranslateV1Fields(Keyed):
@@ -105,7 +105,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
             detected = best_of(service.detector, telling, service.directions.sources)
         source = detected.language if detected else known_code(fields.source, service.directions.sources)
         target = known_code(fields.target, service.directions.all_targets)
-        asked = Asked(
+        job = TranslationJob(
             texts,
             source,
             target,
@@ -122,9 +122,9 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
             )
 
         if fields.stream:
-            service.check(asked)
-            return StreamingResponse(_lines(service, asked, whole), media_type="application/x-ndjson")
-        return whole(await while_connected(request, service.translate(asked)))
+            service.check(job)
+            return StreamingResponse(_lines(service, job, whole), media_type="application/x-ndjson")
+        return whole(await while_connected(request, service.translate(job)))
 
     return router
 
@@ -153,7 +153,7 @@ def _settings(fields: TranslateV1Fields) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value not in (None, [], False)}
 
 
-async def _lines(service: Service, asked: Asked, whole: Any) -> AsyncIterator[str]:
+async def _lines(service: Service, job: TranslationJob, whole: Any) -> AsyncIterator[str]:
     """Sentences in whatever order they are found: the text's place, the sentence's place there, its translation."""
     found: asyncio.Queue[tuple[int, int, str] | None] = asyncio.Queue()
     loop = asyncio.get_running_loop()
@@ -161,7 +161,7 @@ async def _lines(service: Service, asked: Asked, whole: Any) -> AsyncIterator[st
     def tell(text: int, sentence: int, translation: str) -> None:
         loop.call_soon_threadsafe(found.put_nowait, (text, sentence, translation))
 
-    work = asyncio.ensure_future(service.translate(asked, tell))
+    work = asyncio.ensure_future(service.translate(job, tell))
     work.add_done_callback(lambda _: found.put_nowait(None))
     try:
         while (each := await found.get()) is not None:

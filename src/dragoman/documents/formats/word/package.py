@@ -1,4 +1,4 @@
-"""The zip archive that a Word document is, and its XML; what it holds is looked at before any of it is unpacked."""
+"""The zip archive and the XML of a Word document, read with limits against hostile files."""
 
 import io
 import lzma
@@ -13,10 +13,10 @@ from dragoman.base.errors import DataError
 from dragoman.base.packages import import_optional
 
 LARGEST = 1 << 26
-"""Bytes unpacked that any archive may have."""
+"""The unpacked bytes that any archive may have."""
 
 DENSEST = 10
-"""Bytes unpacked that an archive may have beside for each of its own: pictures and fonts are hardly compressible."""
+"""The further unpacked bytes allowed per packed byte: images and fonts hardly compress."""
 
 _COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _BROKEN = (
@@ -26,50 +26,52 @@ _BROKEN = (
 
 
 class Package:
-    """Its parts by name. Nothing is ever written to a disk, and parts are unpacked one at a time."""
+    """An archive's parts by name. Nothing is ever written to disk, and parts are unpacked one at a time."""
 
     def __init__(self, content: bytes) -> None:
-        """Raises DataError for what is no archive, a damaged one, and one that only an attacker would make."""
+        """Raises DataError for content that is not an archive, is damaged, or could only be meant as an attack."""
         if content.startswith(_COMPOUND):
             raise DataError(
-                "this is a document of Word 97 to 2003 (.doc), or one with a password: save it as .docx without one"
+                "this is a Word 97–2003 document (.doc) or has a password: save it as .docx without a password"
             )
         try:
             self._archive = zipfile.ZipFile(io.BytesIO(content))
         except _BROKEN as error:
-            raise DataError(f"this is no Word document (.docx), or a damaged one: {error}") from None
+            raise DataError(f"this is not a Word document (.docx), or it is damaged: {error}") from None
         self._members = {member.filename: member for member in self._archive.infolist()}
         if len({name.lower() for name in self._members}) < len(self._archive.infolist()):
-            raise DataError("two parts of this document have the same name: it was not written by a word processor")
+            raise DataError("two parts of this document have the same name, which no word processor writes")
         allowed = LARGEST + DENSEST * len(content)
         unpacked = sum(member.file_size for member in self._members.values())
         if unpacked > allowed:
             raise DataError(
-                f"this document would have {unpacked:,} bytes unpacked, more than the {allowed:,} that one of its size "
-                "may have: save it once more by a word processor, or divide it"
+                f"this document would unpack to {unpacked:,} bytes, and at most {allowed:,} are allowed for its size: "
+                "save it again with a word processor, or divide it"
             )
         for name, member in self._members.items():
             if name.startswith("/") or "\\" in name or name[1:2] == ":" or ".." in name.split("/"):
-                raise DataError(f"a part of this document has the name {name!r}, which leads elsewhere")
+                raise DataError(f"a part of this document has the unsafe name {name!r}")
             if member.flag_bits & 1:
                 raise DataError("this document is encrypted: save it without a password")
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Bytes unpacked of each part."""
+        """The unpacked bytes of each part."""
         return {name: member.file_size for name, member in self._members.items()}
 
     def read(self, name: str) -> bytes:
-        """A part. Raises DataError where it is damaged."""
+        """Return a part. Raises DataError if it is damaged."""
         member = self._members[name]
         try:
             with self._archive.open(member) as file:
-                return file.read(member.file_size + 1)  # bounded: without a number it unpacks what there really is
+                return file.read(
+                    member.file_size + 1
+                )  # bounded: otherwise it would unpack everything, whatever the declared size
         except _BROKEN as error:
             raise DataError(f"the part {name} of this document is damaged: {error}") from None
 
     def with_parts(self, changed: Mapping[str, bytes]) -> bytes:
-        """The archive with other bytes for some of its parts; order, names and times stay."""
+        """Return the archive with new bytes for some of its parts; order, names and times stay."""
         target = io.BytesIO()
         with zipfile.ZipFile(target, "w") as archive:
             archive.comment = self._archive.comment
@@ -84,22 +86,23 @@ class Package:
 
 
 Element = Any
-"""Of lxml, which keeps names, prefixes and what is not understood as they are."""
+"""An element of lxml, which preserves prefixes and unknown content."""
 
-_SPACES = (
+_NAMESPACES = (
     "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}",
     "{http://purl.oclc.org/ooxml/wordprocessingml/main}",  # "Strict Open XML"
 )
 
 
-class _Begun(Exception):
-    """The root element was reached, and no document type stood before it."""
+class _RootReached(Exception):
+    """The root element was reached without a document type before it."""
 
 
-def parsed(data: bytes, name: str) -> Element:
-    """The root of a part. Raises DataError for what is no XML, and for a document type, which Office forbids.
+def parse_xml(data: bytes, name: str) -> Element:
+    """Parse a part and return its root. Raises DataError for malformed XML and for a document type.
 
-    Without a document type there are no entities, nor anything that is elsewhere (ECMA-376 part 2, section 9.1.4).
+    Office forbids document types; without one there are no entities and no external references (ECMA-376 part 2,
+    section 9.1.4).
     """
     etree = import_optional("lxml.etree", "documents", "lxml")
     _check(data, name)
@@ -107,11 +110,11 @@ def parsed(data: bytes, name: str) -> Element:
     try:
         return etree.fromstring(data, parser)
     except etree.XMLSyntaxError as error:
-        raise DataError(f"the part {name} of this document is no XML that can be read: {error}") from None
+        raise DataError(f"the part {name} of this document is not valid XML: {error}") from None
 
 
-def serialised(root: Element) -> bytes:
-    """The whole part."""
+def serialise_xml(root: Element) -> bytes:
+    """Return a part as bytes, given its root."""
     etree = import_optional("lxml.etree", "documents", "lxml")
     tree = root.getroottree()
     written: bytes = etree.tostring(tree, xml_declaration=True, encoding="UTF-8", standalone=tree.docinfo.standalone)
@@ -119,41 +122,41 @@ def serialised(root: Element) -> bytes:
 
 
 def kind(element: Element) -> str:
-    """The name of an element of WordprocessingML, without its name space; empty for all others."""
+    """Return the local name of a WordprocessingML element; empty for any other element."""
     if not isinstance(element.tag, str):  # a comment or a processing instruction
         return ""
-    for space in _SPACES:
+    for space in _NAMESPACES:
         if element.tag.startswith(space):
             return str(element.tag[len(space) :])
     return ""
 
 
 def attribute(element: Element, name: str) -> str | None:
-    """That of the element's own name space."""
+    """Return an attribute in the element's own namespace."""
     value = element.get(element.tag[: element.tag.index("}") + 1] + name)
     return None if value is None else str(value)
 
 
 def child(element: Element, name: str) -> Element | None:
-    """The first of that kind."""
+    """Return the first child with a local name."""
     return next((each for each in element if kind(each) == name), None)
 
 
 def _check(data: bytes, name: str) -> None:
-    """Raises DataError for a document type, before any of it is read."""
+    """Raises DataError for a document type, before it is interpreted."""
     parser = expat.ParserCreate()
 
     def refuse(*_: object) -> None:
-        raise DataError(f"the part {name} of this document has a document type (DTD), which none of Word's has")
+        raise DataError(f"the part {name} of this document has a document type (DTD), which Word documents never have")
 
     def stop(*_: object) -> None:
-        raise _Begun
+        raise _RootReached
 
     parser.StartDoctypeDeclHandler = refuse
     parser.StartElementHandler = stop
     try:
         parser.Parse(data, True)
-    except _Begun:
+    except _RootReached:
         return
     except (expat.ExpatError, ValueError, LookupError) as error:
-        raise DataError(f"the part {name} of this document is no XML: {error}") from None
+        raise DataError(f"the part {name} of this document is not valid XML: {error}") from None

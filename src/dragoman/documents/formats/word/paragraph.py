@@ -1,4 +1,4 @@
-"""`Paragraph`: a paragraph of a Word document as a passage, and its translation written back as runs."""
+"""`Paragraph`: a paragraph of a Word document as a passage, whose translation is written back as runs."""
 
 import re
 from collections import Counter
@@ -12,22 +12,22 @@ from dragoman.documents.formats.word.package import Element, attribute, child, k
 from dragoman.documents.passage import Passage, PassageBuilder
 
 _CONTAINERS = frozenset(("hyperlink", "ins", "moveTo", "smartTag", "customXml", "dir", "bdo", "sdt"))
-_CHOSEN = frozenset(("dropDownList", "comboBox", "date", "picture", "dataBinding", "equation", "checkbox"))
-_OF_SPELLING = frozenset(("lang", "noProof"))
+_FIXED_CONTROLS = frozenset(("dropDownList", "comboBox", "date", "picture", "dataBinding", "equation", "checkbox"))
+_PROOFING = frozenset(("lang", "noProof"))
 _DEEPEST = 10
-"""Containers within one another, and fields; what lies deeper is a thing like any other."""
+"""The deepest nesting of containers and fields that are looked into; deeper ones are opaque."""
 
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """element: text or another thing; run: that it stands in, None for what stands beside runs."""
+    """A piece of a run, or beside runs. element: text or anything else; run: its run, None if it has none."""
 
     element: Element
     run: Element | None
 
     @cached_property
     def text(self) -> str | None:
-        """None of what is no text."""
+        """The text; None for an element that is not text."""
         if kind(self.element) != "t":
             return None
         text = (self.element.text or "") + "".join(each.tail or "" for each in self.element)
@@ -36,37 +36,42 @@ class Leaf:
 
 
 @dataclass(frozen=True, eq=False)
-class Holder:
-    """What stands around pieces: an element of which `place` holds them, or a field's first and last things."""
+class Container:
+    """Pieces with what encloses them.
+
+    That is an element of which `content` contains them, or a field's first and last leaves.
+    """
 
     pieces: Sequence["Piece"]
     element: Element | None = None
-    place: Element | None = None
+    content: Element | None = None
     first: Sequence[Leaf] = ()
     last: Sequence[Leaf] = ()
 
 
 @dataclass(frozen=True, eq=False)
-class Whole:
-    """A field whose result is not translated, such as a number of a page. pieces: all of it."""
+class OpaqueField:
+    """A field whose result is not translated, such as a page number. pieces: all of it."""
 
     pieces: Sequence["Piece"]
 
 
-Piece = Leaf | Holder | Whole
+Piece = Leaf | Container | OpaqueField
 
 
-def pieces_of(place: Element, depth: int = 0) -> list[Piece]:
-    """Of a paragraph, or of what holds runs in it. Paragraphs in text boxes are not this one's."""
+def pieces_of(index: Element, depth: int = 0) -> list[Piece]:
+    """Return the pieces of a paragraph or container, without those of paragraphs in its text boxes."""
     found: list[Piece] = []
-    for each in place:
+    for each in index:
         name = kind(each)
         if name == "r":
             found += [Leaf(inner, each) for inner in each if kind(inner) != "rPr"]
-        elif name in _CONTAINERS and depth < _DEEPEST and not _chosen(each):
+        elif name in _CONTAINERS and depth < _DEEPEST and not _is_fixed_control(each):
             inner = child(each, "sdtContent") if name == "sdt" else each
             found.append(
-                Leaf(each, None) if inner is None else Holder(pieces_of(inner, depth + 1), element=each, place=inner)
+                Leaf(each, None)
+                if inner is None
+                else Container(pieces_of(inner, depth + 1), element=each, content=inner)
             )
         elif not is_property(each):
             found.append(Leaf(each, None))
@@ -74,12 +79,12 @@ def pieces_of(place: Element, depth: int = 0) -> list[Piece]:
 
 
 def is_property(element: Element) -> bool:
-    """Whether an element says something of the one that holds it, and stays where it is."""
+    """Whether an element describes its parent, and therefore stays in index."""
     return kind(element).endswith("Pr")
 
 
 def texts_of(pieces: Iterable[Piece]) -> Iterator[Leaf]:
-    """All leaves that are text."""
+    """Yield all leaves that are text."""
     for piece in pieces:
         if isinstance(piece, Leaf):
             if piece.text is not None:
@@ -89,36 +94,36 @@ def texts_of(pieces: Iterable[Piece]) -> Iterator[Leaf]:
 
 
 def format_of_run(run: Element | None) -> str:
-    """What two runs have to have in common to look the same. What spelling they have is not seen."""
+    """Return a key that is equal for runs that look the same, whatever their proofing language."""
     properties = None if run is None else child(run, "rPr")
     if properties is None:
         return ""
     etree = import_optional("lxml.etree", "documents", "lxml")
-    seen = [each for each in properties if kind(each) not in _OF_SPELLING]
+    seen = [each for each in properties if kind(each) not in _PROOFING]
     shown = [etree.tostring(each, method="c14n", exclusive=True, with_tail=False) for each in seen]
     return b"".join(shown).decode()
 
 
-def _chosen(element: Element) -> bool:
-    """Whether a content control's text is one of a list, or is stored elsewhere."""
+def _is_fixed_control(element: Element) -> bool:
+    """Whether a content control's text comes from a list or is stored elsewhere, so that it must not change."""
     properties = child(element, "sdtPr")
     if properties is None:
         return False
-    return any(isinstance(each.tag, str) and each.tag.rpartition("}")[2] in _CHOSEN for each in properties)
+    return any(isinstance(each.tag, str) and each.tag.rpartition("}")[2] in _FIXED_CONTROLS for each in properties)
 
 
 def _with_fields(pieces: Sequence[Piece]) -> list[Piece]:
-    """Each field that begins and ends among these pieces as one of them."""
+    """The pieces, with each field that begins and ends among them as a single one."""
     found: list[Piece] = []
-    begun: list[int] = []
+    open_fields: list[int] = []
     for piece in pieces:
         role = _role(piece)
         found.append(piece)
         if role == "begin":
-            begun.append(len(found) - 1)
-        elif role == "end" and begun:
-            begin = begun.pop()
-            if len(begun) < _DEEPEST:
+            open_fields.append(len(found) - 1)
+        elif role == "end" and open_fields:
+            begin = open_fields.pop()
+            if len(open_fields) < _DEEPEST:
                 found[begin:] = [_field(found[begin:])]
     return found
 
@@ -130,20 +135,20 @@ def _role(piece: Piece) -> str | None:
 
 
 def _field(pieces: Sequence[Piece]) -> Piece:
-    """A link's text is translated, any other field's result is not."""
-    middle = next((place for place, piece in enumerate(pieces) if _role(piece) == "separate"), None)
+    """A field as one piece: the text of a hyperlink is translated, the result of any other field is not."""
+    middle = next((index for index, piece in enumerate(pieces) if _role(piece) == "separate"), None)
     if middle is None:
-        return Whole(pieces)
+        return OpaqueField(pieces)
     first = [piece for piece in pieces[: middle + 1] if isinstance(piece, Leaf)]
     codes = "".join("".join(leaf.element.itertext()) for leaf in first if kind(leaf.element) == "instrText")
     if codes.split()[:1] != ["HYPERLINK"] or len(first) <= middle:
-        return Whole(pieces)
+        return OpaqueField(pieces)
     last = pieces[-1]
     assert isinstance(last, Leaf)
-    return Holder(pieces[middle + 1 : -1], first=first, last=[last])
+    return Container(pieces[middle + 1 : -1], first=first, last=[last])
 
 
-# No XML can hold these two, so no text does: between them stands the number of what is not text
+# these two cannot occur in XML, hence not in text; between them is the number of something that is not text
 _BEGIN, _END = "\x01", "\x02"
 _MARK = re.compile(f"{_BEGIN}([0-9]+){_END}")
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -152,74 +157,77 @@ _WITHIN_TEXT = frozenset(("tab", "ptab", "br", "cr", "noBreakHyphen", "softHyphe
 _PRESERVE = "{http://www.w3.org/XML/1998/namespace}space"
 
 
-def written_text(text: str, _: bool = False) -> str:
-    """What XML can hold of a translation."""
+def replace_forbidden(text: str, _: bool = False) -> str:
+    """Replace the characters of a translation that XML cannot contain."""
     return _FORBIDDEN.sub("\ufffd", re.sub(r"[\t\r\n]", " ", text))
 
 
 @dataclass(frozen=True)
 class _Span:
-    """What begins: a holder, or text of another format than that around it. run: whose format its text has."""
+    """A container, or text whose format differs from its surroundings. run: the run whose format the text has."""
 
-    holder: Holder | None
+    container: Container | None
     run: Element | None
 
 
 class Paragraph:
-    """element: w:p. passage: its text; formats, links and all that is no text are marks with numbers."""
+    """A paragraph, `w:p`.
+
+    passage: its text, in which formats, links and everything else are numbered marks; None if it has no text.
+    """
 
     def __init__(self, element: Element) -> None:
         self._element = element
         self._marks: list[Piece | _Span | None] = []
         pieces = pieces_of(element)
-        self._base = _usual(pieces)
-        builder = PassageBuilder(written_text)
+        self._base = _most_common_run(pieces)
+        builder = PassageBuilder(replace_forbidden)
         self._add(builder, pieces, self._base)
         found: list[str | Passage] = []
         builder.finish(found.append)
         self.passage = next((each for each in found if isinstance(each, Passage)), None)
 
     def write(self, text: str) -> None:
-        """The paragraph becomes that: a passage's text as it was rewritten, with the marks of this one's."""
-        stack: list[tuple[Element, Element | None, Holder | None]] = [(_emptied(self._element), self._base, None)]
+        """Replace the content of the paragraph. text: a translation of the passage, with the passage's marks in it."""
+        stack: list[tuple[Element, Element | None, Container | None]] = [(_empty(self._element), self._base, None)]
         writer = _Writer()
-        for place, part in enumerate(_MARK.split(text)):
-            where, run, holder = stack[-1]
-            mark = self._marks[int(part)] if place % 2 else None
-            if place % 2 == 0:
-                writer.text(where, run, part)
+        for index, part in enumerate(_MARK.split(text)):
+            parent, run, container = stack[-1]
+            mark = self._marks[int(part)] if index % 2 else None
+            if index % 2 == 0:
+                writer.text(parent, run, part)
             elif isinstance(mark, _Span):
-                if mark.holder is not None:
-                    where = writer.begin(where, mark.holder)
-                stack.append((where, run if mark.run is None else mark.run, mark.holder))
+                if mark.container is not None:
+                    parent = writer.begin(parent, mark.container)
+                stack.append((parent, run if mark.run is None else mark.run, mark.container))
             elif mark is not None:
-                writer.piece(where, mark)
+                writer.piece(parent, mark)
             elif len(stack) > 1:
                 stack.pop()
-                for leaf in () if holder is None else holder.last:
-                    writer.piece(where, leaf)
+                for leaf in () if container is None else container.last:
+                    writer.piece(parent, leaf)
 
     def _add(self, builder: PassageBuilder, pieces: Sequence[Piece], base: Element | None) -> None:
-        """base: the run whose format needs no marks."""
-        usual, place = format_of_run(base), 0
-        while place < len(pieces):
-            piece = pieces[place]
-            if isinstance(piece, Holder):
-                own = _usual(piece.pieces)
+        """base: the run whose format is not marked."""
+        usual, index = format_of_run(base), 0
+        while index < len(pieces):
+            piece = pieces[index]
+            if isinstance(piece, Container):
+                own = _most_common_run(piece.pieces)
                 name = self._open(builder, _Span(piece, own))
                 self._add(builder, piece.pieces, own if own is not None else base)
                 self._close(builder, name)
             elif isinstance(piece, Leaf) and _inked(piece) and format_of_run(piece.run) != usual:
-                end = _end_of_format(pieces, place)
+                end = _end_of_format(pieces, index)
                 name = self._open(builder, _Span(None, piece.run))
-                for leaf in pieces[place:end]:
+                for leaf in pieces[index:end]:
                     self._add_leaf(builder, leaf)
                 self._close(builder, name)
-                place = end
+                index = end
                 continue
             else:
                 self._add_leaf(builder, piece)
-            place += 1
+            index += 1
 
     def _open(self, builder: PassageBuilder, span: _Span) -> str:
         raw = self._number(span)
@@ -230,7 +238,7 @@ class Paragraph:
         builder.mark("close", (self._number(None),), name)
 
     def _number(self, mark: Piece | _Span | None) -> str:
-        """None: what began last ends."""
+        """Number a mark; None closes the innermost span."""
         self._marks.append(mark)
         return f"{_BEGIN}{len(self._marks) - 1}{_END}"
 
@@ -256,75 +264,75 @@ class Paragraph:
 
 
 class _Writer:
-    """Puts text and things into runs; text side by side that looks the same is in one run."""
+    """Writes text and other elements into runs; adjacent text of the same format shares a run."""
 
     def __init__(self) -> None:
         self._last: Element | None = None
         self._of: Element | str = ""
 
-    def text(self, where: Element, like: Element | None, text: str) -> None:
-        """like: a run whose format it gets."""
+    def text(self, parent: Element, like: Element | None, text: str) -> None:
+        """Write text. like: the run whose format it gets."""
         if not text:
             return
-        run = self._run(where, like, format_of_run(like))
+        run = self._run(parent, like, format_of_run(like))
         last = run[-1] if len(run) else None
         if last is None or kind(last) != "t":
-            last = _sub(run, "t", where)
+            last = _append(run, "t", parent)
         last.text = (last.text or "") + text
         if last.text != " ".join(last.text.split()):
             last.set(_PRESERVE, "preserve")
 
-    def begin(self, where: Element, holder: Holder) -> Element:
-        """Gives where that stands which it holds."""
-        for leaf in holder.first:
-            self.piece(where, leaf)
-        if holder.element is None:
-            return where
-        where.append(holder.element)
-        return _emptied(holder.place)
+    def begin(self, parent: Element, container: Container) -> Element:
+        """Start a container; returns the element that its pieces go to."""
+        for leaf in container.first:
+            self.piece(parent, leaf)
+        if container.element is None:
+            return parent
+        parent.append(container.element)
+        return _empty(container.content)
 
-    def piece(self, where: Element, piece: Piece) -> None:
-        """As it is."""
+    def piece(self, parent: Element, piece: Piece) -> None:
+        """Write a piece unchanged."""
         if isinstance(piece, Leaf):
             if piece.run is None:
-                where.append(piece.element)
+                parent.append(piece.element)
             else:
                 within_text = kind(piece.element) in _WITHIN_TEXT
-                self._run(where, piece.run, format_of_run(piece.run) if within_text else piece.run).append(
+                self._run(parent, piece.run, format_of_run(piece.run) if within_text else piece.run).append(
                     piece.element
                 )
-        elif isinstance(piece, Whole):
+        elif isinstance(piece, OpaqueField):
             for each in piece.pieces:
-                self.piece(where, each)
+                self.piece(parent, each)
         elif piece.element is not None:
-            where.append(piece.element)
+            parent.append(piece.element)
         else:
             for each in (*piece.first, *piece.pieces, *piece.last):
-                self.piece(where, each)
+                self.piece(parent, each)
 
-    def _run(self, where: Element, like: Element | None, of: Element | str) -> Element:
-        """The last that was written, if that is of the same, or a new one. of: a format, or the run that things had."""
+    def _run(self, parent: Element, like: Element | None, of: Element | str) -> Element:
+        """The last run if it has the same format or origin, else a new one. of: a format, or the original run."""
         same = of is self._of or (isinstance(of, str) and of == self._of)
-        if self._last is None or len(where) == 0 or where[-1] is not self._last or not same:
-            self._last, self._of = _sub(where, "r", where), of
+        if self._last is None or len(parent) == 0 or parent[-1] is not self._last or not same:
+            self._last, self._of = _append(parent, "r", parent), of
             if like is not None:
                 self._last.attrib.update(like.attrib)
                 self._last.extend(deepcopy(each) for each in like if kind(each) == "rPr")
         return self._last
 
 
-def _sub(holder: Element, name: str, beside: Element) -> Element:
-    """A new element in a holder; beside: whose name space it has."""
+def _append(parent: Element, name: str, like: Element) -> Element:
+    """Append a new element to a parent, in the namespace of `like`."""
     etree = import_optional("lxml.etree", "documents", "lxml")
-    return etree.SubElement(holder, beside.tag[: beside.tag.index("}") + 1] + name)
+    return etree.SubElement(parent, like.tag[: like.tag.index("}") + 1] + name)
 
 
-def _emptied(place: Element) -> Element:
-    """Without what it holds but its properties."""
-    for each in list(place):
+def _empty(index: Element) -> Element:
+    """Remove everything from an element but its properties."""
+    for each in list(index):
         if not is_property(each):
-            place.remove(each)
-    return place
+            index.remove(each)
+    return index
 
 
 def _add_text(builder: PassageBuilder, text: str) -> None:
@@ -341,8 +349,8 @@ def _inked(leaf: Leaf) -> bool:
     return bool((leaf.text or "").strip())
 
 
-def _usual(pieces: Sequence[Piece]) -> Element | None:
-    """The run whose format most of the text has that stands directly here; the first of these."""
+def _most_common_run(pieces: Sequence[Piece]) -> Element | None:
+    """The first run of the format that most of the text directly in these pieces has."""
     counts = Counter[str]()
     runs: dict[str, Element] = {}
     for piece in pieces:
@@ -354,14 +362,14 @@ def _usual(pieces: Sequence[Piece]) -> Element | None:
 
 
 def _end_of_format(pieces: Sequence[Piece], begin: int) -> int:
-    """Where text of the format that begins there ends; blanks and things between do not end it."""
+    """The index after the last text of the format that starts there, across blanks and other elements."""
     format, end = None, begin
-    for place in range(begin, len(pieces)):
-        piece = pieces[place]
-        if isinstance(piece, Holder):
+    for index in range(begin, len(pieces)):
+        piece = pieces[index]
+        if isinstance(piece, Container):
             break
         if isinstance(piece, Leaf) and _inked(piece):
             if format not in (None, format_of_run(piece.run)):
                 break
-            format, end = format_of_run(piece.run), place + 1
+            format, end = format_of_run(piece.run), index + 1
     return end

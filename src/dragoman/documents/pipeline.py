@@ -1,0 +1,134 @@
+"""`DocumentPipeline`: a document's way to sentences and back, which the command line and the server share."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic
+
+import regex
+
+from dragoman.control.control import Control
+from dragoman.control.keep import KeepRules
+from dragoman.documents.formats.format import Content, ParsedDocument
+from dragoman.documents.passage import Passage, Raw, passages_in
+from dragoman.documents.placement import translated_passage
+from dragoman.documents.sentences import Sentence, Splitter, sentences_of
+from dragoman.translation.alignment import Alignment, AttentionChoice, align_each
+from dragoman.translation.request import Request, TextRequest
+from dragoman.translation.translator import Translator
+
+
+@dataclass(frozen=True)
+class SegmentedDocument(Generic[Content]):
+    """A document as the sentences to translate, with everything else kept for writing it again.
+
+    sentences: in order. oversized: how many sentences were too long for the model and became several of these.
+    """
+
+    sentences: Sequence[Sentence]
+    oversized: int
+    _parsed: ParsedDocument[Content]
+    _of_passages: dict[int, list[Sentence]]
+
+    def needing_alignment(self, texts: Sequence[str]) -> list[int]:
+        """Return the indices of sentences whose markup must be placed in their translations, `texts`."""
+        return [
+            index
+            for index, (sentence, text) in enumerate(zip(self.sentences, texts, strict=True))
+            if (sentence.marks or sentence.kept) and text != sentence.text and text.strip()
+        ]
+
+    def write(self, texts: Sequence[str], alignments: Sequence[Alignment]) -> Content:
+        """Write the document with a translation for each sentence.
+
+        alignments: of each sentence with its translation; only those that `needing_alignment` names are used.
+        """
+        written = {
+            id(sentence): translated_passage(sentence, text, alignment)
+            for sentence, text, alignment in zip(self.sentences, texts, alignments, strict=True)
+        }
+        return self._parsed.write(["".join(self._write([part], written)) for part in self._parsed.parts])
+
+    def _write(self, parts: Iterable[str | Passage], written: dict[int, Raw]) -> Iterator[str]:
+        for part in parts:
+            if isinstance(part, str):
+                yield part
+                continue
+            unit = mark = 0
+            for each in self._of_passages[id(part)]:
+                yield from self._write(part.original(unit, each.begin, mark, each.first), written)
+                yield from self._write(written[id(each)], written)
+                unit, mark = each.end, each.last
+            yield from self._write(part.original(unit, len(part.raws), mark, len(part.marks)), written)
+
+
+class DocumentPipeline:
+    """The steps around the translation of sentences. Running the model is up to the caller:
+
+    1. `segment` each document;
+    2. translate the sentences as one of `attempts` requests them;
+    3. `align` each document with its translation, and `SegmentedDocument.write` it.
+    """
+
+    def __init__(
+        self,
+        translator: Translator,
+        request: Request,
+        language: str,
+        batch_size: int = 64,
+        attention: AttentionChoice | None = None,
+    ) -> None:
+        """request: for every sentence. language: code of the source language, such as `en` or `pt-BR`.
+
+        batch_size: the largest number of sentences that are aligned together. attention: as in `Translator.aligner_of`.
+        """
+        self._translator, self._request, self._batch_size = translator, request, batch_size
+        self._language = language.replace("_", "-").partition("-")[0]
+        self._aligner = translator.aligner_of(request.tags, attention)
+
+    def segment(self, parsed: ParsedDocument[Content]) -> SegmentedDocument[Content]:
+        """Divide the passages of a document into sentences that fit the model."""
+        splitter = Splitter(self._language, lambda part: self._translator.fits(part, self._request))
+        found = {id(each): list(sentences_of(each, splitter)) for each in passages_in(parsed.parts)}
+        flat = [sentence for sentences in found.values() for sentence in sentences]
+        return SegmentedDocument(flat, splitter.oversized, parsed, found)
+
+    def attempts(self, sentences: Sequence[Sentence]) -> Iterator[list[TextRequest]]:
+        """Yield the requests for all sentences; if the model refuses them with a ConfigError, others follow.
+
+        The first ones constrain translations to contain inline code verbatim. The others, for models that cannot be
+        constrained, do not: code is then placed beside the words that surround it. Without code there is one attempt.
+        """
+        constrained = [_keeping_code(self._request, sentence) for sentence in sentences]
+        yield [(sentence.text, request) for sentence, request in zip(sentences, constrained, strict=True)]
+        if any(request is not self._request for request in constrained):
+            yield [(sentence.text, self._request) for sentence in sentences]
+
+    def align(
+        self, document: SegmentedDocument[Any], texts: Sequence[str], all_sentences: bool = False
+    ) -> list[Alignment]:
+        """Align sentences with their translations. A sentence that is not aligned, or cannot be, has no links.
+
+        all_sentences: align every sentence, not only those whose markup requires it. Raises ConfigError if the aligner
+        cannot align anything, for example because the engine exposes no attention.
+        """
+        indices = document.needing_alignment(texts)
+        if all_sentences:
+            indices = [index for index, text in enumerate(texts) if text.strip()]
+        alignments: list[Alignment] = [()] * len(texts)
+        if indices:
+            sources = [document.sentences[index].text for index in indices]
+            found = align_each(self._aligner, sources, [texts[index] for index in indices], self._batch_size)
+            for index, alignment in zip(indices, found, strict=True):
+                alignments[index] = alignment or ()
+        return alignments
+
+
+def _keeping_code(request: Request, sentence: Sentence) -> Request:
+    """The request, with the constraint that the sentence's code stays as it is if it has any."""
+    if not sentence.kept:
+        return request
+    control = request.control or Control()
+    keep = control.keep or KeepRules()
+    patterns = tuple(dict.fromkeys(regex.escape(text.strip()) for _, text, _ in sentence.kept))
+    keep = replace(keep, patterns=(*patterns, *keep.patterns))
+    return replace(request, control=replace(control, keep=keep))
