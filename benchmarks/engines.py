@@ -30,8 +30,7 @@ from dragoman.checkpoint.tensors import model_parameters
 from dragoman.data.workers import cores
 from dragoman.decode.search import SearchConfig
 from dragoman.exchange.ctranslate2.folder import export
-from dragoman.exchange.ctranslate2.library import library
-from dragoman.exchange.ctranslate2.specification import names
+from dragoman.exchange.ctranslate2.specification import library, names
 from dragoman.inspect.pictures.figure import new_figure, save
 from dragoman.metrics.bleu import BLEU
 from dragoman.models.seq2seq import ModelConfig

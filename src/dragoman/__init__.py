@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from dragoman.evaluation.evaluate import evaluate
     from dragoman.evaluation.score import score
     from dragoman.evaluation.tune import tune
-    from dragoman.exchange.exporting import export
-    from dragoman.exchange.importing import import_model
+    from dragoman.exchange.formats import export, import_model
     from dragoman.generation.language_model import LanguageModel
     from dragoman.lecture.draw_positions import draw_positions
     from dragoman.serving.access.keys import Keys
@@ -78,8 +77,8 @@ _HOMES = {
     "distill": "augmentation.distillation.distill",
     "draw_positions": "lecture.draw_positions",
     "evaluate": "evaluation.evaluate",
-    "export": "exchange.exporting",
-    "import_model": "exchange.importing",
+    "export": "exchange.formats",
+    "import_model": "exchange.formats",
     "quietly": "base.log",
     "score": "evaluation.score",
     "serve": "serving.server",

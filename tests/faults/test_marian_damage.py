@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from dragoman.base.errors import ConfigError, DragomanError, ModelError
 from dragoman.checkpoint.tensors import load_tensors
-from dragoman.exchange.marian.importing import import_marian
+from dragoman.exchange.formats import import_model
 from dragoman.nn.positions.sinusoidal import sinusoids
 
 pytest.importorskip("transformers")
@@ -70,37 +70,37 @@ def written(name: str, content: str | bytes) -> Damage:
 
 FC1 = "model.encoder.layers.0.fc1.weight"
 DAMAGES: dict[str, tuple[Damage, str]] = {
-    "bart": (config(model_type="bart"), r"type 'bart': only Marian"),
+    "bart": (config(model_type="bart"), r"type 'bart': only marian"),
     "no type": (config(model_type=None), r"type None"),
     "bart without its files": (lambda folder: (without("vocab.json")(folder), config(model_type="t5")(folder)), "'t5'"),
     "pre-norm": (config(normalize_before=True), r"normalize_before is True"),
     "embedding norm": (config(normalize_embedding=True), r"normalize_embedding is True"),
     "learned positions": (config(static_position_embeddings=False), r"static_position_embeddings is False"),
-    "activation": (config(activation_function="gelu_new"), r"no activation_function 'gelu_new'; known are relu"),
+    "activation": (config(activation_function="gelu_new"), r"unknown activation_function 'gelu_new'; known are relu"),
     "positions without end": (config(max_position_embeddings=10**12, d_model=8), r"wrong shape"),
-    "heads": (config(encoder_attention_heads=3), r"describes no model that can be built"),
+    "heads": (config(encoder_attention_heads=3), r"describes a model that cannot be built"),
     "text for a number": (config(d_model="16"), r"d_model is '16'"),
     "quantised": (config(quantization_config={"bits": 8}), r"quantised"),
     "a million layers": (config(encoder_layers=10**9), r"far fewer parameters than the layers"),
     "a billion wide": (config(d_model=10**9), r"wrong shape"),
     "another start": (config(decoder_start_token_id=5), r"decoder_start_token_id 5 is neither <pad> nor <s>"),
-    "another end": (config(eos_token_id=1), r"has </s> at 0, but .* says eos_token_id 1"),
+    "another end": (config(eos_token_id=1), r"has </s> at 0, but .* has eos_token_id 1"),
     "several ends": (config(eos_token_id=[0, 1]), r"eos_token_id"),
-    "more rows": (config(vocab_size=99, decoder_vocab_size=99), r"entries, but by .* the embeddings have 99 rows"),
-    "sizes apart": (config(decoder_vocab_size=99), r"one for both \(separate_vocabs\)"),
+    "more rows": (config(vocab_size=99, decoder_vocab_size=99), r"entries, but the embeddings in .* have 99 rows"),
+    "sizes apart": (config(decoder_vocab_size=99), r"according to .* \(separate_vocabs\) they share one"),
     "no JSON": (written("config.json", "{"), r"cannot be read as JSON"),
-    "a list": (written("vocab.json", "[]"), r"must hold an object"),
-    "vocabulary of text": (lambda folder: changed(folder / "vocab.json", **{"</s>": "0"}), r"give each entry a number"),
-    "ids twice": (lambda folder: changed(folder / "vocab.json", **{"</s>": 1}), r"from 0 to \d+, each once"),
-    "an entry more": (lambda folder: changed(folder / "vocab.json", more=82), r"\d+ entries, but by"),
+    "a list": (written("vocab.json", "[]"), r"must contain an object"),
+    "vocabulary of text": (lambda folder: changed(folder / "vocab.json", **{"</s>": "0"}), r"map each entry to an integer"),
+    "ids twice": (lambda folder: changed(folder / "vocab.json", **{"</s>": 1}), r"from 0 to \d+ without gaps"),
+    "an entry more": (lambda folder: changed(folder / "vocab.json", more=82), r"\d+ entries, but the embeddings"),
     "no source.spm": (without("source.spm"), r"source\.spm missing"),
     "spm": (written("target.spm", b"garbage"), r"target\.spm is damaged: no SentencePiece model"),
     "empty spm": (written("source.spm", b""), r"source\.spm is damaged"),
-    "other symbols": (tokenizer(eos_token="<end>"), r"eos_token is '<end>', and only </s>"),
+    "other symbols": (tokenizer(eos_token="<end>"), r"eos_token must be </s>, not '<end>'"),
     "two vocabularies": (tokenizer(separate_vocabs=True), r"cannot share one table"),
     "sampling": (tokenizer(sp_model_kwargs={"enable_sampling": True}), r"sp_model_kwargs"),
-    "added": (written("added_tokens.json", '{"<ent>": 90}'), r"added to the tokeniser .*<ent>"),
-    "no parameters": (without("model.safetensors"), r"holds no parameters"),
+    "added": (written("added_tokens.json", '{"<ent>": 90}'), r"added to the tokenizer .*<ent>"),
+    "no parameters": (without("model.safetensors"), r"has no parameters"),
     "cut off": (lambda folder: _cut(folder / "model.safetensors"), r"damaged or no safetensors"),
     "missing": (tensors(lambda held: held.pop(FC1)), r"missing: " + FC1),
     "unknown": (tensors(lambda held: held.update(extra=torch.zeros(1))), r"unknown: extra"),
@@ -112,7 +112,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "other positions": (
         tensors(lambda held: held.update({"model.decoder.embed_positions.weight": torch.zeros(48, 16)})),
-        r"other positions than sines",
+        r"positions that are not sines",
     ),
     "no beams": (lambda folder: changed(folder / "generation_config.json", num_beams=0), r"beam"),
     "bad words": (lambda folder: changed(folder / "generation_config.json", bad_words_ids=[[999]]), r"entry 999"),
@@ -129,42 +129,42 @@ def test_damage_is_told_and_nothing_is_written(theirs: Path, tmp_path: Path, nam
     damage, message = DAMAGES[name]
     damage(theirs)
     with pytest.raises(ModelError, match=message):
-        import_marian(theirs, tmp_path / "ours")
+        import_model(theirs, tmp_path / "ours")
     assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
 
 
 def test_places_that_are_no_such_folder(theirs: Path, tmp_path: Path) -> None:
     for folder, message in ((tmp_path / "none", "does not exist"), (tmp_path, "config.json is missing")):
         with pytest.raises(ModelError, match=message):
-            import_marian(folder, tmp_path / "ours")
-    with pytest.raises(ConfigError, match="there already"):
-        import_marian(theirs, theirs)
-    import_marian(theirs, tmp_path / "ours")
+            import_model(folder, tmp_path / "ours")
+    with pytest.raises(ConfigError, match="exists already"):
+        import_model(theirs, theirs)
+    import_model(theirs, tmp_path / "ours")
     with pytest.raises(ModelError, match="of dragoman already"):
-        import_marian(tmp_path / "ours", tmp_path / "again")
+        import_model(tmp_path / "ours", tmp_path / "again")
 
 
 def test_stored_sines_are_known(theirs: Path, tmp_path: Path) -> None:
     """As older folders have them, with all tables that are one."""
-    import_marian(theirs, tmp_path / "before")
+    import_model(theirs, tmp_path / "before")
     held = load_file(theirs / "model.safetensors")
     table = held["model.shared.weight"]
     names = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
     sines = sinusoids(48, 16, layout="halves")
     stored = {f"model.{side}.embed_positions.weight": sines.clone() for side in ("encoder", "decoder")}
     save_file({**held, **{name: table.clone() for name in names}, **stored}, theirs / "model.safetensors")
-    import_marian(theirs, tmp_path / "after")
+    import_model(theirs, tmp_path / "after")
     name = "model.safetensors"
     assert (tmp_path / "before" / name).read_bytes() == (tmp_path / "after" / name).read_bytes()
 
 
 def test_a_pickle_is_read_only_where_it_is_asked_for(theirs: Path, tmp_path: Path) -> None:
-    import_marian(theirs, tmp_path / "before")
+    import_model(theirs, tmp_path / "before")
     torch.save(load_file(theirs / "model.safetensors"), theirs / "pytorch_model.bin")
     (theirs / "model.safetensors").unlink()
-    with pytest.raises(ModelError, match=r"as a pickle only .* give --allow-pickle"):
-        import_marian(theirs, tmp_path / "ours")
-    import_marian(theirs, tmp_path / "ours", allow_pickle=True)
+    with pytest.raises(ModelError, match=r"only as a pickle .* use --allow-pickle"):
+        import_model(theirs, tmp_path / "ours")
+    import_model(theirs, tmp_path / "ours", allow_pickle=True)
     one, other = (load_tensors(tmp_path / each / "model.safetensors")[0] for each in ("before", "ours"))
     assert all(torch.equal(tensor, other[name]) for name, tensor in one.items())
 
@@ -182,7 +182,7 @@ def test_a_pickle_of_anything_but_tensors_is_refused(
     torch.save(content, theirs / "pytorch_model.bin")
     (theirs / "model.safetensors").unlink()
     with pytest.raises(ModelError, match=r"tensors"):
-        import_marian(theirs, tmp_path / "ours", allow_pickle=True)
+        import_model(theirs, tmp_path / "ours", allow_pickle=True)
     assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
 
 
@@ -191,7 +191,7 @@ def test_without_sentencepiece_the_extra_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, "sentencepiece", None)
     with pytest.raises(DragomanError, match=r'pip install "dragoman\[hf\]"'):
-        import_marian(theirs, tmp_path / "ours")
+        import_model(theirs, tmp_path / "ours")
     assert not (tmp_path / "ours").exists()
 
 
@@ -199,7 +199,7 @@ def test_what_has_no_equal_is_told(theirs: Path, tmp_path: Path, capsys: pytest.
     changed(theirs / "config.json", encoder_layerdrop=0.1)
     asked = {"length_penalty": 0.7, "repetition_penalty": 1.3, "bad_words_ids": [[7, 8], [9]], "min_length": 4}
     changed(theirs / "generation_config.json", **asked, max_length=999, no_repeat_ngram_size=3)
-    import_marian(theirs, tmp_path / "ours")
+    import_model(theirs, tmp_path / "ours")
     said = " ".join(capsys.readouterr().err.split())
     for part in ("layer drop", "length_penalty 0.7", "repetition_penalty 1.3", "such as [7, 8]"):
         assert part in said

@@ -13,8 +13,7 @@ from safetensors.torch import load_file
 
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.data.batches.batch import pad
-from dragoman.exchange.marian.exporting import export
-from dragoman.exchange.marian.importing import import_marian
+from dragoman.exchange.formats import export, import_model
 from dragoman.exchange.marian.vocabulary import rows
 from dragoman.text.symbols import BOS, EOS, PAD
 from dragoman.text.tokenizers import Tokenizers
@@ -50,7 +49,7 @@ def folders(request: pytest.FixtureRequest, root: Path) -> tuple[Path, Path]:
     """Theirs, and ours that was imported from it."""
     theirs, ours = root / request.param, root / f"{request.param}, ours"
     write_marian(theirs, **VARIANTS[request.param])
-    import_marian(theirs, ours)
+    import_model(theirs, ours)
     return theirs, ours
 
 
@@ -86,9 +85,9 @@ def test_logits_are_theirs(folders: tuple[Path, Path]) -> None:
 
 def test_the_round_trip_is_exact(folders: tuple[Path, Path], tmp_path: Path) -> None:
     theirs, ours = folders
-    export(ours, tmp_path / "exported")
-    import_marian(tmp_path / "exported", tmp_path / "again")
-    export(tmp_path / "again", tmp_path / "exported again")
+    export(ours, tmp_path / "exported", "marian")
+    import_model(tmp_path / "exported", tmp_path / "again")
+    export(tmp_path / "again", tmp_path / "exported again", "marian")
     for one, other in ((ours, tmp_path / "again"), (tmp_path / "exported", tmp_path / "exported again")):
         assert {path.name: path.read_bytes() for path in one.iterdir()} == {
             path.name: path.read_bytes() for path in other.iterdir()
@@ -111,7 +110,7 @@ def test_the_round_trip_is_exact(folders: tuple[Path, Path], tmp_path: Path) -> 
 
 
 def test_hugging_face_reads_what_is_exported(folders: tuple[Path, Path], tmp_path: Path) -> None:
-    export(folders[1], tmp_path / "exported")
+    export(folders[1], tmp_path / "exported", "marian")
     expected, found = logits(their_model(tmp_path / "exported"), loaded(folders[1]))
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
     one, other = their_tokenizer(folders[0]), their_tokenizer(tmp_path / "exported")
@@ -129,7 +128,7 @@ def tokenizers(root: Path) -> dict[str, tuple[Any, Tokenizers]]:
     }.items():
         theirs, ours = root / f"texts, {name}", root / f"texts, {name}, ours"
         write_marian(theirs, **changes)
-        import_marian(theirs, ours)
+        import_model(theirs, ours)
         found[name] = their_tokenizer(theirs), Tokenizers.load(ours)
     return found
 
@@ -177,7 +176,7 @@ def test_special_symbols_in_a_text_are_text_as_without_split(root: Path, tokeniz
 @torch.no_grad()
 def test_translations_are_generated_as_theirs(tmp_path: Path, beam: int, seed: int, ends: float) -> None:
     write_marian(tmp_path / "theirs", seed=seed, ends=ends, codes=(">>de<<", ">>fr<<"))
-    import_marian(tmp_path / "theirs", tmp_path / "ours")
+    import_model(tmp_path / "theirs", tmp_path / "ours")
     translator = Translator.load(tmp_path / "ours", "cpu")
     tokenizer, model = their_tokenizer(tmp_path / "theirs"), their_model(tmp_path / "theirs")
     texts = lines("source")[:12]

@@ -135,9 +135,9 @@ def test_averages_and_exports_refuse_what_would_be_lost(tmp_path: Path) -> None:
     assert dragoman.average([tmp_path / "a", str(tmp_path / "b")], tmp_path / "mean") == tmp_path / "mean"
     with pytest.raises(ConfigError, match="is one of the models to average"):
         dragoman.average([tmp_path / "a", tmp_path / "b"], tmp_path / "b")
-    with pytest.raises(ConfigError, match="there is no format 'onnx': choose one of ctranslate2, marian"):
+    with pytest.raises(ConfigError, match="unknown format 'onnx': choose one of ctranslate2, marian"):
         dragoman.export(tmp_path / "a", tmp_path / "c", to="onnx")
-    with pytest.raises(ConfigError, match="there is no quantization 'int4': choose one of float32, int8"):
+    with pytest.raises(ConfigError, match="unknown quantization 'int4': choose one of float32, int8"):
         dragoman.export(tmp_path / "a", tmp_path / "c", quantization="int4")
     with pytest.raises(ConfigError, match="--quantization goes with --to ctranslate2 only"):
         dragoman.export(tmp_path / "a", tmp_path / "c", to="marian", quantization="int8")

@@ -18,9 +18,8 @@ from dragoman.checkpoint.folder import load_model_folder, read_config, read_meta
 from dragoman.checkpoint.tensors import load_tensors, model_parameters
 from dragoman.cli.main import main
 from dragoman.decode.search import SearchConfig
-from dragoman.exchange.marian.exporting import export
+from dragoman.exchange.formats import export, import_model
 from dragoman.exchange.marian.generation import generation_json
-from dragoman.exchange.marian.importing import import_marian
 from dragoman.tasks.train import train
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer
@@ -136,9 +135,9 @@ def test_a_model_of_our_own_goes_there_and_comes_back(root: Path, name: str) -> 
     text = {"subword": {"kind": "sentencepiece", "size": 60}, "shared": shared}
     out = [f"model={json.dumps(section)}", f"text={json.dumps(text)}"]
     train(settings(*out, out=name))
-    export(root / name, root / f"{name}, theirs")
+    export(root / name, root / f"{name}, theirs", "marian")
     hugging_face_agrees(root / name, root / f"{name}, theirs")
-    import_marian(root / f"{name}, theirs", root / f"{name}, again")
+    import_model(root / f"{name}, theirs", root / f"{name}, again")
     one, other = (load_model_folder(root / each, torch.device("cpu")) for each in (name, f"{name}, again"))
     assert one.tokenizers.fingerprint == other.tokenizers.fingerprint
     assert isinstance(one.tokenizers.source, SentencePieceTokenizer)
@@ -147,7 +146,7 @@ def test_a_model_of_our_own_goes_there_and_comes_back(root: Path, name: str) -> 
 
 
 def test_what_marian_does_not_have_is_named(tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import_marian(root / "theirs", tmp_path / "changed")
+    import_model(root / "theirs", tmp_path / "changed")
     config = tmp_path / "changed" / "config.yaml"
     content = parse_yaml(config.read_text(), "config").content
     content["model"]["encoder"] |= {"norm": "pre", "activation": "swiglu", "residual": False}
@@ -166,7 +165,7 @@ def test_what_marian_does_not_have_is_named(tmp_path: Path, root: Path, capsys: 
         assert part in said
     assert not (tmp_path / "out").exists()
     assert main(["export", "ours", "--to", "marian", "--out", "theirs"]) == 2
-    assert "there already" in capsys.readouterr().err
+    assert "exists already" in capsys.readouterr().err
     assert main(["export", "ours", "--to", "marian", "--out", "new", "--quantization", "int8"]) == 2
     assert "--quantization goes with --to ctranslate2 only" in capsys.readouterr().err
 
@@ -175,9 +174,10 @@ def test_what_marian_does_not_have_is_named(tmp_path: Path, root: Path, capsys: 
 def test_every_engine_finds_the_same_or_refuses(root: Path, engine: str) -> None:
     """Of a model with a bias at its projection, swish, unscaled embeddings and sines before cosines."""
     texts = lines("source")[:6]
-    expected = Translator.load(root / "ours", "cpu", engine="torch").translate(texts, to="fr")
+    beam = 1 if engine == "ctranslate2" else None  # its beam search has other rules
+    expected = Translator.load(root / "ours", "cpu", engine="torch").translate(texts, to="fr", beam=beam)
     try:
-        found = Translator.load(root / "ours", "cpu", engine=engine).translate(texts, to="fr")
+        found = Translator.load(root / "ours", "cpu", engine=engine).translate(texts, to="fr", beam=beam)
     except DragomanError as error:
         pytest.skip(f"refused, as it may be: {error}")
     assert found == expected

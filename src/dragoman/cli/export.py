@@ -43,7 +43,7 @@ def export(
 ) -> None:
     """Write a model for another program; `dragoman translate` takes what is written for CTranslate2 too."""
     from dragoman.base.log import info
-    from dragoman.exchange.exporting import export
+    from dragoman.exchange.formats import export
 
     export(model, out, to, quantization=quantization)
     if to is Format.marian:

@@ -23,7 +23,7 @@ def import_model(
 ) -> None:
     """Write a model folder with a foreign model's parameters and vocabularies, to be used like any other."""
     from dragoman.base.log import info
-    from dragoman.exchange.importing import import_model
+    from dragoman.exchange.formats import import_model
 
     import_model(folder, out, allow_pickle=allow_pickle)
     info(f"the model of {folder} is in {out}: dragoman translate {out}")

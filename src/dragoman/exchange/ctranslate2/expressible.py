@@ -1,4 +1,4 @@
-"""Which of our models CTranslate2 can compute: a decision for every setting, so that no new one slips through."""
+"""Which models CTranslate2 can compute: a decision for every setting, so that a new one cannot be forgotten."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -19,89 +19,89 @@ from dragoman.nn.positions.union import NoPositionsConfig
 from dragoman.nn.scorers import DotConfig, ScaledDotConfig
 
 Decision = Callable[[Any], bool]
-"""Whether a setting's value can be expressed; of a group, whether it may be there at all, before it is gone into."""
+"""Whether the value of a setting can be expressed. For a group, its own settings are decided in addition."""
 
 
-def carried(value: Any) -> bool:
-    """Any value: it is in the weights, in their shapes, or in what the specification is told."""
+def expressed(value: Any) -> bool:
+    """Any value: it is in the weights, in their shapes, or in the specification."""
     return True
 
 
 def trains(value: Any) -> bool:
-    """Any value: it acts in training alone."""
+    """Any value: it acts only in training."""
     return True
 
 
 def compared(value: Any) -> bool:
-    """Any value by itself: `_disagreements` looks at several together."""
+    """Any value by itself: `_disagreements` compares several."""
     return True
 
 
 def only(*values: Any) -> Decision:
-    """These values and no others."""
+    """Only these values."""
     return lambda value: value in values
 
 
 _LAYERS: Mapping[str, Decision] = {
-    "kind": carried,
-    "layers": carried,
-    "heads": carried,
-    "attention": carried,
-    "feedforward": carried,
+    "kind": expressed,
+    "layers": expressed,
+    "heads": expressed,
+    "attention": expressed,
+    "feedforward": expressed,
     "activation": only("relu", "gelu", "swish", "swiglu"),
     "experts": only(None),
     "norm": only("post", "pre"),
-    "normalisation": carried,
+    "normalisation": expressed,
     "residual": only(True),
 }
-_ADDED: Mapping[str, Decision] = {"kind": carried, "join": only("add"), "width": carried, "limit": carried}
+_ADDED: Mapping[str, Decision] = {"kind": expressed, "join": only("add"), "width": expressed, "limit": expressed}
 DECISIONS: Mapping[type[Config], Mapping[str, Decision]] = {
     ModelConfig: {
-        "kind": carried,
-        "preset": carried,
-        "width": carried,
-        "encoder": carried,
-        "decoder": carried,
-        "positions": carried,
-        "target_positions": carried,
+        "kind": expressed,
+        "preset": expressed,
+        "width": expressed,
+        "encoder": expressed,
+        "decoder": expressed,
+        "positions": expressed,
+        "target_positions": expressed,
         "dropout": trains,
-        "tie_embeddings": carried,
-        "tie_projection": carried,
-        "projection_bias": carried,
-        "scale_embeddings": carried,
+        "tie_embeddings": expressed,
+        "tie_projection": expressed,
+        "projection_bias": expressed,
+        "scale_embeddings": expressed,
         "embeddings": trains,
     },
     TransformerEncoderConfig: _LAYERS,
-    TransformerDecoderConfig: {**_LAYERS, "cross_attention": carried},
+    TransformerDecoderConfig: {**_LAYERS, "cross_attention": expressed},
     SoftAttentionConfig: {
-        "kind": carried,
-        "scorer": carried,
+        "kind": expressed,
+        "scorer": expressed,
         "normaliser": only("softmax"),
         "projections": only(True),
         "combine": only(None, "project"),
         "key_width": compared,
         "query_width": compared,
         "value_width": compared,
-        "tie_keys_and_values": carried,
+        "tie_keys_and_values": expressed,
         "diversity": trains,
     },
-    ScaledDotConfig: {"kind": carried},
-    DotConfig: {"kind": carried},
-    LayerNormConfig: {"kind": carried, "gain": carried, "offset": carried, "epsilon": compared},
-    RMSNormConfig: {"kind": carried, "gain": carried, "epsilon": compared},
-    SinusoidalConfig: {**_ADDED, "base": carried, "layout": carried},
+    ScaledDotConfig: {"kind": expressed},
+    DotConfig: {"kind": expressed},
+    LayerNormConfig: {"kind": expressed, "gain": expressed, "offset": expressed, "epsilon": compared},
+    RMSNormConfig: {"kind": expressed, "gain": expressed, "epsilon": compared},
+    SinusoidalConfig: {**_ADDED, "base": expressed, "layout": expressed},
     LearnedConfig: _ADDED,
     OneHotConfig: _ADDED,
     IndexConfig: _ADDED,
-    RelativeConfig: {"kind": carried, "distance": carried, "keys": carried, "values": carried},
-    RotaryConfig: {"kind": carried, "base": carried},
-    NoPositionsConfig: {"kind": carried},
+    RelativeConfig: {"kind": expressed, "distance": expressed, "keys": expressed, "values": expressed},
+    RotaryConfig: {"kind": expressed, "base": expressed},
+    NoPositionsConfig: {"kind": expressed},
 }
-"""Of every config class that a model may hold: one that is not here is refused, and so is a field that is not."""
+"""For every config class that a model may contain; classes and fields that are missing here are refused."""
 
 
 def check_expressible(config: ModelConfig, vectors: bool = False) -> None:
-    """Raises ModelError that names every setting, with its value, that CTranslate2 has nothing for.
+    """Raises ModelError that names every setting, with its value, that CTranslate2 cannot express.
 
     vectors: whether the source is vectors instead of text.
     """
@@ -112,12 +112,12 @@ def check_expressible(config: ModelConfig, vectors: bool = False) -> None:
 
 
 def epsilon(config: ModelConfig) -> float:
-    """The one ε of all norms of a model that can be expressed."""
+    """The ε of all norms, which is the same throughout a model that can be expressed."""
     return float(config.encoder.normalisation.epsilon)  # type: ignore[union-attr]
 
 
 def _refused(config: Config, path: str) -> Iterator[str]:
-    """Settings below `config` that are refused by themselves."""
+    """Settings in `config` that are refused by themselves."""
     decisions = DECISIONS.get(type(config))
     if decisions is None:
         yield f"{path}.kind={getattr(config, 'kind', type(config).__name__)}"
@@ -126,7 +126,7 @@ def _refused(config: Config, path: str) -> Iterator[str]:
         value, here = getattr(config, name), f"{path}.{name}"
         decision = decisions.get(name)
         if decision is None:
-            yield f"{here}={_shown(value)}: the export does not know this setting"
+            yield f"{here}={_shown(value)}: the export has no decision for this setting"
         elif not decision(value):
             yield f"{here}={_shown(value)}"
         elif isinstance(value, Config) and decision is not trains:
@@ -134,7 +134,7 @@ def _refused(config: Config, path: str) -> Iterator[str]:
 
 
 def _disagreements(config: ModelConfig) -> Iterator[str]:
-    """Settings that are refused because of others; each by itself could be expressed."""
+    """Settings that are refused in combination, although each by itself could be expressed."""
     epsilons: dict[float, str] = {}
     for path, side in (("model.encoder", config.encoder), ("model.decoder", config.decoder)):
         if not isinstance(side, TransformerEncoderConfig | TransformerDecoderConfig):
@@ -148,9 +148,9 @@ def _disagreements(config: ModelConfig) -> Iterator[str]:
             widths = zip(("query_width", "key_width", "value_width"), attention.head_widths(sizes), strict=True)
             for setting, width in widths:
                 if width * side.heads != config.width:
-                    yield f"{path}.{name}.{setting}={width}: its heads are {config.width}/{side.heads} wide"
+                    yield f"{path}.{name}.{setting}={width}: CTranslate2's heads are {config.width}/{side.heads} wide"
     if len(epsilons) > 1:
-        yield f"{' and '.join(epsilons.values())}: it has one for all norms of a model"
+        yield f"{' and '.join(epsilons.values())}: CTranslate2 has one for all norms of a model"
 
 
 def _shown(value: Any) -> str:

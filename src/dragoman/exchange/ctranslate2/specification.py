@@ -1,8 +1,8 @@
-"""Our Transformer as a specification of CTranslate2, which its own library writes.
+"""Our Transformer as a `TransformerSpec` of CTranslate2 (`ctranslate2.specs`), which its own library writes to disk.
 
-Of its layers: `ctranslate2.specs` from 4.7 on, whose encoders have rotary positions too. Queries, keys and values of
-self-attention are one product there, keys and values of the source too. Positions are explicit tables, because its own
-sinusoids count from 1 and have other wavelengths.
+CTranslate2 4.7 or newer is needed, whose encoders support rotary positions. Queries, keys and values of self-attention
+are one product there, as are keys and values of the source. Positions are written as explicit tables, because
+CTranslate2's own sinusoids count from 1 and have other wavelengths.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from dragoman.base.packages import import_optional
 from dragoman.exchange.ctranslate2.expressible import check_expressible, epsilon
-from dragoman.exchange.ctranslate2.library import library
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.models.transformer import DecoderLayer, EncoderLayer, TransformerDecoder, TransformerEncoder
 from dragoman.nn.attention.soft import SoftAttention
@@ -30,41 +30,46 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 
 POSITIONS = 4096
-"""Rows of the tables of position schemes that have no end themselves, and so the longest text."""
+"""Rows in the tables of position schemes that have no limit, and thus the longest source or target in tokens."""
 
 _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH", "swiglu": "SWISH"}
 Array = NDArray[np.float32]
 Stack = TransformerEncoder | TransformerDecoder
 
 
+def library() -> Any:
+    """The module ctranslate2. Raises ConfigError if it is not installed."""
+    return import_optional("ctranslate2", "fast")
+
+
 def specification(model: Seq2Seq, config: ModelConfig, tokenizers: Tokenizers) -> Any:
     """A `TransformerSpec` in float32, with the vocabularies.
 
-    Raises ModelError as `check_expressible` does, ConfigError where CTranslate2 is not installed.
+    Raises ModelError as `check_expressible`, ConfigError if CTranslate2 is not installed.
     """
     check_expressible(config, model.vectors is not None)
     specs = library().specs
     encoder, decoder = model.encoder, model.decoder
     assert isinstance(encoder, TransformerEncoder) and isinstance(decoder, TransformerDecoder)
-    reading = specs.TransformerEncoderSpec(num_layers=len(encoder.layers), **_shape(config.encoder, encoder))
-    writing = specs.TransformerDecoderSpec(num_layers=len(decoder.layers), **_shape(config.decoder, decoder))
-    _fill_stack(reading, reading.embeddings[0], encoder)
-    _fill_stack(writing, writing.embeddings, decoder)
-    writing.projection.weight = _array(decoder.projection.weight)
+    encoder_spec = specs.TransformerEncoderSpec(num_layers=len(encoder.layers), **_shape(config.encoder, encoder))
+    decoder_spec = specs.TransformerDecoderSpec(num_layers=len(decoder.layers), **_shape(config.decoder, decoder))
+    _fill_stack(encoder_spec, encoder_spec.embeddings[0], encoder)
+    _fill_stack(decoder_spec, decoder_spec.embeddings, decoder)
+    decoder_spec.projection.weight = _array(decoder.projection.weight)
     if decoder.projection.bias is not None:
-        writing.projection.bias = _array(decoder.projection.bias)
-    whole = specs.TransformerSpec(reading, writing)
-    whole.config.layer_norm_epsilon = epsilon(config)
-    whole.config.add_source_bos, whole.config.add_source_eos = False, True
-    whole.config.bos_token = whole.config.decoder_start_token = SPECIAL_SYMBOLS[BOS]
-    whole.config.eos_token, whole.config.unk_token = SPECIAL_SYMBOLS[EOS], SPECIAL_SYMBOLS[UNK]
-    whole.register_source_vocabulary(names(tokenizers.source))
-    whole.register_target_vocabulary(names(tokenizers.target))
-    return whole
+        decoder_spec.projection.bias = _array(decoder.projection.bias)
+    spec = specs.TransformerSpec(encoder_spec, decoder_spec)
+    spec.config.layer_norm_epsilon = epsilon(config)
+    spec.config.add_source_bos, spec.config.add_source_eos = False, True
+    spec.config.bos_token = spec.config.decoder_start_token = SPECIAL_SYMBOLS[BOS]
+    spec.config.eos_token, spec.config.unk_token = SPECIAL_SYMBOLS[EOS], SPECIAL_SYMBOLS[UNK]
+    spec.register_source_vocabulary(names(tokenizers.source))
+    spec.register_target_vocabulary(names(tokenizers.target))
+    return spec
 
 
 def names(tokenizer: Tokenizer) -> list[str]:
-    """What CTranslate2 calls each id: its symbol, with the id behind it where a symbol before has the same name."""
+    """CTranslate2's name of each id: its symbol, followed by the id if an earlier symbol is the same."""
     found: dict[str, None] = {}
     for number, symbol in enumerate(tokenizer.symbols):
         name = symbol
@@ -75,7 +80,7 @@ def names(tokenizer: Tokenizer) -> list[str]:
 
 
 def positions(model: Seq2Seq) -> int | None:
-    """The longest text of a side, its end or beginning counted, that the exported tables have; None without tables."""
+    """The longest source or target in tokens, end or beginning counted; None without tables of positions."""
     encoder, decoder = model.encoder, model.decoder
     assert isinstance(encoder, TransformerEncoder) and isinstance(decoder, TransformerDecoder)
     lengths = [_length(encoder), _length(decoder)]
@@ -83,7 +88,7 @@ def positions(model: Seq2Seq) -> int | None:
 
 
 def _shape(config: Any, stack: Stack) -> dict[str, Any]:
-    """What both specifications are told of a side's settings."""
+    """The arguments of an encoder's or decoder's specification."""
     relation = _relation(stack)
     shape: dict[str, Any] = {
         "num_heads": config.heads,
@@ -134,14 +139,14 @@ def _fill_layer(spec: Any, layer: EncoderLayer | DecoderLayer) -> None:
 
 
 def _fill_attention(spec: Any, attention: SoftAttention) -> None:
-    """All but the products that make queries, keys and values."""
+    """Fill everything but the projections to queries, keys and values."""
     _fill_linear(spec.linear[-1], attention.output)
     width = attention.query.out_features // attention.heads
     if isinstance(attention.scorer, Dot):
         spec.queries_scale = np.float32(1.0)
     if isinstance(relation := attention.relation, Relative):
         none = np.zeros((2 * relation.distance + 1, width), np.float32)
-        # ours divides what it adds to the scores by √d_k under any scorer, CTranslate2 multiplies it by queries_scale
+        # we divide what relative keys add to scores by √d_k for any scorer; CTranslate2 multiplies it by queries_scale
         scale = 1 / sqrt(width) if isinstance(attention.scorer, Dot) else 1.0
         keys = _array(relation.key_table) * np.float32(scale) if relation.acts_on_scores else none
         spec.relative_position_keys = keys
@@ -153,13 +158,13 @@ def _values(attention: SoftAttention) -> nn.Linear:
 
 
 def _fill_linear(spec: Any, *layers: nn.Linear) -> None:
-    """Several layers that read the same are one, their outputs side by side."""
-    spec.weight = _joined([layer.weight for layer in layers])
-    spec.bias = _joined([layer.bias for layer in layers])
+    """Concatenate the outputs of several layers that have the same input."""
+    spec.weight = _concatenate([layer.weight for layer in layers])
+    spec.bias = _concatenate([layer.bias for layer in layers])
 
 
 def _fill_norm(spec: Any, norm: nn.Module, width: int) -> None:
-    """A gain or an offset that is not learned is 1 or 0."""
+    """Fill a norm; a gain or an offset that is not learned is 1 or 0."""
     gain, offset = getattr(norm, "weight", None), getattr(norm, "bias", None)
     spec.gamma = np.ones(width, np.float32) if gain is None else _array(gain)
     if hasattr(spec, "beta"):
@@ -167,23 +172,23 @@ def _fill_norm(spec: Any, norm: nn.Module, width: int) -> None:
 
 
 def _length(stack: Stack) -> int | None:
-    """Rows of the table of positions; None where they act inside attention."""
+    """Rows in the table of positions; None if positions act inside attention."""
     if isinstance(stack.embedding.positions, Added):
         return stack.embedding.positions.limit or POSITIONS
     return None if _relation(stack) is not None else POSITIONS
 
 
 def _relation(stack: Stack) -> RelativePositions | None:
-    """What positions do inside self-attention; alike in all layers."""
+    """The positions inside self-attention, the same in all layers."""
     attention = stack.layers[0].self_attention
     assert isinstance(attention, SoftAttention)
     return attention.relation
 
 
 def _table(stack: Stack) -> Array | None:
-    """The vectors of positions, zeros for no positions; None where they act inside attention.
+    """The vectors of positions (length + 1, d), zeros without positions; None if they act inside attention.
 
-    A row of zeros behind them is for the last token of a translation, which CTranslate2 reads in forced decoding though
+    The last row, of zeros, is for the last token of a translation, which CTranslate2 reads in forced decoding although
     nothing follows it.
     """
     length, embedding = _length(stack), stack.embedding
@@ -195,7 +200,7 @@ def _table(stack: Stack) -> Array | None:
     return table
 
 
-def _joined(tensors: Sequence[Tensor]) -> Array:
+def _concatenate(tensors: Sequence[Tensor]) -> Array:
     return np.concatenate([_array(tensor) for tensor in tensors])
 
 

@@ -1,4 +1,4 @@
-"""Marian's `config.json` and our section `model`, both ways."""
+"""The architecture of Marian models: `config.json` and our section `model`, in both directions."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,27 +9,27 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.log import warn
 from dragoman.base.settings.load import flat, parse_settings
-from dragoman.exchange.marian.files import CONFIG
+from dragoman.exchange.huggingface import CONFIG
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
-"""Hugging Face's names, and ours."""
+"""By Hugging Face's names, our names."""
 
-LONGEST = 512
-"""Positions of an exported model that has no limit: as many as those of OPUS-MT."""
+DEFAULT_POSITIONS = 512
+"""The limit of an exported model that has none, as in OPUS-MT."""
 
-_FREE = ("preset", "embeddings.", "dropout.embedding", "positions.limit")
-"""Settings that act in training alone, or that are written otherwise."""
+_NOT_COMPARED = ("preset", "embeddings.", "dropout.embedding", "positions.limit")
+"""Prefixes of settings that act only in training, or that are written separately."""
 
 Count = Field(ge=1)
 Rate = Field(0.0, ge=0, lt=1)
 
 
 class MarianSettings(BaseModel):
-    """What decides how Hugging Face's Marian computes; its own defaults. Other keys of the file say nothing of that.
+    """The keys of `config.json` that determine the computation, with Hugging Face's defaults; others are ignored.
 
-    The last four are of Marians that Hugging Face's class, in spite of the keys, does not compute.
+    The last four belong to Marian models that Hugging Face's class, in spite of the keys, does not compute.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
@@ -63,32 +63,29 @@ class MarianSettings(BaseModel):
 
     @property
     def target_size(self) -> int:
-        """Entries of the target's vocabulary."""
+        """The size of the target vocabulary."""
         return self.decoder_vocab_size or self.vocab_size
 
 
 def read_settings(content: Mapping[str, Any], path: Path) -> MarianSettings:
-    """Check what `config.json` says. Raises ModelError for another architecture, and for what is not supported."""
-    kind = content.get("model_type")
-    if kind != "marian":
-        raise ModelError(f"{path} describes a model of type {kind!r}: only Marian models (model_type marian) are read")
+    """The settings in `config.json`. Raises ModelError for values that are invalid or not supported."""
     if content.get("quantization_config") is not None:
-        raise ModelError(f"{path}: the parameters are quantised; take the model that they were made from")
+        raise ModelError(f"{path}: the parameters are quantised: import the model that was quantised")
     try:
         settings = MarianSettings.model_validate(dict(content))
     except ValidationError as error:
         wrong = [f"{'.'.join(map(str, each['loc']))} is {each['input']!r}: {each['msg']}" for each in error.errors()]
-        raise ModelError(f"{path} is damaged, or no Marian that can be read:\n  " + "\n  ".join(wrong)) from None
+        raise ModelError(f"{path} is damaged or not supported:\n  " + "\n  ".join(wrong)) from None
     if settings.activation_function not in ACTIVATIONS:
         known = ", ".join(ACTIVATIONS)
-        raise ModelError(f"{path}: no activation_function {settings.activation_function!r}; known are {known}")
+        raise ModelError(f"{path}: unknown activation_function {settings.activation_function!r}; known are {known}")
     if settings.encoder_layerdrop or settings.decoder_layerdrop:
-        warn(f"{path}: layer drop is not taken over. It says how the model was trained, and changes no translation")
+        warn(f"{path}: layer drop is ignored; it was part of the training, and changes no translation")
     return settings
 
 
 def model_section(settings: MarianSettings, tie_embeddings: bool, projection_bias: bool, path: Path) -> ModelConfig:
-    """Our settings of that model. Raises ModelError where they do not go together."""
+    """Our settings for a Marian model. Raises ModelError if they are inconsistent."""
 
     def stack(side: str) -> dict[str, Any]:
         return {
@@ -119,18 +116,18 @@ def model_section(settings: MarianSettings, tie_embeddings: bool, projection_bia
     try:
         return parse_settings(section, ModelConfig, f"as {path} describes it")
     except ConfigError as error:
-        raise ModelError(f"{path} describes no model that can be built: {error}") from None
+        raise ModelError(f"{path} describes a model that cannot be built: {error}") from None
 
 
 def config_json(model: ModelConfig, sizes: tuple[int, int]) -> dict[str, Any]:
-    """`config.json` of our model, but for the ids of special symbols. sizes: entries of both vocabularies.
+    """The content of `config.json` without the ids of special symbols. sizes: source and target vocabulary.
 
-    Raises ModelError that names every setting, with its value, that Marian has nothing for.
+    Raises ModelError that names every setting, with its value, that Marian does not have.
     """
     encoder, decoder = model.encoder, model.decoder
     for side, stack in (("encoder", encoder), ("decoder", decoder)):
         if not isinstance(stack, TransformerEncoderConfig | TransformerDecoderConfig):
-            raise ModelError(f"this model is no Marian: model.{side}.kind is {stack.kind}, not transformer")
+            raise ModelError(f"Marian cannot express this model: model.{side}.kind is {stack.kind}, not transformer")
     assert isinstance(encoder, TransformerEncoderConfig) and isinstance(decoder, TransformerDecoderConfig)
     content = {
         "architectures": ["MarianMTModel"],
@@ -138,7 +135,7 @@ def config_json(model: ModelConfig, sizes: tuple[int, int]) -> dict[str, Any]:
         "is_encoder_decoder": True,
         "vocab_size": sizes[0],
         "decoder_vocab_size": sizes[1],
-        "max_position_embeddings": getattr(model.positions, "limit", None) or LONGEST,
+        "max_position_embeddings": getattr(model.positions, "limit", None) or DEFAULT_POSITIONS,
         "num_hidden_layers": encoder.layers,
         **_stack_json("encoder", encoder),
         **_stack_json("decoder", decoder),
@@ -155,9 +152,9 @@ def config_json(model: ModelConfig, sizes: tuple[int, int]) -> dict[str, Any]:
         "normalize_embedding": False,
         "add_final_layer_norm": False,
     }
-    _check_whole(model, content)
+    _check_round_trip(model, content)
     if model.dropout.embedding != model.dropout.residual:
-        warn(f"Marian has one rate of dropout: {model.dropout.residual}, of residuals, is written for embeddings too")
+        warn(f"Marian has a single dropout rate: {model.dropout.residual}, of residuals, is written for embeddings too")
     return content
 
 
@@ -170,8 +167,8 @@ def _stack_json(side: str, stack: TransformerEncoderConfig | TransformerDecoderC
     }
 
 
-def _check_whole(model: ModelConfig, content: Mapping[str, Any]) -> None:
-    """Raises ModelError unless what was written is read as the same model: so no setting can be forgotten here."""
+def _check_round_trip(model: ModelConfig, content: Mapping[str, Any]) -> None:
+    """Raises ModelError unless `content` is read back as the same model, so that no setting can be forgotten."""
     ids = {"decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 0}
     read = model_section(
         MarianSettings.model_validate({**content, **ids}), model.tie_embeddings, model.projection_bias, Path(CONFIG)
@@ -179,13 +176,13 @@ def _check_whole(model: ModelConfig, content: Mapping[str, Any]) -> None:
     if model.target_positions == model.positions:
         model = model.model_copy(update={"target_positions": None})
     ours, theirs = (flat(each.model_dump(mode="json")) for each in (model, read))
-    unfit = [
+    differences = [
         f"model.{key} is {_shown(ours.get(key))}, and Marian's {_shown(theirs.get(key))}"
         for key in sorted(ours.keys() | theirs.keys())
-        if ours.get(key) != theirs.get(key) and not key.startswith(_FREE)
+        if ours.get(key) != theirs.get(key) and not key.startswith(_NOT_COMPARED)
     ]
-    if unfit:
-        raise ModelError("this model is no Marian:\n  " + "\n  ".join(unfit))
+    if differences:
+        raise ModelError("Marian cannot express this model:\n  " + "\n  ".join(differences))
 
 
 def _shown(value: Any) -> str:

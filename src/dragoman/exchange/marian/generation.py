@@ -1,4 +1,4 @@
-"""Hugging Face's settings of generation and our section `search`, both ways, as far as one has what the other has."""
+"""Generation settings: `generation_config.json` and our section `search`, in both directions, where both have them."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,49 +26,49 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "exponential_decay_length_penalty": (),
     "penalty_alpha": (),
 }
-"""What there is nothing like here, with the values at which it does nothing; null is one of all."""
+"""Settings without a counterpart here, with the values that have no effect; null has none for any of them."""
 
 
-def search_of(content: Mapping[str, Any], path: Path, limit: int, numbers: Sequence[int]) -> SearchConfig:
-    """Our settings. limit: the model's positions; numbers: the id here of each id there.
+def search_section(content: Mapping[str, Any], path: Path, limit: int, numbers: Sequence[int]) -> SearchConfig:
+    """Our settings of the search. limit: the model's positions. numbers: for each id of Marian, our id.
 
-    Without a longest output it is that of the positions: Hugging Face's default, 20 tokens, suits no translator. Raises
-    ModelError for values that make no sense.
+    The default of the longest output is the number of positions: Hugging Face's default, 20 tokens, is too short for
+    translation. Raises ModelError for invalid values.
     """
     settings: dict[str, Any] = {"beam": _count(content, "num_beams", path, 1)}
     power = content.get("length_penalty")
     if power not in (None, 0, 1):
-        warn(f"{path}: length_penalty {power} divides by a power of the length, which there is not here: taken as 1")
+        warn(f"{path}: length_penalty {power} divides by a power of the length, which is not supported: using 1")
     settings["length_penalty"] = {"kind": "none" if power == 0 else "mean"}
-    with_beginning = _count(content, "max_new_tokens", path, _count(content, "max_length", path, limit) - 1) + 1
-    settings |= {"length_factor": 0.0, "length_margin": max(1, min(with_beginning, limit) - 1)}
+    with_start = _count(content, "max_new_tokens", path, _count(content, "max_length", path, limit) - 1) + 1
+    settings |= {"length_factor": 0.0, "length_margin": max(1, min(with_start, limit) - 1)}
     settings["minimum_length"] = max(0, _count(content, "min_length", path, 0) - 1)
     settings["no_repeat_ngram"] = _count(content, "no_repeat_ngram_size", path, 0)
-    never = _never(content, path)
-    if outside := [token for token in never if not 0 <= token < len(numbers)]:
-        raise ModelError(f"{path} forbids the entry {outside[0]}, which the vocabulary does not have")
-    settings["forbid"] = [*OutputConfig().forbid, *sorted({numbers[token] for token in never} - {PAD, BOS, UNK})]
-    settings["unknown"] = {"kind": "forbid"}  # as Marian itself translates, and every engine can
+    suppressed = _suppressed(content, path)
+    if outside := [token for token in suppressed if not 0 <= token < len(numbers)]:
+        raise ModelError(f"{path} forbids the entry {outside[0]}, which is not in the vocabulary")
+    settings["forbid"] = [*OutputConfig().forbid, *sorted({numbers[token] for token in suppressed} - {PAD, BOS, UNK})]
+    settings["unknown"] = {"kind": "forbid"}  # as in Marian itself, and supported by every engine
     others = [
         f"{name} {content[name]}"
         for name, neutral in _NEUTRAL.items()
         if content.get(name) is not None and content[name] not in neutral
     ]
     if others:
-        warn(f"{path}: there is nothing here like {', '.join(others)}, which is not taken over")
+        warn(f"{path}: not supported and ignored: {', '.join(others)}")
     try:
         return parse_settings(settings, SearchConfig, f"as {path} describes it")
     except ConfigError as error:
         raise ModelError(str(error)) from None
 
 
-def _never(content: Mapping[str, Any], path: Path) -> list[int]:
-    """The single entries that are never written."""
+def _suppressed(content: Mapping[str, Any], path: Path) -> list[int]:
+    """The ids of single entries that are never written."""
     words, single = content.get("bad_words_ids") or [], content.get("suppress_tokens") or []
     if not (isinstance(words, list) and all(isinstance(word, list) for word in words) and isinstance(single, list)):
         raise ModelError(f"{path}: bad_words_ids must be a list of lists, and suppress_tokens a list")
     if longer := [word for word in words if len(word) != 1]:
-        warn(f"{path}: bad_words_ids of several entries, such as {longer[0]}, are not taken over")
+        warn(f"{path}: bad_words_ids of several entries, such as {longer[0]}, are ignored")
     found = [*(word[0] for word in words if len(word) == 1), *single]
     if any(type(token) is not int for token in found):
         raise ModelError(f"{path}: bad_words_ids and suppress_tokens must hold ids")
@@ -83,16 +83,16 @@ def _count(content: Mapping[str, Any], name: str, path: Path, usual: int) -> int
 
 
 def generation_json(search: SearchConfig, limit: int, order: Sequence[int]) -> dict[str, Any]:
-    """`generation_config.json`, but for the ids of special symbols.
+    """The content of `generation_config.json` without the ids of special symbols.
 
-    limit: the model's positions; order: for each id there the id here.
+    limit: the model's positions. order: for each id of Marian, our id.
     """
     if isinstance(search.length_penalty, GNMTPenalty) and search.length_penalty.alpha:
-        warn("Hugging Face has no GNMT length penalty: length_penalty 1.0, the mean log-probability, stands instead")
+        warn("Hugging Face has no GNMT length penalty: length_penalty 1.0, the mean log-probability, is written")
     lacking = ("coverage_penalty", "minimum_factor", "shrinking", "diversity", "fusion")
     others = [name for name in lacking if getattr(search, name)]
     if others:
-        warn(f"Hugging Face has nothing like {', '.join(f'search.{name}' for name in others)}: left out")
+        warn(f"Hugging Face has no counterpart of {', '.join(f'search.{name}' for name in others)}: left out")
     mean = isinstance(search.length_penalty, MeanLogProbability) or getattr(search.length_penalty, "alpha", 0.0) > 0
     most = [limit, *([] if search.length_factor else [search.length_margin + 1])]
     longest = min([*most, *([] if search.maximum_length is None else [search.maximum_length + 1])])

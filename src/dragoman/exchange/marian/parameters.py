@@ -1,4 +1,4 @@
-"""Marian's parameters and ours, both ways: names, rows of vocabularies, tables that are one."""
+"""Marian's parameters and ours, in both directions: names by table, rows of vocabularies, tied tables."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer
 
 NEVER = -1000.0
-"""The bias of an entry that Marian does not have, so that it takes no probability from the others: exp(−1000) is 0."""
+"""The bias of an entry that Marian does not have; it gets no probability, since exp(−1000) is 0."""
 
 SHARED, ENCODER, DECODER = (
     "model.shared.weight",
@@ -45,12 +45,13 @@ _PARTS = {
         **_FEEDFORWARD,
     },
 }
-_MOST_LISTED = 20
-_CLOSE = 1e-3  # of sines that were stored in half precision
+_LISTED = 20
+_TOLERANCE = 1e-3
+"""Of sines that were stored in half precision."""
 
 
 def layer_names(layers: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """Our name and theirs of every parameter inside layers; layers: how many, by side."""
+    """Our name and Marian's name of every parameter inside layers. layers: the number of layers, by side."""
     for side, count in layers.items():
         for layer in range(count):
             for ours, theirs in _PARTS[side].items():
@@ -60,9 +61,9 @@ def layer_names(layers: Mapping[str, int]) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Tables:
-    """What has a row for each entry of a vocabulary, in their order: the same tensor where tables are one.
+    """The tensors with a row per entry of a vocabulary, in Marian's order; tied tables are the same tensor.
 
-    bias: (V,).
+    source: (V_source, d), target, projection: (V_target, d), bias: (V_target).
     """
 
     source: Tensor
@@ -71,14 +72,14 @@ class Tables:
     bias: Tensor
 
 
-class TheirParameters:
-    """Those of a Hugging Face folder, checked against its settings."""
+class MarianParameters:
+    """The parameters of a Hugging Face folder, checked against its settings."""
 
     def __init__(self, tensors: Mapping[str, Tensor], settings: MarianSettings, path: Path) -> None:
-        """Raises ModelError that lists all that is missing, of another shape or type, or not known."""
+        """Raises ModelError that lists every parameter that is missing, unknown, or of another shape or type."""
         self._tensors, self._settings, self._path = dict(tensors), settings, path
         layers = {"encoder": settings.encoder_layers, "decoder": settings.decoder_layers}
-        # settings may claim any number of layers: what is missing is found before a list of it is made
+        # a damaged file may name billions of layers: no names are listed then
         self._names = {} if sum(layers.values()) > len(tensors) else dict(layer_names(layers))
         self._check()
         self.tables = self._tables()
@@ -92,7 +93,7 @@ class TheirParameters:
     def _check(self) -> None:
         settings, width = self._settings, self._settings.d_model
         if not self._names:
-            raise ModelError(f"{self._path} holds far fewer parameters than the layers that config.json asks for")
+            raise ModelError(f"{self._path} has far fewer parameters than the layers in config.json")
         expected: dict[str, tuple[int, ...]] = {}
         for name in self._names.values():
             inner = settings.encoder_ffn_dim if name.startswith("model.encoder.") else settings.decoder_ffn_dim
@@ -113,18 +114,18 @@ class TheirParameters:
             if size is None:
                 wrong.append(f"unknown: {name} {tuple(tensor.shape)}")
             elif tuple(tensor.shape) != size:
-                wrong.append(f"wrong shape: {name} is {tuple(tensor.shape)}, config.json asks for {size}")
+                wrong.append(f"wrong shape: {name} is {tuple(tensor.shape)}, config.json implies {size}")
             elif not tensor.is_floating_point():
                 wrong.append(f"wrong type: {name} is {tensor.dtype}")
         if wrong:
-            more = [f"… and {len(wrong) - _MOST_LISTED} more"] if len(wrong) > _MOST_LISTED else []
+            more = [f"… and {len(wrong) - _LISTED} more"] if len(wrong) > _LISTED else []
             raise ModelError(
                 f"{self._path} does not fit its config.json ({len(wrong)} differences):\n  "
-                + "\n  ".join([*wrong[:_MOST_LISTED], *more])
+                + "\n  ".join([*wrong[:_LISTED], *more])
             )
 
     def _tables(self) -> Tables:
-        """As Hugging Face ties them: where embeddings are shared but words are not tied, all three may differ."""
+        """Tied as in Hugging Face: if embeddings are shared but words are not tied, all three may differ."""
         settings = self._settings
         zeros = torch.zeros(1, settings.target_size)
         bias = self._tensors.get(BIAS, zeros)[0]
@@ -148,54 +149,54 @@ class TheirParameters:
         raise ModelError(f"{self._path} has no {' and no '.join(names)}")
 
     def _one(self, *names: str) -> Tensor:
-        """What several names are said to be one for."""
+        """The table that several names share."""
         table = self._first(*names)
         for name in names:
             if name in self._tensors and not torch.equal(self._tensors[name], table):
-                raise ModelError(f"{self._path}: {name} differs from the table that config.json says it is tied to")
+                raise ModelError(f"{self._path}: {name} differs from the table to which config.json ties it")
         return table
 
     def _check_positions(self) -> None:
-        """Older folders store the sines, which are computed here."""
+        """Raises ModelError if stored positions, which older folders have, differ from the computed sinusoids."""
         for name in POSITIONS:
             if (stored := self._tensors.get(name)) is not None:
                 computed = sinusoids(len(stored), stored.size(1), layout="halves")
-                if not torch.allclose(stored.float(), computed, rtol=0, atol=_CLOSE):
-                    raise ModelError(f"{self._path}: {name} holds other positions than sines and cosines")
+                if not torch.allclose(stored.float(), computed, rtol=0, atol=_TOLERANCE):
+                    raise ModelError(f"{self._path}: {name} has positions that are not sines and cosines")
 
 
-def from_theirs(theirs: TheirParameters, model: ModelConfig, tokenizers: Tokenizers) -> dict[str, Tensor]:
-    """Our parameters by name, in the number types of theirs."""
-    source, target = _both(tokenizers)
+def from_marian(theirs: MarianParameters, model: ModelConfig, tokenizers: Tokenizers) -> dict[str, Tensor]:
+    """Our parameters by name, in the number types of Marian's."""
+    source, target = _sentencepiece(tokenizers)
     tables = theirs.tables
-    found = {OUR_SOURCE: _here(tables.source, source, 0.0)}
+    found = {OUR_SOURCE: _to_our_rows(tables.source, source, 0.0)}
     if not model.tie_embeddings:
-        found[OUR_TARGET] = _here(tables.target, target, 0.0)
+        found[OUR_TARGET] = _to_our_rows(tables.target, target, 0.0)
     if not model.tie_projection:
-        found[OUR_PROJECTION] = _here(tables.projection, target, 0.0)
+        found[OUR_PROJECTION] = _to_our_rows(tables.projection, target, 0.0)
     if model.projection_bias:
-        found[OUR_BIAS] = _here(tables.bias, target, NEVER)
+        found[OUR_BIAS] = _to_our_rows(tables.bias, target, NEVER)
     return found | theirs.layers
 
 
 def needs_bias(tokenizers: Tokenizers, bias: Tensor) -> bool:
-    """Whether the projection has a bias here: theirs is not zero, or our padding is no entry of theirs."""
-    _, target = _both(tokenizers)
+    """Whether our projection needs a bias: Marian's is not zero, or our padding is not an entry there."""
+    _, target = _sentencepiece(tokenizers)
     return bool(bias.any()) or len(rows(target)) < target.size
 
 
-def to_theirs(ours: Mapping[str, Tensor], model: ModelConfig, tokenizers: Tokenizers) -> dict[str, Tensor]:
-    """Their parameters by name, as Hugging Face saves them: tables that are one are given once."""
-    source, target = _both(tokenizers)
-    read = _there(ours[OUR_SOURCE], source)
-    write = read if model.tie_embeddings else _there(ours[OUR_TARGET], target)
+def to_marian(ours: Mapping[str, Tensor], model: ModelConfig, tokenizers: Tokenizers) -> dict[str, Tensor]:
+    """Marian's parameters by name, as Hugging Face saves them: tied tables once."""
+    source, target = _sentencepiece(tokenizers)
+    read = _to_marian_rows(ours[OUR_SOURCE], source)
+    write = read if model.tie_embeddings else _to_marian_rows(ours[OUR_TARGET], target)
     tables = {SHARED: read} if model.tie_embeddings else {ENCODER: read, DECODER: write}
     if not model.tie_projection:
-        if model.tie_embeddings:  # Hugging Face then takes each for a table of its own
+        if model.tie_embeddings:  # Hugging Face then treats each as a table of its own
             tables |= {ENCODER: read.clone(), DECODER: read.clone()}
-        tables[PROJECTION] = _there(ours[OUR_PROJECTION], target)
+        tables[PROJECTION] = _to_marian_rows(ours[OUR_PROJECTION], target)
     zeros = torch.zeros(target.size, dtype=write.dtype)
-    tables[BIAS] = _there(ours.get(OUR_BIAS, zeros), target)[None]
+    tables[BIAS] = _to_marian_rows(ours.get(OUR_BIAS, zeros), target)[None]
     layers = {
         side: stack.layers
         for side, stack in (("encoder", model.encoder), ("decoder", model.decoder))
@@ -204,20 +205,20 @@ def to_theirs(ours: Mapping[str, Tensor], model: ModelConfig, tokenizers: Tokeni
     return tables | {theirs: ours[name] for name, theirs in layer_names(layers)}
 
 
-def _both(tokenizers: Tokenizers) -> tuple[SentencePieceTokenizer, SentencePieceTokenizer]:
+def _sentencepiece(tokenizers: Tokenizers) -> tuple[SentencePieceTokenizer, SentencePieceTokenizer]:
     source, target = tokenizers.source, tokenizers.target
     assert isinstance(source, SentencePieceTokenizer) and isinstance(target, SentencePieceTokenizer)
     return source, target
 
 
-def _here(table: Tensor, tokenizer: SentencePieceTokenizer, padding: float) -> Tensor:
-    """Rows in our order; padding: what fills that of our padding where Marian has none."""
+def _to_our_rows(table: Tensor, tokenizer: SentencePieceTokenizer, padding: float) -> Tensor:
+    """The rows in our order. padding: fills the row of our padding if Marian has none."""
     order = rows(tokenizer)
     found = table.new_full((tokenizer.size, *table.shape[1:]), padding)
     found[torch.tensor(order)] = table
     return found
 
 
-def _there(table: Tensor, tokenizer: SentencePieceTokenizer) -> Tensor:
-    """Rows in their order."""
+def _to_marian_rows(table: Tensor, tokenizer: SentencePieceTokenizer) -> Tensor:
+    """The rows in Marian's order."""
     return table[torch.tensor(rows(tokenizer))]

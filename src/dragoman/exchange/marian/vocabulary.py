@@ -1,9 +1,9 @@
-"""Marian's vocabularies and SentencePiece models, and our tokenizers, both ways.
+"""Vocabularies: Marian's `vocab.json` and SentencePiece models, and our tokenizers, in both directions.
 
-Our ids begin with four special symbols and end with tags. Marian's have no order, and no padding beside what decoders
-begin with: `<pad>` serves as both. So its row becomes our beginning, and our padding is a row of its own, which nothing
-ever reads or writes. A tokenizer keeps the places that special symbols and tags have there, all other entries keep
-their order: so the way back is exact.
+Our ids start with four special symbols and end with tags. Marian's have no such order, and decoders start with `<pad>`.
+So the row of `<pad>` becomes our beginning of sentence, and our padding is a new row, which is never read or written. A
+tokenizer stores Marian's ids of special symbols and tags as its `places`, and all other entries keep their order, so
+that the conversion back is exact.
 """
 
 from collections.abc import Mapping
@@ -13,50 +13,41 @@ from typing import Any
 
 from dragoman.base.errors import ModelError
 from dragoman.checkpoint.meta import Meta
+from dragoman.exchange.huggingface import ADDED, CONFIG, SPECIAL, TOKENIZER, read_bytes, read_json
 from dragoman.exchange.marian.architecture import MarianSettings
-from dragoman.exchange.marian.files import (
-    ADDED,
-    CONFIG,
-    SOURCE_MODEL,
-    SPECIAL,
-    TARGET_MODEL,
-    TARGET_VOCABULARY,
-    TOKENIZER,
-    VOCABULARY,
-    read_bytes,
-    read_json,
-)
 from dragoman.text.symbols import BOS, EOS, PAD, SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer, code, tag_of
 
+VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
+SOURCE_MODEL, TARGET_MODEL = "source.spm", "target.spm"
 BEGIN = "<s>"
 _NAMES = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
 
 
 @dataclass(frozen=True)
 class MarianVocabulary:
-    """One language's. ids: by symbol, 0 … n−1; begin: the id that decoders begin with."""
+    """The vocabulary of one language. ids: by symbol, 0 … n−1. begin: the id that decoders start with."""
 
     ids: Mapping[str, int]
     begin: int
 
     @property
     def symbols(self) -> list[str]:
-        """In the order of their ids."""
+        """The symbols in the order of their ids."""
         return sorted(self.ids, key=self.ids.__getitem__)
 
     @property
     def special(self) -> tuple[int, int, int, int]:
-        """The ids of our special symbols, in our order."""
+        """Marian's ids of our special symbols, in our order."""
         return self.ids["<pad>"], self.begin, self.ids["</s>"], self.ids["<unk>"]
 
     def tokenizer(self, model: bytes, joint: bool, tidy: bool) -> SentencePieceTokenizer:
-        """Ours. model: SentencePiece's. Raises ModelError where it is none."""
+        """Our tokenizer. model: SentencePiece's, as bytes. Raises ModelError if it is invalid."""
         special = self.special
         ordinary = [symbol for symbol in self.symbols if self.ids[symbol] not in special]
         codes = {symbol: tag for symbol in ordinary if (tag := tag_of(symbol)) is not None}
-        tags = codes if len(codes) > 1 else {}  # a single one is no choice, and texts need not begin with it
+        tags = codes if len(codes) > 1 else {}  # a single language needs no tag
         entries = [symbol for symbol in ordinary if symbol not in tags]
         places = (*special, *(self.ids[symbol] for symbol in tags))
         first = len(SPECIAL_SYMBOLS)
@@ -67,42 +58,42 @@ class MarianVocabulary:
 
 
 def read_vocabularies(folder: Path, settings: MarianSettings) -> tuple[Tokenizers, Mapping[str, Any]]:
-    """The tokenizers, and what `tokenizer_config.json` says.
+    """The tokenizers, and the content of `tokenizer_config.json`.
 
-    Raises ModelError where a file is damaged, does not fit the others, or asks for what ours do not do.
+    Raises ModelError for a file that is damaged, does not match the others, or has settings that are not supported.
     """
     about = read_json(folder / TOKENIZER, optional=True)
-    apart = about.get("separate_vocabs", False)
-    if not isinstance(apart, bool):
-        raise ModelError(f"{folder / TOKENIZER}: separate_vocabs is {apart!r}, neither true nor false")
-    if apart and settings.share_encoder_decoder_embeddings:
+    separate = about.get("separate_vocabs", False)
+    if not isinstance(separate, bool):
+        raise ModelError(f"{folder / TOKENIZER}: separate_vocabs must be true or false, not {separate!r}")
+    if separate and settings.share_encoder_decoder_embeddings:
         raise ModelError(
             f"{folder}: two vocabularies ({TOKENIZER}) cannot share one table of embeddings ({CONFIG}: "
             "share_encoder_decoder_embeddings)"
         )
-    if not apart and settings.target_size != settings.vocab_size:
+    if not separate and settings.target_size != settings.vocab_size:
         raise ModelError(
             f"{folder / CONFIG} has vocabularies of {settings.vocab_size} and {settings.target_size} entries, but "
-            f"{TOKENIZER} says that there is one for both (separate_vocabs)"
+            f"according to {TOKENIZER} (separate_vocabs) they share one"
         )
-    target_path = folder / (TARGET_VOCABULARY if apart else VOCABULARY)
+    target_path = folder / (TARGET_VOCABULARY if separate else VOCABULARY)
     target = _target(target_path, settings, folder)
     source = target
-    if apart:
+    if separate:
         ids = _ids(folder / VOCABULARY, settings.vocab_size, folder)
         own = target.begin != target.ids["<pad>"]
         source = MarianVocabulary(ids, ids.get(BEGIN, ids["<pad>"]) if own else ids["<pad>"])
     _check_special(folder, about, {**source.ids, **target.ids})
     tidy = about.get("clean_up_tokenization_spaces", False) is True
     models = read_bytes(folder / SOURCE_MODEL), read_bytes(folder / TARGET_MODEL)
-    made = []
+    built = []
     for vocabulary, model, name in zip((source, target), models, (SOURCE_MODEL, TARGET_MODEL), strict=True):
         try:
-            made.append(vocabulary.tokenizer(model, joint=not apart and models[0] != models[1], tidy=tidy))
+            built.append(vocabulary.tokenizer(model, joint=not separate and models[0] != models[1], tidy=tidy))
         except ModelError as error:
             raise ModelError(f"{folder / name} is damaged: {error}") from None
-    alike = not apart and models[0] == models[1]
-    return Tokenizers(made[0], made[0] if alike else made[1]), about
+    same = not separate and models[0] == models[1]
+    return Tokenizers(built[0], built[0] if same else built[1]), about
 
 
 def _target(path: Path, settings: MarianSettings, folder: Path) -> MarianVocabulary:
@@ -110,42 +101,42 @@ def _target(path: Path, settings: MarianSettings, folder: Path) -> MarianVocabul
     for name, symbol in (("pad_token_id", "<pad>"), ("eos_token_id", "</s>")):
         if getattr(settings, name) != ids[symbol]:
             raise ModelError(
-                f"{path} has {symbol} at {ids[symbol]}, but {folder / CONFIG} says {name} {getattr(settings, name)}: "
-                "they come from different models"
+                f"{path} has {symbol} at {ids[symbol]}, but {folder / CONFIG} has {name} {getattr(settings, name)}: "
+                "the files are from different models"
             )
     begin = settings.decoder_start_token_id
     if begin != ids["<pad>"] and begin != ids.get(BEGIN):
         raise ModelError(
-            f"{folder / CONFIG}: decoder_start_token_id {begin} is neither <pad> nor {BEGIN} of {path.name}, and with "
-            "another one a decoder cannot begin here"
+            f"{folder / CONFIG}: decoder_start_token_id {begin} is neither <pad> nor {BEGIN} in {path.name}; other "
+            "start symbols are not supported"
         )
     return MarianVocabulary(ids, begin)
 
 
 def _ids(path: Path, size: int, folder: Path) -> dict[str, int]:
-    """A vocabulary's ids by symbol. Raises ModelError unless it has `size` entries, the special ones among them."""
+    """The ids of a vocabulary by symbol. Raises ModelError unless it has `size` entries, including the special ones."""
     ids = read_json(path)
     if not all(type(number) is int for number in ids.values()):
-        raise ModelError(f"{path} must give each entry a number")
+        raise ModelError(f"{path} must map each entry to an integer")
     if len(ids) != size:
         raise ModelError(
-            f"{path} has {len(ids)} entries, but by {folder / CONFIG} the embeddings have {size} rows: they come from "
-            "different models"
+            f"{path} has {len(ids)} entries, but the embeddings in {folder / CONFIG} have {size} rows: the "
+            "files are from different models"
         )
     if sorted(ids.values()) != list(range(size)):
-        raise ModelError(f"{path} must number its entries from 0 to {size - 1}, each once")
+        raise ModelError(f"{path} must number its entries from 0 to {size - 1} without gaps")
     if missing := [symbol for symbol in _NAMES.values() if symbol not in ids]:
-        raise ModelError(f"{path} has no {' and no '.join(missing)}, which a Marian vocabulary needs")
+        raise ModelError(f"{path} has no {' and no '.join(missing)}, which every Marian vocabulary has")
     return ids
 
 
 def _check_special(folder: Path, about: Mapping[str, Any], ids: Mapping[str, int]) -> None:
-    """Raises ModelError for special symbols of other names, and for entries that were added to the vocabulary."""
+    """Raises ModelError for special symbols with other names, and for entries that were added to the vocabulary."""
     mapped = read_json(folder / SPECIAL, optional=True)
     for path, content in ((TOKENIZER, about), (SPECIAL, mapped)):
         for name, symbol in _NAMES.items():
             if (given := _content(content.get(name, symbol))) != symbol:
-                raise ModelError(f"{folder / path}: {name} is {given!r}, and only {symbol} can be read")
+                raise ModelError(f"{folder / path}: {name} must be {symbol}, not {given!r}")
     if about.get("sp_model_kwargs"):
         raise ModelError(f"{folder / TOKENIZER}: sp_model_kwargs (sampling) are not supported; remove them")
     added = [_content(each) for each in (about.get("added_tokens_decoder") or {}).values()]
@@ -157,34 +148,33 @@ def _check_special(folder: Path, about: Mapping[str, Any], ids: Mapping[str, int
     known = {*_NAMES.values(), *(symbol for symbol in ids if tag_of(symbol) is not None)}
     if unknown := [str(symbol) for symbol in dict.fromkeys(added) if symbol not in known]:
         raise ModelError(
-            f"{folder}: entries were added to the tokeniser that texts are divided at ({', '.join(unknown[:5])}), "
-            "which is not supported"
+            f"{folder}: special tokens were added to the tokenizer ({', '.join(unknown[:5])}), which is not supported"
         )
 
 
 def _content(token: Any) -> Any:
-    """A symbol, which some files wrap."""
+    """The symbol itself, which some files wrap in an object."""
     return token.get("content") if isinstance(token, dict) else token
 
 
 def rows(tokenizer: SentencePieceTokenizer) -> list[int]:
-    """For each id that Marian has the id here. Padding that is its beginning too is the beginning here."""
+    """For each id of Marian, our id. Its padding, if decoders start with it, is our beginning of sentence."""
     size, places = tokenizer.size, tokenizer.places
     if places is None:
         return list(range(size))
     first = len(SPECIAL_SYMBOLS)
     tags = size - len(tokenizer.tags)
     if len(places) - first > len(tokenizer.tags):
-        raise ModelError("a tokenizer of this model lacks tags whose places it names: restore it from a copy")
+        raise ModelError("a tokenizer of this model lacks tags whose ids it stores: restore it from a copy")
     fixed = dict(zip(places[first:], range(tags, size), strict=False))
-    fixed |= {places[number]: number for number in (PAD, BOS, EOS, UNK)}  # the beginning takes padding's place
+    fixed |= {places[number]: number for number in (PAD, BOS, EOS, UNK)}  # the beginning of sentence overrides padding
     ordinary = iter([*range(first, tags), *range(tags + len(places) - first, size)])
     count = size - (places[PAD] == places[BOS])
     return [fixed[place] if place in fixed else next(ordinary) for place in range(count)]
 
 
 def symbols(tokenizer: SentencePieceTokenizer) -> dict[str, int]:
-    """`vocab.json`: Marian's ids by symbol."""
+    """The content of `vocab.json`: Marian's ids by symbol."""
     tags = [code(tag) for tag in tokenizer.tags]
     here = ["<pad>", BEGIN, "</s>", "<unk>", *tokenizer.entries, *tags]
     names = {BOS: "<pad>"} if tokenizer.places is not None and tokenizer.places[PAD] == tokenizer.places[BOS] else {}
@@ -192,7 +182,7 @@ def symbols(tokenizer: SentencePieceTokenizer) -> dict[str, int]:
 
 
 def tokenizer_json(tokenizers: Tokenizers, meta: Meta) -> dict[str, Any]:
-    """`tokenizer_config.json`."""
+    """The content of `tokenizer_config.json`."""
     source = tokenizers.source
     assert isinstance(source, SentencePieceTokenizer)
     return {

@@ -1,0 +1,97 @@
+"""The formats of other programs: `import_model` reads one, `export` writes one.
+
+A format is imported by a function that converts a folder to an `ImportedModel`, registered in `READERS` by the
+`model_type` of its `config.json`; the folder is checked before and the model folder written after it. It is exported by
+a function that writes a new folder from a model folder, registered in `WRITERS`.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, cast, get_args
+
+import torch
+
+from dragoman.base.errors import ConfigError, ModelError, refuse
+from dragoman.base.log import quietly
+from dragoman.base.settings.yaml import dump_yaml
+from dragoman.checkpoint.folder import load_model_folder, write_model_folder
+from dragoman.exchange.ctranslate2.folder import Quantization
+from dragoman.exchange.ctranslate2.folder import export as export_to_ctranslate2
+from dragoman.exchange.huggingface import CONFIG, ImportedModel, check_folder, read_json
+from dragoman.exchange.marian.conversion import read_marian, write_marian
+
+READERS: Mapping[str, Callable[[Path, Mapping[str, Any], bool], ImportedModel]] = {"marian": read_marian}
+"""By `model_type`: converts a Hugging Face folder, given the content of its `config.json` and `allow_pickle`."""
+
+
+def import_model(folder: str | Path, out: str | Path, *, allow_pickle: bool = False, quiet: bool = False) -> Path:
+    """Convert a Hugging Face folder of a Marian model, such as OPUS-MT's, to the model folder `out`, which is returned.
+
+    Parameters keep their number type. allow_pickle: read parameters from a pickle if there are no others. Raises
+    ModelError for a folder that has no model of a known type or is damaged, ConfigError if `out` exists or a library is
+    not installed; then nothing is written.
+    """
+    folder, out = Path(folder), Path(out)
+    with quietly(quiet):
+        _check_new(out)
+        check_folder(folder)
+        config = read_json(folder / CONFIG)
+        kind = config.get("model_type")
+        read = READERS.get(kind) if isinstance(kind, str) else None
+        if read is None:
+            raise ModelError(
+                f"{folder / CONFIG} describes a model of type {kind!r}: only {', '.join(READERS)} can be imported"
+            )
+        model = read(folder, config, allow_pickle)
+        sections = dump_yaml({name: section.model_dump(mode="json") for name, section in model.sections.items()})
+        write_model_folder(out, model.parameters, sections, model.tokenizers, model.meta)
+    return out
+
+
+def export(
+    model: str | Path,
+    out: str | Path,
+    to: str = "ctranslate2",
+    *,
+    quantization: str | None = None,
+    quiet: bool = False,
+) -> Path:
+    """Convert a model folder to the new folder `out` for another program; returns `out`.
+
+    to: `ctranslate2`, whose folders `Translator.load` reads too, or `marian`, for Hugging Face's MarianMTModel.
+    quantization: how CTranslate2 stores weights (default: float32). Raises ModelError for a model that the program
+    cannot compute, ConfigError if `out` exists or for an unknown format.
+    """
+    model, out = Path(model), Path(out)
+    if to not in WRITERS:
+        raise ConfigError(f"unknown format {to!r}: choose one of {', '.join(WRITERS)}")
+    with quietly(quiet):
+        WRITERS[to](model, out, quantization)
+    return out
+
+
+def _write_ctranslate2(model: Path, out: Path, quantization: str | None) -> None:
+    kind, kinds = quantization or "float32", get_args(Quantization)
+    if kind not in kinds:
+        raise ConfigError(f"unknown quantization {kind!r}: choose one of {', '.join(kinds)}")
+    loaded = load_model_folder(model, torch.device("cpu"))
+    export_to_ctranslate2(loaded, model, out, cast(Quantization, str(kind)))
+
+
+def _write_marian(model: Path, out: Path, quantization: str | None) -> None:
+    refuse({"--quantization": quantization}, "with --to ctranslate2")
+    _check_new(out)
+    write_marian(model, out)
+
+
+WRITERS: Mapping[str, Callable[[Path, Path, str | None], None]] = {
+    "ctranslate2": _write_ctranslate2,
+    "marian": _write_marian,
+}
+"""By the name of a program: writes a new folder from a model folder and a quantization, None for the default."""
+
+
+def _check_new(out: Path) -> None:
+    """Raises ConfigError if a folder to write exists and is not an empty folder."""
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise ConfigError(f"{out} exists already: choose another name")

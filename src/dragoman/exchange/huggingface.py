@@ -1,0 +1,100 @@
+"""Hugging Face model folders: their files, and `ImportedModel`, what a folder is converted to."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dragoman.base.errors import ModelError
+from dragoman.base.settings.config import Config
+from dragoman.checkpoint.meta import Meta
+from dragoman.checkpoint.tensors import load_tensors
+from dragoman.text.tokenizers import Tokenizers
+
+CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
+ADDED, SPECIAL = "added_tokens.json", "special_tokens_map.json"
+PARAMETERS, PICKLE = "model.safetensors", "pytorch_model.bin"
+
+
+@dataclass(frozen=True)
+class ImportedModel:
+    """A foreign model in our terms. sections: of `config.yaml`, by name. parameters: by our names."""
+
+    sections: Mapping[str, Config]
+    tokenizers: Tokenizers
+    parameters: Mapping[str, Tensor]
+    meta: Meta
+
+
+def check_folder(folder: Path) -> None:
+    """Raises ModelError unless this is the folder of a Hugging Face model."""
+    if not folder.is_dir():
+        problem = "is a file" if folder.exists() else "does not exist"
+        raise ModelError(f"{folder} {problem}: name the folder of a Hugging Face model, which contains {CONFIG}")
+    if (folder / "meta.json").is_file() and (folder / "config.yaml").is_file():
+        raise ModelError(f"{folder} is a model folder of dragoman already: use it directly")
+    if not (folder / CONFIG).is_file():
+        raise ModelError(f"{folder} is not the folder of a Hugging Face model: {CONFIG} is missing")
+
+
+def read_json(path: Path, optional: bool = False) -> dict[str, Any]:
+    """The object in a file; empty if the file is optional and missing. Raises ModelError for anything else."""
+    if optional and not path.exists():
+        return {}
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise ModelError(f"{path} cannot be read as JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise ModelError(f"{path} must contain an object, not {type(content).__name__}")
+    return content
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write an object as Hugging Face does, indented and with a newline at the end."""
+    path.write_text(json.dumps(content, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file. Raises ModelError if it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"cannot read {path}: {error}") from None
+
+
+def read_tensors(folder: Path, allow_pickle: bool) -> tuple[Path, dict[str, Tensor]]:
+    """The folder's parameters, on the CPU, and the file that they come from.
+
+    Raises ModelError if there are none, or only a pickle that is not allowed.
+    """
+    path, pickled = folder / PARAMETERS, folder / PICKLE
+    if path.is_file():
+        return path, load_tensors(path)[0]
+    if not pickled.is_file():
+        raise ModelError(f"{folder} has no parameters: {PARAMETERS} is missing")
+    if not allow_pickle:
+        raise ModelError(
+            f"{folder} has its parameters only as a pickle ({PICKLE}). Save it as safetensors with Hugging Face's "
+            "`save_pretrained`; or, if you trust its origin, use --allow-pickle: torch then reads nothing but tensors"
+        )
+    return pickled, _load_pickle(pickled)
+
+
+def _load_pickle(path: Path) -> dict[str, Tensor]:
+    """Named tensors, on the CPU. The only pickle that is read, by torch's reader that runs no code (weights_only)."""
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # of many classes, since the reader parses foreign bytes
+        reason = str(error).split("\n", 1)[0]
+        raise ModelError(f"{path} is damaged, or contains more than tensors, which is not read: {reason}") from None
+    if not isinstance(content, dict):
+        raise ModelError(f"{path} must contain tensors by name, not {type(content).__name__}")
+    for name, tensor in content.items():
+        if not (isinstance(name, str) and isinstance(tensor, Tensor)):
+            raise ModelError(f"{path} must contain tensors by name, but {name!r} is of type {type(tensor).__name__}")
+    return {name: tensor.detach() for name, tensor in content.items()}

@@ -1,0 +1,143 @@
+"""Whole Marian models: a Hugging Face folder to an `ImportedModel`, and a model folder to a Hugging Face folder.
+
+Each file beside this one converts one part, in both directions: architecture, vocabulary, parameters, generation.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dragoman.base.errors import ConfigError, ModelError
+from dragoman.base.files import atomic_folder
+from dragoman.base.settings.load import parse_settings
+from dragoman.checkpoint.folder import CONFIG as OUR_CONFIG
+from dragoman.checkpoint.folder import PARAMETERS as OUR_PARAMETERS
+from dragoman.checkpoint.folder import check_serves, read_config, read_meta, validate
+from dragoman.checkpoint.meta import Meta
+from dragoman.checkpoint.tensors import load_tensors, model_parameters, read_shapes, save_tensors
+from dragoman.decode.search import SearchConfig
+from dragoman.exchange.huggingface import (
+    CONFIG,
+    GENERATION,
+    PARAMETERS,
+    TOKENIZER,
+    ImportedModel,
+    read_json,
+    read_tensors,
+    write_json,
+)
+from dragoman.exchange.marian.architecture import config_json, model_section, read_settings
+from dragoman.exchange.marian.generation import generation_json, search_section
+from dragoman.exchange.marian.parameters import MarianParameters, from_marian, needs_bias, to_marian
+from dragoman.exchange.marian.vocabulary import (
+    SOURCE_MODEL,
+    TARGET_MODEL,
+    TARGET_VOCABULARY,
+    VOCABULARY,
+    read_vocabularies,
+    rows,
+    symbols,
+    tokenizer_json,
+)
+from dragoman.models.assembly import unfilled
+from dragoman.models.kinds import parse_model
+from dragoman.models.seq2seq import ModelConfig
+from dragoman.text.symbols import BOS, EOS, PAD, languages
+from dragoman.text.tokenizers import TextConfig, Tokenizers
+from dragoman.text.vocabularies.sentencepiece import SentencePieceConfig, SentencePieceTokenizer
+
+
+def read_marian(folder: Path, config: Mapping[str, Any], allow_pickle: bool) -> ImportedModel:
+    """Convert a Hugging Face folder of a Marian model, whose logits the model reproduces.
+
+    config: the content of its `config.json`. Raises ModelError for a folder that is damaged or has what is not
+    supported, ConfigError if a library is not installed.
+    """
+    settings = read_settings(config, folder / CONFIG)
+    needed = (CONFIG, VOCABULARY, SOURCE_MODEL, TARGET_MODEL)
+    if missing := [name for name in needed if not (folder / name).is_file()]:
+        raise ModelError(f"{folder} is not the complete folder of a Marian model: {', '.join(missing)} missing")
+    tokenizers, about = read_vocabularies(folder, settings)
+    path, tensors = read_tensors(folder, allow_pickle)
+    theirs = MarianParameters(tensors, settings, path)
+    tied = theirs.tables.source is theirs.tables.target
+    model = model_section(settings, tied, needs_bias(tokenizers, theirs.tables.bias), folder / CONFIG)
+    generation = read_json(folder / GENERATION, optional=True)
+    target = tokenizers.target
+    assert isinstance(target, SentencePieceTokenizer)
+    origin = folder / (GENERATION if generation else CONFIG)
+    search = search_section(generation or config, origin, settings.max_position_embeddings, rows(target))
+    text = TextConfig(subword=SentencePieceConfig(), shared=tokenizers.shared)
+    with torch.no_grad():
+        parameters = from_marian(theirs, model, tokenizers)
+    return ImportedModel(
+        {"model": model, "text": text, "search": search}, tokenizers, parameters, _meta(about, tokenizers)
+    )
+
+
+def write_marian(folder: Path, out: Path) -> None:
+    """Convert a model folder to the Hugging Face folder `out`. Parameters keep their number type.
+
+    Raises ModelError that names what Marian does not have; then nothing is written.
+    """
+    meta = read_meta(folder)
+    check_serves(folder, "export")
+    settings = read_config(folder)
+    try:
+        model = parse_model(settings["model"], f"in section model of {folder / OUR_CONFIG}")
+        search = parse_settings(
+            settings.get("search") or {}, SearchConfig, f"in section search of {folder / OUR_CONFIG}"
+        )
+    except ConfigError as error:
+        raise ModelError(f"{folder} cannot be loaded: {error}") from None
+    assert isinstance(model, ModelConfig)
+    tokenizers = Tokenizers.load(folder)
+    source, target = tokenizers.source, tokenizers.target
+    if not (isinstance(source, SentencePieceTokenizer) and isinstance(target, SentencePieceTokenizer)):
+        raise ModelError(
+            f"{folder} has a vocabulary of kind {target.kind}, but Marian's are SentencePiece's: only models that were "
+            "imported, or trained with text.subword.kind=sentencepiece, can be exported"
+        )
+    content = config_json(model, (len(rows(source)), len(rows(target))))
+    ids = _special_ids(target)
+    with unfilled():
+        expected = model_parameters(model.build_for(tokenizers.sizes))
+    validate(expected, read_shapes(folder / OUR_PARAMETERS)[0], folder / OUR_PARAMETERS, tokenizers)
+    ours, _ = load_tensors(folder / OUR_PARAMETERS)
+    with torch.no_grad():
+        theirs = to_marian(ours, model, tokenizers)
+    types = {tensor.dtype for tensor in theirs.values()}
+    content |= {**ids, "dtype": str(next(iter(types)) if len(types) == 1 else torch.float32).removeprefix("torch.")}
+    generation = generation_json(search, content["max_position_embeddings"], rows(target))
+    with atomic_folder(out) as staged:
+        write_json(staged / CONFIG, content)
+        write_json(staged / GENERATION, {**generation, **ids, "forced_eos_token_id": ids["eos_token_id"]})
+        write_json(staged / TOKENIZER, tokenizer_json(tokenizers, meta))
+        write_json(staged / VOCABULARY, symbols(source))
+        if not tokenizers.shared:
+            write_json(staged / TARGET_VOCABULARY, symbols(target))
+        (staged / SOURCE_MODEL).write_bytes(source.model)
+        (staged / TARGET_MODEL).write_bytes(target.model)
+        save_tensors(staged / PARAMETERS, theirs, {"format": "pt"})
+
+
+def _meta(about: Mapping[str, Any], tokenizers: Tokenizers) -> Meta:
+    def language(side: str) -> str | None:
+        value = about.get(f"{side}_lang")
+        return value if isinstance(value, str) else None
+
+    return Meta(
+        step=0,
+        source_language=language("source"),
+        target_language=language("target"),
+        target_languages=languages(tokenizers.tags),
+    )
+
+
+def _special_ids(target: SentencePieceTokenizer) -> dict[str, int]:
+    """The ids of special symbols as `config.json` and `generation_config.json` name them."""
+    theirs = {ours: number for number, ours in enumerate(rows(target))}
+    start = theirs[BOS]
+    return {"pad_token_id": theirs.get(PAD, start), "decoder_start_token_id": start, "eos_token_id": theirs[EOS]}
