@@ -104,7 +104,7 @@ def write_marian(folder: Path, out: Path) -> None:
     ids = _special_ids(target)
     with unfilled():
         expected = model_parameters(model.build_for(tokenizers.sizes))
-    validate(expected, read_shapes(folder / OUR_PARAMETERS)[0], folder / OUR_PARAMETERS, tokenizers)
+    validate(expected, read_shapes(folder / OUR_PARAMETERS)[0], folder / OUR_PARAMETERS, tokenizers.sizes)
     ours, _ = load_tensors(folder / OUR_PARAMETERS)
     with torch.no_grad():
         theirs = to_marian(ours, model, tokenizers)
