@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from dragoman.base.machine.startup import wait_briefly
 
 if TYPE_CHECKING:
-    from dragoman.augmentation.backtranslation.backtranslate import backtranslate
-    from dragoman.augmentation.distillation.distill import distill
+    from dragoman.augmentation.backtranslate import backtranslate
+    from dragoman.augmentation.distill import distill
     from dragoman.base.errors import DragomanError
     from dragoman.base.log import quietly
     from dragoman.checkpoint.average import average
@@ -71,10 +71,10 @@ _HOMES = {
     "Sampling": "translation.request",
     "Translator": "translation.translator",
     "average": "checkpoint.average",
-    "backtranslate": "augmentation.backtranslation.backtranslate",
+    "backtranslate": "augmentation.backtranslate",
     "check_data": "data.cleaning.clean",
     "describe": "tasks.description",
-    "distill": "augmentation.distillation.distill",
+    "distill": "augmentation.distill",
     "draw_positions": "lecture.draw_positions",
     "evaluate": "evaluation.evaluate",
     "export": "exchange.formats",

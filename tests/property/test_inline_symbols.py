@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from tiny_model import SOURCES, TARGETS
 
 from dragoman.control.glossary import Glossary
-from dragoman.control.marking import PairMarking, written
+from dragoman.control.marking import PairMarking, Terminology, TerminologyConfig, written
 from dragoman.control.placeholders import Placeholders, PlaceholdersConfig
-from dragoman.control.terminology import Terminology, TerminologyConfig
 from dragoman.text.symbols import AS, END, TERM, TERMINOLOGY, UNK, Inlined, slot
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, train_tokenizers

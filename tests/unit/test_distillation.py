@@ -10,9 +10,7 @@ from format_1 import PAIRS
 from tiny_language_model import write_tiny_language_model
 from tiny_model import tiny_tokenizers, write_tiny_model
 
-from dragoman.augmentation.distillation.distillation import Distillation
-from dragoman.augmentation.distillation.pairs import TeacherPairs
-from dragoman.augmentation.distillation.recipe import student_recipe
+from dragoman.augmentation.distill import Distillation, TeacherPairs, student_recipe
 from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.base.settings.load import load_settings
 from dragoman.checkpoint.folder import read_meta
@@ -130,7 +128,7 @@ def test_the_closest_hypothesis_is_taken() -> None:
     target = tiny_tokenizers().target
     beam = [Translation(text, -1.0, -1.0, (), target) for text in ("a b c x y", "a b c d e", "e d c b a", "a b c d e")]
     pairs = TeacherPairs(TEACHER, CorpusConfig(tsv=Path("x")), Path(), None, None, 1, closest=True)  # type: ignore[arg-type]
-    from dragoman.augmentation.backtranslation.synthesis import Line
+    from dragoman.augmentation.synthesis import Line
 
     assert pairs.chosen(Line("q", "a b c d f"), beam) is beam[1]
     assert pairs.chosen(Line("q", "  "), beam) is beam[0]

@@ -8,9 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.control.marking import PairMarking
+from dragoman.control.marking import PairMarking, TerminologyConfig
 from dragoman.control.placeholders import PlaceholdersConfig
-from dragoman.control.terminology import TerminologyConfig
 from dragoman.data.cleaning.rules import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.pipeline import Prepared

@@ -70,14 +70,20 @@ def backtranslate(
     ] = None,
     copied: Annotated[
         float | None,
-        typer.Option("--copied", help="Share of a translation's words that the line has (default: 0.8); 0: any."),
+        typer.Option(
+            "--copied",
+            help="Maximum share of the line's words that its translation repeats in order (default: 0.8); 0: any.",
+        ),
     ] = None,
     max_ratio: Annotated[
         float | None,
         typer.Option("--max-ratio", help="Most times that one side may be longer than the other (default: 4); 0: any."),
     ] = None,
     repeats: Annotated[
-        int | None, typer.Option("--repeats", help="Times that a phrase may not stand in a row (default: 4); 0: any.")
+        int | None,
+        typer.Option(
+            "--repeats", help="Repetitions of a phrase in a row that make a loop (default: 4); 0: any number is fine."
+        ),
     ] = None,
     min_score: Annotated[
         float | None,
@@ -96,7 +102,7 @@ def backtranslate(
     The same command goes on where a killed one has stopped. What is dropped is counted by rule. At the end stand the
     YAML lines that add the pairs to a recipe, with the tag bt.
     """
-    from dragoman.augmentation.backtranslation.backtranslate import backtranslate
+    from dragoman.augmentation.backtranslate import backtranslate
     from dragoman.base.errors import refuse
     from dragoman.base.log import info
     from dragoman.translation.request import Sampling

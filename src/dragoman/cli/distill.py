@@ -68,7 +68,7 @@ def distill(
     The teacher translates the source side of the corpora that its own recipe names; then an ordinary training run
     follows, with the teacher's vocabulary and validation set. A killed command goes on with --resume, wherever it was.
     """
-    from dragoman.augmentation.distillation.distill import distill
+    from dragoman.augmentation.distill import distill
     from dragoman.cli.train import tell_result
 
     check_settings(settings or [])

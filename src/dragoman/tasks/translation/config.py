@@ -8,8 +8,8 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from dragoman.base.settings.config import Config
+from dragoman.control.marking import TerminologyConfig
 from dragoman.control.placeholders import PlaceholdersConfig
-from dragoman.control.terminology import TerminologyConfig
 from dragoman.data.batches.plan import BatchConfig
 from dragoman.data.cleaning.rules import CleaningConfig
 from dragoman.data.corpora.corpus import Corpora

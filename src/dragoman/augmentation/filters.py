@@ -1,12 +1,14 @@
-"""Which synthetic pairs are not worth learning from, and the rule that each of them breaks."""
+"""Filters of synthetic pairs: which are not worth learning from, and the rule that each of them breaks."""
 
 import re
 from typing import NamedTuple
 
 from pydantic import Field
 
-from dragoman.augmentation.backtranslation.repetition import most_repeats
 from dragoman.base.settings.config import Config
+from dragoman.translation.guard.copied import is_copied
+from dragoman.translation.guard.guard import is_empty
+from dragoman.translation.guard.repetition import repeated_phrase
 
 RULES = {
     "broken_utf8": "the line holds bytes that are no UTF-8",
@@ -25,11 +27,7 @@ RULES = {
 RATIO_ALLOWANCE = 10
 """Bytes added to both sides before their ratio is taken, so that short pairs pass; as data.cleaning does."""
 
-FEWEST_COPIED_WORDS = 3
-"""Shorter translations may be names, which are the same in both languages."""
-
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
-_WORD = re.compile(r"[^\W\d_]+")
 
 
 class FilterConfig(Config):
@@ -47,8 +45,8 @@ class FilterConfig(Config):
         default=0.8,
         gt=0,
         le=1,
-        description="Drop translations in which at least this share of the words (three or more, with letters) is "
-        "copied from the line.",
+        description="Drop translations that contain at least this share of the line's lower-case words (four or more) "
+        "in the same order.",
     )
     max_ratio: float | None = Field(
         default=4.0,
@@ -58,8 +56,8 @@ class FilterConfig(Config):
     repeats: int | None = Field(
         default=4,
         ge=2,
-        description="Drop translations that repeat one to four words this many times in a row, unless the line does "
-        "so as well.",
+        description="Drop translations that repeat a phrase at least this many times in a row (a single letter 6, "
+        "punctuation 8 times), unless the line does so as well.",
     )
     min_score: float | None = Field(
         default=None,
@@ -87,27 +85,19 @@ def broken_rule(pair: Judged, config: FilterConfig) -> str | None:
     """The first rule that a translation breaks."""
     if unusable(pair.translation):
         return "control_characters"
-    if config.empty and not pair.translation.strip():
+    if config.empty and (not pair.line.strip() or is_empty(pair.line, pair.translation)):
         return "empty"
     if config.unfinished and not pair.finished:
         return "unfinished"
-    if config.copied is not None and _is_copied(pair, config.copied):
+    if config.copied is not None and is_copied(pair.line, pair.translation, config.copied):
         return "copied"
     if config.max_ratio is not None and _ratio(pair) > config.max_ratio:
         return "max_ratio"
-    if config.repeats is not None:
-        repeats = most_repeats(pair.translation)
-        if repeats >= config.repeats and repeats > most_repeats(pair.line):
-            return "repeats"
+    if config.repeats is not None and repeated_phrase(pair.line, pair.translation, config.repeats) is not None:
+        return "repeats"
     if config.min_score is not None and pair.score < config.min_score:
         return "min_score"
     return None
-
-
-def _is_copied(pair: Judged, share: float) -> bool:
-    words = _WORD.findall(pair.translation.casefold())
-    there = set(_WORD.findall(pair.line.casefold()))
-    return len(words) >= FEWEST_COPIED_WORDS and sum(word in there for word in words) >= share * len(words)
 
 
 def _ratio(pair: Judged) -> float:

@@ -1,20 +1,63 @@
 """`backtranslate`: text of the target language in, synthetic pairs for training out."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dragoman.augmentation.backtranslation.filters import FilterConfig
-from dragoman.augmentation.backtranslation.run import BackTranslation, check
-from dragoman.augmentation.backtranslation.synthesis import KEPT, LINES, account
-from dragoman.base.errors import ConfigError
+from dragoman.augmentation.filters import FilterConfig
+from dragoman.augmentation.synthesis import KEPT, LINES, Line, Synthesis, account, exists
+from dragoman.base.errors import ConfigError, DataError
+from dragoman.base.journal import work_folder
 from dragoman.base.log import info, quietly, warn
 from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import parse_settings
-from dragoman.translation.request import Sampling
+from dragoman.data.corpora.lines import count_lines, open_lines
+from dragoman.translation.request import Request, Sampling
 from dragoman.translation.translator import Translator
+
+
+@dataclass(frozen=True)
+class BackTranslation(Synthesis):
+    """Pairs of a translation, the source, and the line itself, the target. text: a file of sentences."""
+
+    model: Path
+    text: Path
+    output: Path
+    request: Request
+    filters: FilterConfig
+    batch_size: int = 64
+
+    @property
+    def origin(self) -> Path:
+        """The file."""
+        return self.text
+
+    def read(self) -> Iterator[Line]:
+        """Its lines."""
+        return map(Line, open_lines(self.text))
+
+    def count(self) -> int:
+        """How many there are."""
+        return count_lines(self.text)
+
+    def pair(self, line: Line, translation: str) -> tuple[str, str]:
+        """Translation, line."""
+        return translation, line.text
+
+
+def check(text: Path, output: Path) -> None:
+    """Look at the files before a model is loaded. Raises ConfigError and DataError for what cannot go well."""
+    if text.exists() and not text.is_file():
+        raise DataError(f"{text} is no regular file; it is read again after a kill, so store it in a file first")
+    if next(open_lines(text), None) is None:
+        raise DataError(f"{text} is empty; give a file with at least one line")
+    if not output.parent.is_dir():
+        raise ConfigError(f"there is no folder {output.parent} for the output; make it first")
+    if output.exists() and not work_folder(output).exists():
+        raise exists(output)
+
 
 BEAM_MIN_SCORE = -1.5
 """Nats a token: the lowest score of beam search's translations unless told otherwise."""

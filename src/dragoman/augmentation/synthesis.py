@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dragoman.augmentation.backtranslation.filters import RULES, FilterConfig, Judged, broken_rule, unusable
+from dragoman.augmentation.filters import RULES, FilterConfig, Judged, broken_rule, unusable
 from dragoman.base.companion import member_writer
 from dragoman.base.errors import ConfigError
 from dragoman.base.journal import OutputJournal, work_folder

@@ -1,0 +1,263 @@
+"""`distill`: a small, fast model that has learned from a trained one."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dragoman.augmentation.filters import FilterConfig
+from dragoman.augmentation.synthesis import KEPT, Line, Synthesis, account
+from dragoman.base.errors import ConfigError, DataError
+from dragoman.base.files import unwritable
+from dragoman.base.log import info, quietly
+from dragoman.base.machine.device import use_threads
+from dragoman.base.settings.load import Overrides, all_overrides, load_settings
+from dragoman.checkpoint.folder import CONFIG, folder_kind
+from dragoman.data.corpora.corpus import FORMS, CorpusConfig
+from dragoman.data.corpora.lines import count_lines
+from dragoman.data.corpora.readers import read_pairs
+from dragoman.data.preparation.fingerprint import file_digest
+from dragoman.tasks.kinds import open_job
+from dragoman.tasks.train import train
+from dragoman.tasks.translation.config import TranslationRun
+from dragoman.tasks.translation.objectives.sequence_reward import sentence_rewards
+from dragoman.training.run.loop import TrainingResult
+from dragoman.translation.request import Request
+from dragoman.translation.result import Translation
+from dragoman.translation.translator import Translator
+
+
+def student_recipe(
+    teacher: Path, student: str, out: Path, sources: Sequence[Path] = (), overrides: Overrides = ()
+) -> TranslationRun:
+    """The run of a student, but for the teacher's translations: `data.train` is what there is to translate.
+
+    Data, text and search are as in the teacher's folder, the model is the preset `student`, and the loop has its usual
+    settings; `overrides` come last. sources: text to translate in the place of the corpora; both sides of such a corpus
+    are that text. Raises ModelError for a folder that holds no model, ConfigError for a model that does not translate
+    and for settings that are wrong, DataError for files that are not there.
+    """
+    if "teach" not in (kind := folder_kind(teacher)).verbs:
+        raise ConfigError(f"{teacher} {kind.refusal('teach')}")
+    sections: dict[str, Any] = {
+        "model": {"preset": student},
+        "train": {"teacher": str(teacher)},
+        "beside": None,
+        "out": str(out),
+    }
+    if sources:
+        sections["data.train"] = [{"source": str(path), "target": str(path)} for path in sources]
+    given = [f"{name}={json.dumps(value)}" for name, value in sections.items()]
+    run = load_settings(teacher / CONFIG, all_overrides(given, overrides), TranslationRun)
+    if run.text.vectors is not None:
+        raise ConfigError(f"{teacher} reads feature vectors: only a model that reads text can be distilled")
+    _check_there(run, teacher)
+    return run
+
+
+def _check_there(run: TranslationRun, teacher: Path) -> None:
+    for key, path in (*_files("data.train", run.data.train), *_files("data.valid", run.data.valid)):
+        if not path.exists():
+            instead = ", or translate any text of the source language: --source FILE" if ".train" in key else ""
+            raise DataError(
+                f"there is no file {path}, which is {key} in {teacher / CONFIG}. If it has moved, say where it is now: "
+                f"{key}=FILE{instead}"
+            )
+
+
+def _files(key: str, corpora: CorpusConfig | Sequence[CorpusConfig]) -> Iterator[tuple[str, Path]]:
+    """Each file with its setting."""
+    if not isinstance(corpora, CorpusConfig):
+        for number, corpus in enumerate(corpora):
+            yield from _files(f"{key}.{number}", corpus)
+        return
+    for name in ("source", "target", *FORMS):
+        if (path := getattr(corpora, name)) is not None:
+            yield f"{key}.{name}", path
+
+
+@dataclass(frozen=True)
+class TeacherPairs(Synthesis):
+    """Pairs of a source and its translation.
+
+    closest: of the hypotheses that the request asks for, the one with the highest sentence BLEU against the corpus's
+    own target is taken ("sequence-level interpolation", Kim & Rush 2016, section 3.3), else the most probable one.
+    """
+
+    model: Path
+    corpus: CorpusConfig
+    output: Path
+    request: Request
+    filters: FilterConfig
+    batch_size: int
+    closest: bool = False
+
+    @property
+    def origin(self) -> Path:
+        """The corpus's first file."""
+        return self.corpus.files[0]
+
+    def read(self) -> Iterator[Line]:
+        """Its sources."""
+        for pair in read_pairs(self.corpus):
+            yield Line(pair.source, pair.target if self.closest else "")
+
+    def count(self) -> int | None:
+        """How many sources there are; None where only reading all of it would tell."""
+        return None if self.corpus.tmx is not None else count_lines(self.origin)
+
+    def chosen(self, line: Line, translations: Sequence[Translation]) -> Translation:
+        """The best, or the closest; of several that are as close the most probable."""
+        if not line.reference.strip():
+            return translations[0]
+        near = sentence_rewards("bleu", [each.text for each in translations], [line.reference] * len(translations))
+        return translations[near.index(max(near))]
+
+    def pair(self, line: Line, translation: str) -> tuple[str, str]:
+        """Source, translation."""
+        return line.text, translation
+
+
+FOLDER = "distilled"
+"""Of translations, beside the run folder: whoever learns from the same ones, another student, finds them there."""
+
+
+@dataclass(frozen=True)
+class Distillation:
+    """recipe: as `student_recipe` gives it, `data.train` being the corpora whose sources are translated.
+
+    beam: hypotheses kept a sentence, None for the teacher's own setting. closest: as of `TeacherPairs`. originals:
+    whether the student learns from the corpora themselves too. precision: that the teacher computes in, None for exact.
+    """
+
+    teacher: Path
+    recipe: TranslationRun
+    beam: int | None = None
+    closest: bool = False
+    originals: bool = False
+    batch_size: int = 64
+    precision: str | None = None
+
+    def check(self, resume: bool) -> None:
+        """Look at all that is cheap to find wrong before anything is translated.
+
+        Raises ConfigError where the run folder holds a run that is not to be resumed, and what opening the run raises.
+        """
+        out = self.recipe.out
+        if not resume and (out / CONFIG).exists():
+            raise ConfigError(
+                f"{out} holds a training run already: add --resume to go on with it, or choose another --out"
+            )
+        open_job(self.recipe).close()
+
+    def work(self, translator: Translator) -> tuple[TeacherPairs, ...]:
+        """What there is to translate, a corpus each. translator: the teacher."""
+        folder = self.recipe.out.parent / FOLDER
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise unwritable(folder, error) from error
+        return tuple(self._pairs(corpus, translator, folder) for corpus in self.recipe.data.corpora)
+
+    def student(self, work: Sequence[TeacherPairs]) -> TranslationRun:
+        """The student's run, once all the work is done."""
+        originals = self.recipe.data.corpora if self.originals else ()
+        data = self.recipe.data.model_copy(update={"train": (*map(_corpus, work), *originals)})
+        return self.recipe.model_copy(update={"data": data})
+
+    def _pairs(self, corpus: CorpusConfig, translator: Translator, folder: Path) -> TeacherPairs:
+        """Its output is named by all that it depends on."""
+        beam = translator.search_config(beam=self.beam).beam
+        request = translator.request(
+            beam=beam, nbest=beam if self.closest else 1, to=corpus.target_language, tags=corpus.tags
+        )
+        cleaning = self.recipe.data.cleaning
+        # copies stay: what the teacher does with a name, or a line of another language, the student shall do too
+        filters = FilterConfig(copied=None, max_tokens=cleaning.max_tokens if cleaning.enabled else None)
+        pairs = TeacherPairs(self.teacher, corpus, folder, request, filters, self.batch_size, self.closest)
+        files = [file_digest(path, folder) for path in corpus.files]
+        decisive = {name: value for name, value in pairs.settings().items() if name != "batch_size"}
+        whole = json.dumps([decisive, repr(corpus.selection), self.closest, self.precision, files], sort_keys=True)
+        name = hashlib.sha256(whole.encode()).hexdigest()[:16]
+        return replace(pairs, output=folder / f"{name}.tsv")
+
+
+def _corpus(pairs: TeacherPairs) -> CorpusConfig:
+    """What is learned in the place of a corpus: it counts as much, and for the same language and tags."""
+    corpus = pairs.corpus
+    return CorpusConfig(
+        tsv=pairs.output,
+        name=f"{corpus}, translated by {pairs.model}",
+        weight=corpus.weight,
+        tags=corpus.tags,
+        target_language=corpus.target_language,
+    )
+
+
+CHOICES = ("best", "closest")
+
+
+def distill(
+    teacher: str | Path,
+    student: str,
+    out: str | Path,
+    overrides: Overrides = (),
+    *,
+    source: Sequence[str | Path] = (),
+    beam: int | None = None,
+    choice: str = "best",
+    originals: bool = False,
+    resume: bool = False,
+    batch_size: int = 64,
+    engine: str = "auto",
+    precision: str | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    quiet: bool = False,
+) -> TrainingResult:
+    """Train a small model on what a larger one writes, as `dragoman distill` does (Kim & Rush 2016).
+
+    teacher: the larger model's folder; student: the smaller one's preset; out: the run folder. overrides: of the
+    student's recipe, as in `train`. source: files to translate instead of the teacher's own corpora. beam: hypotheses
+    that the teacher keeps (default: its own setting). choice: `best`, its most probable translation, or `closest`, the
+    one nearest to the reference. originals: the student learns from the corpora as they are too. resume: go on where
+    the same call was stopped. The others are as in `Translator.load`, for the teacher.
+
+    Raises ConfigError for what does not go together, DataError where files are missing or nothing that the teacher
+    writes is fit to learn from, and what `train` raises.
+    """
+    use_threads(threads)
+    teacher, sources = Path(teacher), [Path(each) for each in source]
+    if choice not in CHOICES:
+        raise ConfigError(f"there is no choice {choice!r}: take one of {', '.join(CHOICES)}")
+    if sources and (originals or choice == "closest"):
+        option = "--originals" if originals else "--choice closest"
+        raise ConfigError(f"{option} needs references, which a text of --source does not have: leave one of them out")
+    with quietly(quiet):
+        recipe = student_recipe(teacher, student, Path(out), sources, overrides)
+        distillation = Distillation(
+            teacher, recipe, beam, choice == "closest", originals, batch_size=batch_size, precision=precision
+        )
+        distillation.check(resume)
+        translator = Translator.load(teacher, device, engine, precision, threads)
+        translator.report_cut = False  # they are counted
+        work = distillation.work(translator)
+        for pairs in work:
+            _translate(pairs, translator)
+        del translator
+        return train(distillation.student(work), resume=resume)
+
+
+def _translate(pairs: TeacherPairs, translator: Translator) -> None:
+    """Do what is left of the work on a corpus. Raises DataError where nothing comes of it."""
+    if pairs.finished:
+        info(f"Translations of {pairs.corpus} are there already: {pairs.output}")
+        return
+    info(f"Translating {pairs.corpus} with {pairs.model}. If this is stopped, the same command goes on.")
+    counts = pairs.run(translator)
+    info(account(counts))
+    if not counts[KEPT]:
+        pairs.output.unlink()
+        raise DataError(f"nothing that {pairs.model} made of {pairs.corpus} is fit to learn from")
