@@ -136,7 +136,7 @@ def test_more_patience_continues_a_run_that_patience_ended(server: Server, tmp_p
     assert outcome(tmp_path)["state"]["step"] == 6
     finish(server, tmp_path, *command, "train.patience=3", "--resume")
     assert outcome(tmp_path)["state"]["step"] == 8
-    assert outcome(tmp_path)["state"]["state"]["finished"] == "3 validations brought nothing better"
+    assert outcome(tmp_path)["state"]["state"]["finished"] == "3 validations without improvement"
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_a_folder_with_a_run_is_not_trained_into_without_being_asked(server: Ser
     before = outcome(thirty)
     process = server.start(thirty, "train", *write_corpus(thirty), *SETTINGS, *THIRTY)
     assert process.wait() == 2
-    assert "run holds a training run already: add --resume" in process.said
+    assert "run already holds a training run: add --resume" in process.said
     assert differences(outcome(thirty), before) == []
 
 

@@ -158,7 +158,7 @@ def test_a_compiler_that_fails_is_told(tmp_path: Path) -> None:
     optimiser = torch.optim.SGD(compiled.parameters(), lr=0.0)
     decisions = Journal(tmp_path / "decisions.jsonl")
     engine = build_engine(compiled, CrossEntropy(), optimiser, decisions, 1.0)
-    with pytest.raises(ConfigError, match=r"could not be compiled \(.*no compiler here.*leave train.compile out"):
+    with pytest.raises(ConfigError, match=r"could not be compiled \(.*no compiler here.*remove train.compile"):
         engine.step(Update([batch(*SHAPES[0])]), TrainingPoint(1), 0.1)
 
 

@@ -55,7 +55,7 @@ def test_a_run_that_goes_on_is_cut_further_where_less_is_free(
     assert "parts, because" in capsys.readouterr().err
     now = cut(tmp_path, monkeypatch, 10)
     assert now > before > 0
-    assert f"in {2**now} parts, no longer in {2**before}: sums are rounded otherwise" in capsys.readouterr().err
+    assert f"in {2**now} parts instead of {2**before}: sums round differently" in capsys.readouterr().err
 
 
 def test_a_run_that_goes_on_keeps_its_parts_where_more_is_free(
@@ -65,7 +65,7 @@ def test_a_run_that_goes_on_keeps_its_parts_where_more_is_free(
     capsys.readouterr()
     assert cut(tmp_path, monkeypatch, 1000) == before > 0
     told = capsys.readouterr().err
-    assert f"in {2**before} parts, as since the run began" in told
+    assert f"in {2**before} parts, as before the run was resumed" in told
     assert "bit for bit" not in told
 
 

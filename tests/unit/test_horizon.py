@@ -140,25 +140,25 @@ def test_a_clock_that_has_run_out_ends_the_run_now(tmp_path: Path) -> None:
 
 def test_new_limits_stretch_the_rest_of_a_run() -> None:
     longer = config(max_steps=200)
-    assert Horizon.first(longer, 17).joined(longer, 100, 50.0).progress_at(100) == 0.5
+    assert Horizon.first(longer, 17).after_change(longer, 100, 50.0).progress_at(100) == 0.5
     minutes = config(max_minutes=2)  # half a second a step: 240 steps in all
-    joined = Horizon.first(minutes, 17).joined(minutes, 100, 50.0)
+    joined = Horizon.first(minutes, 17).after_change(minutes, 100, 50.0)
     assert joined.end == 240
     assert joined.progress_at(100) == pytest.approx(100 / 240)
     assert joined.progress_at(240) == 1
     both = config(max_minutes=2, max_steps=150)
-    assert Horizon.first(both, 17).joined(both, 100, 50.0).end == 150
+    assert Horizon.first(both, 17).after_change(both, 100, 50.0).end == 150
 
 
 def test_new_minutes_before_the_first_step_leave_everything_to_do() -> None:
     """A snapshot of step 0 has taken some seconds, from which no speed can be told."""
     minutes = config(max_minutes=2)
-    joined = Horizon.first(minutes, 17).joined(minutes, 0, 0.3)
+    joined = Horizon.first(minutes, 17).after_change(minutes, 0, 0.3)
     assert joined.progress_at(0) == 0
     assert joined.progress_at(20) < 0.1
 
 
 def test_minutes_that_are_over_already_leave_nothing_to_do() -> None:
     minutes = config(max_minutes=0.5)
-    joined = Horizon.first(minutes, 17).joined(minutes, 100, 50.0)
+    joined = Horizon.first(minutes, 17).after_change(minutes, 100, 50.0)
     assert joined.progress_at(100) == 1

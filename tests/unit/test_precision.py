@@ -76,7 +76,7 @@ def test_a_slow_precision_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert (
         "this machine multiplies bfloat16 more slowly than float32: train.precision=float32 would be faster; " in said
     )
-    assert "sums are then rounded otherwise, which a run can go on with" in said
+    assert "sums then round differently, which a resumed run tolerates" in said
     warn_of_slow_products("float32", CPU, resumed=True)
     measure_as(monkeypatch, small=1.1, large=0.5)
     warn_of_slow_products("bfloat16", CPU, resumed=False)

@@ -1,4 +1,4 @@
-"""`LoopConfig`: the training loop, whatever the task."""
+"""`LoopConfig`: the settings of the training loop, for every task."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -121,12 +121,12 @@ class LoopConfig(Config):
 
     @classmethod
     def usual_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
-        """A run with a limit has a schedule that ends with it."""
+        """A run with a limit uses a schedule that ends with it."""
         return {"schedule": "cosine"} if any(settings.get(limit) is not None for limit in _LIMITS) else {}
 
     def resolved(self, width: int) -> Self:
-        """With what was left to the kind of run. width: of the model, d."""
-        averaged = self.ema is not None and self.start is None  # what has learned already comes to rest at the end
+        """Returns the settings with schedule and dropout epochs chosen, if they were open. width: the model's d."""
+        averaged = self.ema is not None and self.start is None  # fine-tuning needs a rate that decays
         schedule = self.schedule or default_schedule(width, self.limited, averaged)
         return self.model_copy(update={"schedule": schedule, "dropout_epochs": self.dropout_epochs or 0.0})
 
@@ -139,12 +139,12 @@ class LoopConfig(Config):
 
     @property
     def limits(self) -> dict[str, float | None]:
-        """What the length of the run, and with it most schedules, depends on."""
+        """The settings that limit the length of the run, on which most schedules depend."""
         return {limit: getattr(self, limit) for limit in _LIMITS}
 
     @property
     def limited(self) -> bool:
-        """Whether the run has a length, so that a schedule can end with it."""
+        """Whether the length of the run is limited, so that a schedule can end with it."""
         return any(self.limits.values())
 
     @model_validator(mode="after")
@@ -159,7 +159,7 @@ class LoopConfig(Config):
             raise ValueError("nothing ends this run: set max_steps, max_epochs, max_minutes or patience")
         if self.schedule is not None and self.schedule.needs_length and not self.limited:
             raise ValueError(
-                f"a {self.schedule.kind} schedule with warmup={self.schedule.warmup} must know how long the run is: "
+                f"a {self.schedule.kind} schedule with warmup={self.schedule.warmup} depends on the length of the run: "
                 "set max_steps, max_epochs or max_minutes"
             )
         return self

@@ -1,4 +1,4 @@
-"""The promise of a task: what the loop must know of what is learned, and all that it knows.
+"""The interface between the training loop and a task.
 
 A `Task` is a config whose `kind` leads to the classes of a run and of its `Job` (`tasks.kinds`). The job makes examples
 ready, builds a model, and says what its loss is, how it is judged and what a finished folder holds. The loop moves an
@@ -32,10 +32,10 @@ from dragoman.training.validation import Validation
 
 
 class Batch(Protocol):
-    """Some examples, as tensors.
+    """Examples as tensors.
 
-    task: which of several tasks they are of; target_tokens: what the loss is a sum over: tokens, or whatever a task
-    predicts; rows: the examples' numbers in the corpus.
+    task: name of the task they belong to, if a run has several; target_tokens: number of tokens, or whatever else the
+    task predicts, that the loss is a sum over; rows: positions of the examples in the corpus.
     """
 
     @property
@@ -48,19 +48,19 @@ class Batch(Protocol):
     def rows(self) -> tuple[int, ...]: ...
 
     def to(self, device: torch.device) -> Self:
-        """The same batch with its tensors on `device`."""
+        """The batch with its tensors on `device`."""
         ...
 
     def cut(self, count: int) -> list[Self]:
-        """`count` parts with about equally many examples each, or as many parts as there are examples."""
+        """`count` parts of about equal numbers of examples, or fewer if there are fewer examples."""
         ...
 
 
 class Validator(Protocol):
-    """Judges a model on held-out examples."""
+    """Validates a model on held-out examples."""
 
     def run(self, runtime: Runtime) -> Validation:
-        """Judge the model as it stands; several ranks share the examples, and all know the result."""
+        """Validate the model; several ranks share the examples and all return the result."""
         ...
 
 
@@ -78,13 +78,13 @@ class RunConfig(Config):
     out: Path = Field(description="Folder of the run; when training ends it is a model folder.")
 
     def chosen_as(self, stored: Self) -> Self:
-        """The same settings, with what they leave to the data taken from the run `stored`, which has chosen it."""
+        """The settings, with those that are chosen by the data taken from the stored run."""
         return self
 
 
 @dataclass(frozen=True)
 class Content:
-    """What a resumed run must find as it was. name: of the files, for messages; fingerprint: of what is in them."""
+    """Data that must not change before a run is resumed. name: for messages; fingerprint: of the content."""
 
     name: str
     fingerprint: str
@@ -103,7 +103,7 @@ class Job(ABC):
     tasks: tuple[str, ...] = ("",)
 
     def __init__(self, run: Any, start: Start | None = None) -> None:
-        """start: the model of `train.start`, where it is loaded already."""
+        """start: the model of `train.start`, if it is loaded already."""
         self.run, self.notes = run, {}
         self.start = start
         if start is None and run.train.start is not None:
@@ -111,26 +111,26 @@ class Job(ABC):
 
     @property
     def tokenizers(self) -> Tokenizers | None:
-        """Those of the examples; None for a task without text."""
+        """The tokenizers of the examples; None for a task without text."""
         return None
 
-    # Before the loop.
+    # Before the loop:
 
     def check_initial_values(self) -> None:  # noqa: B027
-        """Look at the files that `initialise` will read, if there are any, before `prepare` takes its time."""
+        """Check the files that `initialise` will read, if any, before the slow `prepare`."""
 
     @abstractmethod
     def prepare(self) -> None:
-        """Make the examples ready, which may take long, and decide in `run` what was left to them."""
+        """Prepare the examples, which may take long, and choose the settings in `run` that depend on them."""
 
     @abstractmethod
     def build(self) -> nn.Module:
-        """A model with initial values from torch's default generator. Raises ConfigError where examples do not fit."""
+        """Build a model, initialised from torch's default generator. Raises ConfigError if examples do not fit."""
 
     def initialise(self, model: nn.Module) -> Mapping[str, float]:
-        """Put in initial values that are not random, in a new run; gives the notes. Here: the parts of `train.start`.
+        """Set initial values that are not random, in a new run: here the parts of `train.start`. Returns the notes.
 
-        Raises ConfigError where nothing of it fits the model.
+        Raises ConfigError if no part fits the model.
         """
         if self.start is not None:
             self.start.fill(model, self.tokenizers, self.model_settings)
@@ -138,85 +138,85 @@ class Job(ABC):
 
     @property
     def model_settings(self) -> Mapping[str, Any]:
-        """The section `model` of the run, where it has one."""
+        """The section `model` of the run, if it has one."""
         model = getattr(self.run, "model", None)
         return model.model_dump(mode="json") if isinstance(model, Config) else {}
 
     @property
     def model_width(self) -> int:
-        """d, which some learning-rate schedules depend on."""
+        """The model width d, on which some learning-rate schedules depend."""
         return 0
 
     def outline(self, model: nn.Module) -> str:
-        """The model and the examples, in a line for people."""
+        """One line that describes the model and the examples."""
         return f"{count_parameters(model):,} parameters · {self.examples:,} examples"
 
     @property
     @abstractmethod
     def contents(self) -> Mapping[str, Content]:
-        """`data` and `valid`: the corpora and the held-out examples."""
+        """The corpora as `data`, and the held-out examples as `valid`."""
 
     @property
     def examples(self) -> int:
-        """How many there are to learn from."""
+        """Number of training examples."""
         return len(self.lengths)
 
-    # What memory an update takes.
+    # The memory of an update:
 
     @property
     @abstractmethod
     def lengths(self) -> NDArray[np.int32]:
-        """(N, sides) tokens of every example, by which work is shared out."""
+        """(N, sides) tokens of every example, by which work is divided."""
 
     @property
     @abstractmethod
     def batch_tokens(self) -> int:
-        """The token budget of a batch, padding counted."""
+        """The token budget of a batch, including padding."""
 
     def peak_tokens(self) -> int:
-        """The most tokens of a batch that are computed at once: of the longest example, in all simultaneous passes."""
+        """Maximum number of tokens that are computed at once, over all simultaneous passes."""
         return max(self.batch_tokens, int(self.lengths.max()) + 1)
 
     def activation_bytes(self, model: Any, tokens: int, free: int) -> int:
-        """An estimate of the bytes that a forward pass over so many tokens holds at its end; free: bytes there are.
+        """An estimate of the bytes that a forward pass over `tokens` tokens holds at its end; free: free bytes.
 
-        0 where nobody has measured the model: its batches are then cut when they do not fit, not before.
+        0 if it is unknown: batches are then cut only once they have not fitted.
         """
         return 0
 
-    # The loop.
+    # In the loop:
 
     @abstractmethod
     def plan(self, epoch: int) -> BatchPlan:
-        """The batches of an epoch, a pure function of its number."""
+        """The batches of an epoch: a pure function of the epoch's number."""
 
     def padding(self, plan: BatchPlan) -> str:
-        """What the padding of a plan's batches costs, in words."""
+        """A description of the padding in a plan's batches."""
         return ""
 
     @property
     def batches_an_update(self) -> int:
-        """How many of the plan's batches make an update."""
+        """Number of planned batches per update."""
         return int(self.run.train.accumulate)
 
     @abstractmethod
     def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Iterable[Any]:
-        """The plan's batches from number `start` on; pin: in page-locked memory, for a GPU."""
+        """The plan's batches from number `start` on; pin: use page-locked memory, for a GPU."""
 
     @abstractmethod
     def objective(self, device: torch.device) -> Objective:
-        """What is minimised."""
+        """The loss."""
 
     def trial(self, model: Any) -> Any:
-        """A batch, to watch a pass over it; the smaller, the better."""
+        """A small batch, for observing a pass over it."""
         return next(iter(self.batches(self.plan(0), 0, 0, pin=False)))
 
     @abstractmethod
     def validator(self, model: Any, device: torch.device) -> Validator:
-        """What judges the model."""
+        """The validator of the model."""
 
     def flops_per_target_token(self) -> float:
-        """FLOPs of the matrix products for a target token, forward and backward; 0 where they are not known."""
+        """FLOPs of the matrix products per target token, forward and backward; 0 if unknown."""
         return 0.0
 
     def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
@@ -234,12 +234,15 @@ class Job(ABC):
         validation: Validation | None,
         averaged_steps: tuple[int, ...] = (),
     ) -> None:
-        """Write parameters as a model folder; validation: what they reached, if they were judged."""
-        meta = self.meta(step, validation, averaged_steps)
-        write_model_folder(folder, parameters, dump_settings(self.run), self.tokenizers, meta)
+        """Set initial values that are not random, in a new run: here the parts of `train.start`. Returns the notes.
+
+        Raises ConfigError if no part fits the model.
+        """
+        if self.start is not None:
+            self.start.fill(model, self.tokenizers, self.model_settings)
 
     def close(self) -> None:  # noqa: B027
-        """The run has ended: let go of processes."""
+        """Release processes at the end of the run."""
 
 
 OpenJob = Callable[[Any], Job]

@@ -1,4 +1,4 @@
-"""`Validation`: what judging a model on held-out data has found, whatever the task measures."""
+"""`Validation`: the metrics of a model on held-out data, for every task."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -10,10 +10,10 @@ from dragoman.metrics.metric import Metric, Outputs, Score
 
 @dataclass(frozen=True)
 class Measure:
-    """One figure. key: its name in settings and logs; name: its name for people.
+    """The value of a metric. key: its name in settings and logs; name: for display.
 
-    better: which of two values is the better one; None for a figure that decides nothing, because another one says the
-    same. signature: how it was measured, where there is a choice. digits: after the point, for people.
+    better: the direction of improvement; None for a value that decides nothing because it restates another one.
+    signature: how it was computed, if there is a choice. digits: decimal places for display.
     """
 
     key: str
@@ -25,7 +25,7 @@ class Measure:
 
     @staticmethod
     def of(metric: Metric, score: Score) -> "Measure":
-        """A metric's value; one that restates another metric decides nothing."""
+        """The measure of a metric's score."""
         better = metric.better if metric.restates is None else None
         return Measure(metric.key, metric.name, score.value, better, score.signature, metric.digits)
 
@@ -44,9 +44,9 @@ class Measure:
 
 @dataclass(frozen=True)
 class Validation:
-    """measures: in the order in which people read them; seconds: what it took.
+    """The result of a validation. measures: in the order of display; seconds: its duration.
 
-    sets: where there are several validation sets, what each has reached; the rest are their means, or sums of seconds.
+    sets: the results of each set if there are several; measures are then their means, and seconds their sum.
     """
 
     measures: tuple[Measure, ...]
@@ -61,13 +61,13 @@ class Validation:
         raise KeyError(key)
 
     def score(self, metric: str) -> tuple[float, ...]:
-        """What 'better' compares, higher is better: the measure `metric` first, among equals the others in turn."""
+        """The key by which validations are compared, higher is better: `metric` first, then the other measures."""
         deciding = [measure for measure in reversed(self.measures) if measure.better is not None]
         deciding.sort(key=lambda measure: measure.key != metric)
         return tuple(measure.merit for measure in deciding)
 
     def log_line(self) -> dict[str, Any]:
-        """As the run's log has it."""
+        """The validation as a line of the run's log."""
         line: dict[str, Any] = {}
         for measure in self.measures:
             line[f"valid_{measure.key}"] = measure.value
@@ -83,12 +83,12 @@ class Validation:
         return " · ".join(map(str, self.measures))
 
     def brief(self) -> str:
-        """What decides, without what says the same."""
+        """The measures that decide, without those that restate them."""
         return " · ".join(str(measure) for measure in self.measures if measure.better is not None)
 
 
 def validate(metrics: Sequence[Metric], outputs: Outputs, started: float) -> Validation:
-    """The values of these metrics; started: when the validation began, by `time.monotonic`."""
+    """Compute metrics; started: the start of the validation by `time.monotonic`."""
     measures = tuple(
         Measure.of(
             metric,
@@ -102,7 +102,7 @@ def validate(metrics: Sequence[Metric], outputs: Outputs, started: float) -> Val
 
 
 def mean_of(metrics: Sequence[Metric], sets: Mapping[str, Validation]) -> Validation:
-    """The means over several sets, each counting as much, with the sets beside them; seconds are summed."""
+    """The unweighted means over several sets; seconds are summed. The result contains the sets as well."""
     measures: list[Measure] = []
     for metric in metrics:
         scores = [Score(metric.name, one[metric.key].value, one[metric.key].signature) for one in sets.values()]

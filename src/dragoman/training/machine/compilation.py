@@ -1,4 +1,4 @@
-"""Compiled layers: torch.compile on what every update runs again and again, and on nothing else."""
+"""torch.compile for the layers that every update runs many times, and for nothing else."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,26 +12,26 @@ from dragoman.base.log import warn
 
 
 def compile_layers(model: nn.Module, device: torch.device, backend: str | Callable[..., Any] = "inductor") -> None:
-    """Have modules that are `compilable`, Transformer layers, compiled when they first run: alike ones share a graph.
+    """Compile the `compilable` modules (Transformer layers) on their first call; identical layers share one graph.
 
-    Lengths and numbers of sentences are symbols in it, so that batches of any shape run the same graph; torch makes
-    another for batches of one sentence. The parameters, and their names, stay what they were. backend: torch.compile's.
-    Raises ConfigError where the model has no such module.
+    Sequence length and batch size are symbolic, so that batches of any shape use the same graph; torch compiles another
+    one for batches of one sentence. Parameters and their names do not change. backend: as for `torch.compile`. Raises
+    ConfigError if the model has no such module.
     """
     layers = [module for module in model.modules() if getattr(module, "compilable", False)]
     if not layers:
-        raise ConfigError("train.compile=true compiles Transformer layers, and this model has none: leave it out")
+        raise ConfigError("train.compile=true compiles Transformer layers, but this model has none: remove the setting")
     if device.type == "cpu":
-        warn("train.compile=true is for GPUs: on CPUs compiled layers were slower by far")
+        warn("train.compile=true is meant for GPUs: on CPUs compiled layers were much slower")
     for layer in layers:
         layer.compile(dynamic=True, backend=backend)
 
 
 @contextmanager
 def uncompiled(compiled: bool) -> Iterator[None]:
-    """While open, layers run as they are written: translating, a token at a time, is not what is compiled.
+    """While open, layers run without compilation, as for decoding, which calls them with one token at a time.
 
-    compiled: whether they are; else torch's compiler is not even imported, which takes a second.
+    compiled: whether layers were compiled at all; if not, torch's compiler is not imported, which takes a second.
     """
     if not compiled:
         yield
@@ -42,7 +42,7 @@ def uncompiled(compiled: bool) -> Iterator[None]:
 
 @contextmanager
 def compilation_explained() -> Iterator[None]:
-    """Raises ConfigError in place of what torch's compiler raises where it fails."""
+    """Converts errors of torch's compiler to ConfigError."""
     try:
         yield
     except RuntimeError as error:
@@ -51,6 +51,6 @@ def compilation_explained() -> Iterator[None]:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         reason = " ".join(lines[:2]) if lines[0].endswith("raised:") else lines[0]
         raise ConfigError(
-            f"the layers could not be compiled ({reason}): leave train.compile out, or install what torch.compile "
-            "needs, a C++ compiler on a CPU, Triton and a C compiler on a GPU"
+            f"the layers could not be compiled ({reason}): remove train.compile, or install the requirements of "
+            "torch.compile: a C++ compiler for a CPU, Triton and a C compiler for a GPU"
         ) from None

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end a run after the current step instead of inside it."""
+"""Signal handling: Ctrl-C and SIGTERM end a run after the current step instead of inside it."""
 
 import signal
 import threading
@@ -9,9 +9,10 @@ from types import FrameType
 
 
 class Interruption:
-    """received: the signal that asked for the end, or None.
+    """A signal handler that records the first signal and raises KeyboardInterrupt at the second.
 
-    grace: seconds in which a second signal is taken for the first: a launcher may pass on what the process got itself.
+    received: the signal, or None. grace: seconds in which a second signal counts as the first one, because a launcher
+    may forward a signal that the process has received as well.
     """
 
     def __init__(self, grace: float = 0.0) -> None:
@@ -19,7 +20,7 @@ class Interruption:
         self._grace, self._since = grace, 0.0
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """The handler. A second signal is not waited for: it interrupts at once."""
+        """Handle a signal. Raises KeyboardInterrupt at the second one."""
         if self.received is None:
             self.received, self._since = number, time.monotonic()
         elif time.monotonic() - self._since >= self._grace:
@@ -28,18 +29,17 @@ class Interruption:
 
 @contextmanager
 def interruption(grace: float = 0.0) -> Iterator[Interruption]:
-    """Catch SIGINT and SIGTERM while open; outside the main thread there is nothing to catch.
+    """Catch SIGINT and SIGTERM while open; without effect outside the main thread.
 
-    grace: as for `Interruption`.
-
-    One that the process was started to ignore, as shells do for background jobs, stays ignored.
+    A signal that the process was started to ignore, as shells do for background jobs, stays ignored. grace: as for
+    `Interruption`.
     """
     request = Interruption(grace)
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
-    heard = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, request) for number in heard}
+    handled = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, request) for number in handled}
     try:
         yield request
     finally:

@@ -1,4 +1,4 @@
-"""`Journal`: what a run decided by the clock or by measuring, written down so that a resumed run decides the same."""
+"""`Journal`: records decisions that depend on the clock or on measurements, so that a resumed run repeats them."""
 
 import json
 import os
@@ -10,12 +10,13 @@ from dragoman.base.errors import ModelError
 
 
 class Journal:
-    """An append-only journal, synced to disk before a decision takes effect.
+    """An append-only journal, which is synced to disk before a decision takes effect.
 
-    A run that is killed and resumed from an earlier step meets its own decisions again and follows them, so it goes on
-    as if it had never stopped. Values must survive JSON unchanged. Raises ModelError for a journal that was edited.
+    A run that is killed and resumed from an earlier step reaches the same decisions again and takes them from the
+    journal, so that it continues as if it had never stopped. Values must survive JSON unchanged. Raises ModelError for
+    a damaged journal.
 
-    owned: False for other ranks than the first, which decide the same and write nothing.
+    owned: False for all ranks but the first; they make the same decisions and write nothing.
     """
 
     def __init__(self, path: Path, owned: bool = True) -> None:
@@ -25,7 +26,7 @@ class Journal:
             intact = 0
             with path.open("rb") as journal:
                 for line in journal:
-                    # A kill in the middle of a write leaves a last line without its end: it took no effect.
+                    # A kill during a write leaves an incomplete last line: that decision took no effect.
                     if not line.endswith(b"\n"):
                         break
                     try:
@@ -33,15 +34,15 @@ class Journal:
                         self._made[entry["name"], entry["step"]] = entry["value"]
                     except (ValueError, KeyError, TypeError):
                         raise ModelError(
-                            f"{path} is damaged after byte {intact}; resuming would not repeat what the run decided. "
-                            "Train anew in another --out"
+                            f"{path} is damaged after byte {intact}; a resumed run could not repeat its decisions. "
+                            "Start a new run in another --out"
                         ) from None
                     intact += len(line)
             if owned and intact < path.stat().st_size:
                 os.truncate(path, intact)
 
     def make(self, name: str, step: int, decide: Callable[[], Any]) -> Any:
-        """The value decided earlier for `name` at `step`, or `decide()`, written down. None is not written."""
+        """The recorded value of `name` at `step`, or else that of `decide()`, which is recorded unless it is None."""
         key = name, step
         if key not in self._made:
             value = decide()
@@ -51,7 +52,7 @@ class Journal:
         return self._made[key]
 
     def record(self, name: str, step: int, value: Any) -> None:
-        """Write down a decision, over an earlier one of the same name and step."""
+        """Record a decision; it replaces an earlier one of the same name and step."""
         self._made[name, step] = value
         if not self.owned:
             return
@@ -62,11 +63,11 @@ class Journal:
             os.fsync(journal.fileno())
 
     def forget(self) -> None:
-        """Drop everything: the settings that the decisions were made for have changed."""
+        """Delete all decisions, because the settings they depend on have changed."""
         self._made.clear()
         if self.owned:
             self.path.unlink(missing_ok=True)
 
     def made(self, name: str, step: int) -> Any:
-        """What was decided for `name` at `step`, or None."""
+        """The decision recorded for `name` at `step`, or None."""
         return self._made.get((name, step))

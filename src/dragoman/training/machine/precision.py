@@ -1,4 +1,4 @@
-"""The type that a run's matrix products are computed in, and whether this machine is made for it."""
+"""The number type of a run's matrix products: how it is chosen, and the loss scale that float16 needs."""
 
 import time
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ from dragoman.base.log import warn
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _ENOUGH = 1.3
-"""bfloat16 is chosen where its products are so many times as fast; below that its roundings are not worth it."""
+"""bfloat16 is chosen if its products are this many times as fast; below that its rounding errors are not worth it."""
 _TENSOR_CORES = (7, 0)
-"""CUDA's compute capability from which on products in float16 are faster than in float32."""
+"""The lowest CUDA compute capability whose products are faster in float16 than in float32."""
 _HOPELESS = 2.0
-"""Where small products in bfloat16 take so many times as long as in float32, large ones are not waited for."""
+"""If small products in bfloat16 take this many times as long as in float32, large ones are not measured."""
 
 
 def choose_precision(name: str, device: torch.device) -> torch.dtype:
-    """The type of matrix products; `auto` is bfloat16 where this machine multiplies it at least 1.3 times as fast.
+    """The number type of matrix products; `auto` is bfloat16 if this machine multiplies it at least 1.3 times as fast.
 
-    A GPU without bfloat16 whose tensor cores multiply float16 takes that. The choice is stored with the run, because it
-    comes from a measurement.
+    A GPU without bfloat16 whose tensor cores multiply float16 uses float16. The choice is stored with the run, because
+    it depends on a measurement.
     """
     if name != "auto":
         return PRECISIONS[name]
@@ -33,12 +33,12 @@ def choose_precision(name: str, device: torch.device) -> torch.dtype:
 
 
 def warn_of_slow_products(name: str, device: torch.device, resumed: bool) -> None:
-    """Say so where a run is given, or has been given on another machine, a precision that this machine is slow in.
+    """Warn if this machine is slow in the run's precision, which may have been chosen on another machine.
 
-    resumed: whether there is something that the run goes on with.
+    resumed: whether the run resumes a snapshot.
     """
     if name == "bfloat16" and bfloat16_speed(device) < 1 / _ENOUGH:
-        caution = "; sums are then rounded otherwise, which a run can go on with" if resumed else ""
+        caution = "; sums then round differently, which a resumed run tolerates" if resumed else ""
         warn(
             "this machine multiplies bfloat16 more slowly than float32: "
             f"train.precision=float32 would be faster{caution}"
@@ -46,9 +46,9 @@ def warn_of_slow_products(name: str, device: torch.device, resumed: bool) -> Non
 
 
 def bfloat16_speed(device: torch.device) -> float:
-    """How many times as fast as in float32 a product of a feed-forward layer's size is.
+    """The speed of a product of a feed-forward layer's size in bfloat16, relative to float32.
 
-    A GPU is not measured, but asked: infinity where it has bfloat16, 0 where it would emulate it.
+    On a GPU nothing is measured: infinity if it supports bfloat16, 0 if it would emulate it.
     """
     if device.type == "cuda":
         return float("inf") if torch.cuda.is_bf16_supported(including_emulation=False) else 0.0
@@ -60,9 +60,9 @@ def bfloat16_speed(device: torch.device) -> float:
 
 
 def _product_seconds(rows: int, rounds: int, *kinds: torch.dtype) -> list[float]:
-    """The least time of several products of each type.
+    """The shortest time (seconds) of several products of each type.
 
-    By turns, so that a moment in which the machine does something else strikes all types.
+    Types are measured in turn, so that other load on the machine affects all of them.
     """
     factors = [(torch.ones(rows, 512, dtype=kind), torch.ones(512, 1024, dtype=kind)) for kind in kinds]
     seconds = [float("inf")] * len(kinds)
@@ -84,25 +84,26 @@ _PATIENCE = 2000
 class LossScale:
     """Dynamic loss scaling (Micikevicius et al. 2018, "Mixed Precision Training", section 3.2).
 
-    The loss is multiplied by `value` before the backward pass and gradients are divided by it after. An update whose
-    gradients overflow is left out, and the scale halved; after 2,000 updates without one it is doubled. As a power of
-    two it rounds nothing itself.
+    The loss is multiplied by `value` before the backward pass, and the gradients are divided by it afterwards. An
+    update whose gradients overflow is skipped and the scale halved; after 2,000 updates without overflow it is doubled.
+    It is a power of two, so scaling rounds nothing.
 
-    steps: updates since the scale was last changed.
+    steps: updates since the last change of the scale.
     """
 
     value: float = _FIRST
     steps: int = 0
 
-    def judge(self, overflowed: bool, step: int) -> None:
-        """After the gradients of update `step`. Raises DivergenceError when no scale helps any more."""
+    def update(self, overflowed: bool, step: int) -> None:
+        """Adjust the scale after the gradients of update `step`. Raises DivergenceError when no scale helps."""
         self.steps += 1
         if overflowed:
             self.value, self.steps = self.value / 2, 0
             if self.value < _SMALLEST:
                 raise DivergenceError(
-                    f"gradients overflow float16 at step {step}, however small the loss is scaled. Checkpoints written "
-                    "before are kept. Start again with train.precision=float32, or with a lower train.schedule.peak"
+                    f"gradients overflow float16 at step {step} even with the smallest loss scale. Earlier "
+                    "checkpoints are kept. Start again with train.precision=float32, or with a lower "
+                    "train.schedule.peak"
                 )
         elif self.steps >= _PATIENCE and self.value < _LARGEST:
             self.value, self.steps = self.value * 2, 0

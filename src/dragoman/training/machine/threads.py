@@ -1,4 +1,4 @@
-"""Threads that each compute the gradient of a share of an update, with a share of the cores."""
+"""`Threads`: compute the gradients of parts of a batch in parallel, each with a share of the cores."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -11,27 +11,28 @@ Work = TypeVar("Work")
 Result = TypeVar("Result")
 
 _FEWEST_TOKENS = 1024
-"""Target tokens of a batch that a thread gets at least: with fewer, adding up its gradient would cost too much."""
+"""Minimum of target tokens per thread: with fewer, summing the gradients of threads would cost too much."""
 
 
 class Threads:
-    """Two cores that share every matrix product and every sum wait for one another thousands of times in an update.
+    """A thread pool for data parallelism within a process.
 
-    Two threads with half of the sentences each wait once. That is faster on an idle machine and several times as fast
-    on one that does other work too, where the slower core holds up the other at each meeting (docs/EXPERIMENTS.md).
+    Cores that share each operation synchronise thousands of times per update; threads that each process a part of the
+    batch synchronise once. This is faster on an idle machine and several times as fast on a busy one, where the slower
+    core delays the others at every synchronisation (docs/EXPERIMENTS.md).
     """
 
     def __init__(self, count: int, cores: int) -> None:
-        """count: threads, each of which gets cores // count of the machine's cores."""
+        """count: number of threads; each gets cores // count cores."""
         self.count, self._cores = count, max(1, cores // count)
         self._pool = ThreadPoolExecutor(
             count, "dragoman-thread", initializer=torch.set_num_threads, initargs=(self._cores,)
         )
 
     def map(self, function: Callable[[Work], Result], shares: Sequence[Work], together: bool = True) -> list[Result]:
-        """The results in the order of the shares. Raises what a thread raised, once all have come to an end.
+        """Apply `function` to each share; returns the results in order. Errors are raised once all threads are done.
 
-        together: False to compute the same one after another in the calling thread, for what times the parts of it.
+        together: False to compute the shares one after another in the calling thread, for profiling.
         """
         if not together:
             before = torch.get_num_threads()
@@ -45,17 +46,17 @@ class Threads:
         return [future.result() for future in futures]
 
     def close(self) -> None:
-        """Let go of the threads."""
+        """End the threads."""
         self._pool.shutdown()
 
 
 def build_threads(model: nn.Module, divisible: bool, device: torch.device, cores: int, tokens: int) -> Threads | None:
-    """As many as `cores` can be divided among, if each shall get enough of a batch of `tokens`; None for one.
+    """As many threads as divide `cores` and get enough of a batch of `tokens` each; None if that is one.
 
-    divisible: whether threads may compute the objective on parts of a batch at one time.
+    Also None if a part of a batch is not computed as within the whole (running statistics, modules that read whole
+    batches), if the objective needs the model to itself, and on devices other than a CPU.
 
-    None too where a part of a batch is not computed as in the whole (running statistics, modules that read whole
-    batches), where the objective must have the model for itself, and on other devices than a CPU.
+    divisible: whether threads may compute the objective on parts of a batch at the same time.
     """
     most = max(1, tokens // _FEWEST_TOKENS)
     count = max(count for count in range(1, cores + 1) if cores % count == 0 and count <= most)

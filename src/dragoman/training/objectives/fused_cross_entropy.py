@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy, fused with the vocabulary projection, and the divergence of rows that stand twice."""
+"""Label-smoothed cross-entropy fused with the vocabulary projection, and the divergence of duplicated rows."""
 
 from typing import Any, NamedTuple
 
@@ -7,16 +7,16 @@ from torch import Tensor
 
 from dragoman.nn.precision import product_type
 
-# Rows whose logits exist at one time: large enough for an efficient matrix product, small enough for the cache.
+# Rows whose logits exist at the same time: enough for an efficient matrix product, few enough for the cache.
 _CHUNK_ROWS = 1024
 
 _SMALLEST = torch.finfo(torch.float32).tiny
 
 
 class ProjectedLosses(NamedTuple):
-    """Sums over N rows, of which the total alone is differentiable, and the smoothed loss of each row (N,) or None.
+    """Sums over N rows; only `total` is differentiable.
 
-    divergence: None unless the rows stand twice.
+    each: the smoothed loss of each row (N,), or None. divergence: None unless the rows are duplicated.
     """
 
     total: Tensor
@@ -36,10 +36,11 @@ def projected_cross_entropy(
 ) -> tuple[Tensor, Tensor]:
     """Σ cross-entropy of softmax(hWᵀ + b) against the smoothed labels, and the same without smoothing (detached).
 
-    hidden (N, d), weight (V, d), labels (N,) int64, prior (V,) or None for uniform, bias (V,) or None for none. The
-    gradient is made in the forward pass, chunk by chunk, so that (N, V) logits never exist as a whole.
+    hidden (N, d), weight (V, d), labels (N,) int64, prior (V,) or None for uniform, bias (V,) or None. The gradient is
+    computed in the forward pass, chunk by chunk, so that the (N, V) logits never exist as a whole.
 
-    factors: (N,), what each token's loss is multiplied by in the first sum, without smoothing; None for 1.
+    factors: (N,) weights of the tokens' losses in the first sum, without smoothing; None for 1. Raises ValueError if
+    both factors and smoothing are given.
     """
     if factors is not None and smoothing:
         raise ValueError("factors and smoothing do not go together")
@@ -59,10 +60,10 @@ def projected_losses(
     alpha: float | None = None,
     bias: Tensor | None = None,
 ) -> ProjectedLosses:
-    """As `projected_cross_entropy`; each: whether every row's loss is wanted.
+    """Like `projected_cross_entropy`; each: whether to return the loss of every row.
 
-    alpha: None, or row n and row N/2 + n are two predictions p and q of one token, and α · Σ ½ (KL(p‖q) + KL(q‖p)) over
-    N/2 tokens (nats) is part of the total (R-Drop).
+    alpha: None, or α of R-Drop: rows n and N/2 + n are two predictions p and q of the same token, and
+    α · Σ ½ (KL(p‖q) + KL(q‖p)) over N/2 tokens (nats) is added to the total.
     """
     return ProjectedLosses(
         *_ProjectedCrossEntropy.apply(hidden, weight, labels, smoothing, prior, each, None, alpha, bias)  # type: ignore[no-untyped-call]
@@ -70,7 +71,7 @@ def projected_losses(
 
 
 class _ProjectedCrossEntropy(torch.autograd.Function):
-    """The gradients are ready when the sums are."""
+    """Computes the gradients together with the sums, in the forward pass."""
 
     @staticmethod
     def forward(
@@ -90,8 +91,8 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         exact = torch.promote_types(hidden.dtype, torch.float32)
         states, table = hidden.to(kind), weight.to(kind)
         rows_sum = hidden.sum(0, dtype=exact)
-        # With u = prior, Σᵥ uᵥ·logitᵥ = h · (Wᵀu) + b · u: the smoothing term and its gradients need no pass over them.
-        # Written without matrix products, which autocast would round to bfloat16.
+        # With u = prior, Σᵥ uᵥ·logitᵥ = h · (Wᵀu) + b · u: the smoothing term and its gradients need no pass over
+        # logits. Computed without matrix products, which autocast would round to bfloat16.
         spread = weight.mean(0) if prior is None else (prior[:, None] * weight).sum(0)
         total = -smoothing * (rows_sum * spread).sum()
         cross_entropy, weighted = torch.zeros_like(total), torch.zeros_like(total)
@@ -104,7 +105,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             of_bias = smoothing * (bias.mean() if prior is None else (prior * bias).sum())
             total -= len(labels) * of_bias
             each_loss = None if each_loss is None else each_loss - of_bias
-        # What two rows differ by is small, and so is a label's probability at first: below 6e-8 float16 has none.
+        # Differences of two rows are small, and so is a label's probability at first: float16 ends at 6e-8.
         precise = alpha is not None or kind == torch.float16
         copies = 1 if alpha is None else 2
         count, step = len(labels) // copies, max(1, _CHUNK_ROWS // copies)
@@ -157,9 +158,9 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             if bias_gradient is not None:
                 bias_gradient -= smoothing * len(labels) * (1 / len(weight) if prior is None else prior)
         context.save_for_backward(hidden_gradient, weight_gradient, bias_gradient)
-        told = cross_entropy, each_loss, divergence
-        context.mark_non_differentiable(*(tensor for tensor in told if tensor is not None))
-        return total, *told
+        sums = cross_entropy, each_loss, divergence
+        context.mark_non_differentiable(*(tensor for tensor in sums if tensor is not None))
+        return total, *sums
 
     @staticmethod
     def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
@@ -184,10 +185,10 @@ def _copies(tensor: Tensor, copies: int) -> Tensor:
 
 
 def _divergence(logits: Tensor, probabilities: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Σ ½ (KL(p‖q) + KL(q‖p)), p in the first half of the rows and q in the other, and twice its gradients.
+    """Σ ½ (KL(p‖q) + KL(q‖p)), with p in the first half of the rows and q in the second, and twice its gradients.
 
-    With δ the difference of the logits, the sum of both divergences is Σᵥ (pᵥ − qᵥ) δᵥ. Its gradient in the logits of p
-    is (p − q) + p (δ − Σᵥ pᵥ δᵥ), in those of q −(p − q) − q (δ − Σᵥ qᵥ δᵥ).
+    With δ the difference of the logits, the sum of both divergences is Σᵥ (pᵥ − qᵥ) δᵥ. Its gradient with respect to
+    the logits of p is (p − q) + p (δ − Σᵥ pᵥ δᵥ), and −(p − q) − q (δ − Σᵥ qᵥ δᵥ) with respect to those of q.
     """
     p, q = probabilities.chunk(2)
     difference = torch.sub(*logits.chunk(2))

@@ -1,4 +1,4 @@
-"""REINFORCE: a gradient for what was sampled, from the reward that followed (Williams 1992)."""
+"""REINFORCE: gradients of sampled decisions from the rewards that followed (Williams 1992)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,21 +11,21 @@ from dragoman.nn.auxiliary import Decisions
 
 
 def policy_loss(log_probability: Tensor, reward: Tensor, baseline: Tensor | float = 0.0) -> Tensor:
-    """−Σ (G − b) · log π of what was sampled, any shape → scalar.
+    """−Σ (G − b) · log π of the samples, any shape → scalar.
 
-    Where b does not depend on the sample, the gradient's expectation is that of −E[G]. None flows through G and b.
+    If b does not depend on the sample, the expected gradient is that of −E[G]. No gradient flows through G and b.
     """
     advantage = (reward - baseline).detach()
     return -(advantage * log_probability).sum()
 
 
 def baseline_loss(reward: Tensor, baseline: Tensor) -> Tensor:
-    """Σ (b − G)², any shape → scalar; its gradient is the baseline's alone."""
+    """Σ (b − G)², any shape → scalar; only the baseline gets a gradient."""
     return (baseline - reward.detach()).square().sum()
 
 
 def rewards_to_go(rewards: Tensor, discount: float = 1.0) -> Tensor:
-    """Σ_{t' ≥ t} γ^(t' − t) · r_t' of rewards (R, T): what a decision at t can still influence."""
+    """Σ_{t' ≥ t} γ^(t' − t) · r_t' of rewards (R, T): the rewards that a decision at t can influence."""
     to_go, reach = rewards, 1  # Σ over t ≤ t' < t + reach
     while reach < rewards.size(1) and discount:
         further = functional.pad(to_go[:, reach:], (0, reach))
@@ -35,9 +35,9 @@ def rewards_to_go(rewards: Tensor, discount: float = 1.0) -> Tensor:
 
 @dataclass(frozen=True)
 class Credit:
-    """total: scalar, to be added to the summed loss for its gradient only: its value is 0.
+    """The result of `credit`.
 
-    means: a token, by name, for the log.
+    total: a scalar of value 0 that adds the gradient to the summed loss. means: per-token means by name, for the log.
     """
 
     total: Tensor
@@ -45,14 +45,14 @@ class Credit:
 
 
 def credit(decisions: Mapping[nn.Module, Sequence[Decisions]], rewards: Tensor, keep: Tensor) -> Credit:
-    """The loss of decisions made inside a model while it read (R, T) target positions.
+    """The loss of decisions that modules sampled while they read (R, T) target positions.
 
-    rewards: (R, T) of at least float32, how good the prediction at each position was; keep: (R, T) bool, False at
-    padding, which counts for nothing. A decision is credited with the rewards from its position on, because it
-    influences later states too. Rewards count from the mean reward of a token in the batch's other rows, which no
-    decision of this row influences (unless batch normalisation joins them): so advantages are small from the first
-    step on, however large the vocabulary. What a baseline learns is the mean of the rewards from its position on: how
-    many tokens are left is no matter of the sample, so the product of both is a valid baseline.
+    rewards: (R, T) of at least float32, the reward of the prediction at each position; keep: (R, T) bool, False at
+    padding, which is ignored. A decision is credited with all rewards from its position on, because it influences later
+    states as well. Rewards are centred on the mean reward per token of the batch's other rows, which no decision of
+    this row influences (without batch normalisation): advantages are therefore small from the first step on, whatever
+    the size of the vocabulary. A baseline learns the mean of the rewards from its position on. The number of remaining
+    tokens does not depend on the sample, so the product of both is a valid baseline.
     """
     real = keep.to(rewards.dtype)
     rewards = rewards.masked_fill(~keep, 0.0)
@@ -79,6 +79,6 @@ def credit(decisions: Mapping[nn.Module, Sequence[Decisions]], rewards: Tensor, 
 
 
 def _mean_of_others(rewards: Tensor, real: Tensor) -> Tensor:
-    """(R, 1): the mean over the real tokens of all other rows, 0 where there are none."""
+    """(R, 1): the mean over the real tokens of all other rows, or 0 if there are none."""
     sums, counts = rewards.sum(1, keepdim=True), real.sum(1, keepdim=True)
     return (sums.sum() - sums) / (counts.sum() - counts).clamp_min(1)

@@ -1,4 +1,4 @@
-"""Adam on all parameters."""
+"""Adam, for all parameters."""
 
 from typing import Any, Literal
 
@@ -22,7 +22,7 @@ class AdamConstants(Config):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Of torch's AdamW, whose decay is decoupled (Loshchilov & Hutter 2019). The engine sets the rate."""
+        """The arguments of torch's AdamW (Loshchilov & Hutter 2019); the engine sets the learning rate."""
         betas = self.beta1, self.beta2
         return {"lr": 0.0, "betas": betas, "eps": self.epsilon, "weight_decay": self.weight_decay, "fused": True}
 
@@ -33,13 +33,13 @@ class AdamConfig(AdamConstants):
     kind: Literal["adam"] = "adam"
 
     def build(self, model: nn.Module, precision: torch.dtype, threads: Threads | None = None) -> torch.optim.Optimizer:
-        """Over what learns; tied parameters count once.
+        """Build the optimiser of all trainable parameters; tied parameters count once.
 
-        precision, threads: of an optimiser's own matrix products; none here.
+        precision, threads: unused; for optimisers that compute matrix products.
         """
-        return torch.optim.AdamW(learning(model), **self.settings)
+        return torch.optim.AdamW(trainable_parameters(model), **self.settings)
 
 
-def learning(model: nn.Module) -> list[nn.Parameter]:
-    """The parameters that are not frozen, tied ones once."""
+def trainable_parameters(model: nn.Module) -> list[nn.Parameter]:
+    """The trainable parameters of `model`; tied parameters count once."""
     return [parameter for parameter in model.parameters() if parameter.requires_grad]

@@ -12,8 +12,8 @@ from dragoman.checkpoint.tensors import fill
 class ParameterAverage:
     """shadow ← δ · shadow + (1 − δ) · parameter after update t, with δ = min(decay, (1 + t)/(10 + t)).
 
-    So the average forgets the first parameters, and in the beginning spans about a tenth of the updates made so far
-    (the decay of TensorFlow's ExponentialMovingAverage with `num_updates`).
+    The average thus forgets the initial parameters, and at first spans about a tenth of the updates made so far (the
+    decay of TensorFlow's ExponentialMovingAverage with `num_updates`).
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
@@ -23,18 +23,18 @@ class ParameterAverage:
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        """Take in the parameters after update `step`, counted from 1."""
+        """Add the parameters after update `step`, counted from 1."""
         decay = min(self.decay, (1 + step) / (10 + step))
         torch._foreach_lerp_(list(self.shadow.values()), [self._parameters[name] for name in self.shadow], 1 - decay)
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Put back a stored `shadow`."""
+        """Restore a saved `shadow`."""
         for name, value in self.shadow.items():
             value.copy_(tensors[name])
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """Inside, the model's parameters are the averages."""
+        """While open, the model's parameters are the averages."""
         kept = {name: value.detach().clone() for name, value in self._parameters.items()}
         fill(self._parameters, self.shadow)
         try:

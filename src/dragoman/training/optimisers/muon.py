@@ -1,4 +1,4 @@
-"""Muon: the weights of linear layers move by an orthogonal matrix in each update, all other parameters as Adam says."""
+"""Muon: orthogonalised updates for the weights of linear layers, Adam for all other parameters."""
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
@@ -10,24 +10,23 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from dragoman.training.machine.threads import Threads
-from dragoman.training.optimisers.adam import AdamConstants, learning
+from dragoman.training.optimisers.adam import AdamConstants, trainable_parameters
 from dragoman.training.ranks.parallel import gather_full, local_shard
 
-# a, b, c of three polynomials p(σ) = aσ + bσ³ + cσ⁵, one after another. Of all such they bring 0.01 … 1 closest to 1
-# (Amsel et al. 2025, "The Polar Express": each is the best on the range that the one before it leaves; by Remez's
-# algorithm).
+# a, b, c of three polynomials p(σ) = aσ + bσ³ + cσ⁵ that are applied in turn. Their composition maps 0.01 … 1 as close
+# to 1 as possible (Amsel et al. 2025, "The Polar Express"): each is optimal on the range of the previous one (Remez).
 _QUINTICS = ((8.0934, -23.6204, 17.4462), (3.6366, -2.7219, 0.5365), (2.6613, -1.9772, 0.4526))
-_MARGIN = 1.01  # for what bfloat16 rounds up; above 1 the first polynomial rises fast
+_MARGIN = 1.01  # for rounding up in bfloat16: above 1 the first polynomial grows fast
 _RMS_OF_ADAM = 0.2
 
 
 class MuonConfig(AdamConstants):
-    """Muon (Jordan et al. 2024), with updates as large as Adam's, so that Adam's learning rates fit.
+    """Muon (Jordan et al. 2024), with updates scaled to the size of Adam's, so that Adam's learning rates apply.
 
     M ← μM + (1 − μ)G; W ← W − lr · 0.2 · √max(rows, columns) · orthogonal((1 − μ)G + μM), where orthogonal(UΣVᵀ) ≈ UVᵀ
-    (Liu et al. 2025, "Muon is scalable for LLM training", equations 1 to 4). For the weights of linear layers; token
-    tables, the projection to the vocabulary, norms, biases, convolutions and recurrent cells are Adam's.
-    YAML: `train: {optimiser: {kind: muon}}`.
+    (Liu et al. 2025, "Muon is scalable for LLM training", equations 1 to 4). It trains the weights of linear layers;
+    Adam trains token tables, the projection to the vocabulary, norms, biases, convolutions and recurrent cells. YAML:
+    `train: {optimiser: {kind: muon}}`.
     """
 
     kind: Literal["muon"] = "muon"
@@ -36,20 +35,21 @@ class MuonConfig(AdamConstants):
     )
 
     def build(self, model: nn.Module, precision: torch.dtype, threads: Threads | None = None) -> torch.optim.Optimizer:
-        """Over what learns; tied parameters count once. precision: of the products that make updates orthogonal.
+        """Build the optimiser of all trainable parameters; tied parameters count once.
 
-        threads: among which the matrices are divided; None where all cores work at one operation after another.
+        precision: of the matrix products that orthogonalise updates. threads: share the matrices among them; None: all
+        cores work on one operation at a time.
         """
         linear = {module.weight for module in model.modules() if isinstance(module, nn.Linear)}
-        parameters = learning(model)
+        parameters = trainable_parameters(model)
         matrices = [parameter for parameter in parameters if parameter in linear]
         return Muon(self, matrices, [each for each in parameters if each not in linear], precision, threads)
 
 
 class Muon(torch.optim.AdamW):
-    """Muon for `matrices`, Adam for `others`. Both have one learning rate, which the param_groups hold.
+    """Muon for `matrices`, Adam for `others`, with one learning rate, which `param_groups` holds.
 
-    precision: of the products that make an update orthogonal. The momentum of a matrix is its state "momentum".
+    precision: of the matrix products that orthogonalise an update. The state of a matrix is its "momentum".
     """
 
     def __init__(
@@ -62,17 +62,17 @@ class Muon(torch.optim.AdamW):
     ) -> None:
         super().__init__(others, **config.settings)
         self.momentum, self.decay, self.precision = config.momentum, config.weight_decay, precision
-        self.matrices = sorted(matrices, key=_shape)  # of one shape they are made orthogonal together
+        self.matrices = sorted(matrices, key=_shape)  # equal shapes are orthogonalised as one batch
         self.threads = threads
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Of all parameters. Gradients are always dropped, never filled with zeros."""
+        """Drop the gradients of all parameters; they are never filled with zeros."""
         super().zero_grad(set_to_none=True)
         for matrix in self.matrices:
             matrix.grad = None
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One update of all parameters that have a gradient. Under FSDP every rank makes each whole update."""
+        """Update all parameters that have a gradient. Under FSDP every rank computes each whole update."""
         result = super().step(closure)
         trained = [matrix for matrix in self.matrices if matrix.grad is not None]
         if self.threads is None:
@@ -84,7 +84,7 @@ class Muon(torch.optim.AdamW):
 
     @torch.no_grad()
     def _move(self, matrices: Sequence[nn.Parameter]) -> None:
-        """Give matrices, sorted by shape, their updates."""
+        """Update matrices, which are sorted by shape."""
         rate = float(self.param_groups[0]["lr"])
         for shape, group in groupby(matrices, _shape):
             alike = list(group)
@@ -98,7 +98,7 @@ class Muon(torch.optim.AdamW):
                 matrix.sub_(local_shard(update.to(matrix.dtype), matrix), alpha=scale)
 
     def _direction(self, matrix: nn.Parameter) -> Tensor:
-        """The momentum after this gradient, looked ahead by one (Nesterov)."""
+        """Nesterov momentum: (1 − μ)G + μM with the updated M."""
         gradient, state = matrix.grad, self.state[matrix]
         assert gradient is not None
         if "momentum" not in state:
@@ -108,11 +108,11 @@ class Muon(torch.optim.AdamW):
 
 
 def orthogonal(matrices: Tensor, precision: torch.dtype = torch.float32) -> Tensor:
-    """(N, rows, columns) → the same, with singular vectors kept and nearly all singular values within 0.73 to 1.28.
+    """Orthogonalises matrices (N, rows, columns): keeps singular vectors, moves singular values to 0.73 … 1.28.
 
-    Three steps X ← aX + (bA + cA²)X, A = XXᵀ (Newton and Schulz's iteration; Bernstein & Newhouse 2024), from
-    X = M/‖MMᵀ‖^½, whose divisor is at least the largest singular value. Those below a hundredth of that stay small,
-    and a matrix of zeros stays one.
+    Three steps X ← aX + (bA + cA²)X with A = XXᵀ (Newton–Schulz iteration; Bernstein & Newhouse 2024), from
+    X = M/‖MMᵀ‖^½, whose divisor is at least the largest singular value. Singular values below a hundredth of it stay
+    small, and a zero matrix stays zero.
     """
     tall = matrices.shape[1] > matrices.shape[2]
     x = matrices / _lengths(matrices)

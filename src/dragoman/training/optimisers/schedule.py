@@ -1,4 +1,4 @@
-"""Learning-rate schedules: pure functions of the step and of how much of the run is done."""
+"""Learning-rate schedules: pure functions of the step and of the share of the run that is done."""
 
 from math import cos, pi, sqrt
 from typing import Annotated, Literal
@@ -15,18 +15,18 @@ class _Schedule(Config):
 
     @property
     def needs_length(self) -> bool:
-        """Whether the rate at a step depends on how long the run will be."""
+        """Whether the rate at a step depends on the length of the run."""
         return 0 < self.warmup < 1
 
     def warmed(self, step: int, progress: float) -> float:
-        """How far the warm-up is: 0 at the start, 1 from its end on."""
+        """The progress of the warm-up: 0 at the start, 1 after its end."""
         if self.warmup == 0:
             return 1.0
         return min(1.0, step / self.warmup if self.warmup >= 1 else progress / self.warmup)
 
     def decayed(self, step: int, progress: float) -> float:
-        """How much of the time after the warm-up is over, between 0 and 1."""
-        # progress grows by about a constant a step, which turns a warm-up in steps into a share.
+        """The share (0…1) of the steps after the warm-up that are done."""
+        # progress grows by about the same amount per step, which converts a warm-up in steps into a share.
         start = self.warmup if self.warmup < 1 else min(1.0, progress * self.warmup / max(step, 1))
         if start >= 1:  # the run ends within its warm-up
             return float(progress >= 1)
@@ -45,8 +45,8 @@ class InverseSquareRootConfig(_Schedule):
     )
 
     def rate(self, step: int, progress: float, width: int) -> float:
-        """The learning rate of the 1-based `step` when `progress` (0…1) of the run is done."""
-        # In a run whose warm-up is a share, the share of progress that a step makes gives the warm-up in steps.
+        """The learning rate of `step` (from 1) when the share `progress` (0…1) of the run is done."""
+        # The progress per step converts a warm-up given as a share into steps.
         warmup = self.warmup if self.warmup >= 1 or self.warmup == 0 else self.warmup * step / max(progress, 1e-12)
         warmup = max(warmup, 1.0)
         peak = self.peak if self.peak is not None else 1 / sqrt(width * warmup)
@@ -60,28 +60,28 @@ class _Decaying(_Schedule):
 
     @property
     def needs_length(self) -> bool:
-        """Decays end with the run."""
+        """True: the decay ends with the run."""
         return True
 
 
 class CosineConfig(_Decaying):
-    """Half a cosine from the peak to the floor (Loshchilov & Hutter 2017, without restarts)."""
+    """Cosine decay from the peak to the floor (Loshchilov & Hutter 2017, without restarts)."""
 
     kind: Literal["cosine"] = "cosine"
 
     def rate(self, step: int, progress: float, width: int) -> float:
-        """The learning rate of the 1-based `step` when `progress` (0…1) of the run is done."""
+        """The learning rate of `step` (from 1) when the share `progress` (0…1) of the run is done."""
         height = (1 + cos(pi * self.decayed(step, progress))) / 2
         return self.peak * self.warmed(step, progress) * (self.floor + (1 - self.floor) * height)
 
 
 class LinearConfig(_Decaying):
-    """A straight line from the peak to the floor."""
+    """Linear decay from the peak to the floor."""
 
     kind: Literal["linear"] = "linear"
 
     def rate(self, step: int, progress: float, width: int) -> float:
-        """The learning rate of the 1-based `step` when `progress` (0…1) of the run is done."""
+        """The learning rate of `step` (from 1) when the share `progress` (0…1) of the run is done."""
         height = 1 - self.decayed(step, progress)
         return self.peak * self.warmed(step, progress) * (self.floor + (1 - self.floor) * height)
 
@@ -93,7 +93,7 @@ class ConstantConfig(_Schedule):
     peak: float = Field(1e-3, gt=0, description="Learning rate after the warm-up.")
 
     def rate(self, step: int, progress: float, width: int) -> float:
-        """The learning rate of the 1-based `step` when `progress` (0…1) of the run is done."""
+        """The learning rate of `step` (from 1) when the share `progress` (0…1) of the run is done."""
         return self.peak * self.warmed(step, progress)
 
 
@@ -102,19 +102,19 @@ ScheduleConfig = Annotated[
 ]
 
 
-# Measured for narrow models on 29,000 pairs (docs/EXPERIMENTS.md): 0.003 at width 192 after 250 updates of warm-up. The
-# paper's have 0.0007 at width 512 after 4,000.
+# Measured for narrow models on 29,000 pairs (docs/EXPERIMENTS.md): 0.003 at width 192 after a warm-up of 250 updates.
+# The paper has 0.0007 at width 512 after 4,000.
 _PAPER_WIDTH = 512
 _NARROW_PEAK, _NARROW_WIDTH, _NARROW_WARMUP = 0.003, 192, 250
 _PAPER_WARMUP = 4000
 
 
 def default_schedule(width: int, limited: bool, averaged: bool) -> ScheduleConfig:
-    """A cosine that ends with the run where it is `limited`, else the paper's, which can go on for ever.
+    """The schedule of a run that does not set one: cosine if the run is `limited`, else the paper's, which has no end.
 
-    Models narrower than the paper's, for small corpora, begin higher and sooner. Where a moving average of their
-    parameters is kept, it does what a falling rate would (Hägele et al. 2024), and the rate stays: that was measured to
-    be better (docs/EXPERIMENTS.md). width: d. averaged: whether there is a moving average.
+    Models narrower than the paper's have a higher peak and a shorter warm-up. With a moving average of the parameters
+    their rate stays constant, because the average has the effect of a decaying rate (Hägele et al. 2024); this was
+    measured to be better (docs/EXPERIMENTS.md). width: d. averaged: whether a moving average is kept.
     """
     if width >= _PAPER_WIDTH:
         return CosineConfig(peak=1 / sqrt(width * _PAPER_WARMUP)) if limited else InverseSquareRootConfig()

@@ -1,4 +1,4 @@
-"""All optimisers, as a setting."""
+"""`OptimiserConfig`: the optimisers that a run can use."""
 
 from typing import Annotated
 

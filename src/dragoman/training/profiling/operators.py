@@ -1,4 +1,4 @@
-"""Where torch's own time goes, by operator and by kind of operator."""
+"""The time of torch's operators, by operator and by group."""
 
 import os
 import re
@@ -28,12 +28,12 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ),
 )
 _BOOKKEEPING = "views, bookkeeping, others"
-"""Operators that compute nothing, autograd around them, and what no group knows."""
+"""Operators that compute nothing, autograd's bookkeeping, and operators of no group."""
 
 
 @dataclass(frozen=True)
 class Operator:
-    """One of torch's operators: seconds in itself without those it calls, and calls, an update; its group."""
+    """One of torch's operators. seconds: per update, without operators that it calls; calls: per update."""
 
     name: str
     group: str
@@ -42,7 +42,7 @@ class Operator:
 
 
 def group_of(name: str) -> str:
-    """The kind of an operator, by its name as torch's profiler gives it."""
+    """The group of an operator, by the name that torch's profiler reports."""
     plain = name.removeprefix("aten::").removeprefix("mkldnn::")
     if name.startswith(("autograd::", "torch::autograd")) or re.search(r"Backward\d*$", name):
         return _BOOKKEEPING
@@ -50,27 +50,27 @@ def group_of(name: str) -> str:
 
 
 class Tracer:
-    """torch.profiler over some updates; the processor's time on a CPU, the kernels' on a GPU."""
+    """Runs torch.profiler over some updates; measures CPU time on a CPU and kernel time on a GPU."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        # The profiler's library writes its own stages to stderr, where the run's log is.
+        # The profiler's library reports its own stages on stderr, between the lines of the run.
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")
         activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device.type == "cuda" else [])]
         self._profile = profile(activities=activities)
 
     def start(self) -> None:
-        """Begin to record."""
+        """Start recording."""
         self._profile.start()
 
     def stop(self, updates: int) -> Sequence[Operator]:
-        """End, and give what was recorded over so many updates, the longest first."""
+        """Stop recording; returns the operators, the slowest first. updates: the number of recorded updates."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
         self._profile.stop()
         operators = []
         for event in self._profile.key_averages():
-            if event.device_type != DeviceType.CPU:  # a kernel, whose time its operator has too
+            if event.device_type != DeviceType.CPU:  # a kernel, whose time is included in its operator's
                 continue
             time = event.self_device_time_total if self.device.type == "cuda" else event.self_cpu_time_total
             if time > 0:
@@ -80,7 +80,7 @@ class Tracer:
 
 
 def by_group(operators: Sequence[Operator]) -> dict[str, float]:
-    """Seconds an update by group, the longest first."""
+    """Seconds per update by group, the slowest first."""
     seconds: dict[str, float] = {}
     for operator in operators:
         seconds[operator.group] = seconds.get(operator.group, 0.0) + operator.seconds

@@ -1,4 +1,4 @@
-"""`Profiler`: where the time of training steps goes, told while the run goes on."""
+"""`Profiler`: measures where the time of training steps goes, while the run continues."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -20,43 +20,43 @@ T = TypeVar("T")
 
 TEXT_FILE, JSON_FILE = "profile.txt", "profile.json"
 WARM_UP, TIMED, TRACED = 5, 20, 5
-"""Updates that are left out, that are timed part by part, and that torch.profiler records."""
+"""Numbers of updates that are skipped, timed part by part, and recorded by torch.profiler."""
 _SHOWN = 15
 _EVERY = {"validation": "train.validate_every", "checkpoint": "train.checkpoint_every"}
 
 
 class NullProfiler:
-    """Watches nothing and costs nothing: what a run has that was not asked for a profile."""
+    """Does nothing, at no cost: for runs that are not profiled."""
 
     active = False
-    """Whether parts of an update are being timed or recorded, so that nothing else must run at the same time."""
+    """Whether updates are being timed or recorded, so that nothing else may run at the same time."""
 
     def phase(self, name: str) -> AbstractContextManager[object]:
-        """Around a phase of an update, which the engine names."""
+        """Context of a phase of an update."""
         return nullcontext()
 
     def batches(self, batches: Iterator[T]) -> Iterator[T]:
-        """Around what the updates read."""
+        """Wrap the iterator that the updates read from."""
         return batches
 
     def beside(self, name: str) -> AbstractContextManager[object]:
-        """Around a validation or a checkpoint."""
+        """Context of a validation or a checkpoint."""
         return nullcontext()
 
     def stepped(self) -> None:
-        """After an update and all that belongs to it."""
+        """Called after each update, its validation and its checkpoint."""
 
     def close(self) -> None:
-        """When the run ends."""
+        """Called when the run ends."""
 
 
 class Profiler(NullProfiler):
-    """After 5 updates to warm up, 20 are timed part by part and 5 recorded by torch.profiler; then the run goes on.
+    """After 5 warm-up updates, 20 are timed part by part and 5 recorded by torch.profiler; then the run continues.
 
-    What is computed stays the same, but threads compute their shares one after another meanwhile. The profile is
-    written to profile.txt and profile.json in the run's folder and shown on stderr; it is written again when the first
-    validation and the first checkpoint after that have been timed, or when the run ends. On a GPU the timed updates
-    wait for it at every part, so they are slower than others.
+    The results of the run do not change, but during profiling threads compute their shares one after another. The
+    profile is written to profile.txt and profile.json in the run's folder and shown on stderr. It is written again once
+    the first validation and the first checkpoint after that have been timed, or when the run ends. On a GPU, timed
+    updates synchronise at every part, so they are slower than others.
     """
 
     def __init__(self, folder: Path, model: nn.Module, device: torch.device, precision: str) -> None:
@@ -73,15 +73,15 @@ class Profiler(NullProfiler):
 
     @property
     def active(self) -> bool:  # type: ignore[override]
-        """While updates are timed or recorded."""
+        """Whether updates are being timed or recorded."""
         return self.watch.running or self._tracer is not None
 
     def phase(self, name: str) -> AbstractContextManager[object]:
-        """Time of a phase of an update."""
+        """Time a phase of an update."""
         return self.watch.part(name)
 
     def batches(self, batches: Iterator[T]) -> Iterator[T]:
-        """Time in which the updates wait for data."""
+        """Time the waiting for data."""
         while True:
             with self.watch.part("waiting for data"):
                 batch = next(batches, None)
@@ -91,7 +91,7 @@ class Profiler(NullProfiler):
 
     @contextmanager
     def beside(self, name: str) -> Iterator[None]:
-        """Time of a validation or a checkpoint; it does not count as the update's."""
+        """Time a validation or a checkpoint; it does not count towards the update."""
         running, self.watch.running = self.watch.running, False
         begin = self.watch.now()
         try:
@@ -103,7 +103,7 @@ class Profiler(NullProfiler):
             self.watch.running = running
 
     def stepped(self) -> None:
-        """Go from one stage to the next."""
+        """Advance to the next stage when enough updates are done."""
         if self._complete:
             return
         self._updates += 1
@@ -122,7 +122,7 @@ class Profiler(NullProfiler):
         elif self._updates == WARM_UP + TIMED + TRACED:
             self._stop_tracing()
             self._write()
-            info(f"The profile is in {self.folder / TEXT_FILE}. The run goes on; Ctrl-C ends it with everything saved.")
+            info(f"The profile is in {self.folder / TEXT_FILE}. The run continues; Ctrl-C stops and saves it.")
         elif self._updates > WARM_UP + TIMED + TRACED and self._beside.keys() >= _EVERY.keys():
             self._write()
             self._complete = True
@@ -131,7 +131,7 @@ class Profiler(NullProfiler):
             self._begin = self.watch.now()
 
     def close(self) -> None:
-        """Write what is there, if the run ends before the profile is complete."""
+        """Write the measurements so far if the run ends before the profile is complete."""
         self._stop_timing()
         self._stop_tracing()
         if not self._complete and self._timed:
@@ -154,7 +154,7 @@ class Profiler(NullProfiler):
         atomic_write(self.folder / JSON_FILE, json.dumps(values, indent=1, ensure_ascii=False) + "\n")
         text = _as_text(values)
         atomic_write(self.folder / TEXT_FILE, text)
-        info(f"{self.folder / TEXT_FILE} now has validation and checkpoint too." if self._shown else text)
+        info(f"{self.folder / TEXT_FILE} now includes validation and checkpoint." if self._shown else text)
         self._shown = True
 
     def _values(self) -> dict[str, Any]:
@@ -179,7 +179,7 @@ class Profiler(NullProfiler):
 
 
 def _with_rest(seconds: dict[PartPath, float], total: float) -> Iterator[tuple[PartPath, float]]:
-    """Parts, children after their parent, and behind the children what none of them accounts for."""
+    """Parts in order: children after their parent, and after them the time that none of them accounts for."""
 
     def below(parent: PartPath, whole: float, rest: str) -> Iterator[tuple[PartPath, float]]:
         children = [path for path in order if path[:-1] == parent]
@@ -201,7 +201,7 @@ _REST = {("forward", "the rest"): "projection and loss"}
 
 
 def _as_text(values: dict[str, Any]) -> str:
-    """The tables that a person reads."""
+    """The profile as tables of text."""
     lines = [
         f"Profiler of {values['updates']} updates on {values['device']}, {values['precision']}, "
         f"{values['threads']} threads, torch {values['torch']}",
@@ -216,21 +216,21 @@ def _as_text(values: dict[str, Any]) -> str:
     ]
     for name, setting in _EVERY.items():
         seconds = values["beside_seconds"].get(name)
-        told = f"{seconds:.2f} s each ({setting})" if seconds is not None else "none so far"
-        lines.append(f"{name}: {told}")
+        shown = f"{seconds:.2f} s each ({setting})" if seconds is not None else "none so far"
+        lines.append(f"{name}: {shown}")
     if values["operators"]:
         whole = sum(values["groups"].values())
-        lines += ["", f"{'torch operators, by kind':<52} {'ms':>9} {'share':>7}"]
+        lines += ["", f"{'torch operators by group':<52} {'ms':>9} {'share':>7}"]
         lines += [
             _line(group, {"seconds": seconds, "share": seconds / whole}) for group, seconds in values["groups"].items()
         ]
-        lines += ["", f"{'the operators that take longest':<52} {'ms':>9} {'share':>7} {'calls':>7}"]
+        lines += ["", f"{'slowest operators':<52} {'ms':>9} {'share':>7} {'calls':>7}"]
         for operator in values["operators"][:_SHOWN]:
             share = operator["seconds"] / whole
             lines.append(
                 _line(operator["name"], {"seconds": operator["seconds"], "share": share}) + f" {operator['calls']:7.0f}"
             )
-        lines += ["", f"Operators: {values['traced_updates']} updates under torch.profiler, time in themselves."]
+        lines += ["", f"Operators: {values['traced_updates']} updates under torch.profiler, self time."]
     return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""`Stopwatch`: how long the parts of a training step take, each inside the part that it belongs to."""
+"""`Stopwatch`: times the nested parts of a training step."""
 
 import time
 from collections import defaultdict
@@ -11,11 +11,11 @@ import torch
 from torch import nn
 
 Path = tuple[str, ...]
-"""Names of parts from the outermost in."""
+"""Names of nested parts, the outermost first."""
 
 
 class Stopwatch:
-    """Adds up seconds by part, while `running`. On a GPU it waits for what was started before it looks at the clock."""
+    """Sums up seconds by part while `running`. On a GPU it synchronises before it reads the clock."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -24,14 +24,14 @@ class Stopwatch:
         self._open: list[tuple[str, float]] = []
 
     def now(self) -> float:
-        """Seconds of a steady clock."""
+        """The time of a monotonic clock (seconds)."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
         return time.perf_counter()
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """While open, time goes to `name` inside the parts that are open already."""
+        """While open, time counts towards `name` within the parts that are already open."""
         if not self.running:
             yield
             return
@@ -46,9 +46,9 @@ class Stopwatch:
 
 @contextmanager
 def watching(watch: Stopwatch, model: nn.Module) -> Iterator[None]:
-    """While open, the model's parts report to `watch`: those whose class says in `timed` which methods are which part.
+    """While open, `watch` times the methods that the classes of modules list in `timed`, with the names of their parts.
 
-    These methods are replaced on the instances, since attention and decoders are not called as modules are.
+    The methods are replaced on the instances, because attention and decoders are not called like modules.
     """
     replaced: list[tuple[nn.Module, str]] = []
 

@@ -1,4 +1,4 @@
-"""Model FLOPs utilisation: how much of what the machine can multiply the training steps do."""
+"""Model FLOPs utilisation: the FLOP/s of training relative to those of a large matrix product."""
 
 import time
 from dataclasses import dataclass
@@ -6,18 +6,18 @@ from dataclasses import dataclass
 import torch
 
 _SECONDS = 0.1
-"""How long products are timed at least."""
+"""Minimum duration of the measurement."""
 _SIZE = {"cpu": 1024, "cuda": 8192}
 
 
 @dataclass(frozen=True)
 class Utilisation:
-    """What a token costs, and what the machine gives.
+    """The cost of a token and the speed of the machine.
 
-    flops_per_token: multiplications and additions of the model's matrix products in forward and backward pass, a target
-    token that is not padding, its share of the source tokens with it (see `flops_per_target_token`).
-    rate: of one device, FLOP/s of a large square product at the run's precision, measured when the run was started or
-    resumed, not a data sheet's (see `measure_rate`). devices: how many work together.
+    flops_per_token: FLOPs of the model's matrix products in forward and backward pass per target token without padding,
+    including its share of the source tokens (see `flops_per_target_token`).
+    rate: FLOP/s of one device for a large square product at the run's precision, measured when the run was started or
+    resumed (see `measure_rate`). devices: number of devices.
     """
 
     flops_per_token: float
@@ -27,24 +27,24 @@ class Utilisation:
     def share(self, tokens_per_second: float) -> float:
         """Model FLOPs utilisation (MFU; Chowdhery et al. 2022, "PaLM", appendix B), usually between 0 and 1.
 
-        tokens_per_second: target tokens of all devices together, padding not counted, end-of-sentence counted.
-        Products spent on padding or made again lower it, like everything else that takes time.
+        tokens_per_second: target tokens of all devices together, including end-of-sentence but not padding. Padding and
+        recomputation lower the utilisation, like everything else that takes time.
         """
         return self.flops_per_token * tokens_per_second / (self.rate * self.devices)
 
     def describe(self) -> str:
-        """Both numbers, for the user."""
+        """Both numbers, for display."""
         times = f"{self.devices} times " if self.devices > 1 else ""
         return (
-            f"MFU is of {times}{self.rate / 1e9:,.0f} GFLOP/s, a large matrix product measured here; "
-            f"{self.flops_per_token / 1e6:,.1f} MFLOP a target token"
+            f"MFU is relative to {times}{self.rate / 1e9:,.0f} GFLOP/s, measured with a large matrix product; "
+            f"{self.flops_per_token / 1e6:,.1f} MFLOP per target token"
         )
 
 
 def measure_rate(device: torch.device, precision: torch.dtype) -> float:
-    """FLOP/s of a square matrix product: the fastest of several in a tenth of a second, after one to warm up.
+    """FLOP/s of a square matrix product: the fastest within a tenth of a second, after one to warm up.
 
-    1024 rows on a CPU, with the threads that torch has now; 8192 on a GPU, which needs so many to be busy.
+    The matrix has 1024 rows on a CPU, with torch's current number of threads, and 8192 on a GPU, which needs that many.
     """
     size = _SIZE.get(device.type, 1024)
     matrix = torch.ones(size, size, dtype=precision, device=device)

@@ -1,4 +1,4 @@
-"""`Horizon`: how long a run will be, and how much of it is done at a step."""
+"""`Horizon`: the expected length of a run, and the share of it that is done at a step."""
 
 from dataclasses import dataclass
 
@@ -6,20 +6,20 @@ from dragoman.training.config import LoopConfig
 from dragoman.training.machine.journal import Journal
 
 _GUESS = 10_000
-"""Steps that a run limited only by the clock is taken to have until its speed is known."""
+"""Assumed number of steps of a run that is limited only by time, until its speed is known."""
 
 _FIRST_FIT = 5
 _FIT_EVERY = 200
 _FITS = 20
-"""A run is fitted to the clock so many times while its rest shrinks by a factor of e, but no less often than above."""
+"""Refits while the remaining time shrinks by a factor of e; at least every `_FIT_EVERY` steps."""
 
 
 @dataclass(frozen=True)
 class Horizon:
     """At `step` the share `progress` of the run was done; the rest is spread evenly up to the step `end`.
 
-    end is None for a run that only `patience` ends. Once it was fitted to the clock: pace, the seconds an update, those
-    of validations and checkpoints with it; seconds, of the run at `step`.
+    end: None for a run that only `patience` ends. After the horizon was fitted to elapsed time, pace: seconds per
+    update, including validations and checkpoints; seconds: elapsed time of the run at `step`.
     """
 
     step: int
@@ -30,12 +30,12 @@ class Horizon:
 
     @staticmethod
     def first(config: LoopConfig, steps_per_epoch: int) -> "Horizon":
-        """Before anything has been measured."""
+        """The horizon of a new run, before its speed is known."""
         end = _limit(config, steps_per_epoch)
         return Horizon(0, 0.0, _GUESS if end is None and config.max_minutes else end)
 
-    def joined(self, config: LoopConfig, step: int, seconds: float) -> "Horizon":
-        """This first horizon for a run that is at `step` already, after its limits were changed."""
+    def after_change(self, config: LoopConfig, step: int, seconds: float) -> "Horizon":
+        """The horizon of a run whose limits were changed at `step`, after `seconds`."""
         if config.max_minutes is None or step == 0:
             return self
         by_clock = int(step * config.max_minutes * 60 / seconds)
@@ -44,7 +44,7 @@ class Horizon:
         return Horizon(step, min(1.0, step / end) if end else 1.0, end)
 
     def progress_at(self, step: int) -> float:
-        """The share of the run that is done after `step` updates, 0…1."""
+        """The share (0…1) of the run that is done after `step` updates."""
         if self.end is None:
             return 0.0
         if step >= self.end:
@@ -54,10 +54,10 @@ class Horizon:
     def fitted(
         self, config: LoopConfig, steps_per_epoch: int, step: int, seconds: float, decisions: Journal
     ) -> "Horizon":
-        """The horizon after `step` updates in `seconds`: fitted to `max_minutes` now and then, by the speed of late.
+        """The horizon after `step` updates in `seconds`, refitted to `max_minutes` by the recent speed if that is due.
 
-        The closer the end, the more often, so that a run whose speed changes still ends in time and with its schedule
-        done. The decision is journalled, because it came from the clock.
+        Refits become more frequent towards the end, so that a run whose speed changes still ends in time and with its
+        schedule completed. Each refit is recorded in the journal, because it depends on the clock.
         """
         if config.max_minutes is None or not self._is_due(step):
             return self

@@ -1,4 +1,4 @@
-"""`Progress`: where a run stands, as plain values that a snapshot stores."""
+"""`Progress`: the position of a run as plain values that a snapshot stores, and the detection of divergence."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -13,38 +13,38 @@ from dragoman.training.updates.update import StepResult
 
 _MEMORY = 0.98
 _RISE = 3.0
-"""Nats a token. A loss this far above its lowest running mean has not been seen to come back."""
+"""Nats per token. No run is known to have recovered after its loss rose this far above its lowest running mean."""
 
 
 @dataclass
 class DivergenceWatch:
-    """Keeps a running mean of the loss (nats a token) and its lowest value."""
+    """Keeps a running mean of the loss (nats per token) and its lowest value."""
 
     mean: float | None = None
     lowest: float = float("inf")
 
     def check(self, step: int, result: StepResult) -> None:
-        """Raises DivergenceError when the loss or gradient is not finite, or the loss exploded."""
+        """Raises DivergenceError if the loss or the gradient is not finite, or if the loss has exploded."""
         if not (isfinite(result.loss) and isfinite(result.gradient_norm)):
-            self._raise(step, f"the loss is {result.loss}, the gradient's norm {result.gradient_norm}")
+            self._raise(step, f"the loss is {result.loss}, the gradient norm {result.gradient_norm}")
         self.mean = result.loss if self.mean is None else _MEMORY * self.mean + (1 - _MEMORY) * result.loss
         self.lowest = min(self.lowest, self.mean)
         if self.mean > self.lowest + _RISE:
-            self._raise(step, f"the mean loss rose from {self.lowest:.2f} to {self.mean:.2f} nats a token")
+            self._raise(step, f"the mean loss rose from {self.lowest:.2f} to {self.mean:.2f} nats per token")
 
     def _raise(self, step: int, what: str) -> None:
         raise DivergenceError(
-            f"training diverged at step {step}: {what}. Checkpoints written before are kept. "
+            f"training diverged at step {step}: {what}. Earlier checkpoints are kept. "
             "Start again with a lower train.schedule.peak, a longer train.schedule.warmup or a smaller train.clip"
         )
 
 
 @dataclass
 class PendingSums:
-    """Sums over the steps since the last training line of the log: a snapshot may lie between two lines.
+    """Sums over the steps since the last training line of the log; a snapshot may lie between two lines.
 
-    loss and norm: of the steps' tokens (nats) and of the gradients; seconds: spent on these steps; auxiliary and
-    counts: by name, what modules told, the former times each step's tokens. losses: by task, of the steps.
+    loss: summed over tokens (nats); norm: of gradients; seconds: duration of these steps; auxiliary: auxiliary losses
+    by name, weighted by each step's tokens; counts: counters of modules by name; losses: by task.
     """
 
     steps: int = 0
@@ -59,12 +59,13 @@ class PendingSums:
 
 @dataclass
 class Progress:
-    """step: updates made; epoch, batch: the next batch to read; seconds and target_tokens: of the whole run so far.
+    """The position of a run.
 
-    scores: what 'better' compares, by validation step; best_step: where it was highest; waited:
-    validations since then; finished: why the run ended, once it has. limits: those that horizon was made for; data,
-    valid: fingerprints of the corpus and of the validation set. ranks: how many processes trained last. loss_scale:
-    of the next update, where it is float16.
+    step: updates made; epoch, batch: the next batch to read; seconds, target_tokens: of the whole run so far.
+    scores: validation scores by step, higher is better; best_step: the step of the highest; waited: validations since
+    then. finished: the reason why the run ended, or None. limits: the limits that `horizon` was computed for. data,
+    valid: fingerprints of the corpora and of the validation sets. ranks: number of processes that trained last.
+    loss_scale: of the next update, for float16. unlogged: sums since the last training line of the log.
     """
 
     horizon: Horizon
@@ -86,23 +87,23 @@ class Progress:
     unlogged: PendingSums = field(default_factory=PendingSums)
 
     def validated(self, score: tuple[float, ...]) -> bool:
-        """Take in the score of the current step; whether it is the best so far."""
+        """Add the score of the current step; returns whether it is the best so far."""
         self.scores[self.step] = score
         better = self.best_step is None or score > self.scores[self.best_step]
         self.best_step, self.waited = (self.step, 0) if better else (self.best_step, self.waited + 1)
         return better
 
     def ranked(self) -> list[int]:
-        """The validated steps, best first; among equals the earlier, as `best_step` takes it."""
+        """The validated steps, best first; among equals the earlier comes first, as for `best_step`."""
         return sorted(self.scores, key=lambda step: (self.scores[step], -step), reverse=True)
 
     def to_json(self) -> dict[str, Any]:
-        """Values that JSON keeps exactly."""
+        """The progress as values that JSON represents exactly."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Progress":
-        """What `to_json` gave, after a way through JSON."""
+        """The progress from the values of `to_json`, read back from JSON."""
         values = dict(values)
         values["horizon"] = Horizon(**values["horizon"])
         values["watch"] = DivergenceWatch(**values["watch"])
@@ -113,5 +114,5 @@ class Progress:
 
 
 def added(one: Sequence[float], other: Sequence[float]) -> list[float]:
-    """The sums of two lists of counts, the shorter one filled with zeros."""
+    """The element-wise sums of two lists of counts; the shorter one is padded with zeros."""
     return [a + b for a, b in zip_longest(one, other, fillvalue=0)]

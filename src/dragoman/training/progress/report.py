@@ -1,4 +1,4 @@
-"""What a run says while it goes: `log.jsonl`, a progress bar on stderr, and the learning curve."""
+"""`Reporter`: writes `log.jsonl`, shows progress and draws the learning curve; `read_history` reads the log."""
 
 import json
 import os
@@ -24,9 +24,9 @@ LOG_FILE, CURVES_FILE = "log.jsonl", "curves.png"
 
 @dataclass(frozen=True)
 class RunStatus:
-    """Where a run stands after an update. epoch: counted from 1; seconds, tokens: of the whole run so far.
+    """The position of a run after an update. epoch: from 1; seconds, tokens: of the whole run so far.
 
-    last: whether it ends with this update, which is then always logged.
+    last: whether the run ends with this update, which is then always logged.
     """
 
     step: int
@@ -39,12 +39,12 @@ class RunStatus:
 
 
 class Reporter:
-    """Open while a run goes. Numbers of a training line are means over the steps since the line before it; what
-    modules count is summed over them.
+    """A context manager that reports on a run while it is open.
 
-    unlogged: the sums that these means are made from, kept with the run's state. utilisation: turns tokens a second
-    into the model FLOPs utilisation that lines then tell, as a share in `utilisation` of the log. ranks: how many
-    processes the tokens a second are of.
+    The numbers of a training line are means over the steps since the previous line; counters of modules are summed.
+    unlogged: the sums behind these means, which are part of the run's state. utilisation: converts tokens per second
+    to model FLOPs utilisation, which the log contains as a share in `utilisation`; None: it is not reported. ranks:
+    number of processes.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Reporter:
         self._log.close()
 
     def step(self, result: StepResult, status: RunStatus) -> None:
-        """After an update."""
+        """Report an update."""
         step, epoch, seconds = status.step, status.epoch, status.seconds
         now = time.monotonic()
         sums = self.unlogged
@@ -96,7 +96,7 @@ class Reporter:
         used = {} if self.utilisation is None else {"utilisation": self.utilisation.share(speed)}
         shown = "".join(f" · MFU {share:.1%}" for share in used.values())
         if self.ranks > 1:
-            shown = f" · {speed / self.ranks:,.0f} a process{shown}"
+            shown = f" · {speed / self.ranks:,.0f} per process{shown}"
             used["target_tokens_per_second_and_process"] = speed / self.ranks
         left, end = _time_left(status), status.horizon.end
         self._work.tell(
@@ -133,9 +133,9 @@ class Reporter:
         self._since = time.monotonic()
 
     def validation(self, validation: Validation, where: Mapping[str, Any], better: bool) -> None:
-        """After a validation: its measures, in the log and on stderr, and a fresh learning curve.
+        """Report a validation in the log and on stderr, and draw the learning curve.
 
-        where: the step, the epoch and the seconds, as the log's line has them.
+        where: step, epoch and seconds of the log's line.
         """
         self._write({**where, **validation.log_line()})
         info(f"step {where['step']} · validation: {validation}{' · best so far' if better else ''}")
@@ -145,11 +145,11 @@ class Reporter:
         self.resume_clock()
 
     def resume_clock(self) -> None:
-        """Time since the last step was not spent on training steps: leave it out of tokens a second."""
+        """Exclude the time since the last step, which was not spent on training, from tokens per second."""
         self._since = time.monotonic()
 
     def sync(self) -> None:
-        """Make sure that the log is on disk, before a checkpoint relies on it."""
+        """Write the log to disk before a checkpoint relies on it."""
         self._log.flush()
         os.fsync(self._log.fileno())
 
@@ -158,7 +158,7 @@ class Reporter:
         self._log.flush()
 
     def _keep_log_up_to(self, step: int) -> None:
-        """A resumed run writes the lines after its snapshot again."""
+        """Remove the lines after `step`, which a resumed run writes again."""
         path = self.folder / LOG_FILE
         if not path.exists():
             return
@@ -173,7 +173,7 @@ class Reporter:
 
 
 def _time_left(status: RunStatus) -> str:
-    """By the speed that the horizon was fitted to, and not by the mean of a run that was slowed down for a while."""
+    """The remaining time at the speed that the horizon was fitted to, or else at the mean speed of the run."""
     horizon, step = status.horizon, status.step
     if horizon.end is None:
         return ""
@@ -182,7 +182,7 @@ def _time_left(status: RunStatus) -> str:
 
 
 class NullReporter(Reporter):
-    """Writes no log and shows no progress."""
+    """Reports nothing: for all ranks but the first."""
 
     def __init__(self, unlogged: PendingSums) -> None:
         self.unlogged = unlogged
@@ -194,16 +194,16 @@ class NullReporter(Reporter):
         pass
 
     def step(self, *_: Any) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def validation(self, validation: Validation, where: Mapping[str, Any], better: bool) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def resume_clock(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def sync(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 _VALID = "valid_"
@@ -211,9 +211,9 @@ _VALID = "valid_"
 
 @dataclass(frozen=True)
 class ValidationRecord:
-    """A validation. step: updates made; epoch: counted from 1; seconds: of the run so far.
+    """A validation in the log. step: updates made; epoch: from 1; seconds: of the run so far.
 
-    measures: by key, such as `loss`, `perplexity` and `bleu`.
+    measures: values by key, such as `loss`, `perplexity` and `bleu`.
     """
 
     step: int
@@ -223,7 +223,7 @@ class ValidationRecord:
 
 
 def read_history(log: Path) -> tuple[ValidationRecord, ...]:
-    """The validations in a run's `log.jsonl`, in order, those of earlier sittings too."""
+    """The validations in a run's `log.jsonl`, in order, including those before the run was resumed."""
     found = []
     for text in log.read_text(encoding="utf-8").splitlines():
         line = json.loads(text)

@@ -1,4 +1,4 @@
-"""`Group`: several processes, connected by torch.distributed (gloo between CPUs, NCCL between GPUs)."""
+"""`Group`: several processes connected by torch.distributed (gloo between CPUs, NCCL between GPUs); `open_ranks`."""
 
 import json
 import os
@@ -22,21 +22,21 @@ from dragoman.training.ranks.ranks import RankLost, Ranks
 Value = TypeVar("Value")
 
 _AGREED = (Interrupted, DivergenceError)
-"""Errors that every rank raises at the same step: one of them says so."""
+"""Errors that every rank raises at the same step, so that only the first reports them."""
 
 JOINING = timedelta(minutes=5)
-"""How long processes wait for one another at the start; a first one that was killed before it listened never comes."""
+"""How long processes wait for one another at the start: a first rank killed before it listens would never come."""
 
 _POLL, _POLLS = 0.05, 100
-"""Seconds, and how often the first rank looks before it ends."""
+"""Polling interval (seconds), and the number of polls before the first rank exits."""
 _DONE = "done"
 
 
 class Group(Ranks):
-    """This process among the others.
+    """This process as one of several.
 
-    What ranks say to one another goes over gloo from CPU to CPU, so it waits for no GPU; NCCL carries gradients and
-    parameters alone. Nothing is pickled here: values go as JSON.
+    Messages use gloo between CPUs, so that they never wait for a GPU; NCCL is used for gradients and parameters only.
+    Messages are JSON; nothing is pickled.
     """
 
     def __init__(self, device: str) -> None:
@@ -45,11 +45,11 @@ class Group(Ranks):
         self.device = _own_device(device, int(os.environ.get("LOCAL_RANK", self.rank)), self.local_size)
         if "MASTER_ADDR" not in os.environ or "MASTER_PORT" not in os.environ:
             raise ConfigError(
-                f"WORLD_SIZE={self.size} asks for several processes, but MASTER_ADDR and MASTER_PORT do not say where "
-                "they meet: start the run with torchrun, or unset RANK and WORLD_SIZE"
+                f"WORLD_SIZE={self.size} means several processes, but MASTER_ADDR and MASTER_PORT, their meeting "
+                "point, are not set: start the run with torchrun, or unset RANK and WORLD_SIZE"
             )
         store, _, _ = next(rendezvous("env://", timeout=JOINING))
-        # torchrun keeps its store when it restarts processes, and with it where the killed ones could be reached
+        # torchrun keeps its store when it restarts processes, including the addresses of the killed ones
         self._store = PrefixStore(f"restart {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)
         backend = "gloo" if self.device.type == "cpu" else "cpu:gloo,cuda:nccl"
         dist.init_process_group(backend, store=PrefixStore("group", self._store), rank=self.rank, world_size=self.size)
@@ -69,7 +69,7 @@ class Group(Ranks):
         return int(highest)
 
     def broadcast(self, value: Value) -> Value:
-        """Two broadcasts: how long it is, and what."""
+        """Two broadcasts: of the length, and of the content."""
         content = _bytes(value) if self.is_main else torch.empty(0, dtype=torch.uint8)
         length = torch.tensor(len(content))
         dist.broadcast(length, 0, group=self.group)
@@ -78,7 +78,7 @@ class Group(Ranks):
         return value if self.is_main else _value(content)
 
     def gather(self, value: Value) -> list[Value]:
-        """Two rounds: how long they are, and what."""
+        """Two rounds: for the lengths, and for the contents."""
         content = _bytes(value)
         lengths = [torch.tensor(0) for _ in range(self.size)]
         dist.all_gather(lengths, torch.tensor(len(content)), group=self.group)
@@ -90,21 +90,21 @@ class Group(Ranks):
         return [_value(each[: int(length)]) for each, length in zip(found, lengths, strict=True)]
 
     def wait(self) -> None:
-        """A sum that nobody reads: gloo's barrier would do the same."""
+        """A sum whose result is ignored, which is what gloo's barrier does."""
         self.sum([0.0])
 
     def leave(self) -> None:
-        """End the connection, where all ranks have come to the same end.
+        """Close the connection, once all ranks have ended alike.
 
-        gloo's threads end with the last reference to it. One that still lets go of what it sent while the interpreter
-        ends would abort the process (pytorch/pytorch#179291).
+        gloo's threads end with the last reference to the group. A thread that still frees its messages while the
+        interpreter exits would abort the process (pytorch/pytorch#179291).
         """
         dist.destroy_process_group()
         del self.group
 
     @contextmanager
     def in_turn(self) -> Iterator[None]:
-        """Others look into the rendezvous' store now and then, so no time limit of a collective counts."""
+        """The other ranks poll the rendezvous store, so that no timeout of a collective applies."""
         key = f"turn/{self._turns}"
         self._turns += 1
         if not self.is_main:
@@ -128,7 +128,7 @@ class Group(Ranks):
             raise SystemExit(int(outcome))
 
     def _let_others_see(self, key: str) -> None:
-        """The store may live in this process, which is about to end."""
+        """Wait until the others have read the outcome: the store may live in this process, which is about to exit."""
         for _ in range(_POLLS):
             if self._store.add(f"{key}/seen", 0) == self.size - 1:
                 return
@@ -137,7 +137,7 @@ class Group(Ranks):
 
 @contextmanager
 def open_group(device: str) -> Iterator[Group]:
-    """Join the others; all but the first rank keep quiet, except for what goes wrong with them alone."""
+    """Join the group. All ranks but the first are silent, except for errors of their own."""
     rank, quiet = int(os.environ["RANK"]), console.quiet
     console.quiet = rank > 0
     try:
@@ -161,22 +161,22 @@ def open_group(device: str) -> Iterator[Group]:
             raise
         raise RankLost(
             f"rank {rank}: another process of this run has ended or cannot be reached ({_brief(error)}), so this one "
-            "ends too. What it said, if anything, tells why. Go on with the same command and --resume; under torchrun "
-            "--max-restarts=N the run goes on from its newest snapshot by itself"
+            "ends too. Look for the cause in the output of the other process. Resume with the same command and "
+            "--resume; with torchrun --max-restarts=N the run resumes from its newest snapshot automatically"
         ) from None
     finally:
         console.quiet = quiet
 
 
 def _own_device(name: str, local_rank: int, local_size: int) -> torch.device:
-    """cpu, or the GPU of this rank. Raises ConfigError where there are fewer GPUs than ranks."""
+    """The CPU, or the GPU of this rank. Raises ConfigError if there are fewer GPUs than ranks."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cpu":
         return torch.device("cpu")
     if name != "cuda":
         raise ConfigError(
-            f"train.device={name} with several processes: each takes the GPU of its own number. Set auto, cuda or cpu"
+            f"train.device={name} with several processes: each uses the GPU of its own rank. Set auto, cuda or cpu"
         )
     found = torch.cuda.device_count()
     if local_rank >= found:
@@ -191,7 +191,7 @@ def _own_device(name: str, local_rank: int, local_size: int) -> torch.device:
 
 
 def _is_lost(error: RuntimeError) -> bool:
-    """Whether a collective failed because of the connection: torch has no class for gloo's errors."""
+    """Whether a collective failed because of the connection; torch has no class for gloo's errors."""
     message = str(error).lower()
     return isinstance(error, dist.DistError) or "gloo" in message or "nccl" in message or "connection " in message
 
@@ -211,9 +211,9 @@ def _value(content: Tensor) -> Any:
 
 @contextmanager
 def open_ranks(device: str) -> Iterator[Ranks]:
-    """Join the processes that torchrun started (RANK and WORLD_SIZE in the environment), or be the only one.
+    """Join the processes that torchrun started (RANK and WORLD_SIZE in the environment), or run alone.
 
-    Raises ConfigError for a device that is not there for each of them, RankLost when one of them has ended.
+    Raises ConfigError for a device that is not available to each of them, RankLost when one of them has ended.
     """
     if "RANK" not in os.environ or int(os.environ.get("WORLD_SIZE", "1")) < 2:
         yield Ranks(device)
@@ -223,5 +223,5 @@ def open_ranks(device: str) -> Iterator[Ranks]:
 
 
 def restarted() -> bool:
-    """Whether torchrun has started this process in the place of one that failed: then the run goes on by itself."""
+    """Whether torchrun has restarted this process after a failure; the run is then resumed."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0

@@ -1,4 +1,4 @@
-"""How the ranks hold one model: `SingleProcess`, `Replicated` (DDP) or `Sharded` (FSDP2)."""
+"""How the ranks hold a model: `SingleProcess`, `Replicated` (DDP) or `Sharded` (FSDP2)."""
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -18,11 +18,11 @@ from dragoman.training.ranks.ranks import Ranks
 
 
 class SingleProcess:
-    """One process, one model.
+    """One process that holds the whole model, and the base class of the distributed strategies.
 
-    trained: what is trained; model: what validation reads, the same wherever ranks hold whole models. whole_batches:
-    whether the result of a sentence depends on others of its batch, so that batches are not cut. sharded: whether no
-    rank has all of the parameters.
+    trained: the module that is trained; model: the module that validation uses, which is the same unless the model is
+    sharded. whole_batches: whether the result of a sentence depends on others of its batch, so that batches must not be
+    cut. sharded: whether each rank holds only a shard of the parameters.
     """
 
     whole_batches = False
@@ -34,36 +34,36 @@ class SingleProcess:
 
     @contextmanager
     def micro_batch(self, last: bool) -> Iterator[None]:
-        """Around forward and backward of a micro-batch; gradients are shared among ranks in an update's last one."""
+        """Context of one micro-batch's passes; ranks exchange gradients in the last one of an update."""
         yield
 
     def loss(self, batch: Any, point: TrainingPoint) -> Loss:
-        """The objective's."""
+        """The loss of a batch."""
         return self.objective(self.model, batch, point)
 
     def whole(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Named tensors of the trained model, or shaped like its parameters, in full. Every rank must ask."""
+        """Gather tensors that are held like the parameters of their names. A collective: every rank must call it."""
         return dict(tensors)
 
     def show(self, tensors: Mapping[str, Tensor]) -> None:
-        """Give `model` the parameters and buffers that `whole` gave, or a model folder."""
+        """Load parameters and buffers, as returned by `whole` or read from a model folder, into `model`."""
         fill(model_parameters(self.model), tensors)
 
     def hide(self) -> None:
-        """Validation is over."""
+        """Release what `show` has loaded, after a validation."""
 
     def like(self, tensor: Tensor, trained: Tensor) -> Tensor:
-        """`tensor`, the same in full on every rank, held as the parameter `trained` is."""
+        """Hold `tensor`, which is complete on every rank, as the parameter `trained` is held."""
         return tensor
 
     def compare(self) -> None:
-        """Warn, once, where ranks that should hold the same parameters do not. Every rank must ask."""
+        """Warn once if the parameters of the ranks differ. A collective: every rank must call it."""
 
 
 class _Distributed(SingleProcess):
-    """Model and objective as one module, whose forward computes the loss: that is what torch's wrappers wrap."""
+    """Wraps model and objective as one module whose forward computes the loss, as torch's wrappers require."""
 
-    _wrapped: Any  # a module that torch's types know less of than it has
+    _wrapped: Any  # a module with more methods than torch's types declare
 
     def __init__(self, model: nn.Module, objective: Objective, ranks: Ranks, whole_batches: bool) -> None:
         super().__init__(model, objective)
@@ -72,14 +72,14 @@ class _Distributed(SingleProcess):
         self.ranks = ranks
 
     def loss(self, batch: Any, point: TrainingPoint) -> Loss:
-        """The objective's, through torch's wrapper."""
+        """The loss of a batch, computed through torch's wrapper."""
         total = self._wrapped(batch, point)
         last = self.joined.last
         return replace(last, total=total)
 
 
 class JoinedLoss(nn.Module):
-    """last: the last loss, of which forward gives the total."""
+    """Model and objective as one module. last: the last loss, whose total forward returns."""
 
     last: Loss
 
@@ -88,33 +88,33 @@ class JoinedLoss(nn.Module):
         self.model, self.objective = model, objective
 
     def forward(self, batch: Any, point: TrainingPoint) -> Tensor:
-        """A scalar."""
+        """The total loss of a batch, a scalar."""
         self.last = self.objective(self.model, batch, point)
         return self.last.total
 
 
 class Replicated(_Distributed):
-    """Every rank has the whole model and optimiser; gradients are averaged while backward goes on (DDP).
+    """Every rank holds the whole model and optimiser; gradients are averaged during the backward pass (DDP).
 
-    Parameters that a micro-batch does not use are looked for each time, so that a variant without gradients for some of
-    them cannot make ranks wait for one another for ever. It also keeps gradients in the same buckets in every step, so
-    that a resumed run adds them in the same order.
+    DDP searches for unused parameters in each micro-batch, so that variants without gradients for some of them cannot
+    make ranks wait for one another forever. This also keeps gradients in the same buckets in every step, so that a
+    resumed run sums them in the same order.
     """
 
     def __init__(self, model: nn.Module, objective: Objective, ranks: Ranks, whole_batches: bool) -> None:
         super().__init__(model, objective, ranks, whole_batches)
         from torch.nn.parallel import DistributedDataParallel
 
-        # DDP warns of looking in vain, on every rank, so there is something to find
+        # DDP warns on every rank if it finds no unused parameter, so there is one
         self.joined.register_parameter("never_used", nn.Parameter(torch.zeros(1, device=ranks.device)))
-        with warnings.catch_warnings():  # torch 2.13 has another name for broadcast_buffers, 2.11 does not know it
+        with warnings.catch_warnings():  # torch 2.13 renamed broadcast_buffers, 2.11 lacks the new name
             warnings.simplefilter("ignore", FutureWarning)
             self._wrapped = DistributedDataParallel(self.joined, broadcast_buffers=False, find_unused_parameters=True)
         self._warned = False
 
     @contextmanager
     def micro_batch(self, last: bool) -> Iterator[None]:
-        """Gradients stay where they are but in the last micro-batch."""
+        """Gradients are exchanged in the last micro-batch only."""
         if last:
             yield
             return
@@ -123,23 +123,23 @@ class Replicated(_Distributed):
 
     @torch.no_grad()
     def compare(self) -> None:
-        """By the sum of each parameter's bytes: all have the same gradients, but each makes its own updates of them."""
+        """Compare the sums of the parameters' bytes: each rank applies the common gradients itself."""
         parameters = [each.contiguous().view(-1).view(torch.uint8) for each in self.model.parameters()]
         sums = [int(each.sum(dtype=torch.int64)) for each in parameters]
         apart = [rank for rank, other in enumerate(self.ranks.gather(sums)) if other != sums]
         if apart and self.ranks.is_main and not self._warned:
             warn(
-                f"rank {apart[0]} no longer holds the parameters of rank 0: its machine computes otherwise, or "
-                "wrongly. What is stored is of rank 0"
+                f"the parameters of rank {apart[0]} differ from those of rank 0: its machine computes differently, or "
+                "wrongly. Those of rank 0 are saved"
             )
             self._warned = True
 
 
 class Sharded(_Distributed):
-    """Every rank keeps a share of parameters, gradients and optimiser state (FSDP2).
+    """Every rank holds a shard of parameters, gradients and optimiser state (FSDP2).
 
-    Modules that `shardable_modules` names gather their parameters when they are read; all others' are gathered for the
-    whole pass. `model` is a plain copy that takes memory only while it is shown something.
+    Modules found by `shardable_modules` gather their parameters while they run; all other parameters are gathered for
+    the whole pass. `model` is a plain copy that occupies memory only between `show` and `hide`.
     """
 
     sharded = True
@@ -151,7 +151,7 @@ class Sharded(_Distributed):
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import FSDPModule, fully_shard
 
-        # An in-place operation on such a view would lose gradients; a test that compares parameters would see it.
+        # In-place operations on such views would lose gradients; a test compares parameters and would detect it.
         warnings.filterwarnings("ignore", message=".*returned a view tensor")
         self.model = deepcopy(model)
         self.hide()
@@ -165,37 +165,38 @@ class Sharded(_Distributed):
 
     @contextmanager
     def micro_batch(self, last: bool) -> Iterator[None]:
-        """Gradients stay whole on each rank until the last micro-batch, where each gets the sum of its share."""
+        """Gradients stay complete on each rank until the last micro-batch, in which they are reduced and scattered."""
         self._wrapped.set_requires_gradient_sync(last)
         yield
 
     @torch.no_grad()
     def whole(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Gathered from all ranks, one by one, into the CPU's memory."""
+        """Gather tensors from all ranks, one by one, into CPU memory."""
         return {name: gather_full(tensor.detach()).cpu() for name, tensor in tensors.items()}
 
     @torch.no_grad()
     def show(self, tensors: Mapping[str, Tensor]) -> None:
-        """The copy takes them as they are."""
+        """Load tensors into the copy."""
         for name, value in model_parameters(self.model).items():
             value.data = tensors[name].to(self.ranks.device)
 
     @torch.no_grad()
     def hide(self) -> None:
-        """The copy lets go of its parameters."""
+        """Release the copy's parameters."""
         for parameter in self.model.parameters():
             parameter.data = parameter.data.new_empty(0)
 
     def like(self, tensor: Tensor, trained: Tensor) -> Tensor:
-        """This rank's share."""
+        """This rank's shard of `tensor`."""
         return local_shard(tensor.to(self.ranks.device), trained)
 
 
 @dataclass(frozen=True)
 class ParallelSettings:
-    """How several ranks shall hold a model. kind: see `LoopConfig.parallel`; batches: of a plan, an update.
+    """How several ranks hold a model.
 
-    separate: finds the modules that FSDP may shard apart.
+    kind: see `LoopConfig.parallel`; batches: planned batches per update; separate: finds the modules that FSDP may
+    shard separately.
     """
 
     kind: Literal["ddp", "fsdp"]
@@ -204,7 +205,7 @@ class ParallelSettings:
 
 
 def build_parallel(holding: ParallelSettings, ranks: Ranks, model: nn.Module, objective: Objective) -> SingleProcess:
-    """The model as this rank holds it. Raises ConfigError for one that ranks cannot share."""
+    """Build the strategy of this run. Raises ConfigError for a model that ranks cannot share."""
     if not ranks.distributed:
         return SingleProcess(model, objective)
     whole_batches = check_statistics(model, ranks, holding.batches)
@@ -214,9 +215,9 @@ def build_parallel(holding: ParallelSettings, ranks: Ranks, model: nn.Module, ob
 
 
 def check_statistics(model: nn.Module, ranks: Ranks, accumulate: int) -> bool:
-    """Whether batches must stay whole, because some module's result for a sentence depends on the batch's others.
+    """Whether batches must not be cut, because a module's result for a sentence depends on the rest of its batch.
 
-    Raises ConfigError for modules that keep statistics of batches, and where whole batches would leave ranks idle.
+    Raises ConfigError for modules that keep running statistics, and if whole batches would leave ranks idle.
     """
     stored = model.state_dict(keep_vars=True).items()
     statistics = [name for name, tensor in stored if not isinstance(tensor, nn.Parameter)]
@@ -229,19 +230,19 @@ def check_statistics(model: nn.Module, ranks: Ranks, accumulate: int) -> bool:
     if whole and accumulate < ranks.size:
         raise ConfigError(
             f"this model has modules that read whole batches (a mixture of experts, whose capacity and balance are "
-            f"of a batch), so {ranks.size} processes need as many batches an update: set train.accumulate={ranks.size} "
-            "or more"
+            f"computed per batch), so {ranks.size} processes need as many batches per update: set "
+            f"train.accumulate={ranks.size} or more"
         )
     return whole
 
 
 def gather_full(tensor: Tensor) -> Tensor:
-    """A sharded tensor gathered from all ranks; another one as it is."""
+    """Gather a sharded tensor from all ranks; other tensors are returned unchanged."""
     return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
 
 def local_shard(tensor: Tensor, held: Tensor) -> Tensor:
-    """This rank's share of `tensor`, which is the same in full on every rank, if `held` of its shape is sharded."""
+    """This rank's shard of `tensor`, which is complete on every rank, if `held`, of the same shape, is sharded."""
     from torch.distributed.tensor import DTensor, distribute_tensor
 
     if not isinstance(held, DTensor) or tensor.shape != held.shape:

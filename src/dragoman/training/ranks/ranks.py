@@ -1,4 +1,4 @@
-"""`Ranks`: the processes that train one model together, and what they tell one another beside gradients."""
+"""`Ranks`: the processes that train one model together, and their communication apart from gradients."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,14 +14,14 @@ Value = TypeVar("Value")
 
 
 class RankLost(DragomanError):
-    """Another process of the run has ended or cannot be reached, so this one cannot go on alone."""
+    """Another process of the run has ended or cannot be reached, so that this one cannot continue."""
 
 
 class Ranks:
-    """A run of one process, which has nobody to tell. `ranks.group.Group` is several, started by torchrun.
+    """A run of one process. `ranks.group.Group` is a run of several, started by torchrun.
 
-    rank: which one this is; size: how many there are; local_size: how many of them on this machine; device: where this
-    one computes; group: torch's process group of all, from CPU to CPU.
+    rank: of this process; size: number of processes; local_size: number of processes on this machine; device: of this
+    process; group: torch's process group of all processes, for tensors on the CPU.
     """
 
     rank = 0
@@ -30,55 +30,55 @@ class Ranks:
     group: Any = None
 
     def __init__(self, device: str) -> None:
-        """Raises ConfigError for a device that is not there."""
+        """Raises ConfigError for a device that is not available."""
         self.device = choose_device(device)
 
     @property
     def is_main(self) -> bool:
-        """Whether this process writes, logs and prints."""
+        """Whether this is the process that writes, logs and prints."""
         return self.rank == 0
 
     @property
     def distributed(self) -> bool:
-        """Whether there are others."""
+        """Whether there are several processes."""
         return self.size > 1
 
     def sum(self, values: Sequence[float]) -> list[float]:
-        """The sums over all ranks, the same on each, in float64."""
+        """The sums over all ranks, on every rank, in float64."""
         return list(values)
 
     def max(self, value: int) -> int:
-        """The largest of all ranks' values."""
+        """The largest value of all ranks."""
         return value
 
     def broadcast(self, value: Value) -> Value:
-        """The first rank's value on every rank; it must survive JSON unchanged."""
+        """The first rank's value, on every rank; it must survive JSON unchanged."""
         return value
 
     def gather(self, value: Value) -> list[Value]:
-        """Every rank's value, in their order, on every rank; values must survive JSON unchanged."""
+        """The values of all ranks in order, on every rank; they must survive JSON unchanged."""
         return [value]
 
     def wait(self) -> None:
-        """Go on once every rank has come here."""
+        """Wait until every rank has called this."""
 
     @contextmanager
     def in_turn(self) -> Iterator[None]:
-        """The first rank does what is inside, however long it takes; the others do it when it is done there.
+        """The first rank runs the body, however long it takes; the others run it afterwards.
 
-        Where it fails on the first rank the others end without a word.
+        If it fails on the first rank, the others exit silently.
         """
         yield
 
 
 @dataclass(frozen=True)
 class Runtime:
-    """device: of this process; precision: of matrix products; ranks: the processes that share the work."""
+    """Where a model computes. device: of this process; precision: of matrix products; ranks: that share the work."""
 
     device: torch.device
     precision: torch.dtype = torch.float32
     ranks: Ranks = field(default_factory=lambda: Ranks("cpu"))
 
     def autocast(self) -> torch.autocast:
-        """The context in which a model runs at that precision."""
+        """The autocast context of this precision."""
         return torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32)

@@ -1,4 +1,4 @@
-"""Which parts of a model FSDP may shard apart: found by watching one small pass, not by knowing the families."""
+"""Finds the modules that FSDP may shard separately, by observing a small forward pass of any model."""
 
 from typing import Any
 
@@ -10,18 +10,18 @@ from torch.utils._pytree import tree_leaves
 from dragoman.training.objectives.objective import END, Objective
 
 _LEAST = 1 << 16
-"""Parameters of a part of a layer that is worth a message of its own."""
+"""Minimum number of parameters of a part of a layer that is sharded separately."""
 
 
 def shardable_modules(model: nn.Module, objective: Objective, trial: Any) -> list[nn.Module]:
-    """The layers, or else parts of layers, that are called exactly once a pass and own all that they read.
+    """The layers, or else parts of layers, that are called exactly once per pass and whose parameters only they read.
 
-    trial: a small batch, of examples of different lengths. It is read as at the end of a run, when scheduled sampling
-    feeds a decoder its own output, if ever.
+    trial: a small batch of examples of different lengths. The pass is made as at the end of a run, when scheduled
+    sampling, if it is used, feeds the decoder its own output.
 
-    A module that is called once a token would gather its parameters as often as the longest sentence is long, which is
-    not the same on every rank; one whose parameters are read from outside (a decoder's attention projects the memory
-    before the layer runs) would not have them there. Both stay with the model's root.
+    A module that is called once per token would gather its parameters as many times as the longest sentence has tokens,
+    which differs between ranks. A module whose parameters are read from outside (the memory is projected before a
+    decoder layer runs) would not have gathered them. Both stay with the model's root.
     """
     watch = _Watch(model)
     training = model.training
@@ -45,7 +45,7 @@ def _size(module: nn.Module) -> int:
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts the calls of every module, and notes each parameter that is read while none of its owners runs."""
+    """Counts the calls of every module, and records each parameter that is read while no owner of it runs."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -78,7 +78,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return function(*arguments, **(settings or {}))
 
     def fits(self, module: nn.Module) -> bool:
-        """Whether `module` was called once, and its parameters were read in that call only."""
+        """Whether `module` was called exactly once and its parameters were read only during that call."""
         return bool(self._owned[module]) and self._calls.get(module) == 1 and not self._outside[module]
 
     def _begin(self, module: nn.Module, _: Any) -> None:

@@ -1,4 +1,4 @@
-"""The training loop: one pass after another until a limit is reached, with validations and checkpoints on the way."""
+"""The training loop: updates until a limit is reached, with validations and checkpoints at intervals."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -33,14 +33,15 @@ from dragoman.training.updates.sharing import Sharing, Updates
 from dragoman.training.validation import Validation
 
 _GRACE = 5.0
-"""Seconds in which a rank may get the same signal from a user or a cluster and from torchrun."""
+"""Seconds within which a rank may receive the same signal from the user or cluster and from torchrun."""
 
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """folder: the model folder; step: updates made; validation: of the parameters in it; reason: why the run ended.
+    """The result of a run.
 
-    history: the validations on the way. first: False in all but one of several processes.
+    folder: the model folder; step: updates made; validation: of the parameters in the folder; reason: why the run
+    ended; history: all validations of the run; first: whether this process is the first rank.
     """
 
     folder: Path
@@ -58,14 +59,15 @@ class TrainingResult:
 
 
 def run(config: RunConfig, open_job: OpenJob, resume: bool = False, profile: bool = False) -> TrainingResult:
-    """Train as `config` says. With `resume`, go on from the newest snapshot in `config.out`, if there is one.
+    """Train as configured. With `resume`, continue from the newest snapshot in `config.out`, if there is one.
 
-    Under torchrun this is one of several processes; one that torchrun has restarted resumes.
+    Under torchrun this is one of several processes; a process that torchrun has restarted resumes.
 
-    open_job: makes the job of the run. profile: say where the time of the first updates goes, see
+    open_job: creates the run's job. profile: measure where the time of the first updates goes, see
     `training.profiling.profile`.
 
-    Raises ConfigError for a folder that holds another run, Interrupted after a signal, and the errors of the parts.
+    Raises ConfigError for a folder that holds another run, Interrupted after a signal, and DataError, ResourceError
+    and DivergenceError.
     """
     with assemble(config, open_job, resume) as session:
         return _Loop(session, profile).run()
@@ -81,12 +83,12 @@ class _Loop:
             self.profile = Profiler(session.out, session.model, device, self.config.precision)
         session.engine.profile = self.profile
         self.utilisation = session.utilisation()
-        assert self.config.schedule is not None, "setup chooses one where none is set"
+        assert self.config.schedule is not None, "setup chooses one if none is set"
         self.schedule = self.config.schedule
         self._planned: tuple[int, BatchPlan] | None = None
         first = self._plan(0)
         self.steps_per_epoch = -(-len(first) // self.job.batches_an_update)
-        info(f"Batches: {len(first):,} an epoch; {self.job.padding(first)}")
+        info(f"Batches: {len(first):,} per epoch; {self.job.padding(first)}")
         contents = self.job.contents
         self.progress = Progress(
             Horizon.first(self.config, self.steps_per_epoch),
@@ -101,7 +103,7 @@ class _Loop:
         self._started = time.monotonic() - self.progress.seconds
 
     def run(self) -> TrainingResult:
-        """Train until something ends it, then choose the final parameters."""
+        """Train until a limit or a signal ends the run, then choose the final parameters."""
         progress = self.progress
         with (
             interruption(_GRACE if self.ranks.distributed else 0.0) as request,
@@ -112,7 +114,7 @@ class _Loop:
                 self._save_training(report)
             while progress.finished is None:
                 self._epoch(request, report)
-            if progress.step not in progress.scores:  # a limit was lowered to a step that is over
+            if progress.step not in progress.scores:  # a limit was lowered to a step already passed
                 self._validate(report)
                 self._checkpoint(report)
             self._save_training(report)
@@ -171,7 +173,7 @@ class _Loop:
                 return
 
     def _share_of_dropout(self, step: int) -> float:
-        """0 at the start, 1 after `dropout_epochs` (Morerio et al. 2017, "Curriculum Dropout")."""
+        """Rises from 0 to 1 during `dropout_epochs` (Morerio et al. 2017, "Curriculum Dropout")."""
         rising = (self.config.dropout_epochs or 0.0) * self.steps_per_epoch
         return min(1.0, (step - 1) / rising) if rising else 1.0
 
@@ -190,13 +192,13 @@ class _Loop:
 
     def _interrupted(self, signal_number: int) -> Interrupted:
         return Interrupted(
-            f"interrupted at step {self.progress.step}; everything is saved. Go on with the same command and --resume",
+            f"interrupted at step {self.progress.step}; everything is saved. Resume with the same command and --resume",
             signal_number,
         )
 
     def _patience_over(self) -> str | None:
         waited, patience = self.progress.waited, self.config.patience
-        return f"{waited} validations brought nothing better" if patience is not None and waited >= patience else None
+        return f"{waited} validations without improvement" if patience is not None and waited >= patience else None
 
     def _limit_reached(self) -> str | None:
         progress, config = self.progress, self.config
@@ -206,7 +208,7 @@ class _Loop:
             return f"train.max_epochs={config.max_epochs} reached"
         if config.max_minutes is not None:
             late = progress.seconds >= config.max_minutes * 60 or progress.step >= (progress.horizon.end or 0) > 0
-            # Written down because it came from the clock: a run resumed from before it stops there, and not earlier.
+            # Recorded because it depends on the clock: a run resumed from an earlier step stops at the same one.
             stop = self.session.journal.make("stop", 0, lambda: progress.step if late else None)
             if stop is not None and progress.step >= stop:
                 return f"train.max_minutes={config.max_minutes:g} reached"
@@ -225,7 +227,7 @@ class _Loop:
             self.session.write_model(self.session.out, self._parameters(), progress.step, validation)
 
     def _checkpoint(self, report: Reporter) -> None:
-        """A snapshot to go on from, and a model folder for averaging; older ones that nobody needs are removed."""
+        """Write a snapshot to resume from and a model folder for averaging; remove those no longer needed."""
         if self.ranks.broadcast(not self.session.store.checkpoint_folder(self.progress.step).exists()):
             self._write_checkpoint(None)
         self._save_training(report)
@@ -249,7 +251,7 @@ class _Loop:
         self.progress = Progress.from_json(snapshot.state)
         if self.session.limits_changed:
             self.progress.limits = self.config.limits
-            self.progress.horizon = Horizon.first(self.config, self.steps_per_epoch).joined(
+            self.progress.horizon = Horizon.first(self.config, self.steps_per_epoch).after_change(
                 self.config, self.progress.step, self.progress.seconds
             )
         if self.session.limits_changed or self.progress.finished is not None:
@@ -257,12 +259,12 @@ class _Loop:
         info(f"Resuming at step {self.progress.step}, epoch {self.progress.epoch}.")
         if self.progress.ranks != self.ranks.size:
             warn(
-                f"{self.progress.ranks} processes trained this far, now {self.ranks.size} go on: sums are rounded "
-                "otherwise, and dropout may differ, so the result is not that of an uninterrupted run bit for bit"
+                f"{self.progress.ranks} processes trained so far, {self.ranks.size} continue: sums round differently "
+                "and dropout may differ, so the result is not bit for bit that of an uninterrupted run"
             )
 
     def _parameters(self) -> dict[str, Tensor]:
-        """What is validated and kept: the moving average if there is one, else the parameters; buffers as they are."""
+        """The tensors to validate and save: the moving average or else the parameters, and the buffers."""
         tensors = {name: value.detach() for name, value in model_parameters(self.session.model).items()}
         return self.session.parallel.whole(
             tensors if self.session.average is None else tensors | self.session.average.shadow
@@ -278,7 +280,7 @@ class _Loop:
         parallel.hide()
 
     def _tick(self, seconds: float | None = None) -> None:
-        """seconds: of the first rank's clock, where all must decide by the same."""
+        """Update the elapsed time. seconds: of the first rank's clock, so that all ranks decide alike."""
         self.progress.seconds = self._clock() if seconds is None else seconds
 
     def _clock(self) -> float:

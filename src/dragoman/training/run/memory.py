@@ -1,4 +1,4 @@
-"""Estimating a run's memory before it starts, instead of being killed in the middle of it."""
+"""Estimates of a run's memory, made before it starts, so that it is not killed later."""
 
 import torch
 from torch import nn
@@ -15,19 +15,19 @@ _FLOAT = 4
 
 
 def check_memory(job: Job, model: nn.Module, journal: Journal, ranks: Ranks, threads: int = 1) -> None:
-    """Compare an upper estimate with what is free (bytes); cut batches that would not fit, and remember the cut.
+    """Compare an upper estimate with the free memory; decide into how many parts batches are cut, and record that.
 
-    A resumed run keeps its cut where that fits, though more would. Several ranks cut all alike. threads: how many each
-    hold a gradient. Raises ResourceError when the parameters and the optimiser alone do not fit.
+    A resumed run keeps its number of parts if these fit, even if fewer would. All ranks use the same number. threads:
+    number of threads, each of which holds a gradient. Raises ResourceError if parameters and optimiser do not fit.
     """
-    ranks.wait()  # before one of them takes what another counts as free
+    ranks.wait()  # before one of them allocates memory that another counts as free
     on_cpu = ranks.device.type == "cpu"
     free = available_memory() // ranks.local_size if on_cpu else torch.cuda.mem_get_info(ranks.device)[0]
     ranks.wait()
     config = job.run.train
-    copies = 5.0 if config.ema is not None else 4.0  # parameters, gradients, two moments, their average
+    copies = 5.0 if config.ema is not None else 4.0  # parameters, gradients, two moments, moving average
     if ranks.distributed and config.parallel == "fsdp":
-        copies = 2 + copies / ranks.size  # parameters and gradients are whole during a pass
+        copies = 2 + copies / ranks.size  # parameters and gradients are complete during a pass
     copies += threads - 1
     fixed = int(count_parameters(model) * _FLOAT * copies)
     if fixed > free:
@@ -47,12 +47,12 @@ def check_memory(job: Job, model: nn.Module, journal: Journal, ranks: Ranks, thr
     known = journal.made("halvings of all", 0)
     if known is not None and halvings > known:
         warn(
-            f"less memory is free than when the run began, so batches are computed in {2**halvings} parts, no longer "
-            f"in {2**known}: sums are rounded otherwise, and dropout may differ, so the result is not that of an "
-            "uninterrupted run bit for bit"
+            f"less memory is free than when the run began, so batches are computed in {2**halvings} parts instead of "
+            f"{2**known}: sums round differently and dropout may differ, so the result is not bit for bit that of an "
+            "uninterrupted run"
         )
     elif known is not None and halvings < known:
-        info(f"Batches are computed in {2**known} parts, as since the run began.")
+        info(f"Batches are computed in {2**known} parts, as before the run was resumed.")
     elif halvings:
         info(f"Batches are computed in {2**halvings} parts, because {free / 2**30:.1f} GiB are free.")
     if known is None or halvings > known:

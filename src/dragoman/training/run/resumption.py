@@ -1,4 +1,4 @@
-"""What a resumed run must have in common with the one that it goes on with."""
+"""Checks that a resumed run has the same settings and data as before, up to those that may change."""
 
 from typing import Any, TypeVar
 
@@ -10,29 +10,29 @@ from dragoman.training.task import Job, RunConfig
 
 R = TypeVar("R", bound=RunConfig)
 
-# A resumed run may be given new limits and rhythms; anything else would make it another run.
+# A resumed run may get new limits and intervals; any other change would make it another run.
 MAY_CHANGE = frozenset({"max_steps", "max_epochs", "max_minutes", "patience", "log_every", "parallel"})
-# What was chosen for the machine that the run began on; another machine may want another, which rounds otherwise.
+# Settings chosen for the machine that the run began on; they may change with the machine, and so does rounding.
 OF_THE_MACHINE = ("device", "precision", "threads")
 
 
 def with_choices_of(config: RunConfig, stored: R) -> R:
-    """The stored run with the limits that were given now, and with what was said of the machine.
+    """The stored run with the limits and the settings of the machine that `config` sets.
 
-    Raises ConfigError where the run's schedule needs a limit and none was given.
+    Raises ConfigError if the run's schedule needs a limit and none is set.
     """
     schedule = stored.train.schedule
     if schedule is not None and schedule.needs_length and not config.train.limited:
         raise ConfigError(
-            f"cannot resume {config.out} without a limit: its {schedule.kind} schedule must know how long the run is. "
-            "Set train.max_steps, train.max_epochs or train.max_minutes"
+            f"cannot resume {config.out} without a limit: its {schedule.kind} schedule depends on the length of the "
+            "run. Set train.max_steps, train.max_epochs or train.max_minutes"
         )
     changes = {name: getattr(config.train, name) for name in MAY_CHANGE} | _of_the_machine(config)
     return stored.model_copy(update={"train": stored.train.model_copy(update=changes), "out": config.out})
 
 
 def warn_of_rounding(config: RunConfig, stored: RunConfig) -> None:
-    """Say so where the run goes on with another device, precision or number of threads than it had."""
+    """Warn if the run continues with another device, precision or number of threads."""
     before = {name: getattr(stored.train, name) for name in OF_THE_MACHINE}
     changed = [
         f"train.{name} was {before[name]!r} and is now {now!r}"
@@ -41,32 +41,32 @@ def warn_of_rounding(config: RunConfig, stored: RunConfig) -> None:
     ]
     if changed:
         warn(
-            f"{', '.join(changed)}: sums are rounded otherwise, and dropout may differ, so the result is not that of "
-            "an uninterrupted run bit for bit"
+            f"{', '.join(changed)}: sums round differently and dropout may differ, so the result is not bit for bit "
+            "that of an uninterrupted run"
         )
 
 
 def _of_the_machine(config: RunConfig) -> dict[str, Any]:
-    """What was named of it, not left open."""
+    """The settings of the machine that are set explicitly."""
     named = {name: getattr(config.train, name) for name in OF_THE_MACHINE}
     return {name: value for name, value in named.items() if value not in ("auto", None)}
 
 
 def check_same_contents(job: Job, snapshot: TrainingSnapshot) -> None:
-    """Raises ConfigError when a corpus, or the validation set, holds other text than when the run began."""
+    """Raises ConfigError if a corpus or a validation set has changed since the run began."""
     for name, content in job.contents.items():
-        # older snapshots do not know of all
+        # older snapshots do not contain all
         if (snapshot.state.get(name) or content.fingerprint) != content.fingerprint:
             raise ConfigError(
-                f"cannot resume {job.run.out}: {content.name} has changed since the run began. Put the old files back, "
+                f"cannot resume {job.run.out}: {content.name} has changed since the run began. Restore the old files, "
                 "or train in another --out"
             )
 
 
 def check_same_run(config: RunConfig, stored: RunConfig) -> None:
-    """Raises ConfigError naming the settings that make this another run."""
+    """Raises ConfigError that names the settings in which the two runs differ."""
     given, before = config.chosen_as(stored).model_dump(mode="json"), stored.model_dump(mode="json")
-    for name in ("schedule", "dropout_epochs"):  # which the run has resolved
+    for name in ("schedule", "dropout_epochs"):  # chosen by the run
         if given["train"][name] is None:
             given["train"][name] = before["train"][name]
     free = {"out"} | {f"train.{name}" for name in MAY_CHANGE.union(OF_THE_MACHINE)}

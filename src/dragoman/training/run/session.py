@@ -1,4 +1,4 @@
-"""`Session`: everything that the loop of a run works with."""
+"""`Session`: the parts of a run that the training loop works with."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ from dragoman.training.validation import Validation
 
 @dataclass(frozen=True)
 class Session:
-    """A run that is ready to go on.
+    """A run that is ready to start or to continue.
 
-    model: what is trained; average: the moving average of its parameters, if there is one. snapshot: where to go on
+    model: the trained module; average: the moving average of its parameters, or None. snapshot: the snapshot to resume
     from, or None; limits_changed: whether it was made under other limits.
     """
 
@@ -54,7 +54,7 @@ class Session:
 
     @property
     def journal(self) -> Journal:
-        """What the run has decided by the clock or by measuring."""
+        """The run's decisions that depend on the clock or on measurements."""
         return self.engine.journal
 
     @property
@@ -64,11 +64,11 @@ class Session:
 
     @property
     def parallel(self) -> SingleProcess:
-        """How they hold the model."""
+        """How the processes hold the model."""
         return self.engine.parallel
 
     def validate(self, step: int) -> Validation:
-        """Judge the model that `parallel` shows. Raises ResourceError where that does not fit the memory."""
+        """Validate the model that `parallel` shows. Raises ResourceError if the memory does not suffice."""
         try:
             with uncompiled(self.config.compile):
                 self.engine.model.eval()
@@ -77,8 +77,8 @@ class Session:
             if not is_out_of_memory(error):
                 raise
             raise ResourceError(
-                f"not enough memory to validate at step {step}: leave the longest examples out of "
-                f"{self.job.contents['valid'].name}, or lower train.validation_beam where there is one"
+                f"not enough memory to validate at step {step}: remove the longest examples from "
+                f"{self.job.contents['valid'].name}, or lower train.validation_beam if the task has it"
             ) from None
 
     def write_model(
@@ -89,16 +89,16 @@ class Session:
         validation: Validation | None,
         averaged_steps: tuple[int, ...] = (),
     ) -> None:
-        """Write parameters as a model folder of this run; validation: what they reached, if they were judged.
+        """Write parameters as a model folder of this run; validation: of these parameters, or None.
 
-        Only the first rank writes; the others wait until it has.
+        Only the first rank writes; the others wait for it.
         """
         if self.ranks.is_main:
             self.job.write(folder, parameters, step, validation, averaged_steps)
         self.ranks.wait()
 
     def utilisation(self) -> Utilisation | None:
-        """What an update's products cost, and what this device gives, measured now; None where the cost is unknown."""
+        """The FLOPs per token and the measured speed of this device; None if the FLOPs are unknown."""
         flops, runtime = self.job.flops_per_target_token(), self.engine.runtime
         return Utilisation(flops, measure_rate(runtime.device, runtime.precision), self.ranks.size) if flops else None
 
@@ -115,7 +115,7 @@ class Session:
 
 
 def choose_final(session: Session, progress: Progress) -> Validation:
-    """Write to the run's folder the best checkpoint, or the mean of several if that is better on the validation set."""
+    """Write the best checkpoint, or the mean of several if it is better on validation, to the run's folder."""
     config = session.config
     assert progress.best_step is not None
     best = session.store.checkpoint_folder(progress.best_step)

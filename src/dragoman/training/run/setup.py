@@ -1,4 +1,4 @@
-"""From a config to a session: the task's job, the model, the optimiser, the store of the run."""
+"""Builds the session of a run from its config: job, model, optimiser and checkpoint store."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -33,16 +33,16 @@ from dragoman.training.updates.engine import Engine
 CONFIG_FILE = "config.yaml"
 
 NOTES = "embedded"
-"""The journal's name for what the start of the run has noted; older runs noted embeddings from files only."""
+"""The journal's name of the notes made at the start of the run; older runs noted only embeddings from files."""
 
 R = TypeVar("R", bound=RunConfig)
 
 
 @contextmanager
 def assemble(config: RunConfig, open_job: OpenJob, resume: bool) -> Iterator[Session]:
-    """Build a session and hold the lock on the run's folder; join the other processes where there are any.
+    """Build the session of a run and lock its folder while open; join the other processes, if there are any.
 
-    A process that torchrun has restarted resumes. Raises ConfigError when the folder holds another run, or this one and
+    A process that torchrun has restarted resumes. Raises ConfigError if the folder holds another run, or this one and
     `resume` is False.
     """
     keep_large_tensors_on_heap()
@@ -62,7 +62,7 @@ def assemble(config: RunConfig, open_job: OpenJob, resume: bool) -> Iterator[Ses
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """What a rank finds before anything of the run is written; as in `Session`."""
+    """The parts that a rank has prepared before anything is written; as in `Session`."""
 
     job: Job
     store: CheckpointStore
@@ -73,13 +73,13 @@ class PreparedRun:
 
 
 def _inspect_inputs(job: Job, resume: bool, ranks: Ranks, stack: ExitStack) -> PreparedRun:
-    """Check all that is cheap to find wrong before anything is written or takes long; then prepare data and model."""
+    """Check everything that is cheap to check before slow work and writing begin; then prepare data and model."""
     config = job.run
     store = stack.enter_context(CheckpointStore(config.out, owned=ranks.is_main))
     stored = _stored_config(config.out, type(config))
     if stored is not None and not resume:
         raise ConfigError(
-            f"{config.out} holds a training run already: add --resume to go on with it, or choose another --out"
+            f"{config.out} already holds a training run: add --resume to continue it, or choose another --out"
         )
     if stored is not None:
         check_same_run(config, stored)
@@ -102,7 +102,7 @@ def _inspect_inputs(job: Job, resume: bool, ranks: Ranks, stack: ExitStack) -> P
     limits_changed, job.notes = False, journal.made(NOTES, 0) or {}
     if snapshot is not None:
         check_same_contents(job, snapshot)
-        # The snapshot decides, not the stored config: a kill can come before new limits are saved.
+        # The snapshot decides, not the stored config: a kill may precede saving the new limits.
         limits_changed = snapshot.state.get("limits", job.run.train.limits) != job.run.train.limits
     else:
         job.notes = job.initialise(model)
@@ -110,7 +110,7 @@ def _inspect_inputs(job: Job, resume: bool, ranks: Ranks, stack: ExitStack) -> P
 
 
 def _claim_folder(prepared: PreparedRun, ranks: Ranks) -> None:
-    """Make the folder this run's: what is later than its snapshot goes, and its settings are written."""
+    """Take over the folder: remove what is later than the snapshot, and write the settings."""
     job, journal, step = prepared.job, prepared.journal, 0 if prepared.snapshot is None else prepared.snapshot.step
     _check_shared(job.run.out, ranks, None if prepared.snapshot is None else step)
     if prepared.limits_changed:
@@ -123,7 +123,7 @@ def _claim_folder(prepared: PreparedRun, ranks: Ranks) -> None:
 
 
 def _build_session(prepared: PreparedRun, ranks: Ranks, stack: ExitStack) -> Session:
-    """What makes an update and what judges it; raises ResourceError where an update will not fit the memory."""
+    """Build the engine and the validator. Raises ResourceError if an update does not fit the memory."""
     job, model, config = prepared.job, prepared.model, prepared.job.run.train
     objective = job.objective(ranks.device)
 
@@ -167,12 +167,12 @@ def _stored_config(folder: Path, kind: type[R]) -> R | None:
     if path.exists():
         return load_settings(path, [], kind)
     if folder.exists() and (folder / "model.safetensors").exists():
-        raise ConfigError(f"{folder} holds a model that no run here has trained: choose another --out")
+        raise ConfigError(f"{folder} holds a model that was not trained by a run in it: choose another --out")
     return None
 
 
 def _resolved(job: Job, ranks: Ranks) -> RunConfig:
-    """Fill in what was left to the machine, so that the stored config says what was done."""
+    """Choose the settings that depend on the machine, so that the stored config contains them."""
     device, config = ranks.device, job.run.train
     chosen = choose_precision(config.precision, device)
     precision = next(name for name, kind in PRECISIONS.items() if kind == chosen)
@@ -187,7 +187,7 @@ def _resolved(job: Job, ranks: Ranks) -> RunConfig:
 
 
 def _as_on_first(config: R, ranks: Ranks) -> R:
-    """With what was measured on the first rank, which may be another machine."""
+    """The config with the first rank's measured settings, which may be those of another machine."""
     if not ranks.distributed:
         return config
     precision, threads = ranks.broadcast((config.train.precision, config.train.threads))
@@ -197,14 +197,14 @@ def _as_on_first(config: R, ranks: Ranks) -> R:
 
 
 def _check_shared(folder: Path, ranks: Ranks, step: int | None) -> None:
-    """Every rank must see the same run folder. Raises ConfigError."""
+    """Raises ConfigError if the ranks do not see the same run folder, or have different kinds of devices."""
     seen = ranks.gather([(folder / "checkpoints").is_dir(), step, ranks.device.type])
     if any(each[:2] != seen[0][:2] for each in seen):
         raise ConfigError(
-            f"the processes do not see the same files in {folder}: all machines must share the storage of --out"
+            f"the processes see different files in {folder}: all machines must share the storage of --out"
         )
     if any(each != seen[0] for each in seen):
-        raise ConfigError("some processes have a GPU and some have none: set train.device=cpu, or leave out machines")
+        raise ConfigError("some processes have a GPU and others do not: set train.device=cpu, or use fewer machines")
 
 
 def _places(ranks: Ranks, parallel: str) -> str:

@@ -1,4 +1,4 @@
-"""Snapshots of a run: what is stored to go on from, however many ranks hold it and however many will read it."""
+"""Snapshots to resume a run from, independent of the number of ranks that write and read them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ from dragoman.training.run.session import Session
 
 
 def save_snapshot(session: Session, progress: Progress) -> None:
-    """Store parameters, optimiser and progress. Sharded ones are written by all ranks, others by the first."""
+    """Save parameters, optimiser and progress. All ranks write sharded tensors; the first writes all others."""
     session.parallel.compare()
     tensors: dict[str, Mapping[str, Tensor]] = {
         "model": {name: value.detach() for name, value in model_parameters(session.model).items()},
@@ -36,7 +36,7 @@ def save_snapshot(session: Session, progress: Progress) -> None:
 
 
 def restore_snapshot(session: Session, snapshot: TrainingSnapshot) -> None:
-    """Put back the tensors of a snapshot. Returns when all ranks have: the first may then write another there."""
+    """Restore the tensors of a snapshot. Returns once all ranks are done, so that the first may write a new one."""
     parallel, model, optimiser = session.parallel, session.model, session.engine.optimiser
     parameters = model_parameters(model)
     averages = {} if session.average is None else {"average": session.average.shadow}
@@ -44,7 +44,7 @@ def restore_snapshot(session: Session, snapshot: TrainingSnapshot) -> None:
         for stem, targets in {"model": {n: p.detach() for n, p in parameters.items()}, **averages}.items():
             read_shards(snapshot.shards[stem], targets)
         state = {}
-        if (folder := snapshot.shards.get("optimiser")) is not None:  # before the first step it has none
+        if (folder := snapshot.shards.get("optimiser")) is not None:  # it is missing before the first step
             state = _like_state(parameters, shard_shapes(folder))
             read_shards(folder, state)
         restore_optimiser(optimiser, model, state)
@@ -66,7 +66,7 @@ def _write(folder: Path, tensors: Mapping[str, Mapping[str, Tensor]], session: S
 
 
 def _like_state(parameters: Mapping[str, Tensor], shapes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
-    """Room for an optimiser's state: what has a parameter's shape is held as it is, the rest (step counts) whole."""
+    """Empty tensors for an optimiser's state: sharded like the parameter if of its shape, else (step counts) whole."""
     state = {}
     for name, shape in shapes.items():
         parameter = parameters[name.rpartition("/")[0]]
@@ -76,7 +76,7 @@ def _like_state(parameters: Mapping[str, Tensor], shapes: Mapping[str, torch.Siz
 
 
 def optimiser_tensors(optimiser: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
-    """The optimiser's state as `parameter name/state name` → tensor."""
+    """The optimiser's state as a mapping from `parameter name/state name` to tensors."""
     return {
         f"{name}/{key}": value
         for name, parameter in model.named_parameters()
@@ -85,7 +85,7 @@ def optimiser_tensors(optimiser: torch.optim.Optimizer, model: nn.Module) -> dic
 
 
 def restore_optimiser(optimiser: torch.optim.Optimizer, model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Put back what `optimiser_tensors` gave."""
+    """Restore the tensors of `optimiser_tensors`."""
     for name, parameter in model.named_parameters():
         state = {key.rpartition("/")[2]: value for key, value in tensors.items() if key.rpartition("/")[0] == name}
         optimiser.state[parameter] = {key: value.clone() for key, value in state.items()}

@@ -1,4 +1,4 @@
-"""`Engine`: one update of the parameters, however many micro-batches it is made of."""
+"""`Engine`: computes an update of the parameters from one or more micro-batches."""
 
 import hashlib
 from collections import Counter
@@ -31,7 +31,7 @@ from dragoman.training.updates.update import MicroBatch, StepResult, Tokens, Upd
 
 @dataclass(frozen=True)
 class _Computed:
-    """The loss of a micro-batch, whose it is, its target tokens, and whether it is real or a stand-in."""
+    """The loss of a micro-batch, its task and target tokens, and whether it is real or a placeholder."""
 
     loss: Loss
     task: str
@@ -42,12 +42,12 @@ class _Computed:
 class Engine:
     """Runs forward, backward, clipping and the optimiser's step.
 
-    The loss is the sum over all batches of an update, of all ranks, divided by their target tokens, task by task, so
-    that one big batch and its parts give the same gradient. The random generators are seeded from (seed, step,
+    For each task, the loss is summed over all batches of an update on all ranks and divided by their target tokens, so
+    that a large batch and its parts give the same gradient. Random generators are seeded from (seed, step,
     micro-batch): a resumed run needs no stored random state.
 
-    parallel: how the ranks hold model and objective. threads: what divides every batch among cores; None where all
-    cores work at one operation after another.
+    parallel: how the ranks hold model and objective. threads: divide every batch among cores; None: all cores work on
+    one operation at a time.
     """
 
     def __init__(
@@ -69,12 +69,12 @@ class Engine:
 
     @property
     def model(self) -> nn.Module:
-        """What validation reads."""
+        """The model that validation uses."""
         return self.parallel.model
 
     @property
     def halvings(self) -> int:
-        """How often every batch is halved, by the estimate made before the run."""
+        """How often every batch is halved, according to the memory estimate made before the run."""
         return self.journal.made("halvings of all", 0) or 0
 
     def step(
@@ -82,10 +82,10 @@ class Engine:
     ) -> StepResult:
         """One update: forward and backward, clip, step.
 
-        loss_scale: for float16; it takes in whether the gradient has overflowed. None: the loss is not scaled.
-        Raises ResourceError when even single examples, or the optimiser's state, do not fit the memory; with several
-        ranks as soon as a batch does not, because the others have gone on. Raises ConfigError where layers to be
-        compiled cannot be.
+        loss_scale: for float16, adjusted after the update; None: the loss is not scaled.
+        Raises ResourceError if even single examples, or the optimiser's state, do not fit the memory; with several
+        ranks as soon as one batch does not fit, because the other ranks have continued. Raises ConfigError if layers
+        cannot be compiled.
         """
         tokens = update.tokens or _tokens(update.batches)
         with compilation_explained():
@@ -95,27 +95,27 @@ class Engine:
             norm = gather_full(self._clipped())
         overflowed = loss_scale is not None and not norm.isfinite()
         if loss_scale is not None:
-            loss_scale.judge(overflowed, point.step)
+            loss_scale.update(overflowed, point.step)
         with self.profile.phase("optimiser"):
             if overflowed:
                 self.optimiser.zero_grad(set_to_none=True)
             else:
                 self._move(learning_rate, point.step)
-        # Read off the device last: on a GPU that waits for all that was started before.
+        # Read from the device last, because that synchronises with a GPU.
         result = self._result(computed, norm, tokens, several=update.micro_batches is not None)
         if not overflowed:
             return result
         return replace(result, gradient_norm=0.0, counts={**result.counts, "overflowed updates": [1.0]})
 
     def _clipped(self) -> Tensor:
-        """Take the loss's scale from the gradients and clip them; their norm before."""
+        """Remove the loss scale from the gradients and clip them; returns their norm before clipping."""
         parameters = [each for each in self.parallel.trained.parameters() if each.grad is not None]
         if self._scale != 1:
             torch._foreach_div_([each.grad for each in parameters if each.grad is not None], self._scale)
         return nn.utils.clip_grad_norm_(parameters, self.clip or float("inf"))
 
     def _forward_and_backward(self, update: Update, point: TrainingPoint, tokens: Tokens) -> list[_Computed]:
-        """The gradients of all batches, added up, from micro-batches that fit the memory."""
+        """Sum the gradients of all batches, computed in micro-batches that fit the memory."""
         if update.micro_batches is not None:
             return self._shared(update.batches, update.micro_batches, point, tokens)
         statistics = [tensor.clone() for tensor in self._statistics]
@@ -136,7 +136,7 @@ class Engine:
                         "the model's size"
                     ) from None
             for tensor, before in zip(self._statistics, statistics, strict=True):
-                tensor.copy_(before)  # a resumed run does not repeat the part that failed
+                tensor.copy_(before)  # a resumed run does not repeat the failed attempt
             halvings += 1
             warn(f"step {step} does not fit the memory; its batches are cut into {2**halvings} parts")
         if halvings != known:
@@ -146,7 +146,7 @@ class Engine:
     def _shared(
         self, batches: Sequence[Batch], micro_batches: Sequence[MicroBatch], point: TrainingPoint, tokens: Tokens
     ) -> list[_Computed]:
-        """The gradients of this rank's batches, none of which it may cut."""
+        """Sum the gradients of this rank's batches, which it must not cut."""
         try:
             return self._gradients(batches, micro_batches, point, tokens)
         except (RuntimeError, MemoryError) as error:
@@ -154,7 +154,7 @@ class Engine:
                 raise
             raise ResourceError(
                 f"not enough memory for a batch at step {point.step}, which one of several processes cannot cut by "
-                "itself: lower data.batch.tokens, raise train.accumulate instead, and start anew"
+                "itself: lower data.batch.tokens, raise train.accumulate instead, and start a new run"
             ) from None
 
     def _gradients(
@@ -169,7 +169,7 @@ class Engine:
     def _one_by_one(
         self, batches: Sequence[Batch], micro_batches: Sequence[MicroBatch] | None, point: TrainingPoint, tokens: Tokens
     ) -> list[_Computed]:
-        """Gradients are added up where the optimiser looks for them."""
+        """Accumulate gradients one batch after another."""
         computed = []
         ranks = self.runtime.ranks.size
         for index, batch in enumerate(batches):
@@ -181,7 +181,7 @@ class Engine:
                 with self.profile.phase("forward"), self.runtime.autocast(), dropping(point.dropout):
                     loss = self.parallel.loss(batch, point)
                 count = tokens[batch.task]
-                # torch's wrappers take the mean over ranks
+                # torch's wrappers average over ranks
                 mean = loss.total / count if micro is None else loss.total * (micro.real * ranks / count)
                 with self.profile.phase("backward"):
                     (mean * self._scale).backward()  # type: ignore[no-untyped-call]
@@ -192,7 +192,7 @@ class Engine:
     def _by_threads(
         self, threads: Threads, batches: Sequence[Batch], point: TrainingPoint, tokens: Tokens
     ) -> list[_Computed]:
-        """The same, every thread taking its share of each batch. Shares are added in the same order every time."""
+        """Accumulate gradients in threads, each with its part of every batch, and sum them in a fixed order."""
         learned = [parameter for parameter in self.parallel.trained.parameters() if parameter.requires_grad]
         shares: list[list[tuple[tuple[int, int], Batch]]] = [[] for _ in range(threads.count)]
         for index, batch in enumerate(batches):
@@ -242,7 +242,7 @@ class Engine:
         self.optimiser.zero_grad(set_to_none=True)
 
     def _result(self, computed: Sequence[_Computed], norm: Tensor, tokens: Tokens, several: bool) -> StepResult:
-        """several: whether other ranks have computed the rest."""
+        """several: whether other ranks have computed parts of the update."""
         sums = _sums(computed, tokens)
         if several:
             sums = _added(self.runtime.ranks.gather(sums))
@@ -259,7 +259,7 @@ class Engine:
 
 
 _Sums = dict[str, dict[str, Any]]
-"""Of what was computed, as plain values: `total` and `cross_entropy` by task, shares of the means `auxiliary` and sums
+"""Sums as plain values: `total` and `cross_entropy` by task, contributions to the means `auxiliary` and the sums
 `counts` by name."""
 
 
@@ -285,7 +285,7 @@ def _sums(computed: Sequence[_Computed], tokens: Tokens) -> _Sums:
 
 
 def _added(all_sums: Sequence[_Sums]) -> _Sums:
-    """Those of all ranks."""
+    """The sums over all ranks."""
     added: _Sums = {"total": {}, "cross_entropy": {}, "auxiliary": {}, "counts": {}}
     for sums in all_sums:
         for name in ("total", "cross_entropy", "auxiliary"):
@@ -305,7 +305,7 @@ def _tokens(batches: Sequence[Batch]) -> Tokens:
 
 
 def _total(gradients: Sequence[Tensor]) -> Tensor | None:
-    """The sum as a tensor of its own: what autograd gives for one parameter may lie where another's lies too."""
+    """The sum as a new tensor: autograd may return tensors that share memory with other gradients."""
     if len(gradients) < 2:
         return gradients[0].clone() if gradients else None
     total = gradients[0] + gradients[1]

@@ -1,4 +1,4 @@
-"""The updates of an epoch: one process makes them of whole batches, each of several of its share."""
+"""How an epoch's batches become updates, and how an update is divided among ranks so that all have equal work."""
 
 import signal
 from collections import Counter
@@ -17,16 +17,18 @@ from dragoman.training.updates.update import MicroBatch, Rows, Update
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _AT_ONCE = 256
-"""Updates that are shared out together: the plan of a large corpus is not in memory as a whole."""
+"""Updates divided at a time: the plan of a large corpus does not fit in memory as a whole."""
 
 Load = Callable[[BatchPlan, int], Iterable[Batch]]
-"""The batches of a plan, from the one of that number on."""
+"""Loads the batches of a plan from the given number on."""
 
 
 @dataclass(frozen=True)
 class AgreedUpdate:
-    """What all ranks know alike before they compute an update: the update with the target tokens of all, the first
-    one's clock (seconds), and a signal that any of them received. A run of one process has neither of the last two.
+    """What all ranks have agreed on before an update.
+
+    update: with the target tokens of all ranks; seconds: the first rank's clock; signal: one that any rank received.
+    The last two are None in a run of one process.
     """
 
     update: Update
@@ -36,10 +38,10 @@ class AgreedUpdate:
 
 @dataclass(frozen=True)
 class Sharing:
-    """How an update's batches are divided. lengths: (N, sides) tokens of the examples; batches: of a plan, an update.
+    """How an update's batches are divided.
 
-    whole: a batch is never cut; halvings: how often each part is halved, for what the memory holds; tasks: the names of
-    those whose batches an update mixes.
+    lengths: (N, sides) tokens of the examples; batches: planned batches per update; whole: batches must not be cut;
+    halvings: how often each part is halved to fit the memory; tasks: names of the tasks whose batches an update mixes.
     """
 
     lengths: NDArray[np.int32]
@@ -50,13 +52,13 @@ class Sharing:
 
 
 class Updates:
-    """What the ranks make of an epoch's plan."""
+    """The updates of an epoch's plan, for this rank."""
 
     def __init__(self, ranks: Ranks, sharing: Sharing) -> None:
         self.ranks, self.sharing = ranks, sharing
 
     def of(self, plan: BatchPlan, start: int, load: Load) -> Iterator[Update]:
-        """From the plan's batch number `start` on."""
+        """The updates from batch number `start` of the plan on."""
         if not self.ranks.distributed:
             whole = iter(load(plan, start))
             while batches := list(islice(whole, self.sharing.batches)):
@@ -66,9 +68,9 @@ class Updates:
         for first in range(start, len(plan), step):
             yield from self._shared(plan, range(first, min(first + step, len(plan)), self.sharing.batches), load)
 
-    def _shared(self, plan: BatchPlan, places: Sequence[int], load: Load) -> Iterator[Update]:
-        """The updates that begin at some places of the plan."""
-        groups = [plan.batches[place : place + self.sharing.batches] for place in places]
+    def _shared(self, plan: BatchPlan, starts: Sequence[int], load: Load) -> Iterator[Update]:
+        """The updates that begin at these positions of the plan."""
+        groups = [plan.batches[first : first + self.sharing.batches] for first in starts]
         own = [self._own(group) for group in groups]
         rows = [micro.rows for micros in own for micro in micros]
         batches = iter(load(BatchPlan(rows, plan.padding_waste), 0))
@@ -76,7 +78,7 @@ class Updates:
             yield Update(list(islice(batches, len(micros))), micros, len(group))
 
     def agree(self, update: Update, clock: Callable[[], float], request: Interruption) -> AgreedUpdate:
-        """One small message."""
+        """Agree with the other ranks, in one small message."""
         if update.micro_batches is None:
             return AgreedUpdate(update)
         own: Counter[str] = Counter()
@@ -90,7 +92,7 @@ class Updates:
         return AgreedUpdate(replace(update, tokens=tokens), seconds, _signal(received))
 
     def received(self, request: Interruption) -> int | None:
-        """The signal that any rank has received."""
+        """A signal that any rank has received, or None."""
         return _signal(self.ranks.sum(_flags(request)))
 
     def _own(self, batches: Sequence[NDArray[np.int64]]) -> list[MicroBatch]:
@@ -110,14 +112,14 @@ def _signal(counts: Sequence[float]) -> int | None:
 def divide_update(
     batches: Sequence[Rows], lengths: NDArray[np.int32], ranks: int, whole: bool = False, halvings: int = 0
 ) -> list[list[MicroBatch]]:
-    """The parts of every rank for the update made of `batches`, equally many a rank; all sentences are in one of them.
+    """Divide an update among ranks; returns as many micro-batches for each rank, which together hold each row once.
 
-    Each rank gets as many whole batches as every other, with about the same number of tokens. What is left is cut
-    between sentences, where the tokens' sum reaches what a rank lacks. A whole batch keeps the key that it has in a run
-    of one process.
+    Each rank gets the same number of whole batches, with about the same number of tokens. The remaining batches are cut
+    between sentences so that all ranks get equal shares of tokens. A whole batch keeps the key that it has in a run of
+    one process.
 
-    lengths: (N, 2) tokens of source and target of the corpus' rows. whole: batches are never cut, so some ranks may get
-    one less. halvings: how often each part is halved, for what the memory holds.
+    lengths: (N, 2) tokens of source and target of the corpus's rows. whole: batches are never cut, so some ranks may
+    get one less. halvings: how often each part is halved to fit the memory.
     """
     costs = [lengths[rows].sum(1, dtype=np.int64) + 2 for rows in batches]
     each = len(batches) // ranks
@@ -140,7 +142,7 @@ def divide_update(
 
 
 def _whole(costs: Sequence[int], ranks: int) -> list[list[int]]:
-    """Indices of the batches of each rank: the largest first, each to the rank with the least that still lacks one."""
+    """Indices of the batches of each rank: assigned from the largest on, to the rank with the fewest tokens so far."""
     most = len(costs) // ranks
     own: list[list[int]] = [[] for _ in range(ranks)]
     sums = [0] * ranks
@@ -152,9 +154,10 @@ def _whole(costs: Sequence[int], ranks: int) -> list[list[int]]:
 
 
 def _cut(costs: Sequence[NDArray[np.int64]], lacking: NDArray[np.float64]) -> list[NDArray[np.int64]]:
-    """For each batch the rank of each of its sentences: laid in a row, each rank has as much of it as it lacks.
+    """For each batch, the rank of each of its sentences: consecutive sentences fill up each rank in turn.
 
-    Where each batch can be divided among ranks of its own, it is, so that no rank has pieces of two.
+    If the ranks can be divided evenly among the batches, each batch is cut for its own ranks, so that no rank gets
+    pieces of two.
     """
     if not costs:
         return []

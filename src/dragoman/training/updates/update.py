@@ -11,15 +11,15 @@ from dragoman.training.task import Batch
 Rows = NDArray[np.int64]
 
 Tokens = Mapping[str, int]
-"""What the loss of each task is divided by: the target tokens of all its batches of an update, of all ranks."""
+"""The target tokens of each task in an update, over all ranks: the divisors of the tasks' losses."""
 
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """What a rank computes at once. rows: of the corpus; key: what seeds its draws, beside the run's seed and the step.
+    """The part of an update that a rank computes in one pass. rows: of the corpus; key: a part of its random seed.
 
-    real: False for a stand-in that adds nothing: every rank must make equally many passes, because in each of them the
-    ranks meet.
+    real: False for a placeholder that contributes nothing. All ranks must make the same number of passes, because they
+    synchronise in each.
     """
 
     rows: Rows
@@ -29,10 +29,11 @@ class MicroBatch:
 
 @dataclass(frozen=True)
 class Update:
-    """batches: what this process computes; micro_batches: what each of them is, None in a run of one process.
+    """The input of an update.
 
-    count: batches of the epoch's plan that the update is made of, by all ranks. tokens: of all ranks; None in a run of
-    one process, which has them all.
+    batches: those that this process computes; micro_batches: their descriptions, or None in a run of one process.
+    count: number of the epoch's planned batches in the update, over all ranks. tokens: over all ranks; None in a run of
+    one process, which counts them itself.
     """
 
     batches: Sequence[Batch]
@@ -45,10 +46,11 @@ class Update:
 class StepResult:
     """Means over the update's target tokens (nats), the gradient's norm before clipping, and the token count.
 
-    gradient_norm: 0 where the gradient was beyond float16 and nothing was updated, which counts says too.
+    gradient_norm: 0 if the gradient overflowed float16 and the update was skipped, which `counts` reports too.
+    auxiliary: means of auxiliary losses by name; counts: counters of modules by name.
 
-    Where an update mixes tasks, loss and cross_entropy are the sums of their means; losses: the mean cross-entropy of
-    each. auxiliary: means of what modules add to the loss or report of it, by name; counts: sums of what modules count.
+    If an update mixes tasks, loss and cross_entropy are the sums of their means; losses: the mean cross-entropy of each
+    task.
     """
 
     loss: float
