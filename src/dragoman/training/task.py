@@ -1,8 +1,8 @@
 """The interface between the training loop and a task.
 
-A `Task` is a config whose `kind` leads to the classes of a run and of its `Job` (`tasks.kinds`). The job makes examples
-ready, builds a model, and says what its loss is, how it is judged and what a finished folder holds. The loop moves an
-`nn.Module` by the job's loss on the job's batches; what they are made of is the task's business.
+A `Task` is a config whose `kind` leads to the classes of a run and of its `Job` (`tasks.kinds`). The job prepares
+examples, builds a model, and defines its loss, its validation and the content of a model folder. The loop minimises the
+job's loss of an `nn.Module` on the job's batches, and knows nothing else about them.
 """
 
 from abc import ABC, abstractmethod
@@ -65,7 +65,7 @@ class Validator(Protocol):
 
 
 class Task(Config):
-    """The base of every task's config. A new task is a subclass of this, of `RunConfig` and of `Job`."""
+    """Base class of the configs of tasks. A new task has subclasses of this, of `RunConfig` and of `Job`."""
 
     kind: str
 
@@ -91,11 +91,11 @@ class Content:
 
 
 class Job(ABC):
-    """A task in one run. `prepare` comes first, then `build`, then the rest.
+    """A task in one run. `prepare` is called first, then `build`, then the other methods.
 
-    run: the settings, of which `prepare` decides what was left to the data. start: the model of `train.start`, if one
-    is set. notes: what `initialise` has found out, kept with the run. tasks: the names of the tasks whose batches an
-    update mixes; a single task has no name.
+    run: the settings; `prepare` chooses those that depend on the data. start: the model of `train.start`, or None.
+    notes: results of `initialise` that are kept with the run. tasks: names of the tasks whose batches an update mixes;
+    an empty name if there is only one.
     """
 
     run: Any
