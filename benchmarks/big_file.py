@@ -1,12 +1,12 @@
-"""Memory, speed and kills of `dragoman translate` on a file of many distinct lines.
+"""Memory and speed of `dragoman translate` on a file of many distinct lines, and resuming after kills.
 
     python benchmarks/big_file.py --lines 10000 1000000 --kills 3
 
-The lines are made here, no two alike, and so is the model: random parameters, 8 wide, one layer a side, in which every
-line gives another translation. What is measured is all around the model, which a larger one would only slow down. Each
-size is translated in a process of its own: its peak of resident memory (ru_maxrss), its time. The largest is translated
-again, killed (SIGKILL) at random moments and resumed each time; its file must be the undisturbed one, byte by byte.
-Lines drawn at random are translated once more, on their own, and must be where they belong.
+The lines are generated, all different, and the model is random: width 8, one layer per side, a different translation
+for each line. The benchmark measures everything around the model, which a larger model would only slow down. Each size
+is translated in a separate process, whose peak resident memory (ru_maxrss) and time are reported. The largest file is
+translated again, killed (SIGKILL) at random times and resumed each time; the result must equal that of the undisturbed
+run, byte by byte. Randomly sampled lines are also translated on their own and must be in their places.
 """
 
 import argparse
@@ -32,12 +32,12 @@ from dragoman.text.tokenizers import TextConfig, train_tokenizers
 
 SYLLABLES = [one + two for one in "bdfgklmnprst" for two in ("a", "e", "i", "o", "u")]
 SPREAD = 3.0
-"""What random parameters are multiplied by, so that translations depend on their source."""
+"""Scale of the random parameters, large enough that translations depend on their source."""
 DRAWN = 200
 
 
 class Ended(NamedTuple):
-    """A process that is over. code: as of subprocess; peak: of resident memory, in MiB; said: its stderr."""
+    """A finished process. code: its exit status; peak: of resident memory, in MiB; said: its stderr."""
 
     code: int
     peak: float
@@ -52,8 +52,8 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=3)
     parser.add_argument("--engine", default="torch")
     parser.add_argument("--batch-size", type=int, default=256)
-    parser.add_argument("--seed", type=int, default=1, help="of the moments of the kills")
-    parser.add_argument("--folder", type=Path, default=None, help="where the files lie meanwhile (default: TMPDIR)")
+    parser.add_argument("--seed", type=int, default=1, help="random seed of the times of the kills")
+    parser.add_argument("--folder", type=Path, default=None, help="folder of the temporary files (default: TMPDIR)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder, prefix="dragoman-big-file-") as folder:
         os.chdir(folder)
@@ -76,12 +76,12 @@ def main() -> None:
         equal = Path("killed.out").read_bytes() == Path(f"{count}.out").read_bytes()
         print(f"after {arguments.kills} kills, {seconds:.1f} s: {'equal' if equal else 'DIFFERENT'}, byte by byte")
         places = check_lines(Path(f"{count}.in"), Path("killed.out"), count, arguments.engine)
-        print(f"{places} of {DRAWN} lines drawn at random are where they belong")
+        print(f"{places} of {DRAWN} sampled lines are in their places")
         sys.exit(not equal or places != DRAWN)
 
 
 def write_model(folder: Path) -> None:
-    """A Transformer of random parameters with a vocabulary of its own."""
+    """Write a Transformer with random parameters and its own vocabulary."""
     stack = {"layers": 1, "heads": 2, "feedforward": 16}
     config = ModelConfig.model_validate({"preset": "tiny", "width": 8, "encoder": stack, "decoder": stack})
     texts = [line(number) for number in range(2000)]
@@ -90,7 +90,7 @@ def write_model(folder: Path) -> None:
     model = config.build(tokenizers.source.size, tokenizers.target.size)
     parameters = {name: tensor.detach() * SPREAD for name, tensor in model_parameters(model).items()}
     section = "\n".join(f"  {each}" for each in dump_settings(config).splitlines())
-    search = "search:\n  length_factor: 1.0\n  length_margin: 2\n"  # else nearly all would be as long as is allowed
+    search = "search:\n  length_factor: 1.0\n  length_margin: 2\n"  # otherwise nearly all would have the maximum length
     write_model_folder(folder, parameters, f"model:\n{section}\n{search}", tokenizers, Meta(step=0))
 
 
@@ -102,7 +102,7 @@ def write_lines(path: Path, count: int) -> None:
 
 
 def line(number: int) -> str:
-    """Of that number: its digits to the base of 60 as syllables, so no two are alike, in words of one to three."""
+    """A unique line for a number: its digits in base 60 as syllables, in words of one to three syllables."""
     syllables = []
     rest = number * 2654435761 % 2**32  # a bijection
     for _ in range(6):
@@ -113,7 +113,7 @@ def line(number: int) -> str:
 
 
 def run(command: list[str], growing: Path | None = None, kill_at: float = 0.0) -> Ended:
-    """A command in a process of its own; killed when the file `growing` has `kill_at` bytes."""
+    """Run a command in a separate process; kill it when the file `growing` has `kill_at` bytes."""
     began = time.monotonic()
     with open("said", "w+", encoding="utf-8") as said:
         process = subprocess.Popen(command, stderr=said)
@@ -128,12 +128,12 @@ def run(command: list[str], growing: Path | None = None, kill_at: float = 0.0) -
 
 
 def _over(pid: int) -> bool:
-    """Whether a process has ended; its status is still there to be waited for."""
+    """Whether a process has ended; its status can still be waited for."""
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def kill(command: list[str], size: int, arguments: argparse.Namespace) -> float:
-    """Run a command that writes so many bytes, killed and resumed; gives the seconds that it took in all."""
+    """Run a command that writes this many bytes, with kills and resumes; returns the total time in seconds."""
     draw, total = random.Random(arguments.seed), 0.0
     for number in range(arguments.kills + 1):
         place = (number + draw.uniform(0.1, 1)) / (arguments.kills + 1) * size
@@ -151,7 +151,7 @@ def kill(command: list[str], size: int, arguments: argparse.Namespace) -> float:
 
 
 def check_lines(source: Path, output: Path, count: int, engine: str) -> int:
-    """How many of some lines have the translation, and about the score, that they get alone."""
+    """The number of lines that have the same translation, and about the same score, as when translated alone."""
     numbers = sorted(random.Random(2).sample(range(count), min(count, DRAWN)))
     wanted = set(numbers)
     with source.open(encoding="utf-8") as one, output.open(encoding="utf-8") as other:

@@ -1,12 +1,12 @@
-"""Control over translations: are required phrases and kept spans there, what is BLEU with and without, at what cost.
+"""Controlled translation: presence of required phrases and kept spans, BLEU with and without control, and speed.
 
     python benchmarks/control.py runs/multi30k --source newstest2013.en.gz --reference newstest2013.de.gz
 
-Of the first sentences with at most --words words, a fourth each gets an address in brackets, markup around its first
-word, an emoji before its end, or a placeholder at its beginning, on both sides; numbers are there anyway. The made
-glossary of a sentence has its longest word, with the longest word of the reference as its translation. Each way
-translates the same lines; a phrase counts as present where it stands in the translation, a span where it stands there
-exactly as often as in the source. `own pieces` are the kept spans without stand-ins. Nothing is trained.
+Of the first sentences with at most --words words, a quarter each gets a URL in brackets, markup around its first word,
+an emoji before its end, or a placeholder at its beginning, on both sides; numbers occur anyway. The artificial glossary
+of a sentence contains its longest word, with the longest word of the reference as its translation. Each configuration
+translates the same lines. A phrase is present if the translation contains it, a span if the translation contains it
+exactly as often as the source. `own pieces` are the kept spans without placeholders. Nothing is trained.
 """
 
 import argparse
@@ -31,7 +31,7 @@ Required = tuple[Phrase, ...]
 
 
 class Sentence(NamedTuple):
-    """A source with what was put into it, its reference with the same, and a term with its translation."""
+    """A source and its reference with the same span inserted into both, and a term with its translation."""
 
     source: str
     reference: str
@@ -40,7 +40,7 @@ class Sentence(NamedTuple):
 
 
 def made(source: str, reference: str, number: int) -> Sentence:
-    """The kind of what is put in goes by the number."""
+    """Insert a span, whose kind depends on the number."""
     term, translation = (max(text.split(), key=len).strip(".,;:!?()\"'") for text in (source, reference))
     address = f"https://www.example.com/{number}/page?id={number % 7}&q=a"
     ways = {
@@ -54,14 +54,14 @@ def made(source: str, reference: str, number: int) -> Sentence:
 
 
 def read(source: Path, reference: Path, count: int, words: int) -> list[Sentence]:
-    """The first so many."""
+    """The first `count` sentences."""
     pairs = zip(open_lines(source), open_lines(reference), strict=True)
     short = (pair for pair in pairs if 0 < len(pair[0].split()) <= words and pair[1].strip())
     return [made(*pair, number) for number, pair in enumerate(islice(short, count))]
 
 
 def shares(sentences: Sequence[Sentence], translations: Sequence[str], required: Sequence[Required]) -> list[str]:
-    """Of required phrases, and of kept spans, how many of how many are there."""
+    """The numbers of present and of required phrases, and of present and of kept spans."""
     keep = KeepRules.of(["all"])
     assert keep is not None
     there = spans = kept = 0
@@ -76,21 +76,21 @@ def shares(sentences: Sequence[Sentence], translations: Sequence[str], required:
 
 
 def main() -> None:
-    """Translate in every way and print a table."""
+    """Translate in every configuration and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path)
     parser.add_argument("--source", type=Path, required=True)
     parser.add_argument("--reference", type=Path, required=True)
     parser.add_argument("--sentences", type=int, default=200)
-    parser.add_argument("--words", type=int, default=30, help="of a source at most (30)")
+    parser.add_argument("--words", type=int, default=30, help="maximum number of words of a source (30)")
     parser.add_argument("--beam", type=int, default=5)
-    parser.add_argument("--show", type=int, default=0, help="print the first so many translations of each way")
+    parser.add_argument("--show", type=int, default=0, help="print the first N translations of each configuration")
     arguments = parser.parse_args()
     sentences = read(arguments.source, arguments.reference, arguments.sentences, arguments.words)
     texts = [sentence.source for sentence in sentences]
     references = [sentence.reference for sentence in sentences]
     translator, pieces = (Translator.load(arguments.model, device="cpu", engine="torch") for _ in range(2))
-    pieces._codec._constraining._stand_ins.__dict__["_known"] = []  # no number may stand in
+    pieces._codec._constraining._stand_ins.__dict__["_known"] = []  # no placeholders for numbers
     terms = Glossary.of({sentence.term: sentence.translation for sentence in sentences})
     phrases = [(Phrase((sentence.translation,)),) for sentence in sentences]
     found = [Control(glossary=terms).demand(text).required for text in texts]
@@ -110,7 +110,7 @@ def main() -> None:
         "glossary, keep all": (translator, same(glossary=terms, keep=every), found),
     }
     translator.translate(texts[:4], beam=beam)
-    print("| way | phrases | spans | put together | BLEU | seconds |\n| --- | --- | --- | --- | --- | --- |")
+    print("| configuration | phrases | spans | put together | BLEU | seconds |\n| --- | --- | --- | --- | --- | --- |")
     for name, (by, requests, asked) in ways.items():
         begun = time.perf_counter()
         best = [each[0] for each in by.translate_nbest(texts, requests)]

@@ -1,12 +1,12 @@
-"""Peak anonymous memory of preparing a corpus and training on it, for corpora of several sizes.
+"""Peak anonymous memory of preparing a corpus and of training on it, for several corpus sizes.
 
     python benchmarks/corpus_memory.py --megabytes 50 200     # 2000 took 40 minutes on two busy cores
 
-Each corpus is made of synthetic words whose number grows as real text's does (Heaps' law: about k · n^0.6 types among n
-words), so that no larger corpus repeats a smaller one. It is written to a temporary folder, cleaned, split into
-subwords and trained on for some steps, in a process of its own. Printed: the peak of anonymous memory (RssAnon of
-/proc, summed over the process and its children, sampled every 50 ms; file-backed pages, which the system takes back
-when it needs them, are not counted) in preparation and in training, and its ratio to that of the smallest corpus.
+Each corpus consists of synthetic words whose vocabulary grows like that of real text (Heaps' law: about k · n^0.6 types
+among n words), so that larger corpora do not repeat smaller ones. It is written to a temporary folder, cleaned, split
+into subwords and trained on for some steps, in a separate process. Printed are the peaks of anonymous memory (RssAnon
+of /proc, summed over the process and its children, sampled every 50 ms; without file-backed pages, which the system
+reclaims when needed) in preparation and in training, and their ratios to those of the smallest corpus.
 """
 
 import argparse
@@ -33,14 +33,16 @@ SETTINGS = {
     },
     "train": {"max_steps": 20, "validate_every": 20, "checkpoint_every": 20, "log_every": 10, "metric": "loss"},
 }
-"""A tiny model: what is measured is the corpus."""
+"""A tiny model, because the memory of the corpus is measured."""
 
 
 def main() -> None:
-    """Measure each size, or, with --child, be the process that is measured."""
+    """Measure each size; with --child, run as the measured process."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--megabytes", type=int, nargs="+", default=[50, 200], help="sizes of the text, both sides")
-    parser.add_argument("--folder", type=Path, default=None, help="where the corpora lie meanwhile (default: TMPDIR)")
+    parser.add_argument(
+        "--megabytes", type=int, nargs="+", default=[50, 200], help="sizes of the text, both sides together"
+    )
+    parser.add_argument("--folder", type=Path, default=None, help="folder of the temporary corpora (default: TMPDIR)")
     parser.add_argument("--dropout", type=float, default=0.0, help="BPE-dropout in training")
     parser.add_argument("--child", type=Path, default=None, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -66,10 +68,10 @@ def main() -> None:
 
 
 def write_corpus(folder: Path, size: int) -> tuple[int, int]:
-    """Write about `size` bytes of train.a and train.b, and valid.a, valid.b; gives the numbers of pairs and of types.
+    """Write about `size` bytes of train.a and train.b, and valid.a, valid.b; returns the numbers of pairs and of types.
 
-    The n-th word is new with the probability that makes k · n^0.6 types; else it is an old one, by Zipf's law. The
-    target has the words of the source in another spelling and another order, so that there is something to learn.
+    The n-th word is new with the probability that yields k · n^0.6 types; otherwise it is drawn from the old ones by
+    Zipf's law. The target has the words of the source in another spelling and order, so that a model can learn it.
     """
     rng = np.random.default_rng(1)
     words = types = pairs = written = 0
@@ -88,7 +90,7 @@ def write_corpus(folder: Path, size: int) -> tuple[int, int]:
 
 
 def _ranks(rng: np.random.Generator, words: int, count: int, types: int) -> tuple[np.ndarray, int]:
-    """The numbers of the next words: of new types and of old ones, the early ones more often."""
+    """The numbers of the next words: new types, and old ones, of which early ones are more frequent."""
     places = np.arange(words + 1, words + count + 1, dtype=np.float64)
     growth = np.floor(np.minimum(HEAPS_FACTOR * places**HEAPS_POWER, places)).astype(np.int64)
     new = np.diff(growth, prepend=types) > 0
@@ -109,7 +111,7 @@ def _sentences(ranks: np.ndarray, lengths: np.ndarray) -> Iterator[tuple[str, st
 
 @lru_cache(maxsize=1 << 20)
 def _word(number: int) -> str:
-    """A pronounceable word for each number, with syllables that repeat over words."""
+    """A pronounceable word for each number; words share syllables."""
     value = number * 2654435761 % 2**32 if number > 500 else number
     word = ""
     while True:
@@ -141,7 +143,7 @@ def _measured(folder: Path, size: int, dropout: float) -> dict[str, float]:
 
 
 def _family(pid: int) -> list[int]:
-    """A process and all below it."""
+    """A process and all its descendants."""
     found = [pid]
     for parent in found:
         try:
@@ -153,7 +155,7 @@ def _family(pid: int) -> list[int]:
 
 
 def _anonymous(pid: int) -> int:
-    """Bytes."""
+    """Anonymous memory in bytes."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
@@ -173,7 +175,7 @@ def _disk(folder: Path) -> int:
 
 
 def _train(folder: Path, dropout: float) -> None:
-    """Prepare, say so, and train: `train` finds the corpus prepared."""
+    """Prepare the corpus, report that, and train on the prepared corpus."""
     from dragoman.base.settings.load import parse_settings
     from dragoman.data.preparation.prepare import prepare
     from dragoman.tasks.train import train

@@ -1,11 +1,11 @@
-"""The speed of decoding, step by step, beside another checkout of this project, alternately in one process.
+"""Decoding speed, step by step, compared with another checkout of this project, alternately in one process.
 
     python benchmarks/decoding.py ../other/src
 
-A model of the preset `small` with random weights reads random sources and, token by token, what it is given: greedily,
-and in a beam whose hypotheses are shuffled after every token. Nothing is searched, so that decoders alone are compared.
-For each case: milliseconds of processor time of either checkout, and the median of the ratios of neighbouring turns,
-above 1 where this checkout is the faster one. One thread.
+A model of the preset `small` with random weights reads random sources and, token by token, given targets: one
+hypothesis per sentence, and a beam whose hypotheses are shuffled after every token. There is no search, so that only
+decoders are compared. Printed for each case: CPU time (ms) of both checkouts, and the median of the ratios of
+neighbouring turns, above 1 if this checkout is faster. One thread.
 """
 
 import argparse
@@ -22,20 +22,20 @@ import torch
 from torch import Tensor
 
 VOCABULARY = 8000
-# sentences, hypotheses a sentence, tokens written, source tokens
+# sentences, hypotheses per sentence, target tokens, source tokens
 CASES = [(64, 1, 15, 16), (64, 5, 15, 16), (1, 1, 15, 16), (1, 5, 15, 16), (64, 1, 60, 50), (8, 5, 150, 100)]
 CASES += [(8, 1, 300, 250), (1, 1, 400, 250)]
 SECONDS = 20.0
-"""Of processor time a case, at least five turns."""
+"""CPU time (seconds) per case, of at least five turns."""
 
 
 def imported(source: Path) -> ModuleType:
-    """The builder of models of a checkout; what was imported of another stays what it is."""
+    """The model builder of a checkout; modules imported from another checkout are unaffected."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "dragoman"]:
         del sys.modules[name]
     sys.path.insert(0, str(source))
     try:
-        names = ("machine/startup", "machine/allocator", "allocator")  # of this version and of earlier ones
+        names = ("machine/startup", "machine/allocator", "allocator")  # names in this version and in earlier ones
         own = next(name for name in names if (source / f"dragoman/base/{name}.py").is_file())
         importlib.import_module(f"dragoman.base.{own.replace('/', '.')}").keep_large_tensors_on_heap()
         importlib.import_module("dragoman.decode.search")
@@ -51,14 +51,14 @@ def small(source: Path) -> Any:
 
 
 def last_logits(output: Any) -> Tensor:
-    """Also of checkouts whose output has a projection in its place."""
+    """The logits, also for checkouts whose output has a projection instead."""
     found: Tensor = output.last_logits() if hasattr(output, "last_logits") else output.project(output.hidden[:, -1])
     return found
 
 
 @torch.inference_mode()
 def seconds(model: Any, sentences: int, beam: int, written: int, read: int) -> float:
-    """Of one decoding, the source being read already."""
+    """CPU time (seconds) of one decoding, after the source was encoded."""
     generator = torch.Generator().manual_seed(3)
     source = torch.randint(4, VOCABULARY, (sentences, read), generator=generator)
     memory = model.encode(source, torch.ones_like(source, dtype=torch.bool))
@@ -80,10 +80,10 @@ def seconds(model: Any, sentences: int, beam: int, written: int, read: int) -> f
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("other", type=Path, help="the folder src of the other checkout")
+    parser.add_argument("other", type=Path, help="the src folder of the other checkout")
     torch.set_num_threads(1)
     models = {"other": small(parser.parse_args().other), "this": small(Path(__file__).parents[1] / "src")}
-    print("sentences × beam, tokens written, read: other ms, this ms, other / this")
+    print("sentences × beam, target tokens, source tokens: other ms, this ms, other / this")
     for case in CASES:
         found: dict[str, list[float]] = {name: [] for name in models}
         spent, turn = 0.0, 0
@@ -91,7 +91,7 @@ def main() -> None:
             for name in sorted(models, reverse=turn % 2 == 1):
                 took = seconds(models[name], *case)
                 spent += took
-                if turn:  # the first turn warms up
+                if turn:  # the first turn is a warm-up
                     found[name].append(took)
             turn += 1
         other, this = (np.array(found[name]) for name in ("other", "this"))

@@ -1,13 +1,13 @@
-"""The speed of every engine of translation on one model and one text, alternately in one process.
+"""Speed of all translation engines on one model and one text, alternately in one process.
 
     python benchmarks/engines.py runs/small test.en.gz --reference test.de.gz
 
-Sentences a second at each beam and batch size, the median of the turns, and milliseconds a sentence, one at a time:
-median and the slowest of a hundred. Texts go in and out, so tokenising counts. `plain` is CTranslate2 as its own users
-call it, on sorted pieces with its own search and its own length penalty: its best setting, with a worker a core.
-Differing lines are counted against those of torch. What an engine refuses is left out, and said. With --picture
-sentences a second are drawn against the batch size. With --untrained PRESET a model of that size stands in the place of
-the given one, with its vocabulary, random weights and outputs of 15 tokens.
+Printed: sentences per second at each beam and batch size, as the median of the turns, and the latency of single
+sentences (ms): median and 99th percentile. Tokenisation is included. `plain` is CTranslate2 as its own users call it,
+on sorted pieces with its own search and length penalty, at its best setting, one worker per core. Lines that differ
+from torch's are counted. Unsupported combinations are skipped and reported. With --picture, sentences per second are
+plotted against the batch size. With --untrained PRESET the model is replaced by one of that size with the same
+vocabulary, random weights and outputs of 15 tokens.
 """
 
 import argparse
@@ -39,17 +39,17 @@ from dragoman.translation.engines.native import build
 from dragoman.translation.files.lines import read_lines
 
 Contender = Callable[[Sequence[str], int, int], list[str]]
-"""Texts, a beam and a batch size to translations."""
+"""Translates texts with a beam size and a batch size."""
 INSTRUCTIONS = ("avx2", "fma", "avx512f", "avx512_bf16", "avx_vnni", "avx512_vnni", "amx_bf16", "amx_int8", "asimd")
 COLOURS = ("#66737f", "#d9731a", "#1f5fa8", "#2e8b57")
 FIXED = 15
-"""Tokens of an untrained model's outputs."""
+"""Length (tokens) of the outputs of an untrained model."""
 WARM = 64
-"""Lines that are translated before any are timed."""
+"""Number of lines translated for warm-up."""
 
 
 def untrained(folder: Path, preset: str, made: Path) -> Path:
-    """A model folder with the vocabulary of another one, whose outputs are all equally long."""
+    """Write a model folder with the vocabulary of another one, whose outputs all have the same length."""
     like = load_model_folder(folder, torch.device("cpu"))
     config = ModelConfig(preset=preset)
     torch.manual_seed(1)
@@ -93,7 +93,7 @@ def plain(folder: Path, threads: int, quantization: str) -> Contender:
 
 
 def contenders(folder: Path, threads: int, words: Sequence[str] | None) -> dict[str, Contender]:
-    """All that can be made here, or those whose names hold one of the words; torch, the reference, first."""
+    """All available engines, or those whose names contain one of the words; torch, the reference, comes first."""
     makers: dict[str, Callable[[], Contender]] = {}
     for kind in reversed(ENGINES):
         for precision in kind.precisions:
@@ -111,19 +111,19 @@ def contenders(folder: Path, threads: int, words: Sequence[str] | None) -> dict[
 
 
 def turns(names_: Sequence[str], count: int) -> Iterator[str]:
-    """All by turns, every second time the other way round."""
+    """All engines in turn; the order is reversed every second time."""
     for turn in range(count):
         yield from names_ if turn % 2 == 0 else reversed(names_)
 
 
 Rates = dict[tuple[str, int, int], float]
-"""Sentences a second of an engine, with a beam and a batch size."""
+"""Sentences per second of an engine, with a beam size and a batch size."""
 
 
 def in_batches(found: dict[str, Contender], texts: list[str], settings: argparse.Namespace) -> Rates:
     medians: Rates = {}
     references = None if settings.reference is None else list(read_lines(settings.reference))[: len(texts)]
-    print("\n| engine | beam | batch | sentences/s | from – to | unlike torch's | BLEU |")
+    print("\n| engine | beam | batch | sentences/s | range | different from torch | BLEU |")
     print("|---|--:|--:|--:|--:|--:|--:|")
     for beam, batch in itertools.product(settings.beams, settings.batches):
         outputs = {name: translate(texts[:WARM], beam, batch) for name, translate in found.items()}
@@ -146,7 +146,7 @@ def in_batches(found: dict[str, Contender], texts: list[str], settings: argparse
 
 
 def picture(rates: Rates, title: str, path: Path) -> None:
-    """A panel a beam, a line an engine: one colour for each program, dashed for float32."""
+    """One panel per beam size and one line per engine: one colour per program, dashed for float32."""
     names = list(dict.fromkeys(name for name, _, _ in rates))
     beams = sorted({beam for _, beam, _ in rates})
     colours = dict(zip(dict.fromkeys(name.split()[0] for name in names), COLOURS, strict=False))
@@ -172,7 +172,7 @@ def picture(rates: Rates, title: str, path: Path) -> None:
 
 
 def one_at_a_time(found: dict[str, Contender], texts: list[str], settings: argparse.Namespace) -> None:
-    print("\n| engine | beam | ms a sentence, median | 99th percentile |")
+    print("\n| engine | beam | ms per sentence, median | 99th percentile |")
     print("|---|--:|--:|--:|")
     chosen = texts[:: max(1, len(texts) // settings.one)][: settings.one]
     for beam in settings.beams:
@@ -191,7 +191,7 @@ def one_at_a_time(found: dict[str, Contender], texts: list[str], settings: argpa
 
 
 def instructions() -> str:
-    """Those of this processor that matter to matrix products."""
+    """The instruction sets of this processor that matrix products use."""
     information = Path("/proc/cpuinfo")
     words = set(information.read_text().split()) if information.exists() else set()
     return ", ".join(each for each in INSTRUCTIONS if each in words) or "unknown"
@@ -202,30 +202,30 @@ def main() -> None:
     parser.add_argument("model", type=Path)
     parser.add_argument("text", type=Path)
     parser.add_argument("--reference", type=Path, help="translations of the text, for BLEU")
-    parser.add_argument("--engines", nargs="*", help="only those whose names hold one of these words")
+    parser.add_argument("--engines", nargs="*", help="only engines whose names contain one of these words")
     parser.add_argument("--beams", nargs="*", type=int, default=[1, 5])
     parser.add_argument("--batches", nargs="*", type=int, default=[64])
     parser.add_argument("--untrained", metavar="PRESET", help="random weights of this size, outputs of 15 tokens")
     parser.add_argument("--picture", type=Path, help="a PNG file of the rates against the batch size")
-    parser.add_argument("--one", type=int, default=200, help="sentences that are translated one at a time")
-    parser.add_argument("--lines", type=int, help="only so many of the text")
+    parser.add_argument("--one", type=int, default=200, help="number of sentences translated one at a time")
+    parser.add_argument("--lines", type=int, help="use only the first N lines of the text")
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=cores(), help="of every engine (default: one a processor)")
+    parser.add_argument(
+        "--threads", type=int, default=cores(), help="threads of every engine (default: one per processor)"
+    )
     parser.add_argument(
         "--processor-time",
         dest="clock",
         action="store_const",
         const=time.process_time,
         default=time.perf_counter,
-        help="of all threads together instead of the clock's: for one thread, on a machine that does other work",
+        help="measure CPU time of all threads instead of wall time: for one thread on a busy machine",
     )
-    parser.add_argument(
-        "--avx2", action="store_true", help="let native and CTranslate2 think that the processor has AVX2 and no more"
-    )
+    parser.add_argument("--avx2", action="store_true", help="restrict native and CTranslate2 to AVX2")
     settings = parser.parse_args()
     if settings.avx2:
         build._processor_flags = lambda: frozenset(("avx2", "fma"))  # type: ignore[assignment]
-        # for CTranslate2 and the libraries of its products, which read this when they are first used
+        # for CTranslate2 and its matrix libraries, which read this on first use
         os.environ.update(CT2_FORCE_CPU_ISA="AVX2", ONEDNN_MAX_CPU_ISA="AVX2", MKL_ENABLE_INSTRUCTIONS="AVX2")
     torch.set_num_threads(settings.threads)
     texts = list(itertools.islice(read_lines(settings.text), settings.lines))

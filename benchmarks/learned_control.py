@@ -1,18 +1,18 @@
-"""Learned placeholders and terms beside those that a model never saw, after the same training.
+"""Learned placeholders and terms, compared with a model trained without them for the same time.
 
     python benchmarks/learned_control.py runs --minutes 20 --threads 1
     python benchmarks/learned_control.py runs --source newstest2013.en.gz --reference newstest2013.de.gz
 
 Trains recipes/multi30k-en-de.yaml twice into the folder, as it is (`plain`) and with `data.placeholders` and
-`data.terminology` (`learned`), each for so many minutes; runs that are there are not trained again. Then both
-translate the first sentences of Multi30k's validation set (or of --source), with an address, markup, an emoji or a
-placeholder put in as benchmarks/control.py does. The glossary is made from the training data: pairs of words by
-Dice's coefficient of the sentences that they stand in. Every second source word is learned from, the others are
-tested: the longest of a sentence that its reference translates as the glossary says; what it says there is required.
+`data.terminology` (`learned`), each for --minutes; existing runs are not trained again. Then both models translate the
+first sentences of Multi30k's validation set (or of --source), with an inserted URL, markup, emoji or placeholder as in
+benchmarks/control.py. The glossary is extracted from the training data: pairs of words with a high Dice coefficient of
+the sentences that contain them. Every second source word is used for training, the others for the test: in each
+sentence, the longest word that its reference translates as in the glossary; that translation is required.
 
-A term counts as present where what is required stands in the translation, a span where it stands there as often as in
-the source. `at first` is the best hypothesis of the first search, before anything is searched again or put together.
-`forced` has the symbols, and the search sees to them from the beginning, as it does for the model without.
+A term is present if the translation contains the required phrase, a span if the translation contains it as often as the
+source. `at first` is the best hypothesis of the first search, before other searches and assembly. `forced` uses the
+symbols and enforces them in the first search, as is done for the model without training for them.
 """
 
 import argparse
@@ -49,12 +49,12 @@ Required = tuple[Phrase, ...]
 
 
 def words(text: str) -> set[str]:
-    """Those of four letters or more."""
+    """The words of four or more letters."""
     return {text[start:end] for start, end in units(text) if end - start >= 4 and text[start:end].isalpha()}
 
 
 def dictionary(source: Path, target: Path) -> dict[str, list[str]]:
-    """For each source word in lower case the target words whose Dice coefficient is high enough, the best first."""
+    """For each lowercased source word, the target words with a high enough Dice coefficient, best first."""
     pairs = [
         ({word.lower() for word in words(each)}, words(other))
         for each, other in zip(open_lines(source), open_lines(target), strict=True)
@@ -77,12 +77,12 @@ def dictionary(source: Path, target: Path) -> dict[str, list[str]]:
 
 
 def write_glossary(terms: dict[str, list[str]], path: Path) -> None:
-    """As `Glossary.read` takes it."""
+    """Write a glossary for `Glossary.read`."""
     path.write_text("".join("\t".join([word, *forms]) + "\n" for word, forms in terms.items()), encoding="utf-8")
 
 
 def with_term(sentence: Sentence, terms: dict[str, list[str]]) -> Sentence:
-    """The longest of the terms that the reference translates as they say; blank where there is none."""
+    """The longest term that the reference translates as in the glossary; empty if there is none."""
     there = words(sentence.reference)
     fitting = [
         (word, next(form for form in terms[word.lower()] if form in there))
@@ -94,7 +94,7 @@ def with_term(sentence: Sentence, terms: dict[str, list[str]]) -> Sentence:
 
 
 def trained(folder: Path, settings: dict[str, Any], minutes: float, steps: int | None, threads: int) -> Path:
-    """The run's folder, perhaps from an earlier call."""
+    """Train a run unless it exists; returns its folder."""
     if not (folder / "model.safetensors").exists():
         limits = (
             {"train.max_minutes": minutes} if steps is None else {"train.max_steps": steps, "train.max_minutes": None}
@@ -104,7 +104,7 @@ def trained(folder: Path, settings: dict[str, Any], minutes: float, steps: int |
 
 
 class Way(NamedTuple):
-    """forced: whether the search sees to everything, though the model has learned it."""
+    """forced: whether the search enforces what the model has learned."""
 
     translator: Translator
     keeps: bool
@@ -126,7 +126,7 @@ def requests(way: Way, sentences: Sequence[Sentence], beam: int) -> list[Request
 
 
 def at_first(translator: Translator, texts: Sequence[str], asked: Sequence[Request]) -> list[str]:
-    """What the first search finds, with the spans put back where their symbols stand."""
+    """The results of the first search, with the spans restored at their symbols."""
     codec, engine = translator._codec, translator.engine
     rows = codec.rows(list(zip(texts, asked, strict=True)), 1)
     best = {place: found[0] for place, found in engine.hypotheses(rows, 64)}
@@ -168,17 +168,17 @@ def measured(way: Way, sentences: Sequence[Sentence], beam: int) -> list[str]:
 
 
 def main() -> None:
-    """Train what is missing, and print a table."""
+    """Train missing runs, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--minutes", type=float, default=20, help="of each training (20)")
-    parser.add_argument("--steps", type=int, help="of each training, instead of minutes")
+    parser.add_argument("--steps", type=int, help="updates of each training, instead of minutes")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--only", choices=("plain", "learned"), help="train this model and measure nothing")
+    parser.add_argument("--only", choices=("plain", "learned"), help="train only this model, without measuring")
     parser.add_argument("--source", type=Path, default=DATA / "val.en.gz")
     parser.add_argument("--reference", type=Path, default=DATA / "val.de.gz")
     parser.add_argument("--sentences", type=int, default=200)
-    parser.add_argument("--words", type=int, default=30, help="of a source at most (30)")
+    parser.add_argument("--words", type=int, default=30, help="maximum number of words of a source (30)")
     parser.add_argument("--beam", type=int, default=5)
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
@@ -186,7 +186,7 @@ def main() -> None:
     learned_terms, tested = ({word: known[word] for word in sorted(known)[half::2]} for half in (0, 1))
     glossary = arguments.folder / "glossary.tsv"
     write_glossary(learned_terms, glossary)
-    print(f"{len(known):,} terms, {len(learned_terms):,} of them to learn from", flush=True)
+    print(f"{len(known):,} terms, {len(learned_terms):,} of them for training", flush=True)
     settings: dict[str, dict[str, Any]] = {
         "plain": {},
         "learned": {

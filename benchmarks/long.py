@@ -1,20 +1,19 @@
-"""Time and memory a token of long texts: window and linear attention beside full attention, on one thread of a CPU.
+"""Time and memory per token of long texts: window and linear attention compared with full attention, on one CPU thread.
 
     python benchmarks/long.py                # about 5 minutes; --lengths 1024 4096 for a quick look
 
-For each length n, one sentence of n tokens (a model of width 128, two layers a side, 4 heads, window 128):
+For each length n, one sentence of n tokens (width 128, two layers per side, 4 heads, window 128):
 
 - encoder: forward and backward pass of the encoder.
 - decoder: forward and backward pass of the decoder in training, over a source of 64 tokens.
-- whole: a training step's forward and backward pass, loss included, source and target both n tokens long; attention
-  over the source is linear too, but where all is full.
-- cached step: the decoder reads one more token after n others (greedy, source of 64 tokens). Time and memory here are
-  of the step, and of the state that it hands on, not divided by n.
+- whole: forward and backward pass of a training step, including the loss, with source and target of n tokens each;
+  attention over the source is linear as well, except in the case of full attention.
+- cached step: the decoder reads one more token after n others (one hypothesis, source of 64 tokens). Time and memory
+  are those of the step and of its state, not divided by n.
 
-Time: the processor time of this process, the least of several runs, the lengths taking turns: what else runs on the
-machine lengthens it little. Memory: the most that torch held at one time above what it held before, from torch's
-profiler, in a run of its own. Full attention is measured up to 4096 tokens. The last column is the largest value over
-the smallest.
+Time is CPU time of this process, the minimum of several runs that alternate between lengths, so that other load hardly
+affects it. Memory is the peak allocated by torch during a separate run, by torch's profiler. Full attention is measured
+up to 4096 tokens. The last column is the ratio of the largest value to the smallest.
 """
 
 import argparse
@@ -40,7 +39,7 @@ Run = Callable[[], object]
 
 
 def model(kind: str) -> Seq2Seq:
-    """All attention of one kind; over the source linear, or full where all is full."""
+    """A model with one kind of attention; attention over the source is linear, or full if all is full."""
     stack = {"layers": 2, "heads": 4, "feedforward": 256, "norm": "pre", "attention": {"kind": kind}}
     cross = {"cross_attention": {"kind": "soft" if kind == "soft" else "linear"}}
     settings = {"preset": None, "width": 128, "encoder": stack, "decoder": {**stack, **cross}, "dropout": 0.1}
@@ -75,7 +74,7 @@ def whole(model: Seq2Seq, length: int) -> Run:
 
 
 def cached_steps(model: Seq2Seq, length: int) -> tuple[Run, int]:
-    """Several steps of one token after `length` others, and the bytes of the state between them."""
+    """Returns several steps of one token after `length` others, and the bytes of the state between them."""
     source = tokens(SHORT_SOURCE)
     with torch.no_grad():
         memory = model.encode(source, torch.ones_like(source, dtype=torch.bool))
@@ -94,7 +93,7 @@ def cached_steps(model: Seq2Seq, length: int) -> tuple[Run, int]:
 
 
 def peak_bytes(run: Run) -> int:
-    """The most that torch's CPU allocator held during `run`, above what it held before."""
+    """The peak memory of torch's CPU allocator during `run`, relative to its start."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         run()
     with tempfile.TemporaryDirectory() as folder:
@@ -109,9 +108,10 @@ def peak_bytes(run: Run) -> int:
 
 
 def seconds(runs: dict[int, Run], rounds: int) -> dict[int, float]:
-    """The least processor time of each run, after one to warm up; the runs take turns.
+    """The minimum CPU time of each run, after a warm-up; the runs alternate.
 
-    Short ones are repeated in their turn: the first after a very long one still pays for what that did to the heap.
+    Short runs are repeated within their turn, because the first one after a very long run is slowed by its effect on
+    the heap.
     """
     times: dict[int, list[float]] = {length: [] for length in runs}
     for turn in range(rounds + 1):
@@ -147,8 +147,8 @@ def main() -> None:
             runs = {length: part(built, length) for length in lengths}
             times = seconds(runs, arguments.rounds)
             memory = {length: peak_bytes(run) / length / 1024 for length, run in runs.items()}
-            row(f"{name} {kind}, ms a token", {n: 1000 * each / n for n, each in times.items()}, arguments.lengths)
-            row(f"{name} {kind}, KiB a token", memory, arguments.lengths)
+            row(f"{name} {kind}, ms per token", {n: 1000 * each / n for n, each in times.items()}, arguments.lengths)
+            row(f"{name} {kind}, KiB per token", memory, arguments.lengths)
     for kind in KINDS:
         lengths = [length for length in arguments.lengths if kind != "soft" or length <= FULL_UP_TO]
         built = model(kind).eval()
@@ -156,7 +156,7 @@ def main() -> None:
         times = seconds({length: run for length, (run, _) in steps.items()}, arguments.rounds)
         peaks = {length: peak_bytes(partial(run)) / 1024 for length, (run, _) in steps.items()}
         row(f"cached step {kind}, ms", {n: 1000 * each / DECODED for n, each in times.items()}, arguments.lengths)
-        row(f"cached step {kind}, KiB at work", peaks, arguments.lengths)
+        row(f"cached step {kind}, KiB during the step", peaks, arguments.lengths)
         row(f"cached step {kind}, KiB of cache", {n: held / 1024 for n, (_, held) in steps.items()}, arguments.lengths)
 
 

@@ -1,17 +1,17 @@
-"""Quality per minute: what settings reach on the validation set in a given time, all others as in the recipe.
+"""Quality per minute: results of variations of a recipe on the validation set in a given training time.
 
-    python benchmarks/quality.py                # every variation, 20 minutes a run; --list shows them
+    python benchmarks/quality.py                # every variation, 20 minutes per run; --list shows them
     python benchmarks/quality.py --only r_drop=3 dropout=0.3+r_drop=3 --minutes 90
-    python benchmarks/quality.py --report       # the table of what is done
+    python benchmarks/quality.py --report       # the table of finished runs
 
-A variation is a name below, or several joined by `+`, or `centre` for the recipe as it stands. Every run has the same
-minutes on one thread, so a setting that makes an update dearer must pay for it; with two workers on two idle cores,
-twice the minutes are about what one run gets from both. The schedule ends with the time. Only the validation set is
-looked at: its loss (nats a token), greedy BLEU of the training's own validation, and BLEU with the model's beam, cased
-(sacreBLEU 13a), and lowercased, normalised and Moses-tokenised as in papers on Multi30k.
+A variation is a name below, or several joined by `+`, or `centre` for the unchanged recipe. Every run has the same time
+on one thread, so that settings with slower updates make fewer of them. With two workers on two idle cores, double the
+minutes correspond to one run on both cores. The schedule ends with the time. Only the validation set is used: its loss
+(nats per token), the greedy BLEU of the training's own validation, and BLEU with the model's beam, cased (sacreBLEU
+13a), and lowercased, normalised and Moses-tokenised as in papers on Multi30k.
 
-Each run is appended to `results.jsonl` when it is over and not made again; the command may be stopped and given again.
-Time is the clock's, so give no more workers than there are idle cores.
+Each finished run is appended to `results.jsonl` and not repeated; the command can be stopped and run again. Time is
+wall time, so use no more workers than there are idle cores.
 """
 
 import argparse
@@ -44,7 +44,7 @@ VARIATIONS: dict[str, list[str]] = {
     **{f"peak={rate}": [f"train.schedule.peak={rate}"] for rate in (0.002, 0.005)},
     **{f"warmup={steps}": [f"train.schedule.warmup={steps}"] for steps in (1000, 2000)},
     "schedule=null": ["train.schedule=null"],
-    # no decay to an end: near what a run without a limit has
+    # without decay to an end, similar to a run without a limit
     "inverse_sqrt": ["train.schedule={kind: inverse_sqrt, warmup: 500, peak: 0.002}"],
     "averages=0": ["train.average.count=0"],
     **{f"label_smoothing={mass}": [f"train.objective.label_smoothing={mass}"] for mass in (0.05, 0.2)},
@@ -55,16 +55,16 @@ VARIATIONS: dict[str, list[str]] = {
 
 
 def main() -> None:
-    """Make the runs that are not in the results yet, then print the table."""
+    """Make the missing runs, then print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--recipe", type=Path, default=Path(__file__).parents[1] / "recipes" / "multi30k-en-de.yaml")
     parser.add_argument("--out", type=Path, default=Path("runs/quality"))
     parser.add_argument("--only", nargs="+", default=["centre", *VARIATIONS], metavar="VARIATION")
     parser.add_argument("--minutes", type=float, default=20.0)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--workers", type=int, default=1, help="runs at a time, a thread each (1)")
-    parser.add_argument("--list", action="store_true", help="show the variations, and run nothing")
-    parser.add_argument("--report", action="store_true", help="print the table of what is done, and run nothing")
+    parser.add_argument("--workers", type=int, default=1, help="number of simultaneous runs, one thread each (1)")
+    parser.add_argument("--list", action="store_true", help="list the variations without running any")
+    parser.add_argument("--report", action="store_true", help="print the table of finished runs without running any")
     arguments = parser.parse_args()
     if arguments.list:
         for name, settings in VARIATIONS.items():
@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def make(arguments: argparse.Namespace) -> None:
-    """Train and judge, `workers` at a time."""
+    """Train and evaluate, `workers` runs at a time."""
     done = {key(line) for line in read(arguments.out)}
     lock = threading.Lock()
 
@@ -105,7 +105,7 @@ def make(arguments: argparse.Namespace) -> None:
 
 
 def train(line: dict[str, Any], recipe: Path, out: Path) -> Path:
-    """A run in a process of its own; one that an earlier call was stopped in is begun anew. Returns its folder."""
+    """Make a run in a separate process; an unfinished earlier one is restarted. Returns its folder."""
     folder = out / f"{line['variation']}-{line['minutes']:g}-{line['seed']}".replace("=", "-")
     shutil.rmtree(folder, ignore_errors=True)
     variations = [part for part in line["variation"].split("+") if part != "centre"]
@@ -124,7 +124,7 @@ def train(line: dict[str, Any], recipe: Path, out: Path) -> Path:
 
 
 def judged(folder: Path) -> dict[str, Any]:
-    """What the model of a run reaches on its validation set."""
+    """The results of a run's model on its validation set."""
     import torch
 
     from dragoman.base.settings.load import load_settings
@@ -155,18 +155,18 @@ def judged(folder: Path) -> dict[str, Any]:
 
 
 def read(out: Path) -> list[dict[str, Any]]:
-    """What is done."""
+    """The finished runs."""
     path = out / "results.jsonl"
     return [json.loads(text) for text in path.read_text("utf-8").splitlines()] if path.is_file() else []
 
 
 def key(line: dict[str, Any]) -> tuple[Any, ...]:
-    """Equal for equal runs."""
+    """A key that identifies a run."""
     return tuple(line[name] for name in ("recipe", "minutes", "seed", "variation"))
 
 
 def table(lines: list[dict[str, Any]]) -> str:
-    """Markdown; the centre of each recipe, time and seed first, the others by their loss."""
+    """The table in Markdown: for each recipe, time and seed the centre first, then the variations by loss."""
     rows = ["| recipe | minutes | seed | variation | updates | loss | greedy BLEU | beam BLEU | beam, tokenised |"]
     rows.append("| --- " * 9 + "|")
     for line in sorted(lines, key=lambda line: (*key(line)[:3], line["variation"] != "centre", line["loss"])):

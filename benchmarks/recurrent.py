@@ -1,18 +1,19 @@
-"""Training throughput of recurrent translators beside plain torch loops and Joey NMT's model, in one process.
+"""Training throughput of recurrent translators compared with plain torch loops and Joey NMT's model, in one process.
 
     python benchmarks/recurrent.py           # Multi30k under $DRAGOMAN_DATA; or --source FILE --target FILE
 
-All have a two-way GRU that reads, a GRU that writes, one attention head, width 256, one joint table of 10k pieces for
-source, target and projection, dropout 0.1, label smoothing 0.1, fused Adam, gradient clipping, and the same batches.
+All have a bidirectional GRU encoder, a GRU decoder, one attention head, width 256, one joint embedding of 10k pieces
+for source, target and projection, dropout 0.1, label smoothing 0.1, fused Adam, gradient clipping, and the same
+batches.
 
-    luong     Luong et al. 2015 with the general scorer. The peer: nn.GRU over all tokens, then one batched attention.
-    feeding   the same with input feeding. The peers: a loop over nn.GRUCell; Joey NMT, whose "luong" attention this is.
-    bahdanau  the additive scorer; a look, then a step. The peers: a loop over nn.GRUCell; Joey NMT's "bahdanau"
-              attention, which steps first, then looks, and feeds what it read.
+    luong     Luong et al. 2015 with the general scorer. Peer: nn.GRU over all tokens, then one batched attention.
+    feeding   the same with input feeding. Peers: a loop over nn.GRUCell; Joey NMT's "luong" attention.
+    bahdanau  the additive scorer; attention before the step. Peers: a loop over nn.GRUCell; Joey NMT's "bahdanau"
+              attention, which steps before it attends, and feeds the context.
 
-Joey NMT's encoder, decoder, loss and optimiser builder take part where `joeynmt` is installed, in fp32 (it has no
-bf16 on a CPU). Contenders take turns, window by window (A B A B …), so that a machine which slows down slows all.
-Printed: target tokens a second without padding, end-of-sentence counted; medians over windows.
+Joey NMT's encoder, decoder, loss and optimiser builder are included if `joeynmt` is installed, in fp32 (it does not
+support bf16 on CPUs). The programs alternate, window by window (A B A B …), so that a change in machine speed affects
+all. Printed: target tokens per second without padding, with end-of-sentence; medians over windows.
 """
 
 import argparse
@@ -49,7 +50,7 @@ from dragoman.training.updates.update import Update
 
 WIDTH, TOKENS, LEARNING_RATE = 256, 4096, 1e-4
 Step = Callable[[Batch], float]
-"""One update on a batch; gives the loss a token."""
+"""One update on a batch; returns the loss per token."""
 WIRINGS: dict[str, dict[str, Any]] = {
     "luong": {"wiring": {"kind": "luong"}, "attention": {"scorer": {"kind": "general"}}},
     "feeding": {"wiring": {"kind": "luong", "input_feeding": True}, "attention": {"scorer": {"kind": "general"}}},
@@ -58,7 +59,7 @@ WIRINGS: dict[str, dict[str, Any]] = {
 
 
 class PlainRecurrent(nn.Module):
-    """What a user would write from torch's own layers."""
+    """A translator from torch's own layers, as a user would write it."""
 
     def __init__(self, vocabulary: int, wiring: str) -> None:
         super().__init__()
@@ -94,7 +95,7 @@ class PlainRecurrent(nn.Module):
     def forward(self, source: Tensor, inputs: Tensor) -> Tensor:
         """source (B, S), inputs (B, T) → logits (B, T, V)."""
         padding = (source == PAD)[:, None]
-        states, last = self.encoder(self.embed(source))  # without packing, which is slower
+        states, last = self.encoder(self.embed(source))  # without packing, which would be slower
         states, keys = self.memory(states), None
         hidden = torch.tanh(self.bridge(self.memory(torch.cat((last[0], last[1]), 1))))
         keys, embedded = self.key(states), self.embed(inputs)
@@ -121,7 +122,7 @@ class PlainRecurrent(nn.Module):
 
 
 def updates(model: nn.Module, optimiser: torch.optim.Optimizer, bf16: bool, loss_of: Callable[[Batch], Tensor]) -> Step:
-    """The usual loop around a loss a token."""
+    """The usual training loop for a per-token loss."""
 
     def step(batch: Batch) -> float:
         with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
@@ -161,7 +162,7 @@ def joey_step(vocabulary: int, attention: str) -> Step:
     )  # fmt: skip
     words = Vocabulary([f"piece{number}" for number in range(4, vocabulary)], special)
     ids = torch.arange(vocabulary)
-    ids[[UNK, PAD, BOS, EOS]] = torch.arange(4)  # its special symbols stand in another order
+    ids[[UNK, PAD, BOS, EOS]] = torch.arange(4)  # its special symbols have another order
     side = {
         "type": "recurrent", "rnn_type": "gru", "hidden_size": WIDTH, "num_layers": 1, "dropout": DROPOUT,
         "embeddings": {"embedding_dim": WIDTH, "scale": True, "dropout": DROPOUT},
@@ -185,7 +186,7 @@ def joey_step(vocabulary: int, attention: str) -> Step:
     optimiser = build_optimizer(settings, parameters=model.parameters())
 
     def loss_of(batch: Batch) -> Tensor:
-        lengths, order = batch.source_mask.sum(1).sort(descending=True)  # as its batches are
+        lengths, order = batch.source_mask.sum(1).sort(descending=True)  # as in its batches
         total, *_ = model(
             return_type="loss",
             src=ids[batch.source[order]],
@@ -223,7 +224,7 @@ def dragoman_step(vocabulary: int, wiring: str, bf16: bool, folder: Path) -> Ste
 
 
 def measure(arguments: argparse.Namespace, folder: Path) -> None:
-    """Build the contenders, let them take turns, print."""
+    """Build the programs, let them alternate, print the results."""
     torch.manual_seed(1)
     sources, targets, vocabulary = tokenise(*corpus(arguments), PIECES)
     train = make_batches(sources, targets, TOKENS)
@@ -242,7 +243,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> None:
                 contenders["joey fp32"] = joey_step(vocabulary, {"feeding": "luong"}.get(wiring, wiring))
                 peers.append(("dragoman fp32", "joey fp32"))
         if {"dragoman bf16", "joey fp32"} <= contenders.keys():
-            peers.append(("dragoman bf16", "joey fp32"))  # the best of both
+            peers.append(("dragoman bf16", "joey fp32"))  # the faster of both
         ours = count_parameters(config_of(wiring).build(vocabulary, vocabulary))
         plain = sum(parameter.numel() for parameter in PlainRecurrent(vocabulary, wiring).parameters())
         print(f"{wiring}: parameters: dragoman {ours:,}, plain {plain:,}", flush=True)
@@ -252,7 +253,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> None:
                 begin = clock()
                 loss = [step(batch) for batch in window][-1]
                 speed = sum(batch.target_tokens for batch in window) / (clock() - begin)
-                if number:  # the first window warms up: kernels are chosen, memory is taken
+                if number:  # the first window is a warm-up: kernels are chosen, memory is allocated
                     speeds[name].append(speed)
                     print(
                         f"{wiring} window {number} {name:14} {speed:8,.0f} target tokens/s, loss {loss:.3f}", flush=True
@@ -270,14 +271,14 @@ def measure(arguments: argparse.Namespace, folder: Path) -> None:
 def main() -> None:
     """Read the options and measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--source", type=Path, help="source side, one sentence a line (plain, gz, xz, zst)")
+    parser.add_argument("--source", type=Path, help="source side, one sentence per line (plain, gz, xz, zst)")
     parser.add_argument("--target", type=Path, help="target side")
-    parser.add_argument("--windows", type=int, default=5, help="measured windows a contender (default 5)")
-    parser.add_argument("--steps", type=int, default=3, help="updates a window (default 3)")
+    parser.add_argument("--windows", type=int, default=5, help="measured windows per program (default 5)")
+    parser.add_argument("--steps", type=int, default=3, help="updates per window (default 3)")
     parser.add_argument(
         "--cpu-seconds",
         action="store_true",
-        help="count the CPU's seconds, not the clock's: for one thread, on a machine that others use too",
+        help="measure CPU time instead of wall time: for one thread on a shared machine",
     )
     parser.add_argument("--wirings", nargs="+", choices=tuple(WIRINGS), default=list(WIRINGS))
     parser.add_argument("--precisions", nargs="+", choices=("fp32", "bf16"), default=["fp32", "bf16"])

@@ -1,19 +1,18 @@
-"""One translator whose cost a token does not grow with the text, and which finds what it needs 8,192 tokens back.
+"""A translator whose cost per token does not grow with the text, and which retrieves information 8,192 tokens away.
 
-    python benchmarks/retrieval.py                 # about 6 minutes on one thread; --quick: 1,024 tokens, a minute
+    python benchmarks/retrieval.py                 # about 6 minutes on one thread; --quick: 1,024 tokens, one minute
 
-The model is the tutorial's for long texts, a layer a side, 64 wide: sliding windows of 128 tokens in encoder and
-decoder, linear attention over the source, rotary positions. So nothing compares all pairs: neither the encoder, nor
-the decoder, nor the two with each other.
+The model is the tutorial's for long texts, with one layer per side and width 64: sliding windows of 128 tokens in
+encoder and decoder, linear attention over the source, rotary positions. Nothing in it compares all pairs of tokens.
 
-- What it learns: a source of n random letters holds eight terms at random places, each with the letter behind it that
-  it stands for; the translation is the letters of terms 1 to 8. To write one, the decoder must find its term among
-  all n tokens by what it is. A guess is right one time in eight. Texts grow from 32 to 8,192 tokens while it learns;
-  those of 16,384 are longer than it has seen.
-- What it costs, measured on the learned model: reading a source of n tokens, a token; writing n tokens of target after
-  it, greedily, a token; and what is held between two tokens. Beside it the same with soft attention in all places.
+- Task: a source of n random letters contains eight terms at random positions, each followed by a letter; the
+  translation consists of the letters after terms 1 to 8. To generate one, the decoder must find its term among all n
+  tokens by content. The chance level is one in eight. Training texts grow from 32 to 8,192 tokens; texts of 16,384
+  tokens are longer than any seen in training.
+- Cost, measured on the trained model: time per token of encoding a source of n tokens, time per token of greedily
+  decoding n target tokens after it, and the memory of the decoder state. Compared with soft attention everywhere.
 
-Time is processor time, the least of several runs for reading, one run for writing.
+Time is CPU time: the minimum of several runs for encoding, one run for decoding.
 """
 
 import argparse
@@ -34,9 +33,9 @@ from dragoman.training.objectives.cross_entropy import CrossEntropy
 
 TERMS = LETTERS = 8
 FIRST, TERM, SIZE = 4, 4 + LETTERS, 4 + LETTERS + TERMS
-"""Ids: letters from 4 on, then terms."""
+"""Token ids: letters from 4 on, then terms."""
 PHASES = ((32, 400, 64), (128, 150, 64), (512, 100, 32), (2048, 60, 8), (8192, 60, 2))
-"""Length, updates, texts an update."""
+"""Length, updates, texts per update."""
 LENGTHS = (1024, 2048, 4096, 8192, 16384)
 PEAK, WARMUP, TEXTS, SOFT_UP_TO = 5e-3, 50, 32, 4096
 KINDS = {
@@ -46,7 +45,7 @@ KINDS = {
 
 
 def model(kind: str, seed: int) -> Seq2Seq:
-    """Untrained. kind: `linear`, which compares no pairs, or `soft`."""
+    """An untrained model. kind: `linear`, which compares no pairs, or `soft`."""
     itself, across = KINDS[kind]
     stack = {"layers": 1, "heads": 4, "feedforward": 128, "norm": "pre", "attention": itself}
     decoder = {**stack, "cross_attention": across}
@@ -56,7 +55,7 @@ def model(kind: str, seed: int) -> Seq2Seq:
 
 
 def draw(rng: np.random.Generator, rows: int, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sources (rows, length), targets (rows, TERMS), and the places of the terms (rows, TERMS)."""
+    """Sources (rows, length), targets (rows, TERMS), and the positions of the terms (rows, TERMS)."""
     sources = rng.integers(FIRST, TERM, (rows, length))
     pairs = np.stack([rng.choice(length // 2, TERMS, replace=False) for _ in range(rows)])
     each = np.arange(rows)[:, None]
@@ -65,7 +64,7 @@ def draw(rng: np.random.Generator, rows: int, length: int) -> tuple[np.ndarray, 
 
 
 def learn(model: Seq2Seq, seed: int, phases: tuple[tuple[int, int, int], ...]) -> None:
-    """Adam, a cosine over all updates; texts grow from phase to phase."""
+    """Train with Adam and a cosine schedule over all updates; texts grow from phase to phase."""
     rng, objective = np.random.default_rng(seed), CrossEntropy(label_smoothing=0.0)
     parameters = list(model.train().parameters())
     optimiser = torch.optim.Adam(parameters, PEAK)
@@ -88,13 +87,13 @@ def learn(model: Seq2Seq, seed: int, phases: tuple[tuple[int, int, int], ...]) -
 
 
 def read(model: Seq2Seq, sources: np.ndarray) -> Tensor:
-    """The encoder's memory of whole sources."""
+    """Encode sources; returns the memory."""
     return model.encode(*pad(list(sources), after=(EOS,)))
 
 
 @torch.inference_mode()
 def write(model: Seq2Seq, sources: np.ndarray, count: int) -> tuple[Tensor, int]:
-    """So many tokens (rows, count), the best one each time, and the bytes held in the end."""
+    """Decode `count` tokens greedily (rows, count); returns them and the bytes of the final state."""
     state = model.decoder.start(read(model, sources), capacity=count)
     token, written = torch.full((len(sources), 1), BOS), []
     for _ in range(count):
@@ -106,7 +105,7 @@ def write(model: Seq2Seq, sources: np.ndarray, count: int) -> tuple[Tensor, int]
 
 
 def found(model: Seq2Seq, length: int, texts: int) -> tuple[float, float]:
-    """The share of letters that are right, and of those whose term stands in the first eighth of the source."""
+    """The share of correct letters, overall and for terms in the first eighth of the source."""
     rng, right, early = np.random.default_rng(99), [], []
     for _ in range(texts):
         sources, targets, places = draw(rng, 1, length)
@@ -118,7 +117,7 @@ def found(model: Seq2Seq, length: int, texts: int) -> tuple[float, float]:
 
 @torch.inference_mode()
 def costs(model: Seq2Seq, length: int) -> tuple[float, float, float]:
-    """Microseconds a token of reading and of writing, and KiB held a text."""
+    """Microseconds per token of encoding and of decoding, and KiB of state per text."""
     sources, _, _ = draw(np.random.default_rng(1), 1, length)
     times = []
     for _ in range(1 + max(3, 8192 // length)):
@@ -132,10 +131,10 @@ def costs(model: Seq2Seq, length: int) -> tuple[float, float, float]:
 
 
 def main() -> None:
-    """Learn, then print both tables."""
+    """Train, then print both tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--quick", action="store_true", help="texts of 1,024 tokens at most")
+    parser.add_argument("--quick", action="store_true", help="texts of at most 1,024 tokens")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     keep_large_tensors_on_heap()

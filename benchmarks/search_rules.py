@@ -1,11 +1,11 @@
-"""What each rule of the search costs beside a plain beam of 5, by turns in one process.
+"""The cost of each search rule relative to a plain beam of 5, alternately in one process.
 
     python benchmarks/search_rules.py MODEL SOURCE [--lines 200] [--turns 7] [--batch-size 32] [--other ../other/src]
 
-A trained model folder translates the first lines of a text by PyTorch on the CPU, with one thread. In each turn every
-rule translates all lines once, in an order that is turned round every second turn; of each rule are told the median of
-the seconds of processor time and the median of its ratios to the plain search of the same turn. --other: the plain
-search of another checkout of this project stands among them, which shows what rules cost that are not used.
+A trained model translates the first lines of a text with PyTorch on the CPU, with one thread. In each turn every rule
+translates all lines once; the order is reversed every second turn. Printed for each rule: the median CPU time (seconds)
+and the median ratio to the plain search of the same turn. --other: includes the plain search of another checkout of
+this project, which shows the cost of rules that are not used.
 """
 
 import argparse
@@ -36,7 +36,7 @@ RULES: dict[str, dict[str, Any]] = {
 
 
 def translation(source: Path, model: Path, lines: list[str], batch_size: int) -> Callable[[dict[str, Any]], float]:
-    """Seconds of processor time that a checkout takes to translate the lines with settings of the search."""
+    """CPU time (seconds) that a checkout takes to translate the lines with given search settings."""
     imported(source)
     from dragoman.translation.request import Request
     from dragoman.translation.translator import Translator
@@ -60,20 +60,20 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=200)
     parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--batch-size", type=int, default=32)
-    parser.add_argument("--other", type=Path, help="the folder src of another checkout")
+    parser.add_argument("--other", type=Path, help="the src folder of another checkout")
     given = parser.parse_args()
     torch.set_num_threads(1)
     lines = given.source.read_text(encoding="utf-8").split("\n")[: given.lines]
     checkouts = {"": Path(__file__).parents[1] / "src"}
     if given.other is not None:
-        checkouts = {" of the other checkout": given.other, **checkouts}  # ours last: benchmarks go on with it
+        checkouts = {" of the other checkout": given.other, **checkouts}  # ours last: the benchmark continues with it
     cases: dict[str, Callable[[], float]] = {}
     for name, source in checkouts.items():
         seconds = translation(source, given.model, lines, given.batch_size)
         for rule, settings in RULES.items() if not name else [(PLAIN, {})]:
             cases[rule + name] = lambda seconds=seconds, settings=settings: seconds(settings)
     for name in cases:
-        cases[name]()  # warms up
+        cases[name]()  # warm-up
     found: dict[str, list[float]] = {name: [] for name in cases}
     for turn in range(given.turns):
         for name in list(cases)[:: -1 if turn % 2 else 1]:

@@ -45,7 +45,7 @@ def test_validation(config: TranslationRun, monkeypatch: pytest.MonkeyPatch) -> 
         raise MemoryError
 
     monkeypatch.setattr(BLEU, "value", fail)
-    with pytest.raises(ResourceError, match="not enough memory to validate at step 4: leave the longest examples"):
+    with pytest.raises(ResourceError, match="not enough memory to validate at step 4: remove the longest examples"):
         train(config)
     with CheckpointStore(Path(RUN)) as store:
         snapshot = store.latest_training()

@@ -293,7 +293,7 @@ def test_other_ranks_go_on_to_the_same_parameters(
     again = ["train", "--resume", "--out", RUN, "train.max_steps=6", f"train.parallel={later}"]
     processes = server.start_ranks(others, halfway, *again) if others > 1 else [server.start(halfway, *again)]
     finish(processes)
-    assert (f"{ranks} processes trained this far, now {others} go on" in processes[0].said) == (ranks != others)
+    assert (f"{ranks} processes trained so far, {others} continue" in processes[0].said) == (ranks != others)
     assert_equal_runs(one, halfway)
 
 

@@ -162,7 +162,7 @@ def test_other_settings_are_refused(server: Server, thirty: Path, change: str, n
 def test_a_run_goes_on_with_what_another_machine_needs(server: Server, folder: Path) -> None:
     on = ["train", "--resume", "--out", RUN, "train.max_steps=32"]
     said = finish(server, folder, *on, "train.threads=2", "train.precision=bfloat16")
-    assert "train.precision was 'float32' and is now 'bfloat16', train.threads was 1 and is now 2: sums are" in said
+    assert "train.precision was 'float32' and is now 'bfloat16', train.threads was 1 and is now 2: sums round" in said
     stored = load_settings(folder / RUN / "config.yaml", [], TranslationRun).train
     assert (stored.precision, stored.threads, stored.device) == ("bfloat16", 2, "cpu")
     assert outcome(folder)["state"]["step"] == 32

@@ -83,7 +83,7 @@ def test_one_command_makes_a_student(folder: Path, capfd: pytest.CaptureFixture[
     assert Translator.load(STUDENT, "cpu").translate(["a dog runs ."])
 
     assert command(*SMALL) == 2
-    assert "student already holds a training run: add --resume" in capfd.readouterr().err
+    assert "student holds a training run already: add --resume" in capfd.readouterr().err
     assert main(["train", "--resume", "--out", "student", "train.max_steps=5"]) == 0
     assert read_meta(STUDENT).teacher == meta.teacher
 

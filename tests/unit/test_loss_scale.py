@@ -60,9 +60,9 @@ def test_it_moves_as_torchs_scaler(overflows: list[bool]) -> None:
 def test_where_no_scale_helps_training_ends() -> None:
     scale = LossScale()
     for step in range(1, 27):
-        scale.judge(True, step)
+        scale.update(True, step)
     with pytest.raises(DivergenceError, match="gradients overflow float16 at step 27 even with the smallest"):
-        scale.judge(True, 27)
+        scale.update(True, 27)
 
 
 def test_float16_learns_as_float32(tmp_path: Path) -> None:

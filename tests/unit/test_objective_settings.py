@@ -10,12 +10,12 @@ from training_runs import SETTINGS, write_corpus
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import load_settings
 from dragoman.tasks.language_model.config import LanguageModelRun
+from dragoman.tasks.train import train as run
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.objectives.sequence_reward import SequenceRewardConfig
 from dragoman.training.objectives import objective
 from dragoman.training.objectives.cross_entropy import CrossEntropyConfig
 from dragoman.training.objectives.r_drop import RDropConfig
-from dragoman.training.run.loop import run
 
 CORPORA: dict[str, Any] = {part: {"source": "train.a", "target": "train.b"} for part in ("train", "valid")}
 TEXTS: dict[str, Any] = {part: {"text": "train.a"} for part in ("train", "valid")}

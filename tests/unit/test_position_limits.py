@@ -26,6 +26,7 @@ from dragoman.nn.positions.absolute import AbsoluteScheme
 from dragoman.nn.positions.naive import OneHotConfig
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig
 from dragoman.nn.positions.union import PositionsConfig
+from dragoman.tasks.kinds import open_job
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.tokenizers import TextConfig
 from dragoman.training.run.setup import assemble
@@ -235,10 +236,10 @@ def test_training_finds_long_texts_before_it_starts(
     remedies = [f"model.positions.limit={enough}"] + ["data.cleaning.max_tokens=59"] * (where == "train")
     for remedy in remedies:
         config = load_settings(recipe, [remedy, f"out={tmp_path}/{remedy}"], TranslationRun)
-        with assemble(config, resume=False) as session:
+        with assemble(config, open_job, resume=False) as session:
             assert session.job.examples == (4 if where == "train" and "positions" in remedy else 3)
     short = load_settings(recipe, [f"model.positions.limit={enough - 1}", f"out={tmp_path}/short"], TranslationRun)
-    with pytest.raises(ConfigError, match=f"={enough} or more"), assemble(short, resume=False):
+    with pytest.raises(ConfigError, match=f"={enough} or more"), assemble(short, open_job, resume=False):
         pass
 
 

@@ -13,7 +13,7 @@ from dragoman.checkpoint.meta import Meta, Score
 from dragoman.data.batches.plan import BatchPlan, plan_epoch
 from dragoman.data.preparation.pipeline import Prepared
 from dragoman.metrics.metric import Metric
-from dragoman.tasks.cost import flops_per_target_token, trained_bytes
+from dragoman.tasks.cost import activation_bytes, flops_per_target_token
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.task import Content, Job, Validator
@@ -102,7 +102,7 @@ class CorpusJob(Job):
 
     def activation_bytes(self, model: Any, tokens: int, free: int) -> int:
         """Measured on short examples."""
-        return trained_bytes(model, tokens, int(self.lengths.max()) + self.special, free)
+        return activation_bytes(model, tokens, int(self.lengths.max()) + self.special, free)
 
     def flops_per_target_token(self) -> float:
         """Those of the corpus's mean token, with its share of the source's tokens."""

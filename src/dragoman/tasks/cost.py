@@ -6,13 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.inspect.describe import count_operations
-from dragoman.models.footprint import SHORT_TRIAL, measure, refined
+from dragoman.models.footprint import SHORT_TRIAL, evaluate, measure, refined
 from dragoman.models.settings import ModelSettings
 from dragoman.text.tokenizers import VocabularySizes
-from dragoman.training.objectives.cost import activation_bytes
 
 _SAMPLED = 100_000
 """Examples whose lengths represent those of the corpus."""
+_FLOAT = 4
+_ROWS_OF_LOGITS = 1024
+_COPIES_OF_LOGITS = 4
 
 
 def flops_per_target_token(
@@ -35,10 +37,15 @@ def flops_per_target_token(
     return passes * operations.training * forward / (operations.reading + operations.writing)
 
 
-def trained_bytes(model: Any, tokens: int, longest: int, free: int) -> int:
-    """As `activation_bytes`, measured on the model; free: bytes that a measurement may take."""
+def activation_bytes(model: Any, tokens: int, longest: int, free: int) -> int:
+    """An estimate of the bytes that a forward pass over `tokens` tokens of each side holds at its end.
+
+    It is measured on the model with short examples. longest: tokens of the longest example; free: bytes that the
+    measurement may use.
+    """
     footprint = measure(model, min(longest, SHORT_TRIAL), training=True)
     footprint = refined(footprint, model, longest, training=True, free=free)
     decoder = getattr(model, "decoder", None)
-    vocabulary = 0 if decoder is None else decoder.projection.weight.size(0)
-    return activation_bytes(footprint, tokens, longest, vocabulary)
+    vocabulary: int = 0 if decoder is None else decoder.projection.weight.size(0)
+    logits = min(tokens, _ROWS_OF_LOGITS) * vocabulary * _COPIES_OF_LOGITS
+    return int(tokens / longest * evaluate(footprint.training, longest)) + logits * _FLOAT

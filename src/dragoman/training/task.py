@@ -234,12 +234,9 @@ class Job(ABC):
         validation: Validation | None,
         averaged_steps: tuple[int, ...] = (),
     ) -> None:
-        """Set initial values that are not random, in a new run: here the parts of `train.start`. Returns the notes.
-
-        Raises ConfigError if no part fits the model.
-        """
-        if self.start is not None:
-            self.start.fill(model, self.tokenizers, self.model_settings)
+        """Write parameters as a model folder; validation: of these parameters, or None."""
+        meta = self.meta(step, validation, averaged_steps)
+        write_model_folder(folder, parameters, dump_settings(self.run), self.tokenizers, meta)
 
     def close(self) -> None:  # noqa: B027
         """Release processes at the end of the run."""
