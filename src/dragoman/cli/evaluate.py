@@ -139,7 +139,7 @@ def _evaluate_texts(
     from dragoman.evaluation.score import score
     from dragoman.generation.language_model import LanguageModel
 
-    loaded = LanguageModel.load(model, device)
+    loaded = LanguageModel.load(model, device, "score")
     found = [(text, score(loaded, text, threads=threads, **reading)) for text in texts]
     if as_json:
         values = [{"text": str(text), "documents": len(each.each), **each.total.as_json()} for text, each in found]

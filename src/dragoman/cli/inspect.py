@@ -39,7 +39,7 @@ def inspect(
     check_free(out)
     if not kind_serving(model, "inspect").reads_source:
         refuse({"--target": target, "--to": to, "--tags": tags}, "with a translation model")
-        inspection = LanguageModel.load(model, device).inspect(text)
+        inspection = LanguageModel.load(model, device, "inspect").inspect(text)
     else:
         translator = Translator.load(model, device, engine="torch")
         inspection = translator.inspect(text, target, to=to, tags=split_tags(tags))

@@ -67,7 +67,7 @@ def score(
         if isinstance(model, LanguageModel) or (isinstance(model, str | Path) and predicts_texts(Path(model))):
             refuse({"--source": source, "--to": to, "--tags": list(tags)}, "with a translation model")
             texts = _documents(target, documents, heading)
-            opened = model if isinstance(model, LanguageModel) else LanguageModel.load(model, device)
+            opened = model if isinstance(model, LanguageModel) else LanguageModel.load(model, device, "score")
             return _scores(opened.score(texts, stride, batch_size), "documents")
         refuse({"--documents": documents, "--heading": heading, "--stride": stride}, "with a language model")
         if source is None:

@@ -21,7 +21,7 @@ from dragoman.generation.writer import Piece, Writer
 from dragoman.inspect.attention import AttentionMap, attention_maps, without_weights
 from dragoman.inspect.inspection import Inspection, check_text, check_tokens, inspected
 from dragoman.metrics.text_score import TextScore
-from dragoman.models.language_model import DecoderOnly
+from dragoman.models.interface import CausalModel
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 
@@ -35,7 +35,7 @@ class LanguageModel:
 
     def __init__(
         self,
-        model: DecoderOnly,
+        model: CausalModel,
         tokenizer: Tokenizer,
         meta: Meta | None = None,
         block: int | None = None,
@@ -48,8 +48,9 @@ class LanguageModel:
         """
         self.model, self.tokenizer = model.eval(), tokenizer
         self.meta = meta or Meta(step=0)
-        known = [size for size in (block, model.limit.positions) if size is not None]
-        self.window = None if model.reads_on else min(known, default=_USUAL_WINDOW)
+        positions = [limit.positions for limit in model.limits]
+        known = [size for size in (block, *positions) if size is not None]
+        self.window = None if model.unbounded else min(known, default=_USUAL_WINDOW)
         """Tokens of context at most: `data.block` of its training, or its positions where they are fewer.
 
         None: any number, where the state of a recurrence is carried on.
@@ -57,14 +58,15 @@ class LanguageModel:
         self._search = dict(search or {})
 
     @classmethod
-    def load(cls, folder: str | Path, device: str | None = None) -> "LanguageModel":
-        """Read a model folder; `device` is cpu, cuda or cuda:N (default: a GPU if there is one).
+    def load(cls, folder: str | Path, device: str | None = None, verb: str = "generate") -> "LanguageModel":
+        """Read a model folder.
 
-        Raises ModelError for a folder that is none, is damaged or holds another kind of model, ConfigError for an
-        unknown device.
+        device: cpu, cuda or cuda:N (default: a GPU if there is one). verb: what the model is loaded for, generate or
+        score. Raises ModelError for a path that is not a model folder, a damaged one, and one whose kind of model does
+        not serve the verb; ConfigError for an unknown device.
         """
         keep_large_tensors_on_heap()
-        return cls.of(load_model_folder(Path(folder), choose_device(device or "auto"), "generate"))
+        return cls.of(load_model_folder(Path(folder), choose_device(device or "auto"), verb))
 
     @classmethod
     def of(cls, loaded: LoadedModel) -> "LanguageModel":
@@ -78,7 +80,7 @@ class LanguageModel:
     @property
     def device(self) -> torch.device:
         """Where it computes."""
-        return self.model.decoder.projection.weight.device
+        return next(self.model.parameters()).device
 
     def request(
         self,

@@ -297,6 +297,15 @@ class DecoderModel(Model, Protocol):
         ...
 
 
+class CausalModel(DecoderModel, Protocol):
+    """A model of texts that reads no source, such as a language model, whatever its decoder computes.
+
+    unbounded: whether it reads texts of any length, carrying its state along, without a window.
+    """
+
+    unbounded: bool
+
+
 def has_decoder(model: Model) -> TypeGuard[DecoderModel]:
     """Whether a model keeps the promise of `DecoderModel`."""
     return hasattr(model, "decoder")

@@ -100,8 +100,8 @@ class LanguageModelConfig(PresetSettings):
 class DecoderOnly(nn.Module):
     """A decoder that reads no source, with its embedding and projection.
 
-    limit: of the texts that it can read. reads_on: whether there is nothing in it that a text of any length could
-    outgrow: a recurrence, and no positions.
+    limit: of the texts that it can read. unbounded: whether it reads texts of any length, because it has a
+    recurrence and no positions.
     """
 
     def __init__(self, config: LanguageModelConfig, size: int) -> None:
@@ -113,7 +113,7 @@ class DecoderOnly(nn.Module):
         check_written(scheme, "positions")
         embedding = Embedding(table, scheme.build_embedding(width), config.dropout.embedding)
         self.limit = LengthLimit("target", embedding.positions.limit, "model.positions.limit")
-        self.reads_on = config.decoder.recurrent and isinstance(scheme, NoPositionsConfig)
+        self.unbounded = config.decoder.recurrent and isinstance(scheme, NoPositionsConfig)
         with naming("decoder"):
             config.decoder.check_no_source()
             self.decoder = config.decoder.build(DecoderContext(embedding, width, config.dropout, scheme, projection))

@@ -45,7 +45,7 @@ class Features:
             check_direction(config.reverse, self._reverse.meta, model)
             self._tags = self._reverse.source_tags.of(config.reverse.to, config.reverse.tags)
         if config.language_model is not None:
-            self._language_model = LanguageModel.load(config.language_model.folder, device)
+            self._language_model = LanguageModel.load(config.language_model.folder, device, "score")
 
     def of(self, sources: Sequence[str], found: Sequence[Sequence[Translation]]) -> list[NDArray[np.float64]]:
         """(N, F) of each text's N hypotheses. A text that two hypotheses have is scored once."""
