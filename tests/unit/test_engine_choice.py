@@ -1,6 +1,7 @@
 """Which engine translates, and what is said where it cannot."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -8,16 +9,21 @@ from tiny_model import SOURCES, tiny_config, write_tiny_model
 
 from dragoman import Translator
 from dragoman.base.errors import ConfigError, ModelError
+from dragoman.checkpoint.folder import load_model_folder
 from dragoman.cli.main import main
-from dragoman.translation.choice import ENGINES
-from dragoman.translation.engine import AttentionEngine
+from dragoman.translation import choice
+from dragoman.translation.choice import ENGINES, choose_engine
+from dragoman.translation.engine import AttentionEngine, ContinuousEngine
 from dragoman.translation.engines.ctranslate2 import CTranslate2Engine
+from dragoman.translation.engines.cuda.engine import CudaEngine
 from dragoman.translation.engines.native.build import NoCompilerError
 from dragoman.translation.engines.native.engine import NativeEngine
 from dragoman.translation.engines.preferred import PreferredEngine
 from dragoman.translation.engines.torch import TorchEngine
 
 pytest.importorskip("ctranslate2")
+
+CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +105,7 @@ def test_without_the_package(
     ("engine", "precision", "message"),
     [
         ("torch", "int8", "does not compute in int8: choose native, ctranslate2"),
-        ("tensor", None, "unknown engine 'tensor': use auto, native, ctranslate2, torch"),
+        ("tensor", None, "unknown engine 'tensor': use auto, native, ctranslate2, cuda, torch"),
         ("auto", "int4", "unknown precision 'int4'"),
     ],
 )
@@ -117,3 +123,67 @@ def test_an_exported_folder_has_one_engine(model: Path, tmp_path: Path) -> None:
     if not torch.cuda.is_available():
         with pytest.raises(ConfigError, match="cannot be used here"):
             Translator.load(out, "cuda")
+
+
+def test_a_gpu_has_an_engine_of_its_own(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Half precision is what it computes in unless told otherwise; the choice is checked without a GPU."""
+    made: list[torch.dtype] = []
+    engine = CudaEngine.__init__
+
+    def on_cpu(self: CudaEngine, model: Any, tokenizers: Any, reference: Any, precision: torch.dtype) -> None:
+        made.append(precision)
+        engine(self, model, tokenizers, reference, torch.float32)
+
+    monkeypatch.setattr(CudaEngine, "__init__", on_cpu)
+    loaded = load_model_folder(model, CPU, "translate")
+    gpu = torch.device("cuda")
+    monkeypatch.setattr(choice, "_reference", lambda loaded, device: TorchEngine(loaded.model, loaded.tokenizers, CPU))
+    for name, precision in (("auto", None), ("auto", "float32"), ("cuda", None), ("cuda", "bfloat16")):
+        chosen = choose_engine(loaded, gpu, name, precision)
+        assert isinstance(chosen, PreferredEngine)
+        assert isinstance(chosen.preferred, CudaEngine)
+        assert isinstance(chosen.preferred, ContinuousEngine)
+    assert made == [torch.float16, torch.float32, torch.float16, torch.bfloat16]
+    with pytest.raises(ConfigError, match="does not compute in int8: choose native, ctranslate2"):
+        choose_engine(loaded, gpu, "cuda", "int8")
+    assert isinstance(choose_engine(loaded, gpu, "auto", "int8"), TorchEngine)
+    assert "no engine can compute in int8" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="--device cuda"):
+        choose_engine(loaded, CPU, "cuda")
+    assert isinstance(choose_engine(loaded, CPU, "auto", "float16"), TorchEngine)
+    assert "cuda: the engine cuda computes on a GPU" in capsys.readouterr().err
+
+
+def test_a_model_that_the_gpu_engine_does_not_decode(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_tiny_model(tmp_path / "linear", config=tiny_config(decoder={"attention": {"kind": "linear"}}))
+    loaded = load_model_folder(tmp_path / "linear", CPU, "translate")
+    assert isinstance(choose_engine(loaded, torch.device("cuda"), "auto"), TorchEngine)
+    assert "PyTorch in float32: cuda: the cuda engine does not decode this model" in capsys.readouterr().err
+
+
+def test_texts_through_the_gpu_engine(model: Path) -> None:
+    """From texts to texts, with requests that it refuses among them."""
+    loaded = load_model_folder(model, CPU, "translate")
+    reference = TorchEngine(loaded.model, loaded.tokenizers, CPU)
+    engine = CudaEngine(loaded.model, loaded.tokenizers, reference, torch.float32)
+    ours = Translator(PreferredEngine(engine, reference), loaded.tokenizers)
+    theirs = Translator(reference, loaded.tokenizers)
+    wanted = [
+        ours.request(unknown="forbid"),
+        ours.request(unknown="forbid", beam=1, prefix="ein"),
+        ours.request(unknown="forbid", coverage_penalty=0.3),
+    ]
+    texts = SOURCES * 3
+    requests = [wanted[place % 3] for place in range(len(texts))]
+    assert ours.translate(texts, requests=requests) == theirs.translate(texts, requests=requests)
+    batch = ours.continuous(4)
+    assert batch is not None
+    plain = [(text, wanted[0]) for text in SOURCES]
+    assert batch.submit(plain) == []
+    found = {}
+    while batch.in_progress:
+        found |= {line: best[0].text for line, best in batch.completed(1.0)}
+    assert [found[line] for line in plain] == theirs.translate(SOURCES, requests=[wanted[0]] * len(SOURCES))
+    batch.close()

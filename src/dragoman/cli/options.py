@@ -169,17 +169,17 @@ Engine = Annotated[
     str,
     typer.Option(
         "--engine",
-        metavar="auto|torch|native|ctranslate2",
-        help="What computes: auto is the fastest one installed that gives the translations of torch, the reference.",
+        metavar="auto|torch|native|cuda|ctranslate2",
+        help="What computes: auto is the fastest one for the device and the precision; torch is the reference.",
     ),
 ]
 Precision = Annotated[
     str | None,
     typer.Option(
         "--precision",
-        metavar="float32|int8",
-        help="int8 is faster and rounds, so that some translations differ (default: float32, or as an exported "
-        "model is stored).",
+        metavar="float32|float16|bfloat16|int8",
+        help="int8 (CPU), float16 and bfloat16 (GPU) are faster and round, so that some translations differ (default: "
+        "float32 on a CPU, float16 on a GPU, or as an exported model is stored).",
     ),
 ]
 

@@ -63,8 +63,10 @@ class EngineConfig(Config):
     """Inference engine; the same options as in `dragoman translate`."""
 
     name: str = Field("auto", description="Name of an engine, or auto.")
-    precision: Literal["float32", "int8"] | None = Field(
-        None, description="float32 or int8; int8 is faster, with rounding errors."
+    precision: Literal["float32", "float16", "bfloat16", "int8"] | None = Field(
+        None,
+        description="int8 (CPU), float16 and bfloat16 (GPU) are faster, with rounding errors; null: float32 on a CPU, "
+        "float16 on a GPU.",
     )
     device: str | None = Field(None, description="cpu, cuda or cuda:N; null: a GPU if there is one.")
     threads: int | None = Field(

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 
@@ -16,13 +16,16 @@ from dragoman.data.workers import cores
 from dragoman.exchange.ctranslate2.folder import Computing, Exported, hand_over, open_folder
 from dragoman.translation.engine import Engine
 from dragoman.translation.engines.ctranslate2 import CTranslate2Engine
+from dragoman.translation.engines.cuda.engine import CudaEngine
 from dragoman.translation.engines.native.build import NoCompilerError
 from dragoman.translation.engines.native.engine import NativeEngine
 from dragoman.translation.engines.preferred import PreferredEngine
 from dragoman.translation.engines.torch import AttentionTorchEngine
 
-Precision = Literal["float32", "int8"]
-"""The numbers of matrix products. int8 is faster and rounds: some translations differ."""
+Precision = Literal["float32", "float16", "bfloat16", "int8"]
+"""The numbers of matrix products. All but float32 are faster and round: some translations differ."""
+
+_HALF = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,8 @@ class EngineKind:
     make: builds it for a model on a device, with a number of threads. Raises ConfigError or ModelError if the engine
     cannot compute the model here. precisions: those that it supports. automatic: those for which `auto` chooses it. An
     engine may be chosen for float32 if it is exact: its translations are those of TorchEngine, up to near-ties.
-    fallback: whether the reference computes what the engine refuses even if the engine was chosen by name.
+    fallback: whether the reference computes what the engine refuses even if the engine was chosen by name. default: the
+    precision if none was chosen.
     """
 
     name: str
@@ -40,6 +44,7 @@ class EngineKind:
     automatic: tuple[Precision, ...]
     make: Callable[[LoadedModel, torch.device, Precision, int], Engine]
     fallback: bool = False
+    default: Precision = "float32"
 
 
 def _torch(loaded: LoadedModel, device: torch.device, precision: Precision, threads: int) -> Engine:
@@ -49,6 +54,7 @@ def _torch(loaded: LoadedModel, device: torch.device, precision: Precision, thre
 
 def _native(loaded: LoadedModel, device: torch.device, precision: Precision, threads: int) -> Engine:
     _check_cpu(device, "native")
+    assert precision in ("float32", "int8")
     return NativeEngine(loaded.model, loaded.tokenizers, _reference(loaded, device), precision, threads)
 
 
@@ -57,9 +63,16 @@ def _ctranslate2(loaded: LoadedModel, device: torch.device, precision: Precision
     return CTranslate2Engine(hand_over(loaded, Computing(precision, threads)), threads)
 
 
+def _cuda(loaded: LoadedModel, device: torch.device, precision: Precision, threads: int) -> Engine:
+    if device.type != "cuda":
+        raise ConfigError(f"the engine cuda computes on a GPU, not on {device}: use --device cuda")
+    return CudaEngine(loaded.model, loaded.tokenizers, _reference(loaded, device), _HALF[precision])
+
+
 ENGINES: Sequence[EngineKind] = (
     EngineKind("native", ("float32", "int8"), ("float32", "int8"), _native, fallback=True),
     EngineKind("ctranslate2", ("float32", "int8"), ("int8",), _ctranslate2),
+    EngineKind("cuda", tuple(_HALF), tuple(_HALF), _cuda, fallback=True, default="float16"),  # type: ignore[arg-type]
     EngineKind("torch", ("float32",), ("float32",), _torch),
 )
 """The fastest first. The last is the reference, which supports every request."""
@@ -74,32 +87,35 @@ def choose_engine(
 ) -> Engine:
     """The engine of that name, or for `auto` the fastest that is installed and can compute the model.
 
-    `auto` passes what that engine refuses to the reference, with a warning. precision: None is float32. threads: None
-    is one per processor. Raises ConfigError for an unknown name or precision, or a precision that the engine does not
-    support, and whatever `EngineKind.make` raises.
+    `auto` passes what that engine refuses to the reference, with a warning. precision: None is float32 on a CPU and
+    float16 on a GPU. threads: None is one per processor. Raises ConfigError for an unknown name or precision, or a
+    precision that the engine does not support, and whatever `EngineKind.make` raises.
     """
-    chosen, threads = _precision(precision) or "float32", threads or _threads()
+    chosen, threads = _precision(precision), threads or _threads()
     if name != "auto":
         kind = _named(name)
-        if chosen not in kind.precisions:
-            supporting = ", ".join(each.name for each in ENGINES if chosen in each.precisions)
+        wanted = chosen or kind.default
+        if wanted not in kind.precisions:
+            supporting = ", ".join(each.name for each in ENGINES if wanted in each.precisions)
             raise ConfigError(
-                f"the engine {name} does not compute in {chosen}: choose {supporting}, or --precision float32"
+                f"the engine {name} does not compute in {wanted}: choose {supporting}, or --precision float32"
             )
-        engine = kind.make(loaded, device, chosen, threads)
+        engine = kind.make(loaded, device, wanted, threads)
         return PreferredEngine(engine, _reference(loaded, device)) if kind.fallback else engine
     reference = _reference(loaded, device)
     reasons = []
     for kind in ENGINES[:-1]:
-        if chosen in kind.automatic:
+        if (wanted := chosen or kind.default) in kind.automatic:
             try:
-                return PreferredEngine(kind.make(loaded, device, chosen, threads), reference)
+                return PreferredEngine(kind.make(loaded, device, wanted, threads), reference)
             except (ConfigError, ModelError) as error:
                 reasons.append(f"{kind.name}: {error}")
             except NoCompilerError as error:
                 info(f"translating without the native engine, which is the fastest: {error}")
-    if chosen not in ENGINES[-1].precisions:
+    if chosen is not None and chosen not in ENGINES[-1].precisions:
         warn(f"computing in float32, since no engine can compute in {chosen}. {'; '.join(reasons)}")
+    elif device.type == "cuda":
+        info(f"translating with PyTorch in float32: {reasons[-1]}")
     return reference
 
 
@@ -142,9 +158,9 @@ def _named(name: str) -> EngineKind:
 
 
 def _precision(name: str | None) -> Precision | None:
-    if name is None or name == "float32" or name == "int8":
+    if name is None or name in get_args(Precision):
         return name  # type: ignore[return-value]
-    raise ConfigError(f"unknown precision '{name}': use float32 or int8")
+    raise ConfigError(f"unknown precision '{name}': use {', '.join(get_args(Precision))}")
 
 
 def _check_cpu(device: torch.device, name: str) -> None:

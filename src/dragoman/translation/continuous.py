@@ -6,19 +6,17 @@ from itertools import count
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.translation.codec import Codec
-from dragoman.translation.engine import Engine, Row
-from dragoman.translation.engines.native.engine import NativeEngine
-from dragoman.translation.engines.native.model import NativeSession
+from dragoman.translation.engine import ContinuousEngine, Engine, Row, Session
 from dragoman.translation.engines.preferred import PreferredEngine
 from dragoman.translation.request import TextRequest
 from dragoman.translation.result import Translation
 
 
-def continuous_engine(engine: Engine) -> NativeEngine | None:
+def continuous_engine(engine: Engine) -> ContinuousEngine | None:
     """The engine that admits rows while it decodes others, if a translator's engine is or prefers one."""
     if isinstance(engine, PreferredEngine):
         engine = engine.preferred
-    return engine if isinstance(engine, NativeEngine) else None
+    return engine if isinstance(engine, ContinuousEngine) else None
 
 
 class ContinuousTranslation:
@@ -28,10 +26,10 @@ class ContinuousTranslation:
     guard: the others need `WindowTranslation`.
     """
 
-    def __init__(self, engine: NativeEngine, codec: Codec, batch_size: int) -> None:
+    def __init__(self, engine: ContinuousEngine, codec: Codec, batch_size: int) -> None:
         """batch_size: the largest number of lines that are decoded together."""
         self._engine, self._codec, self._batch_size = engine, codec, batch_size
-        self._session: NativeSession | None = None
+        self._session: Session | None = None
         self._numbers = count()
         self._lines: dict[int, TextRequest] = {}
 
@@ -62,7 +60,7 @@ class ContinuousTranslation:
     def completed(self, timeout: float) -> list[tuple[TextRequest, list[Translation]]]:
         """The lines completed since the last call, with their hypotheses.
 
-        timeout: seconds to wait for at least one. Raises ModelError and ResourceError as `NativeSession.completed`.
+        timeout: seconds to wait for at least one. Raises ModelError and ResourceError as `Session.completed`.
         """
         if self._session is None:
             return []

@@ -4,7 +4,7 @@ Ids are those of a model's vocabularies, without beginning and end of sentence.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -85,6 +85,55 @@ class Engine(Protocol):
 
     def scores(self, pairs: Sequence[Pair], batch_size: int) -> list[float]:
         """log p(target, end of sentence | source) in nats of each pair, in order. Raises ResourceError as above."""
+        ...
+
+
+class Session(Protocol):
+    """Requests of one engine that are decoded together, and admit others meanwhile. For use by one thread; close it."""
+
+    @property
+    def queued(self) -> int:
+        """Requests that were not started at the last call of `completed`."""
+        ...
+
+    @property
+    def in_progress(self) -> int:
+        """Requests that were submitted and not returned by `completed`."""
+        ...
+
+    def accepts(self, request: Any) -> bool:
+        """Whether a request, as `ContinuousEngine.request` returns it, can join; else it needs another session."""
+        ...
+
+    def submit(self, requests: Sequence[Any]) -> None:
+        """Queue requests that it `accepts`, in order. They are numbered from 0 over all calls."""
+        ...
+
+    def completed(self, timeout: float) -> list[tuple[int, list[Hypothesis]]]:
+        """The number and the hypotheses of each request completed since the last call.
+
+        timeout: seconds to wait for at least one. Raises ResourceError and ModelError.
+        """
+        ...
+
+    def close(self) -> None:
+        """Drop all requests that are not completed."""
+        ...
+
+
+@runtime_checkable
+class ContinuousEngine(Engine, Protocol):
+    """An engine that admits rows while it decodes others.
+
+    Continuous batching: Yu et al. 2022, "Orca: A Distributed Serving System for Transformer-Based Generative Models".
+    """
+
+    def session(self, rows: Sequence[Row], batch_size: int) -> Session:
+        """A session that starts with at least one row. batch_size: as in `hypotheses`. Raises ResourceError."""
+        ...
+
+    def request(self, row: Row) -> Any:
+        """A row that is not refused, as its sessions take it."""
         ...
 
 

@@ -96,10 +96,11 @@ class Translator:
         tags, languages and search settings are the first model's.
 
         device: cpu, cuda or cuda:N (default: a GPU if there is one). engine: `auto` or a name of
-        `translation.choice.ENGINES`. precision: float32, or int8, which is faster and rounds (default: float32, or as
-        an exported model is stored). threads: of engines other than PyTorch (default: one per processor). aligner: what
-        aligns words (default: the decoder's attention). Raises ModelError for a missing or damaged model folder and for
-        a model that the engine doesn't support, ConfigError for an unknown device, engine or precision.
+        `translation.choice.ENGINES`. precision: float32, or int8 (CPU), float16 or bfloat16 (GPU), which are faster and
+        round (default: float32 on a CPU, float16 on a GPU, or as an exported model is stored). threads: of engines
+        other than PyTorch (default: one per processor). aligner: what aligns words (default: the decoder's attention).
+        Raises ModelError for a missing or damaged model folder and for a model that the engine doesn't support,
+        ConfigError for an unknown device, engine or precision.
         """
         keep_large_tensors_on_heap()
         folders = [Path(folder)] if isinstance(folder, str | Path) else [Path(each) for each in folder]

@@ -1,6 +1,6 @@
 """Rotary positions: queries and keys are rotated by an angle proportional to their position (Su et al. 2021)."""
 
-from functools import lru_cache
+from functools import cache
 from typing import ClassVar, Literal
 
 import torch
@@ -67,7 +67,7 @@ class Rotary(RelativePositions):
         return rotated.flatten(-2).to(vectors.dtype)
 
 
-@lru_cache(maxsize=16)
+@cache  # a captured CUDA graph keeps the address of a table, so that none may be dropped
 def _rotations(length: int, width: int, base: float, device: torch.device) -> Tensor:
     """Return e^(i·angle), (length, width/2) complex64, computed in float64 and shared by all layers and models."""
     with torch.inference_mode(False):  # a table built during translation must be usable in training

@@ -1,0 +1,88 @@
+"""`CapturedSlots`: slots whose step a GPU replays as one graph, so that it does not wait for Python between kernels."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dragoman.base.log import warn
+from dragoman.base.machine.memory import is_out_of_memory
+from dragoman.translation.engines.cuda.slots import Slots
+
+_WARM_UP = 2
+"""Steps before the capture, in which libraries allocate their workspaces."""
+
+_AGREEMENT = {torch.float32: 1e-3, torch.float16: 5e-2, torch.bfloat16: 5e-1}
+"""How far sums of log-probabilities of the same step may differ between two ways of launching it."""
+
+
+class CapturedSlots:
+    """`Slots` with a step that is captured as a CUDA graph; on a CPU, or if the capture fails, it runs as it is.
+
+    The first replay is compared with the same step without the graph. If they disagree, the graph is dropped.
+    """
+
+    def __init__(self, slots: Slots, pool: Any = None) -> None:
+        """slots: without a sentence. pool: of the memory that the graphs of an engine share (`graph_pool_handle`)."""
+        self.slots = slots
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._verified = False
+        device = slots.decoder.projection.weight.device
+        if device.type == "cuda":
+            self._capture(device, pool)
+
+    def run(self, steps: int) -> None:
+        """Make steps; the device may still be computing when this returns."""
+        self.slots.count(steps)
+        if self._graph is not None and not self._verified:
+            self._verify()
+            steps -= 1
+        for _ in range(steps):
+            self._step()
+
+    def _step(self) -> None:
+        if self._graph is None:
+            self.slots.step()
+        else:
+            self._graph.replay()
+
+    def _capture(self, device: torch.device, pool: Any) -> None:
+        stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream(device))
+        with torch.cuda.stream(stream):
+            for _ in range(_WARM_UP):
+                self.slots.step()
+        torch.cuda.current_stream(device).wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+                self.slots.step()
+        except RuntimeError as error:
+            if is_out_of_memory(error):
+                raise
+            torch.cuda.synchronize(device)
+            warn(
+                f"a decoding step could not be captured as a CUDA graph and runs without: {str(error).splitlines()[0]}"
+            )
+            return
+        self._graph = graph
+
+    def _verify(self) -> None:
+        """Make the first step twice, with and without the graph, from the same state."""
+        state, graph = self.slots.state, self._graph
+        assert graph is not None
+        before = {name: tensor.clone() for name, tensor in state.items()}
+        graph.replay()
+        replayed = state["totals"].clone()
+        _restore(state, before)
+        self.slots.step()
+        self._verified = True
+        tolerance = _AGREEMENT.get(self.slots.decoder.projection.weight.dtype, 1e-3)
+        if not torch.allclose(replayed, state["totals"], rtol=0, atol=tolerance, equal_nan=True):
+            warn("a captured decoding step differs from the step itself on this GPU: decoding runs without graphs")
+            self._graph = None
+
+
+def _restore(state: dict[str, Tensor], before: dict[str, Tensor]) -> None:
+    for name, tensor in before.items():
+        state[name].copy_(tensor)

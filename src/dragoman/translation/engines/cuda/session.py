@@ -1,0 +1,307 @@
+"""`CudaSession`: continuous batching on a GPU. Sentences take the places of those that are completed."""
+
+import time
+from bisect import bisect_left
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
+
+import torch
+from torch.nn import functional
+
+from dragoman.base.errors import ResourceError
+from dragoman.base.machine.memory import is_out_of_memory
+from dragoman.data.batches.batch import pad
+from dragoman.decode.search import Hypothesis
+from dragoman.models.interface import Memory
+from dragoman.models.seq2seq import Seq2Seq
+from dragoman.models.transformer import TransformerDecoder
+from dragoman.translation.engine import Row
+from dragoman.translation.engines.cuda.captured import CapturedSlots
+from dragoman.translation.engines.cuda.slots import Slots, SlotSizes, attentions
+from dragoman.translation.engines.native.request import NativeRequest
+
+STEPS = 4
+"""Tokens that are written between two looks at what is completed: each look waits for the device."""
+
+SLOTS = (1, 4, 16, 64, 128, 256, 512, 1024, 2048, 4096)
+"""Numbers of slots; few, since each combination of sizes has a graph of its own."""
+
+_SOURCES = (16, 32, 64, 128, 256, 512, 1024)
+_TARGETS = (32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+
+_KEPT = 8
+"""Sets of slots that are kept for the next sentences of the same sizes."""
+
+_MEMORY_SHARE = 0.5
+"""Of the free memory that one set of slots may take."""
+
+
+class CudaRequest(NamedTuple):
+    """row: as the engine was asked; search: the same with its settings resolved."""
+
+    row: Row
+    search: NativeRequest
+
+
+class Model:
+    """A model whose decoder runs in slots. Not for use by several threads at a time.
+
+    Sets of slots that no session uses are kept, because capturing one takes as long as translating some sentences.
+    """
+
+    def __init__(self, model: Seq2Seq, vocabulary: int) -> None:
+        """model: on its device, in the number type that it shall compute in. vocabulary: entries of the target's."""
+        decoder = model.decoder
+        assert isinstance(decoder, TransformerDecoder)
+        self.model, self.decoder, self.vocabulary = model.eval(), decoder, vocabulary
+        self.device = decoder.projection.weight.device
+        self._pool = torch.cuda.graph_pool_handle() if self.device.type == "cuda" else None
+        self._kept: OrderedDict[SlotSizes, CapturedSlots] = OrderedDict()
+
+    @torch.inference_mode()
+    def encode(self, sources: Sequence[Sequence[int]], length: int) -> Memory:
+        """Sources, each with its end; states and mask are padded to `length` tokens afterwards."""
+        tokens, mask = pad(sources)
+        memory: Memory = self.model.encode(tokens.to(self.device), mask.to(self.device))
+        missing = length - tokens.size(1)
+        return Memory(functional.pad(memory.states, (0, 0, 0, missing)), functional.pad(memory.mask, (0, missing)))
+
+    @torch.inference_mode()
+    def take(self, sizes: SlotSizes) -> CapturedSlots:
+        """Free slots of these sizes, or fewer if they do not fit into memory. Raises ResourceError if none do."""
+        slots = sizes.slots
+        while True:
+            sizes = sizes._replace(slots=slots)
+            if sizes in self._kept:
+                return self._kept.pop(sizes)
+            try:
+                if self._bytes(sizes) <= _MEMORY_SHARE * self._free_bytes():
+                    return CapturedSlots(Slots(self.decoder, self.vocabulary, sizes), self._pool)
+            except RuntimeError as error:
+                if not is_out_of_memory(error):
+                    raise
+            if self._kept:
+                self._kept.clear()
+            elif slots == 1:
+                raise ResourceError(
+                    f"a sentence of {sizes.source} tokens with a beam of {sizes.beam} does not fit into the GPU's "
+                    "memory: use a smaller beam, or free memory"
+                )
+            else:
+                slots = max(each for each in SLOTS if each < slots)
+
+    @torch.inference_mode()
+    def give_back(self, captured: CapturedSlots) -> None:
+        """Keep slots for later; sentences that are in them are dropped."""
+        captured.slots.clear()
+        self._kept[captured.slots.sizes] = captured
+        while len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+
+    def _bytes(self, sizes: SlotSizes) -> int:
+        """Of caches, memories, sequences and logits."""
+        slots, beam, source, target = sizes
+        width = sum(
+            2 * one.key.out_features * beam * target + 2 * two.key.out_features * source
+            for one, two in attentions(self.decoder)
+        )
+        held = width * self.decoder.projection.weight.element_size()
+        return slots * (held + beam * (4 * 4 * self.vocabulary + 8 * 6 * target))
+
+    def _free_bytes(self) -> int:
+        if self.device.type != "cuda":
+            return 1 << 62
+        free, _ = torch.cuda.mem_get_info(self.device)
+        return int(free + torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device))
+
+
+@dataclass
+class _Lane:
+    """Requests of one beam size and like lengths, and the slots that they share once there are some.
+
+    numbers: the number of the request in each occupied slot. most: slots that fit into memory.
+    """
+
+    sizes: SlotSizes
+    queue: deque[tuple[int, CudaRequest]] = field(default_factory=deque)
+    numbers: dict[int, int] = field(default_factory=dict)
+    captured: CapturedSlots | None = None
+    most: int = SLOTS[-1]
+
+
+class CudaSession:
+    """Submitted requests, of which as many are decoded together as there are slots. Close it.
+
+    Continuous batching: Yu et al. 2022, "Orca: A Distributed Serving System for Transformer-Based Generative Models".
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        requests: Sequence[CudaRequest],
+        batch_size: int,
+        fallback: Callable[[CudaRequest], list[Hypothesis]],
+    ) -> None:
+        """batch_size: the largest number of requests of one beam size that are decoded together.
+
+        fallback: searches what half precision has no numbers for.
+        """
+        self._model, self._batch_size, self._fallback = model, batch_size, fallback
+        self._lanes: dict[tuple[int, int], _Lane] = {}
+        self._requests: dict[int, CudaRequest] = {}
+        self._count = 0
+        self.submit(requests)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def queued(self) -> int:
+        """Requests that are in no slot yet."""
+        return sum(len(lane.queue) for lane in self._lanes.values())
+
+    @property
+    def in_progress(self) -> int:
+        """Requests that were submitted and not returned by `completed`."""
+        return len(self._requests)
+
+    def accepts(self, request: CudaRequest) -> bool:
+        """It takes all that the engine does not refuse."""
+        return True
+
+    def submit(self, requests: Sequence[CudaRequest]) -> None:
+        """Queue requests, in order. They are numbered from 0 over all calls."""
+        for request in requests:
+            search, number = request.search, self._count
+            source = _rounded(len(search.source), _SOURCES)
+            lane = self._lanes.get((search.beam, source))
+            if lane is None:
+                lane = self._lanes[search.beam, source] = _Lane(SlotSizes(0, search.beam, source, 0))
+            if search.limit > lane.sizes.target:
+                lane.sizes = lane.sizes._replace(target=_rounded(search.limit, _TARGETS))
+            lane.queue.append((number, request))
+            self._requests[number] = request
+            self._count += 1
+
+    def completed(self, timeout: float) -> list[tuple[int, list[Hypothesis]]]:
+        """The number and the hypotheses of requests that are completed; decodes until there is one.
+
+        timeout: seconds after which it returns without any, so that others can be submitted. Raises ResourceError for a
+        request that does not fit into memory even alone.
+        """
+        done: list[tuple[int, list[Hypothesis]]] = []
+        until = time.monotonic() + timeout
+        while self._requests and not done:
+            done = [each for lane in self._lanes.values() for each in self._advance(lane)]
+            if time.monotonic() > until:
+                break
+        return done
+
+    def close(self) -> None:
+        """Drop all requests that are not completed."""
+        for lane in self._lanes.values():
+            if lane.captured is not None:
+                self._model.give_back(lane.captured)
+        self._lanes.clear()
+        self._requests.clear()
+
+    @torch.inference_mode()
+    def _advance(self, lane: _Lane) -> list[tuple[int, list[Hypothesis]]]:
+        """Fill free slots of a lane, decode a few tokens, and take out what is completed."""
+        if not (lane.queue or lane.numbers):
+            return []
+        try:
+            self._admit(lane)
+            assert lane.captured is not None
+            lane.captured.run(min(STEPS, lane.captured.slots.remaining))
+            found = lane.captured.slots.collect()
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            self._restart(lane)
+            return []
+        done = []
+        for slot, hypotheses in found.items():
+            number = lane.numbers.pop(slot)
+            request = self._requests.pop(number)
+            done.append((number, hypotheses or self._fallback(request)))
+        self._release(lane)
+        return done
+
+    def _admit(self, lane: _Lane) -> None:
+        """Put queued requests into free slots, after getting more or longer slots if they are needed."""
+        wanted = min(self._batch_size, lane.most, len(lane.queue) + len(lane.numbers))
+        sizes = lane.sizes._replace(slots=_rounded(wanted, SLOTS))
+        if lane.captured is None:
+            self._move(lane, sizes)
+        elif lane.queue:
+            now = lane.captured.slots.sizes
+            if sizes.slots > now.slots or sizes.target > now.target:
+                self._move(lane, sizes._replace(slots=max(sizes.slots, now.slots)))
+        assert lane.captured is not None
+        slots = lane.captured.slots
+        room = min(len(slots.free), min(self._batch_size, lane.most) - len(lane.numbers), len(lane.queue))
+        # encoding few sentences takes as long as encoding many, so that several are admitted at a time
+        if room == 0 or (lane.numbers and room < min(len(lane.queue), slots.sizes.slots // 4)):
+            return
+        admitted = [lane.queue.popleft() for _ in range(room)]
+        lane.numbers.update(zip(slots.free, (number for number, _ in admitted), strict=False))
+        searches = [request.search for _, request in admitted]
+        slots.admit(searches, self._model.encode([search.source for search in searches], slots.sizes.source))
+
+    def _release(self, lane: _Lane) -> None:
+        """Move the last sentences of a lane to fewer slots, and give back slots without sentences."""
+        assert lane.captured is not None
+        if lane.queue:
+            return
+        slots = lane.captured.slots.sizes.slots
+        if not lane.numbers:
+            self._model.give_back(lane.captured)
+            lane.captured = None
+        elif (fewer := _rounded(len(lane.numbers), SLOTS)) <= slots // 8:
+            most = lane.most
+            self._move(lane, lane.captured.slots.sizes._replace(slots=fewer))
+            lane.most = most
+
+    def _move(self, lane: _Lane, sizes: SlotSizes) -> None:
+        """Get slots of these sizes for a lane, and continue its sentences there."""
+        before = lane.captured
+        after = self._model.take(sizes)
+        if after.slots.sizes.slots < sizes.slots:
+            lane.most = after.slots.sizes.slots
+        lane.captured = after
+        if before is not None:
+            if len(lane.numbers) > after.slots.sizes.slots:
+                self._requeue(lane)
+            else:
+                places = after.slots.take_over(before.slots)
+                lane.numbers = {places[slot]: number for slot, number in lane.numbers.items()}
+            self._model.give_back(before)
+
+    def _requeue(self, lane: _Lane) -> None:
+        """Begin the sentences of a lane again."""
+        for number in sorted(lane.numbers.values(), reverse=True):
+            lane.queue.appendleft((number, self._requests[number]))
+        lane.numbers.clear()
+
+    def _restart(self, lane: _Lane) -> None:
+        """After an allocation that failed: begin the sentences of a lane again, half as many at a time."""
+        largest = len(lane.numbers)
+        lane.captured = None
+        self._requeue(lane)
+        if self._model.device.type == "cuda":
+            torch.cuda.empty_cache()
+        if largest <= 1:
+            raise ResourceError("a sentence does not fit into the GPU's memory: use a smaller beam, or free memory")
+        lane.most = largest // 2
+
+
+def _rounded(count: int, sizes: Sequence[int]) -> int:
+    """The smallest of `sizes` that is not below `count`; of counts beyond them, a multiple of the last."""
+    place = bisect_left(sizes, count)
+    return sizes[place] if place < len(sizes) else -(-count // sizes[-1]) * sizes[-1]

@@ -1,0 +1,408 @@
+"""`Slots`: a fixed number of sentences that are searched side by side, in tensors that never change their shapes.
+
+One step is the same operations on the same tensors whatever the sentences are, so that a GPU can replay it as a graph.
+Names of sizes: B slots, K hypotheses per sentence, S source tokens, C output tokens, V vocabulary entries.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache, partial
+from math import inf, isfinite, isnan
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dragoman.decode.rules.length_penalty import LengthPenalty
+from dragoman.decode.search import Hypothesis
+from dragoman.models.interface import Memory
+from dragoman.models.transformer import DecoderLayer, TransformerDecoder
+from dragoman.nn.attention.soft import SoftAttention
+from dragoman.nn.mask import Mask
+from dragoman.text.symbols import BOS, EOS, PAD
+from dragoman.translation.engines.cuda import kernels
+from dragoman.translation.engines.cuda.attention import Positions, SlotCrossAttention, SlotSelfAttention
+from dragoman.translation.engines.native.request import NativeRequest
+
+MOST_FORBIDDEN = 8
+"""Tokens that one request may forbid."""
+
+_GROUP = 64
+"""Neighbours in the vocabulary whose maximum is looked at first."""
+
+
+class SlotSizes(NamedTuple):
+    """B, K, S and C."""
+
+    slots: int
+    beam: int
+    source: int
+    target: int
+
+
+class Slots:
+    """B slots for the sentences of one beam size, each at its own position of its own output.
+
+    A slot is free until `admit` puts a sentence into it; `step` then writes one token of every hypothesis, until the
+    sentence is completed and `collect` returns its hypotheses. The search is that of `dragoman.decode.search.search`
+    with the settings of a `NativeRequest`.
+    """
+
+    def __init__(self, decoder: TransformerDecoder, vocabulary: int, sizes: SlotSizes) -> None:
+        """vocabulary: V. Tensors are on the decoder's device, states of the network in its type."""
+        self.decoder, self.sizes, self._vocabulary = decoder, sizes, vocabulary
+        weight = decoder.projection.weight
+        self._device, self._type = weight.device, weight.dtype
+        slots, beam, source, target = sizes
+        self.requests: list[NativeRequest | None] = [None] * slots
+        self._left = [0] * slots  # tokens that may still be written
+        whole: dict[str, tuple[int, ...]] = {
+            "position": (slots,),
+            "limit": (slots,),
+            "minimum": (slots,),
+            "prefix_length": (slots,),
+            "nbest": (slots,),
+            "prefix": (slots, target),
+            "forbidden": (slots, MOST_FORBIDDEN),
+            "tokens": (slots, beam),
+            "sequences": (slots, beam, target),
+            "branches": (slots, beam, target),
+            "ended_lengths": (slots, beam),
+            "ended_sequences": (slots, beam, target),
+        }
+        real: dict[str, tuple[int, ...]] = {
+            "totals": (slots, beam),
+            "divisors": (slots, target + 1),
+            "largest": (slots,),
+            "forbidding": (slots, MOST_FORBIDDEN),
+            "ended_scores": (slots, beam),
+            "ended_totals": (slots, beam),
+        }
+        self.state = {name: torch.zeros(shape, dtype=torch.int64, device=self._device) for name, shape in whole.items()}
+        self.state |= {name: torch.zeros(shape, device=self._device) for name, shape in real.items()}
+        self.state["active"] = torch.zeros(slots, dtype=torch.bool, device=self._device)
+        self.state["source_mask"] = torch.ones(slots, source, dtype=torch.bool, device=self._device)
+        self.self_attentions = [SlotSelfAttention.of(each, slots, beam, target) for each, _ in attentions(decoder)]
+        self.cross_attentions = [SlotCrossAttention.of(each, slots, source) for _, each in attentions(decoder)]
+
+    @property
+    def free(self) -> list[int]:
+        """Slots without a sentence."""
+        return [slot for slot, request in enumerate(self.requests) if request is None]
+
+    @property
+    def occupied(self) -> list[int]:
+        """Slots with a sentence that was not collected."""
+        return [slot for slot, request in enumerate(self.requests) if request is not None]
+
+    @property
+    def remaining(self) -> int:
+        """Steps after which every sentence is completed."""
+        return max((self._left[slot] for slot in self.occupied), default=0)
+
+    def count(self, steps: int) -> None:
+        """Note that so many steps were made, by a graph or otherwise."""
+        self._left = [max(0, left - steps) for left in self._left]
+
+    def admit(self, requests: Sequence[NativeRequest], memory: Memory) -> None:
+        """Start sentences in free slots, of which there are enough. memory: of their sources, padded to S tokens."""
+        places = self.free[: len(requests)]
+        index = torch.tensor(places, device=self._device)
+        mask = Mask.padding(memory.mask)
+        for each in self.cross_attentions:
+            made = each.attention.project_memory(memory.states, mask)
+            each.memory.keys.index_copy_(0, index, made.keys)
+            each.memory.values.index_copy_(0, index, made.values)
+        for name, values in self._initial(requests).items():
+            self.state[name].index_copy_(0, index, torch.from_numpy(values).to(self._device))
+        self.state["source_mask"].index_copy_(0, index, memory.mask)
+        for name in ("position", "sequences", "branches", "ended_lengths", "ended_totals"):
+            self.state[name].index_fill_(0, index, 0)
+        self.state["ended_scores"].index_fill_(0, index, -torch.inf)
+        self.state["tokens"].index_fill_(0, index, BOS)
+        self.state["totals"].index_fill_(0, index, -torch.inf)
+        self.state["totals"][:, 0].index_fill_(0, index, 0.0)
+        self.state["active"].index_fill_(0, index, True)
+        for place, request in zip(places, requests, strict=True):
+            self.requests[place], self._left[place] = request, request.limit
+
+    def _initial(self, requests: Sequence[NativeRequest]) -> dict[str, np.ndarray]:
+        count, target = len(requests), self.sizes.target
+        prefix = np.full((count, target), PAD, np.int64)
+        forbidden = np.full((count, MOST_FORBIDDEN), EOS, np.int64)
+        forbidding = np.zeros((count, MOST_FORBIDDEN), np.float32)
+        divisors = np.ones((count, target + 1), np.float32)
+        for row, request in enumerate(requests):
+            if request.prefix:
+                prefix[row, : len(request.prefix)] = request.prefix
+            if request.forbidden:
+                forbidden[row, : len(request.forbidden)] = request.forbidden
+                forbidding[row, : len(request.forbidden)] = -np.inf
+            divisors[row, : request.limit + 1] = _divisors(request.penalty, request.limit)
+        limits = np.array([request.limit for request in requests], np.int64)
+        return {
+            "prefix": prefix,
+            "forbidden": forbidden,
+            "forbidding": forbidding,
+            "divisors": divisors,
+            "largest": divisors[np.arange(count), limits],
+            "limit": limits,
+            "minimum": np.array([request.minimum for request in requests], np.int64),
+            "prefix_length": np.array([len(request.prefix) for request in requests], np.int64),
+            "nbest": np.array([request.nbest for request in requests], np.int64),
+        }
+
+    def clear(self) -> None:
+        """Drop all sentences."""
+        self.state["active"].fill_(False)
+        self.requests = [None] * self.sizes.slots
+
+    def take_over(self, other: "Slots") -> dict[int, int]:
+        """Continue the sentences of other slots here: for each of their slots the one that its sentence has now.
+
+        Beam size and S are the same; C is at least as large here, and there are enough free slots.
+        """
+        old, new = other.occupied, self.free[: len(other.occupied)]
+        here, there = torch.tensor(new, device=self._device), torch.tensor(old, device=self._device)
+        pairs = [(self.state[name], other.state[name]) for name in self.state]
+        for mine, theirs in zip(self.self_attentions, other.self_attentions, strict=True):
+            pairs += zip(mine.cache, theirs.cache, strict=True)
+        for reading, read in zip(self.cross_attentions, other.cross_attentions, strict=True):
+            pairs += zip(reading.memory, read.memory, strict=True)
+        for tensor, source in pairs:
+            taken = source.index_select(0, there)
+            tensor[(slice(None), *(slice(size) for size in taken.shape[1:]))][here] = taken
+        for slot, place in zip(old, new, strict=True):
+            self.requests[place], self._left[place] = other.requests[slot], other._left[slot]
+        return dict(zip(old, new, strict=True))
+
+    def step(self) -> None:
+        """One token more for every hypothesis of every active slot; the others stay as they are."""
+        if self.sizes.beam > 1:
+            self._mark_branches()
+        logits = self._read()  # (B · K, V)
+        fast = kernels.usable(self._device)
+        normaliser = kernels.logsumexp(logits) if fast else logits.logsumexp(1, keepdim=True)
+        forced = self.state["prefix"].gather(1, self._place[:, None])
+        forced = forced.repeat_interleave(self.sizes.beam, 0)  # (B · K, 1)
+        given = logits.gather(1, forced) - normaliser
+        self._restrict(logits)
+        if self.sizes.beam == 1:
+            self._greedy(logits, normaliser, forced, given)
+        else:
+            self._beam(logits, normaliser, forced, given)
+
+    @property
+    def _place(self) -> Tensor:
+        """(B,) the place of the token that is read; a sentence that has used all C has none, and reads the last."""
+        return self.state["position"].clamp(max=self.sizes.target - 1)
+
+    def _mark_branches(self) -> None:
+        """The token that is read now is in each hypothesis' own row of the cache."""
+        branches = self.state["branches"]
+        own = torch.arange(self.sizes.beam, device=self._device).view(1, -1, 1)
+        here = self._place.view(-1, 1, 1).expand(-1, self.sizes.beam, 1)
+        branches.scatter_(2, here, own.expand_as(here))
+
+    def _read(self) -> Tensor:
+        """Logits (B · K, V) float32 of what may follow each hypothesis."""
+        decoder, state, (_, beam, _, target) = self.decoder, self.state, self.sizes
+        limit = decoder.embedding.positions.limit
+        start = (target if limit is None else min(target, limit)) - 1
+        left_padding = (start - self._place).repeat_interleave(beam)
+        positions = Positions(self._place, state["branches"], state["active"], start, left_padding)
+        mask, active = state["source_mask"], state["active"]
+        states = decoder.embedding(state["tokens"].view(-1, 1), start, left_padding=left_padding)  # (B · K, 1, d)
+        attending = zip(_layers(decoder), self.self_attentions, self.cross_attentions, strict=True)
+        for layer, over_output, over_source in attending:
+            states = layer.around_self_attention(states, partial(over_output, positions=positions))
+            states = layer.around_cross_attention(states, partial(over_source, mask=mask, active=active))
+            states = layer.around_feedforward(states, layer.feedforward)
+        return _logits(decoder.norm(states)[:, -1], decoder.projection.weight, decoder.projection.bias)
+
+    def _restrict(self, logits: Tensor) -> None:
+        """−∞ in place of what must not follow."""
+        beam, state = self.sizes.beam, self.state
+        forbidden = state["forbidden"].repeat_interleave(beam, 0)
+        forbidding = state["forbidding"].repeat_interleave(beam, 0)
+        logits.scatter_(1, forbidden, logits.gather(1, forbidden) + forbidding)
+        short = state["position"] + 1 <= state["minimum"]
+        logits[:, EOS].masked_fill_(short.repeat_interleave(beam), -torch.inf)
+
+    def _greedy(self, logits: Tensor, normaliser: Tensor, forced: Tensor, given: Tensor) -> None:
+        """A beam of one: no sums are compared, nothing is sorted."""
+        state = self.state
+        active, length = state["active"], state["position"] + 1
+        best, tokens = logits.max(1, keepdim=True)  # (B, 1), the first of equal ones
+        within = (length <= state["prefix_length"])[:, None]
+        tokens = torch.where(within, forced, tokens)
+        totals = state["totals"] + torch.where(within, given, best - normaliser)
+        ended = (tokens[:, 0] == EOS) & active & (totals[:, 0] > -torch.inf)
+        state["ended_lengths"].copy_(torch.where(ended[:, None], length[:, None], state["ended_lengths"]))
+        self._write(state["sequences"], tokens, active)
+        state["totals"].copy_(torch.where(active[:, None], totals, state["totals"]))
+        state["tokens"].copy_(torch.where(active[:, None], tokens, state["tokens"]))
+        state["position"].add_(active)
+        active.logical_and_(~ended & (length < state["limit"]) & (totals[:, 0] > -torch.inf))
+
+    def _beam(self, logits: Tensor, normaliser: Tensor, forced: Tensor, given: Tensor) -> None:
+        state, beam = self.state, self.sizes.beam
+        active, length = state["active"], state["position"] + 1
+        looked_at = min(2 * beam, self._vocabulary)
+        values, tokens = _largest(logits, looked_at)  # (B · K, 2K)
+        values = values - normaliser
+        within = (length <= state["prefix_length"]).repeat_interleave(beam)[:, None]
+        first = torch.arange(looked_at, device=self._device) == 0
+        tokens = torch.where(within, forced, tokens)
+        values = torch.where(within, torch.where(first, given, -torch.inf), values)
+        sums = (state["totals"].view(-1, 1) + values).view(-1, beam * looked_at)
+        totals, order = sums.sort(dim=1, descending=True, stable=True)
+        totals, order = totals[:, : 2 * beam], order[:, : 2 * beam]  # (B, 2K)
+        parents, tokens = order // looked_at, tokens.view(-1, beam * looked_at).gather(1, order)
+        ends = tokens == EOS
+        self._finish(totals, parents, ends, length, active)
+        kept = ends.int().argsort(dim=1, stable=True)[:, :beam]  # those that do not end, best first
+        totals = totals.masked_fill(ends, -torch.inf).gather(1, kept)
+        parents, tokens = parents.gather(1, kept), tokens.gather(1, kept)
+        inside = active[:, None]
+        moved = torch.where(inside, parents, torch.arange(beam, device=self._device))[:, :, None]
+        for name in ("sequences", "branches"):
+            state[name].copy_(state[name].gather(1, moved.expand_as(state[name])))
+        self._write(state["sequences"], tokens, active)
+        state["totals"].copy_(torch.where(inside, totals, state["totals"]))
+        state["tokens"].copy_(torch.where(inside, tokens, state["tokens"]))
+        threshold = state["ended_scores"].gather(1, (state["nbest"][:, None] - 1).clamp(min=0))[:, 0]
+        open_ = totals[:, 0] / state["largest"] > threshold  # NaN ends a search
+        state["position"].add_(active)
+        active.logical_and_(open_ & (length < state["limit"]) & (totals[:, 0] > -torch.inf))
+
+    def _finish(self, totals: Tensor, parents: Tensor, ends: Tensor, length: Tensor, active: Tensor) -> None:
+        """Keep the K best hypotheses that have ended; of the ranked ones the first K may end."""
+        state, beam = self.state, self.sizes.beam
+        divisors = state["divisors"].gather(1, length[:, None].clamp(max=self.sizes.target))
+        scores = (totals / divisors).masked_fill(~(ends & active[:, None]), -torch.inf)[:, :beam]
+        written = state["sequences"].gather(1, parents[:, :beam, None].expand_as(state["sequences"]))
+        merged, order = torch.cat([state["ended_scores"], scores], 1).sort(dim=1, descending=True, stable=True)
+        order = order[:, :beam]
+        state["ended_scores"].copy_(merged[:, :beam])
+        for name, new in (
+            ("ended_totals", totals[:, :beam]),
+            ("ended_lengths", length[:, None].expand(-1, beam)),
+            ("ended_sequences", written),
+        ):
+            both = torch.cat([state[name], new], 1)
+            taken = order if both.dim() == 2 else order[:, :, None].expand(-1, -1, both.size(2))
+            state[name].copy_(both.gather(1, taken))
+
+    def _write(self, sequences: Tensor, tokens: Tensor, active: Tensor) -> None:
+        """Put tokens (B, K) at their position of sequences (B, K, C)."""
+        here = self._place.view(-1, 1, 1).expand(-1, sequences.size(1), 1)
+        before = sequences.gather(2, here)
+        sequences.scatter_(2, here, torch.where(active[:, None, None], tokens[:, :, None], before))
+
+    def collect(self) -> dict[int, list[Hypothesis]]:
+        """The hypotheses of sentences that are completed, by slot, which is free again; waits for the device.
+
+        An empty list stands for a sentence whose log-probabilities are not numbers, or for which no token may follow.
+        """
+        active = self.state["active"].tolist()
+        done = [slot for slot in self.occupied if not active[slot]]
+        if not done:
+            return {}
+        index = torch.tensor(done, device=self._device)
+        names = ["position", "totals", "sequences", "ended_lengths"]
+        if self.sizes.beam > 1:
+            names += ["ended_totals", "ended_scores", "ended_sequences"]
+        values = {name: self.state[name].index_select(0, index).cpu().tolist() for name in names}
+        found = {}
+        for row, slot in enumerate(done):
+            request = self.requests[slot]
+            assert request is not None
+            ends = (
+                self._greedy_end(values, row) if self.sizes.beam == 1 else self._beam_ends(values, row, request.limit)
+            )
+            found[slot] = [_hypothesis(request, end) for end in ends[: request.nbest]]
+            self.requests[slot] = None
+        return found
+
+    def _greedy_end(self, values: dict[str, list[Any]], row: int) -> list["_End"]:
+        total, length = values["totals"][row][0], values["position"][row]
+        ended = values["ended_lengths"][row][0] > 0
+        return [_End(values["sequences"][row][0], total, length, ended)] if isfinite(total) else []
+
+    def _beam_ends(self, values: dict[str, list[Any]], row: int, limit: int) -> list["_End"]:
+        """Finished ones first, then those that are still live at the longest output."""
+        totals, length = values["totals"][row], values["position"][row]
+        if any(isnan(total) for total in totals):
+            return []
+        ended = zip(
+            *(values[name][row] for name in ("ended_sequences", "ended_totals", "ended_lengths", "ended_scores")),
+            strict=True,
+        )
+        ends = [_End(tokens, total, count, True) for tokens, total, count, score in ended if score > -inf]
+        if length == limit:
+            live = zip(values["sequences"][row], totals, strict=True)
+            ends += [_End(tokens, total, length, False) for tokens, total in live if total > -inf]
+        return ends
+
+
+class _End(NamedTuple):
+    """A hypothesis: its tokens, padded, their summed log-probability, and its length with the end, if it has one."""
+
+    tokens: list[int]
+    total: float
+    length: int
+    finished: bool
+
+
+def _hypothesis(request: NativeRequest, end: _End) -> Hypothesis:
+    tokens = tuple(end.tokens[: end.length - end.finished])
+    score = end.total / request.penalty.divisor(end.length)
+    return Hypothesis(tokens, end.total, score, end.finished, request.unknown)
+
+
+@lru_cache(maxsize=4096)
+def _divisors(penalty: LengthPenalty, limit: int) -> np.ndarray:
+    """What sums are divided by at each length up to the limit."""
+    return np.array([penalty.divisor(length) for length in range(limit + 1)], np.float32)
+
+
+def _largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The `count` largest of each row of (R, V), best first, and their columns.
+
+    In wide rows they are looked for in the groups of neighbours that have the largest maxima, since each is in one of
+    these: sorting all of a row takes several times as long.
+    """
+    rows, width = values.shape
+    groups = width // _GROUP
+    if groups <= count:
+        return values.topk(count, dim=1)
+    body = groups * _GROUP
+    chosen = values[:, :body].view(rows, groups, _GROUP).amax(2).topk(count, dim=1, sorted=False).indices  # (R, count)
+    inside = (chosen.unsqueeze(2) * _GROUP + torch.arange(_GROUP, device=values.device)).flatten(1)
+    tail = torch.arange(body, width, device=values.device).expand(rows, -1)
+    columns = torch.cat([inside, tail], 1)
+    best, places = values.gather(1, columns).topk(count, dim=1)
+    return best, columns.gather(1, places)
+
+
+def _layers(decoder: TransformerDecoder) -> list[DecoderLayer]:
+    return [cast(DecoderLayer, layer) for layer in decoder.layers]
+
+
+def attentions(decoder: TransformerDecoder) -> list[tuple[SoftAttention, SoftAttention]]:
+    """Of each layer, over the output and over the source."""
+    return [
+        (cast(SoftAttention, each.self_attention), cast(SoftAttention, each.cross_attention)) for each in decoder.layers
+    ]
+
+
+def _logits(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """hidden (R, d) times weight (V, d), plus bias (V,), in float32: half precision has too few digits for logits."""
+    if hidden.dtype == torch.float32:
+        return torch.nn.functional.linear(hidden, weight, bias)
+    if hidden.device.type == "cuda":
+        logits = torch.mm(hidden, weight.t(), out_dtype=torch.float32)
+    else:
+        logits = hidden.float() @ weight.float().t()
+    return logits if bias is None else logits + bias

@@ -1,0 +1,17 @@
+"""Tests of this folder need a GPU and are skipped without one; test_kernels.py can be interpreted on a CPU."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark them as `gpu`."""
+    for item in items:
+        if item.path.parent == HERE:
+            item.add_marker(pytest.mark.gpu)
+            if item.path.name != "test_kernels.py" and not torch.cuda.is_available():
+                item.add_marker(pytest.mark.skip(reason="needs a GPU"))
