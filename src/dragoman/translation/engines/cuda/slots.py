@@ -6,8 +6,7 @@ Names of sizes: B slots, K hypotheses per sentence, S source tokens, C output to
 
 from collections.abc import Sequence
 from functools import lru_cache, partial
-from math import inf, isfinite, isnan
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
@@ -22,6 +21,7 @@ from dragoman.nn.mask import Mask
 from dragoman.text.symbols import BOS, EOS, PAD
 from dragoman.translation.engines.cuda import kernels
 from dragoman.translation.engines.cuda.attention import Positions, SlotCrossAttention, SlotSelfAttention
+from dragoman.translation.engines.cuda.completed import completed_hypotheses
 from dragoman.translation.engines.native.request import NativeRequest
 
 MOST_FORBIDDEN = 8
@@ -318,47 +318,9 @@ class Slots:
         for row, slot in enumerate(done):
             request = self.requests[slot]
             assert request is not None
-            ends = (
-                self._greedy_end(values, row) if self.sizes.beam == 1 else self._beam_ends(values, row, request.limit)
-            )
-            found[slot] = [_hypothesis(request, end) for end in ends[: request.nbest]]
+            found[slot] = completed_hypotheses(request, {name: each[row] for name, each in values.items()})
             self.requests[slot] = None
         return found
-
-    def _greedy_end(self, values: dict[str, list[Any]], row: int) -> list["_End"]:
-        total, length = values["totals"][row][0], values["position"][row]
-        ended = values["ended_lengths"][row][0] > 0
-        return [_End(values["sequences"][row][0], total, length, ended)] if isfinite(total) else []
-
-    def _beam_ends(self, values: dict[str, list[Any]], row: int, limit: int) -> list["_End"]:
-        """Finished ones first, then those that are still live at the longest output."""
-        totals, length = values["totals"][row], values["position"][row]
-        if any(isnan(total) for total in totals):
-            return []
-        ended = zip(
-            *(values[name][row] for name in ("ended_sequences", "ended_totals", "ended_lengths", "ended_scores")),
-            strict=True,
-        )
-        ends = [_End(tokens, total, count, True) for tokens, total, count, score in ended if score > -inf]
-        if length == limit:
-            live = zip(values["sequences"][row], totals, strict=True)
-            ends += [_End(tokens, total, length, False) for tokens, total in live if total > -inf]
-        return ends
-
-
-class _End(NamedTuple):
-    """A hypothesis: its tokens, padded, their summed log-probability, and its length with the end, if it has one."""
-
-    tokens: list[int]
-    total: float
-    length: int
-    finished: bool
-
-
-def _hypothesis(request: NativeRequest, end: _End) -> Hypothesis:
-    tokens = tuple(end.tokens[: end.length - end.finished])
-    score = end.total / request.penalty.divisor(end.length)
-    return Hypothesis(tokens, end.total, score, end.finished, request.unknown)
 
 
 @lru_cache(maxsize=4096)
