@@ -78,10 +78,10 @@ KINDS: dict[str, ModelKind] = {}
 
 def register(kind: ModelKind) -> ModelKind:
     """Make a kind known to the package; gives it back. Raises ValueError for a verb or a name that cannot be taken."""
-    if KINDS.setdefault(kind.name, kind) != kind:
-        raise ValueError(f"there is another kind of model called {kind.name!r}: choose another name")
     if unknown := kind.verbs - VERBS.keys():
         raise ValueError(f"unknown verbs: {', '.join(sorted(unknown))}; choose among {', '.join(VERBS)}")
+    if KINDS.setdefault(kind.name, kind) != kind:
+        raise ValueError(f"there is another kind of model called {kind.name!r}: choose another name")
     return kind
 
 

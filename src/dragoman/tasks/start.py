@@ -55,12 +55,15 @@ def load_start(run: RunConfig) -> StartedRun:
     origin = Origin("train.start", folder, start.loaded.config)
     given: Any = run
     kind = kind_of({"kind": given.model.kind})
-    if kind == start.kind and start.parts is None:
+    has_text = "text" in type(run).model_fields
+    if kind == start.kind and start.parts is None and has_text:
         model, text = agreed(run, "model", type(given.model), origin), agreed(run, "text", TextConfig, origin)
         run = run.model_copy(update={"model": model, "text": text})
         return StartedRun(run, start, start.loaded.text, continues=True)
     if "text" in run.model_fields_set or start.loaded.text is None:
         return StartedRun(run, start)
+    if not has_text:
+        return StartedRun(run, start, start.loaded.text)
     text = parse_settings(origin.config.get("text") or {}, TextConfig, f"in section text of {folder / CONFIG}")
     tokenizers = start.loaded.text
     if len(kind.sides) == 1:

@@ -24,7 +24,7 @@ from dragoman.checkpoint.meta import Meta, Score
 from dragoman.checkpoint.start import Start
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.models.parts import count_parameters
-from dragoman.text.tokenizers import Tokenizers
+from dragoman.text.tokenizers import Tokenizers, VocabularySizes
 from dragoman.training.config import LoopConfig
 from dragoman.training.objectives.objective import Objective
 from dragoman.training.ranks.ranks import Runtime
@@ -111,8 +111,8 @@ class Job(ABC):
 
     @property
     def tokenizers(self) -> Tokenizers | None:
-        """The tokenizers of the examples; None for a task without text."""
-        return None
+        """The tokenizers of the examples, None for a task without text. By default those of the start."""
+        return None if self.start is None else self.start.loaded.text
 
     # Before the loop:
 
@@ -123,9 +123,14 @@ class Job(ABC):
     def prepare(self) -> None:
         """Prepare the examples, which may take long, and choose the settings in `run` that depend on them."""
 
-    @abstractmethod
     def build(self) -> nn.Module:
-        """Build a model, initialised from torch's default generator. Raises ConfigError if examples do not fit."""
+        """Build a model, initialised from torch's default generator. Raises ConfigError if examples do not fit.
+
+        By default the one that the section `model` describes, for the vocabularies of the examples.
+        """
+        sizes = VocabularySizes(0, 0) if self.tokenizers is None else self.tokenizers.sizes
+        model: nn.Module = self.run.model.build_for(sizes)
+        return model
 
     def initialise(self, model: nn.Module) -> Mapping[str, float]:
         """Set initial values that are not random, in a new run: here the parts of `train.start`. Returns the notes.
