@@ -1,15 +1,15 @@
-"""A server under load beside its own engine: what a lone user waits, what lists and single sentences get through, and
-ten minutes of many connections.
+"""A server under load, compared with its engine: latency of a single user, throughput of lists and of single sentences,
+and ten minutes of many connections.
 
     python benchmarks/serving.py MODEL SOURCE [--precision int8] [--threads N] [--workers N] [--turns 5]
         [--connections 200] [--minutes 10]
 
-`dragoman serve MODEL` runs as another process of this machine, on the loopback alone, with its cache off and the limits
-of requests a minute raised; this process asks it, with one thread. The lines of SOURCE are the texts. The engine is the
-same, with as many threads, in this process. By turns: the engine one text at a time and the server asked by one client,
-one after the other; the engine with all texts and the server with lists of 32 sentences by 4 clients; the server with
-single sentences by all connections. Then all connections ask for single sentences for so many minutes: counts by
-status, latencies, and the memory of the server's processes (PSS) once a second, without the first minute.
+`dragoman serve MODEL` runs as a separate process, on the loopback interface only, without cache and rate limits; this
+process sends requests, with one thread. The texts are the lines of SOURCE. The engine is the same, with the same number
+of threads, in this process. Alternately: the engine with one text at a time, and the server with one client; the engine
+with all texts, and the server with 4 clients that send lists of 32 sentences; the server with single sentences from all
+connections. Then all connections send single sentences for --minutes. Printed: counts by status, latencies, and the
+memory of the server's processes (PSS), sampled every second, without the first minute.
 """
 
 import argparse
@@ -39,7 +39,7 @@ FREE = "access: {requests_per_minute: null, tokens_per_minute: null}\nqueue: {ca
 
 @dataclass
 class Answers:
-    """What clients got: counts by status, seconds of those that were answered with 200, and how long all took."""
+    """Counts of responses by status, latencies (seconds) of those with status 200, and the total time."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Answers:
 
 @contextmanager
 def server(model: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], tuple[str, int]]]:
-    """Its process and its address."""
+    """Start a server; yields its process and its address."""
     config = Path("/tmp") / f"dragoman-serving-{time.time_ns()}.yaml"
     config.write_text(FREE, encoding="utf-8")
     command = [sys.executable, "-m", "dragoman", "serve", str(model), "--config", str(config), "--port", "0", *options]
@@ -69,7 +69,7 @@ def server(model: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], 
 
 
 def memory(process: int) -> float:
-    """MiB of a process and all that it started, what they share counted once."""
+    """Memory in MiB of a process and its descendants; shared pages count once."""
     total = 0.0
     with suppress(OSError):
         for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
@@ -90,7 +90,7 @@ def request_of(texts: str | Sequence[str], languages: tuple[str, str]) -> bytes:
 
 
 class Client(asyncio.Protocol):
-    """One connection, one request after the other. Plain, since its time is taken from the server's."""
+    """One connection that sends one request after another; minimal, because it competes with the server for CPU."""
 
     def __init__(self, requests: Iterable[bytes], until: float, answers: Answers) -> None:
         self._requests, self._until, self._answers = iter(requests), until, answers
@@ -131,7 +131,7 @@ class Client(asyncio.Protocol):
 
 
 async def asked(address: tuple[str, int], shares: Sequence[Iterable[bytes]], seconds: float = 1e9) -> Answers:
-    """A client a share, all at once."""
+    """Run one client per share, concurrently."""
     answers, began, loop = Answers(), time.perf_counter(), asyncio.get_running_loop()
     clients = [Client(share, began + seconds, answers) for share in shares]
     await asyncio.gather(*(loop.create_connection(partial(_same, each), *address) for each in clients))
@@ -145,7 +145,7 @@ def _same(client: Client) -> Client:
 
 
 def told(seconds: Sequence[float]) -> str:
-    """Latencies in milliseconds."""
+    """Percentiles of latencies in milliseconds."""
     cuts = quantiles(seconds, n=100)
     return f"p50 {1000 * median(seconds):.1f}, p95 {1000 * cuts[94]:.1f}, p99 {1000 * cuts[98]:.1f} ms"
 
@@ -157,7 +157,7 @@ def side_by_side(
     languages: tuple[str, str],
     arguments: argparse.Namespace,
 ) -> None:
-    """The engine and the server by turns."""
+    """Measure the engine and the server alternately."""
     single = [request_of(text, languages) for text in texts]
     lists = [request_of(texts[first : first + LIST], languages) for first in range(0, len(texts), LIST)]
     waits, alone, all_ratios, one_ratios, rates = [], [], [], [], []
@@ -180,13 +180,13 @@ def side_by_side(
         many = arguments.connections
         crowd = asyncio.run(asked(address, [single[place::many] for place in range(many)]))
         if set(listed.statuses) | set(crowd.statuses) | set(lone.statuses) != {200}:
-            raise SystemExit(f"not all was answered: {listed.statuses} {crowd.statuses} {lone.statuses}")
+            raise SystemExit(f"some requests failed: {listed.statuses} {crowd.statuses} {lone.statuses}")
         rates.append((one_rate, offline, len(texts) / listed.took, len(texts) / crowd.took))
         all_ratios.append(rates[-1][2] / offline)
         one_ratios.append(rates[-1][3] / one_rate)
     engine, served = (1000 * median(each) for each in zip(*alone, strict=True))
     one, offline, listed_rate, crowd_rate = (median(each) for each in zip(*rates, strict=True))
-    print(f"one user alone: engine {engine:.2f} ms, server {served:.2f} ms; difference {1000 * median(waits):+.2f} ms")
+    print(f"single user: engine {engine:.2f} ms, server {served:.2f} ms; difference {1000 * median(waits):+.2f} ms")
     print(f"engine, sentences/s: one at a time {one:.0f}, all at once {offline:.0f}")
     print(f"server, sentences/s: lists of {LIST} {listed_rate:.0f}, single ones {crowd_rate:.0f}")
     for name, ratios in (("lists / all at once", all_ratios), ("single / one at a time", one_ratios)):
@@ -196,7 +196,7 @@ def side_by_side(
 async def endured(
     address: tuple[str, int], process: int, single: Sequence[bytes], connections: int, minutes: float
 ) -> None:
-    """All connections at once, for so many minutes."""
+    """Run all connections concurrently for the given time."""
     sizes: list[float] = []
 
     async def watch() -> None:
@@ -219,9 +219,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path)
     parser.add_argument("source", type=Path)
-    parser.add_argument("--languages", default="en-de", help="of the model, as for `dragoman serve`")
+    parser.add_argument("--languages", default="en-de", help="precision of the model, as for `dragoman serve`")
     parser.add_argument("--precision", default="int8", choices=["float32", "int8"])
-    parser.add_argument("--threads", type=int, help="of the engine (default: one a processor)")
+    parser.add_argument("--threads", type=int, help="threads of the engine (default: one per processor)")
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--connections", type=int, default=200)

@@ -1,13 +1,12 @@
-"""What several models together translate better than one: BLEU with paired bootstrap, and seconds.
+"""Translation with several models compared with one: BLEU with paired bootstrap tests, and time.
 
     python benchmarks/several_models.py MODEL --test SOURCE REFERENCE --dev SOURCE REFERENCE [--ensemble OTHER]...
         [--reverse MODEL] [--language-model FOLDER] [--fused FOLDER] [--nbest 20] [--samples 50] [--lines N]
 
-Beside the single model stand the ensemble, shallow fusion with --fused (a language model of the model's vocabulary),
+The single model is compared with the ensemble, shallow fusion with --fused (a language model with the same vocabulary),
 reranking by --reverse, by --language-model and by both, and minimum-risk choice from the n-best list and from samples.
-All that can be chosen (λ of fusion, weights of reranking) is chosen on the dev set; the test set is scored once.
---lines takes the first lines of both, to try the command. Nothing is resumed: with 1,000 sentences a small
-model takes minutes.
+Parameters (λ of fusion, weights of reranking) are tuned on the dev set; the test set is scored once. --lines uses only
+the first lines of both sets. The benchmark can't be resumed; with 1,000 sentences a small model takes minutes.
 """
 
 import argparse
@@ -24,7 +23,7 @@ from dragoman.translation.reranking.reranker import Reranker
 from dragoman.translation.translator import Sampling, Translator
 
 WEIGHTS = (0.03, 0.06, 0.1, 0.15, 0.2, 0.3)
-"""λ of fusion that the dev set chooses among."""
+"""Candidates for λ of fusion, which is tuned on the dev set."""
 
 Pair = tuple[list[str], list[str]]
 
@@ -35,7 +34,7 @@ def read(paths: Sequence[Path], lines: int | None) -> Pair:
 
 
 def fused(translator: Translator, folder: Path, dev: Pair, test: Sequence[str]) -> list[str]:
-    """With the λ that is best on the dev set."""
+    """Translate with fusion, with the λ that is best on the dev set."""
 
     def translations(texts: Sequence[str], weight: float) -> list[str]:
         return translator.translate(texts, search={"fusion": {"language_model": folder, "weight": weight}})
@@ -47,7 +46,7 @@ def fused(translator: Translator, folder: Path, dev: Pair, test: Sequence[str]) 
 
 
 def reranked(model: Path, translator: Translator, dev: Pair, test: Sequence[str], **models: object) -> list[str]:
-    """With the weights that are best on the dev set."""
+    """Translate with reranking, with the weights that are best on the dev set."""
     tuning = dragoman.tune(model, source=dev[0], reference=dev[1], quiet=True, **models)  # type: ignore[arg-type]
     print(f"reranking by {', '.join(name for name in models if name != 'nbest')}:\n{tuning}")
     found = translator.translate_nbest(test, translator.request(nbest=tuning.config.nbest))
@@ -99,7 +98,7 @@ def main() -> None:
         found[name] = translate()
         seconds[name] = time.perf_counter() - began
     print(evaluate(hypothesis=found, reference=reference, metric=["bleu", "chrf"]))
-    print("\n".join(f"{name}: {took:.1f} s, tuning included" for name, took in seconds.items()))
+    print("\n".join(f"{name}: {took:.1f} s, including tuning" for name, took in seconds.items()))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 from recorder import Recorder
 
 MISSING = 3
-"""Exit code where the program, or something that it needs, is not installed."""
+"""Exit code if the program, or one of its dependencies, is not installed."""
 
 
 def main() -> None:
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def _end_with_parent(pipe: int) -> None:
-    os.read(pipe, 1)  # returns when nobody holds the other end any more
+    os.read(pipe, 1)  # returns when the other end is closed
     os._exit(1)
 
 

@@ -1,4 +1,4 @@
-"""`Contender`: who is compared."""
+"""`Contender`: a program to compare."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,10 +6,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Contender:
-    """name: in options and results; title: in tables and pictures; trainer: its module in `trainers`.
+    """A program with its recipe.
 
-    fitted: whether its learning rate is fitted to the limit of time, so that a run with another limit is another run.
-    writes_ids: whether its translations are ids of the joint pieces, not text. options: for the trainer.
+    name: in options and results; title: in tables and pictures; trainer: its module in `trainers`. fitted: whether its
+    learning rate is fitted to the time limit, so that a run with another limit is another run. writes_ids: whether its
+    translations are ids of the joint units instead of text. options: for the trainer.
     """
 
     name: str
@@ -39,6 +40,6 @@ CONTENDERS = (
 
 
 def chosen(names: list[str]) -> list[Contender]:
-    """Those of these names, all where there are none. Raises KeyError with a name that nobody has."""
+    """The contenders of these names, or all if there are none. Raises KeyError for an unknown name."""
     known = {contender.name: contender for contender in CONTENDERS}
     return [known[name] for name in names] or list(CONTENDERS)

@@ -1,4 +1,4 @@
-"""`Ledger`: what a run's clock showed at which update, so that one that was killed goes on with the right time."""
+"""`Ledger`: records a run's clock at its updates, so that a killed run continues with the right time."""
 
 import json
 import os
@@ -9,10 +9,10 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Mark:
-    """After so many updates: target tokens read so far, and seconds and CPU seconds of these updates alone.
+    """The clock after a number of updates: target tokens so far, and seconds and CPU seconds of the updates only.
 
-    own_seconds: of the validations that the program makes by itself, which are no part of `seconds`. point: whether the
-    curve has a point there, so that there are, or shall be, translations. sitting: how many processes it took, from 1.
+    own_seconds: of the program's own validations, which are not part of `seconds`. point: whether the curve has a point
+    there, for which translations exist or will be made. sitting: number of processes so far.
     """
 
     updates: int = 0
@@ -25,13 +25,13 @@ class Mark:
 
 
 class LedgerError(Exception):
-    """A checkpoint that the ledger does not know of: its time is lost."""
+    """A checkpoint that the ledger does not contain, so that its time is unknown."""
 
 
 class Ledger:
-    """In a run's folder: marks.jsonl, one `Mark` a line, and translations/, a file a point.
+    """In a run's folder: marks.jsonl with one `Mark` per line, and translations/ with one file per point.
 
-    A mark is on disk before the checkpoint that it belongs to, so whatever checkpoint is found later has its time here.
+    A mark is written to disk before its checkpoint, so that every checkpoint found later has its time here.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -39,7 +39,7 @@ class Ledger:
         self._translations.mkdir(parents=True, exist_ok=True)
 
     def marks(self) -> list[Mark]:
-        """By updates. Of several for the same updates the last counts, but a point stays one."""
+        """The marks by updates. The last mark of the same number of updates counts, but a point remains a point."""
         found: dict[int, Mark] = {}
         for line in self._path.read_text("utf-8").splitlines() if self._path.exists() else []:
             try:
@@ -53,16 +53,16 @@ class Ledger:
         return [found[updates] for updates in sorted(found)]
 
     def add(self, mark: Mark) -> None:
-        """On disk when this returns."""
+        """Append a mark; it is on disk when this returns."""
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(mark)) + "\n")
             file.flush()
             os.fsync(file.fileno())
 
     def go_back(self, updates: int) -> Mark:
-        """Forget what is later than a checkpoint of so many updates, which will be made again; gives its mark.
+        """Remove marks after the checkpoint of this many updates, which will be made again; returns its mark.
 
-        Raises LedgerError where there is none.
+        Raises LedgerError if there is none.
         """
         kept = [mark for mark in self.marks() if mark.updates <= updates]
         if updates > 0 and (not kept or kept[-1].updates != updates):
@@ -74,11 +74,11 @@ class Ledger:
         return kept[-1] if kept and kept[-1].updates == updates else Mark()
 
     def translations(self, updates: int) -> Path:
-        """Where those of the point after so many updates are, or will be: a line a sentence of the validation set."""
+        """The file of the translations after this many updates: one line per sentence of the validation set."""
         return self._translations / f"{updates:08d}.txt"
 
     def write_translations(self, updates: int, lines: Sequence[str]) -> None:
-        """All of them, or nothing. A line break inside a translation becomes a blank."""
+        """Write the translations atomically. Line breaks inside a translation become spaces."""
         _write(self.translations(updates), "".join(" ".join(line.splitlines()) + "\n" for line in lines))
 
 

@@ -1,4 +1,4 @@
-"""What machine this is, as a line of results says it."""
+"""A description of this machine for the results."""
 
 import os
 import platform
@@ -9,11 +9,11 @@ _TOLD = (
     "avx2", "fma", "avx_vnni", "avx512f", "avx512bw", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile",
     "amx_bf16", "amx_int8", "asimd", "asimddp", "sve", "sve2", "i8mm", "bf16",
 )  # fmt: skip
-"""Of the many flags those that products of matrices may use."""
+"""The CPU flags that are relevant to matrix products."""
 
 
 def machine(cpuinfo: Path = Path("/proc/cpuinfo")) -> dict[str, Any]:
-    """processor: its name; cores: that this process may use; instructions: those of interest that it has."""
+    """This machine. processor: its name; cores: available to this process; instructions: relevant CPU flags."""
     facts: dict[str, str] = {}
     if cpuinfo.exists():
         for line in cpuinfo.read_text("utf-8", "replace").splitlines():

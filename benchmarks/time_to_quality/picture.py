@@ -1,4 +1,4 @@
-"""The picture: validation BLEU against minutes of training, a panel a machine, a colour a program."""
+"""The picture: validation BLEU against minutes of training, one panel per machine, one colour per program."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ TICKS = [step * 10**power for power in range(-2, 4) for step in (1, 2, 5)]
 
 
 def draw(lines: Sequence[Line], path: Path) -> None:
-    """Nothing where there are no results."""
+    """Draw the picture, if there are results."""
     machines = groups(lines)
     if not machines:
         return

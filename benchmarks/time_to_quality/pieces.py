@@ -1,4 +1,4 @@
-"""The corpus of the peers: Multi30k in joint sentencepieces, written once."""
+"""The corpus of the peers: Multi30k in joint SentencePiece units, written once."""
 
 import json
 import shutil
@@ -9,7 +9,7 @@ from typing import Any
 from dragoman.data.corpora.lines import open_lines
 
 PIECES = 10_000
-"""As fairseq's recipe has them: joint, learned on both sides."""
+"""Vocabulary size of fairseq's recipe: joint, learned on both sides."""
 
 SPECIAL = {"pad": 0, "bos": 1, "eos": 2, "unk": 3}
 SIDES = {"source": "en", "target": "de"}
@@ -17,8 +17,9 @@ SPLITS = {"train": "train", "valid": "val"}
 
 
 def write_corpus(folder: Path, data: Path) -> None:
-    """Into `folder`, unless it is there: a sentence of ids a line (train.source …), as text (text/train.source …), the
-    sentencepiece model, and corpus.json, as benchmarks/training has them. data: with train.en.gz and so on.
+    """Write the corpus to `folder`, unless it exists: one sentence of ids per line (train.source …), as text
+    (text/train.source …), the SentencePiece model, and corpus.json, as for benchmarks/training. data: with train.en.gz
+    and so on.
     """
     if (folder / "corpus.json").exists():
         return
@@ -49,19 +50,19 @@ def write_corpus(folder: Path, data: Path) -> None:
 
 
 def processor_of(folder: Path) -> Any:
-    """The sentencepiece model of a corpus."""
+    """The SentencePiece model of a corpus."""
     from sentencepiece import SentencePieceProcessor
 
     return SentencePieceProcessor(model_file=str(folder / "pieces.model"))
 
 
 def read_lines(path: Path) -> list[str]:
-    """Without line breaks; only the line feed ends a line."""
+    """The lines of a file without line breaks; only line feeds end a line."""
     return path.read_text("utf-8").split("\n")[:-1]
 
 
 def detokenised(lines: Iterable[str], processor: Any) -> list[str]:
-    """Text of lines of ids. What is no id, such as fairseq's <unk>, is an unknown piece."""
+    """Decode lines of ids. Anything else, such as fairseq's <unk>, is an unknown unit."""
     ids = [[int(word) if word.isdigit() else SPECIAL["unk"] for word in line.split()] for line in lines]
     return [processor.decode(each) for each in ids]
 

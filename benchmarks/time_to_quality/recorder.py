@@ -1,4 +1,4 @@
-"""`Recorder`: in a program's process, the clock of its updates, and the points of its curve."""
+"""`Recorder`: in a program's process, measures the time of its updates and makes the points of its curve."""
 
 import random
 import time
@@ -10,14 +10,14 @@ from pathlib import Path
 from ledger import Ledger, Mark
 
 Translate = Callable[[], list[str]]
-"""The validation set's sources in the program's greedy translation, by the parameters as they are now."""
+"""Translates the validation set greedily with the program's current parameters."""
 
 GROWTH = 1.1
-"""From one point to the next, once a tenth of the time is more than `every`."""
+"""The ratio of the times of successive points, once that is more than `every`."""
 
 
 def next_point(minutes: float, every: float) -> float:
-    """The first minute after `minutes` of a grid that is the same for all: steps of `every`, later of a tenth."""
+    """The next minute of a grid that is the same for all programs: steps of `every`, later of a tenth."""
     point = every
     while point <= minutes:
         point = max(point + every, GROWTH * point)
@@ -26,16 +26,16 @@ def next_point(minutes: float, every: float) -> float:
 
 @dataclass
 class Clocks:
-    """Where the time is read, in seconds: the clock on the wall, and this process's CPU time on all cores."""
+    """Wall time, and this process's CPU time on all cores (seconds)."""
 
     wall: Callable[[], float] = time.perf_counter
     cpu: Callable[[], float] = time.process_time
 
 
 class Recorder:
-    """The clock runs from `start` to `stop` but not in `paused`.
+    """Measures time between `start` and `stop`, except within `paused`.
 
-    every: minutes between points at least; limit: minutes after which the run is `over`.
+    every: minimum number of minutes between points; limit: minutes after which the run is `over`.
     """
 
     def __init__(self, folder: Path, every: float, limit: float, clocks: Clocks | None = None) -> None:
@@ -48,7 +48,7 @@ class Recorder:
         self._seconds, self._cpu_seconds, self._own_seconds = 0.0, 0.0, 0.0
 
     def begin(self, updates: int, translate: Translate) -> None:
-        """The program has so many updates behind it: 0, or those of the checkpoint that it goes on from."""
+        """Set the number of updates: 0, or that of the checkpoint that the program continues from."""
         mark = self.ledger.go_back(updates)
         self.updates, self._tokens, self._sitting = updates, mark.tokens, mark.sitting + 1
         self._seconds, self._cpu_seconds, self._own_seconds = mark.seconds, mark.cpu_seconds, mark.own_seconds
@@ -58,25 +58,25 @@ class Recorder:
             self._translate(translate)
 
     def start(self) -> None:
-        """Let the clock run."""
+        """Start the clock."""
         assert self._pauses == 1
         self._pauses = 0
         self._go_on()
 
     def stop(self) -> None:
-        """For good; it may have been stopped already."""
+        """Stop the clock for good, if it is running."""
         if self._pauses == 0:
             self._halt()
         self._pauses = 1
 
     def step(self, tokens: int) -> None:
-        """An update was made, of so many target tokens: padding not counted, the end of each sentence counted."""
+        """Record an update. tokens: target tokens without padding, including the end of each sentence."""
         self.updates += 1
         self._tokens += tokens
 
     @contextmanager
     def paused(self, own: bool = False) -> Iterator[None]:
-        """What happens inside is no update. own: it is a validation that the program makes by itself."""
+        """Stop the clock while open. own: whether this is one of the program's own validations."""
         if self._pauses == 0:
             self._halt()
         self._pauses += 1
@@ -92,28 +92,28 @@ class Recorder:
 
     @property
     def minutes(self) -> float:
-        """Of updates so far."""
+        """Minutes of updates so far."""
         running = self._clocks.wall() - self._since if self._pauses == 0 else 0.0
         return (self._seconds + running) / 60
 
     @property
     def over(self) -> bool:
-        """Whether the limit is reached."""
+        """Whether the time limit is reached."""
         return self.minutes >= self._limit
 
     @property
     def due(self) -> bool:
-        """Whether the curve wants a point now."""
+        """Whether a point of the curve is due."""
         return self.over or self.minutes >= self._next
 
     def mark(self, point: bool = False) -> None:
-        """Keep what the clock shows; before the program puts a checkpoint of these updates into its place."""
+        """Record the clock, before the program writes a checkpoint."""
         with self.paused():
             counts = self.updates, self._tokens
             self.ledger.add(Mark(*counts, self._seconds, self._cpu_seconds, self._own_seconds, point, self._sitting))
 
     def point(self, save: Callable[[], object], translate: Translate) -> None:
-        """A point of the curve: a checkpoint to go on from, written by `save`, and its translations."""
+        """Make a point of the curve: a checkpoint, written by `save`, and its translations."""
         with self.paused():
             self.mark(point=True)
             save()
@@ -121,13 +121,13 @@ class Recorder:
             self._next = next_point(self._seconds / 60, self._every)
 
     def finish(self, translate: Translate) -> None:
-        """The last point: of the model that the program leaves."""
+        """Make the last point, of the program's final model."""
         self.stop()
         self.mark(point=True)
         self._translate(translate)
 
     def _translate(self, translate: Translate) -> None:
-        """Dropout goes on as if nothing had been."""
+        """Restore the random state, so that dropout is not affected."""
         import torch
 
         state = random.getstate()

@@ -1,4 +1,4 @@
-"""Results: a JSON line a run, from this machine or others, and what can be read from them."""
+"""Results: one JSON line per run, from this machine or others, and their evaluation."""
 
 import json
 import statistics
@@ -15,7 +15,7 @@ THRESHOLDS = (30.0, 35.0, 38.0)
 
 
 def read(paths: Iterable[Path]) -> list[Line]:
-    """Of several files; of two lines of the same run the later one. A file that is not there has none."""
+    """Read the results of several files; the later line of a run counts. Missing files are ignored."""
     found: dict[str, Line] = {}
     for path in paths:
         for text in path.read_text("utf-8").splitlines() if path.exists() else []:
@@ -25,23 +25,23 @@ def read(paths: Iterable[Path]) -> list[Line]:
 
 
 def add(line: Line, path: Path) -> None:
-    """To a file, unless it has this result."""
+    """Append a result to a file, unless the file contains it."""
     if line not in read([path]):
         with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
 
 def key(line: Line) -> str:
-    """What tells one run from another: the limit only where the learning rate is fitted to it."""
+    """The key that identifies a run; it includes the limit only if the learning rate is fitted to it."""
     limit = line["minutes"] if line["fitted"] else None
     return json.dumps([line["name"], line["machine"], line["threads"], line["seed"], limit], sort_keys=True)
 
 
 def minutes_to(points: Sequence[dict[str, Any]], threshold: float) -> float | None:
-    """Minutes of updates until a validation BLEU: where the straight line between the first point that has it and the
-    point before crosses it. None where no point has it.
+    """Minutes of updates until a validation BLEU, interpolated between the first point that reaches it and the last
+    before it.
 
-    If the first point of all has it, that one's minutes, since nothing is known of the time before.
+    None if no point reaches it. If the first point does, its minutes, because the time before is unknown.
     """
     before = None
     for point in sorted(points, key=lambda point: point["minutes"]):
@@ -55,19 +55,19 @@ def minutes_to(points: Sequence[dict[str, Any]], threshold: float) -> float | No
 
 
 def best(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The point of the highest score; the first of equals."""
+    """The point with the highest score; the first of equals."""
     return max(points, key=lambda point: (point["bleu"], -point["minutes"]))
 
 
 def mean_minutes(lines: Sequence[Line], threshold: float) -> float | None:
-    """Over the seeds of a program; None where one of them did not get there."""
+    """Mean minutes over the seeds of a program; None if one of them did not reach the threshold."""
     found = [minutes_to(line["points"], threshold) for line in lines]
     reached = [minutes for minutes in found if minutes is not None]
     return statistics.mean(reached) if reached and len(reached) == len(found) else None
 
 
 def groups(lines: Iterable[Line]) -> list[tuple[dict[str, Any], list[list[Line]]]]:
-    """Machines with their threads, and of each the programs (and limits), each with its seeds."""
+    """Machines with their threads, and for each the programs (and limits) with their seeds."""
     machines: dict[str, tuple[dict[str, Any], dict[str, list[Line]]]] = {}
     for line in lines:
         where = {**line["machine"], "threads": line["threads"]}

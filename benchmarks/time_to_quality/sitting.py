@@ -1,4 +1,4 @@
-"""`Run`: one contender on one machine, in a folder; begun, gone on with, and read."""
+"""`Run`: one contender on one machine, in a folder: started, continued and evaluated."""
 
 import json
 import os
@@ -20,16 +20,16 @@ from results import Line
 from dragoman.metrics.bleu import BLEU
 
 _LOOK = 5.0
-"""Seconds between looks for new points."""
+"""Polling interval for new points (seconds)."""
 
 
 class Failed(Exception):
-    """The program did not reach its limit; the message says why."""
+    """The program did not reach its limit; the message gives the reason."""
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """What all contenders have alike. every: minutes between points at least; data: folder of the peers' corpus."""
+    """The common conditions. every: minimum number of minutes between points; data: folder of the peers' corpus."""
 
     data: Path
     machine: dict[str, Any]
@@ -41,7 +41,7 @@ class Conditions:
 
 
 class Run:
-    """folder: of this run alone. Raises Failed where it holds a run of other conditions."""
+    """folder: of this run only. Raises Failed if it contains a run under other conditions."""
 
     def __init__(self, contender: Contender, conditions: Conditions, out: Path) -> None:
         self.contender, self.conditions = contender, conditions
@@ -54,11 +54,11 @@ class Run:
 
     @property
     def done(self) -> bool:
-        """Whether it has reached this limit, or a later one."""
+        """Whether the run has reached this limit, or a later one."""
         return self._done().get("minutes", 0.0) >= self.conditions.minutes
 
     def sit(self, python: str) -> None:
-        """Train until the limit. Raises Failed; what there is until then is kept, and gone on from next time."""
+        """Train until the limit. Raises Failed; the progress is kept, and the next call continues."""
         self._look(tell=False)
         process = self._start(python)
         while True:
@@ -104,7 +104,7 @@ class Run:
         }
 
     def _begin(self) -> bool:
-        """Whether the run is in bfloat16 where it has the choice: that was measured, so the first time counts."""
+        """Whether a run that can choose uses bfloat16: this is measured, so the first measurement is kept."""
         conditions = self.conditions
         wanted = {"machine": conditions.machine, "threads": conditions.threads, "every": conditions.every}
         path = self.folder / "conditions.json"
@@ -113,7 +113,7 @@ class Run:
         began = json.loads(path.read_text("utf-8"))
         other = [f"{name} was {began[name]} and is {value}" for name, value in wanted.items() if began[name] != value]
         if other:
-            raise Failed(f"{self.folder} was begun under other conditions ({', '.join(other)}): choose another --out")
+            raise Failed(f"{self.folder} was started under other conditions ({', '.join(other)}): choose another --out")
         return bool(began["bf16"])
 
     def _done(self) -> dict[str, Any]:
@@ -124,7 +124,7 @@ class Run:
         return [mark for mark in self.ledger.marks() if mark.point and self.ledger.translations(mark.updates).exists()]
 
     def _look(self, tell: bool = True) -> None:
-        """Score what is new."""
+        """Score new points."""
         known = {mark.updates: mark for mark in self._points()}
         for updates in self._scores.keys() - known.keys():
             del self._scores[updates]
@@ -146,7 +146,7 @@ class Run:
         return score.value
 
     def _start(self, python: str) -> subprocess.Popen[bytes]:
-        """Its process ends when this one does, because only this one holds the writing end of the pipe."""
+        """Start the process; it ends with this one, because only this one holds the writing end of the pipe."""
         conditions = self.conditions
         reading, self._writing = os.pipe()
         asked = {
@@ -181,5 +181,5 @@ class Run:
 
 
 def interpreter(given: dict[str, str], contender: Contender) -> str:
-    """By the contender's name, by its trainer's, or this one."""
+    """The Python interpreter by the contender's name, by its trainer's, or this one."""
     return given.get(contender.name) or given.get(contender.trainer) or sys.executable

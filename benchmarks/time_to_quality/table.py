@@ -1,4 +1,4 @@
-"""The table: minutes of training to each threshold, a row a program."""
+"""The table: minutes of training to each threshold, one row per program."""
 
 import statistics
 from collections.abc import Sequence
@@ -7,18 +7,18 @@ from typing import Any
 from results import THRESHOLDS, Line, best, groups, mean_minutes
 
 REFERENCE = "dragoman"
-"""The program whose minutes are the measure of the others'."""
+"""The program to which the others are compared."""
 
 NONE = "–"
 
 
 def table(lines: Sequence[Line]) -> str:
-    """Markdown; a table for each machine and number of threads."""
+    """The tables in Markdown: one per machine and number of threads."""
     return "\n\n".join(_table(where, programs) for where, programs in groups(lines)) or "there are no results yet"
 
 
 def _table(where: dict[str, Any], programs: list[list[Line]]) -> str:
-    instructions = ", ".join(where["instructions"]) or "no vector instructions known"
+    instructions = ", ".join(where["instructions"]) or "unknown vector instructions"
     head = f"{where['processor']}, {where['cores']} cores ({instructions}), {where['threads']} threads"
     columns = [
         "program", *(f"minutes to {threshold:g}" for threshold in THRESHOLDS), "best BLEU (at)", "limit", "updates",
@@ -51,7 +51,7 @@ def _row(lines: list[Line], reference: list[Line] | None) -> list[str]:
 
 
 def _minutes(lines: list[Line], reference: list[Line] | None, threshold: float) -> str:
-    """With how many times the reference's minutes these are, where both got there."""
+    """The minutes, and their ratio to the reference's if both reached the threshold."""
     own = mean_minutes(lines, threshold)
     if own is None:
         return NONE

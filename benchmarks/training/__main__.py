@@ -1,39 +1,39 @@
-"""Training speed of dragoman beside other programs, on the same tokens, or its loss curve beside a reference.
+"""Training speed of dragoman and other programs on the same tokens, or its loss curve compared with a reference.
 
-    python benchmarks/training                          # all that are installed, Multi30k under $DRAGOMAN_DATA
-    python benchmarks/training --only dragoman plain    # of these programs; --list shows them
+    python benchmarks/training                          # all installed programs, Multi30k under $DRAGOMAN_DATA
+    python benchmarks/training --only dragoman plain    # only these programs; --list shows all
     python benchmarks/training --python joey=venv/bin/python --python fairseq=other/bin/python
-    python benchmarks/training --curves                 # loss of 200 updates beside torch's own layers in float32
+    python benchmarks/training --curves                 # loss of 200 updates, compared with torch's layers in float32
     python benchmarks/training --device cuda --model base    # bf16 on a GPU, with model FLOPs utilisation
-    python benchmarks/training --threads 1 --cpu-seconds     # on a machine that others use too
+    python benchmarks/training --threads 1 --cpu-seconds     # on a shared machine
 
 All train a post-norm Transformer ("small": width 256, 3 + 3 layers, 4 heads, feed-forward 1024; "base": 512, 6 + 6, 8,
-2048) with one table of 10k pieces for source, target and projection, dropout 0.1, label smoothing 0.1, Adam, gradients
-clipped at norm 1, batches of at most 4096 padded target tokens (the longer side of each pair counts). Ids come from one
-joint vocabulary: dragoman reads the text and is refused if its ids differ, the others read the ids.
+2048) with a joint embedding of 10k pieces for source, target and projection, dropout 0.1, label smoothing 0.1, Adam,
+gradients clipped at norm 1, batches of at most 4096 padded target tokens (the longer side of each pair counts). Token
+ids come from one joint vocabulary: dragoman reads text, and is rejected if its ids differ; the others read ids.
 
 dragoman    `dragoman train`
 plain       a loop around torch.nn.Transformer's layers; sentences sorted by length
 marian      the same loop around transformers' MarianMTModel
 trainer     MarianMTModel under transformers' Seq2SeqTrainer, grouped by length
-joey        Joey NMT (pip install joeynmt==2.3.0), its own program
-opennmt     OpenNMT-py (3.5.1), its own program
-fairseq     fairseq (0.12.2, or fairseq-fixed 0.12.3.1 for Python 3.11), its own program
+joey        Joey NMT (pip install joeynmt==2.3.0), its own training program
+opennmt     OpenNMT-py (3.5.1), its own training program
+fairseq     fairseq (0.12.2, or fairseq-fixed 0.12.3.1 for Python 3.11), its own training program
 
-Whole programs make their batches as they do for everybody: Joey NMT's are not sorted by length and end with the
-sentence that fills them, Seq2SeqTrainer's have a fixed number of sentences. Each contender is a process of its own.
-"tuned" ones have tcmalloc where it is installed, which `dragoman train` takes by itself, else the glibc settings that
-keep large tensors on the heap. They take turns, window by window (A B C A B C …), `--together` of them beside dragoman
-at a time, so that a machine which slows down slows all; each holds its memory meanwhile (Seq2SeqTrainer 6 GiB at 4096
-tokens). A window's time is that of whole updates, waiting for data counted. Losses are each program's own (Joey NMT's
-is a divergence, lower by the smoothed labels' entropy). Tokens are target tokens without padding, the end of each
-sentence counted. Printed: medians over windows, and ratios of neighbouring windows. A program that is not installed is
-skipped, and the reason printed. MFU is of a large matrix product measured here, in the contender's precision, and
-counts the same products a token for all.
+Complete programs make batches in their usual way: Joey NMT's are not sorted by length and end with the sentence that
+fills them, Seq2SeqTrainer's have a fixed number of sentences. Each contender runs in a separate process. "tuned" ones
+use tcmalloc if it is installed, as `dragoman train` does by default, and otherwise glibc settings that keep large
+tensors on the heap. Contenders alternate, window by window (A B C A B C …), with `--together` peers beside dragoman at
+a time, so that a change in machine speed affects all; all keep their memory meanwhile (Seq2SeqTrainer 6 GiB at 4096
+tokens). The time of a window is that of whole updates, including waiting for data. Losses are as each program reports
+them (Joey NMT's is a divergence, lower by the entropy of the smoothed labels). Tokens are target tokens without
+padding, including the end of each sentence. Printed: medians over windows, and ratios of neighbouring windows. Programs
+that are not installed are skipped, with the reason. MFU is relative to a large matrix product measured here in the
+contender's precision, and counts the same products per token for all.
 
---curves: the mean loss of windows of 50 updates on the same batches in the same order at the same rates, dropout on:
-dragoman in bf16 and fp32, and torch's layers and loss in fp32, begun with dragoman's initial parameters, each under
-several draws of dropout, whose deviation is the noise.
+--curves: the mean losses of windows of 50 updates on the same batches in the same order with the same learning rates
+and dropout: of dragoman in bf16 and fp32, and of torch's layers and loss in fp32 from dragoman's initial parameters,
+each with several random seeds of dropout, whose standard deviation is the noise.
 """
 
 import argparse
@@ -51,11 +51,11 @@ from corpus import corpus, lengths, write_corpus
 from sizes import PIECES, SIZES
 
 PATIENCE = 900.0
-"""Seconds after which a program that does not answer is given up."""
+"""Timeout (seconds) of a program that does not answer."""
 
 
 def contenders(cuda: bool) -> list[Contender]:
-    """All that could take part."""
+    """All possible contenders."""
     if cuda:
         return [
             Contender("dragoman bf16", "dragoman", True),
@@ -78,7 +78,7 @@ def contenders(cuda: bool) -> list[Contender]:
 
 
 class Measurement:
-    """One run of this program: the corpus in a folder, the windows of each contender."""
+    """One run of this benchmark: the corpus in a folder, and the windows of each contender."""
 
     def __init__(self, arguments: argparse.Namespace, folder: Path) -> None:
         self.arguments, self.folder = arguments, folder
@@ -92,7 +92,7 @@ class Measurement:
         )
 
     def start(self, contender: Contender, number: int) -> bool:
-        """Start one; False, with the reason printed, if it cannot take part."""
+        """Start a contender; returns False, and prints the reason, if it is not available."""
         task = {
             "folder": str(self.folder),
             "model": self.arguments.model,
@@ -112,7 +112,7 @@ class Measurement:
         return True
 
     def heat(self, group: list[Contender], numbers: Iterator[int]) -> dict[str, list[dict[str, Any]]]:
-        """Windows of some contenders that take turns."""
+        """Run windows of several contenders alternately."""
         running = [contender for contender in group if self.start(contender, next(numbers))]
         windows: dict[str, list[dict[str, Any]]] = {contender.name: [] for contender in running}
         try:
@@ -125,7 +125,7 @@ class Measurement:
                         running.remove(contender)
                         continue
                     windows[contender.name].append(window)
-                    warm = " (warms up, not counted)" if number == 0 else ""
+                    warm = " (warm-up, not counted)" if number == 0 else ""
                     print(
                         f"window {number} {contender.name:24} {speed(window):9,.0f} target tokens/s, loss "
                         f"{window['loss']:.3f}{warm}",
@@ -137,7 +137,7 @@ class Measurement:
         return windows
 
     def flops(self) -> tuple[float, dict[bool, float]]:
-        """FLOPs a target token, and FLOP/s of a large product in fp32 and in bf16 (key True)."""
+        """FLOPs per target token, and FLOP/s of a large product in fp32 and in bf16 (key True)."""
         import torch
 
         from dragoman.models.seq2seq import ModelConfig
@@ -152,7 +152,7 @@ class Measurement:
         return flops_per_target_token(model, VocabularySizes(size, size), lengths(self.folder)), rates
 
     def speeds(self, chosen: list[Contender]) -> None:
-        """All heats, then the results."""
+        """Run all groups, then print the results."""
         a_token, rates = self.flops()
         print(f"large matrix product: fp32 {rates[False] / 1e9:,.0f}, bf16 {rates[True] / 1e9:,.0f} GFLOP/s")
         ours = [contender for contender in chosen if contender.program == "dragoman"]
@@ -209,7 +209,7 @@ class Measurement:
                     contender.stop()
         reference = found.pop("reference")
         if len(reference) < 2:
-            sys.exit("there are no two references to compare with")
+            sys.exit("the comparison needs at least two reference runs")
         print(f"RESULT reference: mean {show(means(reference))}, standard deviation {show(deviations(reference))}")
         for kind, curves in found.items():
             if len(curves) < 2:
@@ -223,27 +223,27 @@ class Measurement:
 
 
 def means(curves: list[list[float]]) -> list[float]:
-    """Over the draws, window by window."""
+    """Means over the random seeds, per window."""
     return [statistics.mean(each) for each in zip(*curves, strict=True)]
 
 
 def deviations(curves: list[list[float]]) -> list[float]:
-    """Of the draws, window by window."""
+    """Standard deviations over the random seeds, per window."""
     return [statistics.stdev(each) for each in zip(*curves, strict=True)]
 
 
 def show(losses: list[float], sign: str = "") -> str:
-    """One window after the other."""
+    """The values of the windows as text."""
     return " / ".join(f"{loss:{sign}.4f}" for loss in losses)
 
 
 def speed(window: dict[str, Any]) -> float:
-    """Target tokens a second."""
+    """Target tokens per second."""
     return float(window["tokens"] / window["seconds"])
 
 
 def result(contender: Contender, windows: dict[str, list[dict[str, Any]]], best: str | None) -> dict[str, Any]:
-    """Median and range of one contender; ratio: how many times as fast dragoman's best is, window by window."""
+    """Median and range of one contender; ratio: speed of dragoman's best relative to it, per window."""
     own = windows[contender.name]
     speeds = sorted(map(speed, own))
     ratios = []
@@ -270,26 +270,30 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="benchmarks/training", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--source", type=Path, help="source side, one sentence a line (plain, gz, xz, zst)")
+    parser.add_argument("--source", type=Path, help="source side, one sentence per line (plain, gz, xz, zst)")
     parser.add_argument("--target", type=Path, help="target side")
-    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="programs, or words of their names")
-    parser.add_argument("--list", action="store_true", help="show the contenders, and run nothing")
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="names of programs, or parts of them")
+    parser.add_argument("--list", action="store_true", help="list the contenders without running any")
     parser.add_argument("--python", action="append", default=[], metavar="PROGRAM=PATH", help="its interpreter")
     parser.add_argument("--model", choices=SIZES, default="small")
     parser.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
-    parser.add_argument("--tokens", type=int, help="padded target tokens of a batch (4096; 25000 on a GPU)")
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="CPU threads (one a core)")
-    parser.add_argument("--windows", type=int, default=7, help="measured windows a contender (7)")
+    parser.add_argument("--tokens", type=int, help="padded target tokens per batch (4096; 25000 on a GPU)")
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="CPU threads (one per core)")
+    parser.add_argument("--windows", type=int, default=7, help="measured windows per contender (7)")
     parser.add_argument("--updates", type=int, default=8, help="updates a window (8)")
-    parser.add_argument("--together", type=int, default=2, help="peers that take turns with dragoman at a time (2)")
-    parser.add_argument("--cpu-seconds", action="store_true", help="count the process's CPU seconds, not the clock's")
+    parser.add_argument(
+        "--together", type=int, default=2, help="number of peers that alternate with dragoman at a time (2)"
+    )
+    parser.add_argument(
+        "--cpu-seconds", action="store_true", help="measure CPU time of the process instead of wall time"
+    )
     parser.add_argument("--curves", action="store_true", help="compare loss curves instead of speeds")
-    parser.add_argument("--curve", type=int, default=200, help="updates of a curve (200)")
-    parser.add_argument("--draws", type=int, default=4, help="draws of dropout a curve (4; at least 2)")
-    parser.add_argument("--json", type=Path, help="write the results there too")
+    parser.add_argument("--curve", type=int, default=200, help="updates per curve (200)")
+    parser.add_argument("--draws", type=int, default=4, help="random seeds of dropout per curve (4; at least 2)")
+    parser.add_argument("--json", type=Path, help="also write the results to this file")
     arguments = parser.parse_args()
     if arguments.draws < 2:
-        parser.error("one draw shows no deviation: give --draws 2 or more")
+        parser.error("one seed has no deviation: give --draws 2 or more")
     cuda = arguments.device != "cpu"
     arguments.tokens = arguments.tokens or (25_000 if cuda else 4096)
     chosen = contenders(cuda)

@@ -1,4 +1,4 @@
-"""`Contender`: a program in a process of its own, asked for one window of updates at a time."""
+"""`Contender`: a program in a separate process, which runs one window of updates per request."""
 
 import json
 import os
@@ -17,17 +17,17 @@ _ON_HEAP = {
     "MALLOC_TRIM_THRESHOLD_": "17179869184",
     "MALLOC_TOP_PAD_": "67108864",
 }
-"""glibc keeps large tensors on the heap (mallopt(3))."""
+"""Settings with which glibc keeps large tensors on the heap (mallopt(3))."""
 
 
 def allocator() -> dict[str, str]:
-    """The environment of a tuned program: with tcmalloc where this machine has it, as `dragoman train` has it."""
+    """The environment of a tuned program: tcmalloc if it is installed, as for `dragoman train`."""
     library = find_tcmalloc()
     return {"LD_PRELOAD": library} if library else _ON_HEAP
 
 
 def environment(threads: int, tuned: bool) -> dict[str, str]:
-    """Of a program's process: this one's, with so many threads; tuned: with `allocator()`, else as installed."""
+    """The environment of a program's process. tuned: whether it includes `allocator()`."""
     variables = {key: value for key, value in os.environ.items() if not key.startswith("MALLOC_")}
     variables.pop("LD_PRELOAD", None)
     variables |= {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "false"}
@@ -37,14 +37,14 @@ def environment(threads: int, tuned: bool) -> dict[str, str]:
 
 
 class Skipped(Exception):
-    """The program cannot take part; the message says why."""
+    """The program is not available; the message gives the reason."""
 
 
 @dataclass
 class Contender:
-    """name: as results show it; program: the module of `programs`; tuned: whether its process gets `allocator()`.
+    """A program to measure. name: in results; program: its module in `programs`; tuned: whether it gets `allocator()`.
 
-    options: for the program; facts: what it said when it was ready.
+    options: for the program; facts: reported by it when it is ready.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Contender:
     _process: subprocess.Popen[bytes] | None = None
 
     def start(self, python: str, task: dict[str, Any], own: Path, patience: float) -> None:
-        """Start it and wait until its first update could begin. Raises Skipped; what it wrote is in `own`/output."""
+        """Start the program and wait until it is ready. Raises Skipped; its output is in `own`/output."""
         own.mkdir(parents=True)
         commands, self._writing = os.pipe()
         reading, answers = os.pipe()
@@ -85,16 +85,16 @@ class Contender:
         self.facts = self._answer(patience)
 
     def window(self, updates: int, patience: float) -> dict[str, Any]:
-        """Let it make some updates. Raises Skipped if it does not survive them."""
-        with suppress(BrokenPipeError):  # then the answer says what happened
+        """Let it make a number of updates. Raises Skipped if it fails."""
+        with suppress(BrokenPipeError):  # then its answer contains the reason
             os.write(self._writing, (json.dumps({"updates": updates}) + "\n").encode())
         return self._answer(patience)
 
     def stop(self) -> None:
-        """End it."""
+        """End the program."""
         if self._process is None:
             return
-        os.close(self._writing)  # at which its gate ends it
+        os.close(self._writing)  # its gate then ends the process
         try:
             self._process.wait(5)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""The tokens that all programs train on, and batches of them for loops that are no whole program."""
+"""The tokens that all programs train on, and batches of them for plain loops."""
 
 import argparse
 import gzip
@@ -35,7 +35,7 @@ def corpus(arguments: argparse.Namespace) -> tuple[Path, Path]:
 
 
 def tokenise(source: Path, target: Path, pieces: int) -> tuple[list[list[int]], list[list[int]], int]:
-    """Ids of both sides under a joint vocabulary learned from them, and its size."""
+    """The ids of both sides with a joint vocabulary learned from them, and its size."""
     sources, targets = list(open_lines(source)), list(open_lines(target))
     tokenizer = train_tokenizers(TextConfig(subword=BPEConfig(size=pieces), shared=True), sources, targets).source
     return tokenizer.encode_batch(sources), tokenizer.encode_batch(targets), tokenizer.size
@@ -44,8 +44,8 @@ def tokenise(source: Path, target: Path, pieces: int) -> tuple[list[list[int]], 
 def write_corpus(folder: Path, source: Path, target: Path, pieces: int) -> dict[str, Any]:
     """Prepare the corpus as `dragoman train` does, without cleaning, and write it for programs that read ids as words.
 
-    Gives what corpus.json says. train.source, train.target: a sentence of ids a line. valid.*: the first of them, for
-    programs that insist.
+    Returns the content of corpus.json. train.source, train.target: one sentence of ids per line. valid.*: the first of
+    them, for programs that require a validation set.
     """
     text = TextConfig(subword=BPEConfig(size=pieces), shared=True)
     given = CorpusConfig(source=source.resolve(), target=target.resolve())
@@ -83,14 +83,14 @@ def lengths(folder: Path) -> np.ndarray:
 
 
 def make_batches(sources: list[list[int]], targets: list[list[int]], tokens: int) -> list[Batch]:
-    """Sentences of like length together, sentences times the longer side at most `tokens`, in random order."""
+    """Batches of sentences of similar length, of at most `tokens` (sentences × longer side), in random order."""
     sizes = np.array([(len(source), len(target)) for source, target in zip(sources, targets, strict=True)], np.int32)
     plan = plan_epoch(sizes, BatchConfig(tokens=tokens), seed=1, epoch=0)
     return [collate([sources[row] for row in rows], [targets[row] for row in rows], rows) for rows in plan.batches]
 
 
 def windows(batches: list[Batch], steps: int) -> Iterator[list[Batch]]:
-    """Runs of `steps` batches, over and over."""
+    """Groups of `steps` batches, repeated forever."""
     start = 0
     while True:
         yield [batches[(start + step) % len(batches)] for step in range(steps)]

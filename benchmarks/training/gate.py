@@ -1,4 +1,4 @@
-"""`Gate`: in a program's process, lets windows of updates through when the measuring process asks for one."""
+"""`Gate`: in a program's process, starts windows of updates at the request of the measuring process."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Gate:
-    """Between updates. The first `next` says that the program is ready; a window ends where its last update has.
+    """Called between updates. The first `next` reports that the program is ready; a window ends with its last update.
 
     clock: "wall" or "cpu" seconds of this process. cuda: wait for the GPU before the clock is read.
     """
@@ -24,7 +24,7 @@ class Gate:
         self.facts: dict[str, Any] = {}
 
     def next(self) -> None:
-        """Before an update: the one before it, if any, is over."""
+        """Called before each update; the previous one, if any, is done."""
         if self._left > 0:
             self._left -= 1
             return
@@ -35,12 +35,12 @@ class Gate:
         self._begin = self._now()
 
     def count(self, tokens: Any, padded: int, loss: Any) -> None:
-        """What an update read: target tokens without padding, with the end of each sentence; the same with padding; and
-        its loss a token (nats). Numbers or tensors, which are looked at when the window is over."""
+        """Record an update: target tokens without padding, including the end of each sentence; the same with padding;
+        and the loss per token (nats). Numbers or tensors, which are read at the end of the window."""
         self._counted.append((tokens, loss, padded))
 
     def fail(self, why: str) -> None:
-        """Say why this program cannot take part, and end."""
+        """Report why this program is not available, and exit."""
         self._say({"skipped": why})
         os._exit(0)
 
@@ -71,5 +71,5 @@ class Gate:
     def _wait(self) -> int:
         line = self._reading.readline()
         if not line:
-            os._exit(0)  # the measuring process has what it wanted, or is gone
+            os._exit(0)  # the measuring process is done, or has ended
         return int(json.loads(line)["updates"])

@@ -1,4 +1,4 @@
-"""The model that every program trains, and how."""
+"""The model that every program trains, and its hyperparameters."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,7 @@ LEARNING_RATE, WARMUP, CLIP = 1e-3, 400, 1.0
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of a post-norm Transformer with one table of pieces for source, target and projection."""
+    """The size of a post-norm Transformer with one embedding for source, target and projection."""
 
     width: int
     layers: int
@@ -17,7 +17,7 @@ class Sizes:
     feedforward: int
 
     def settings(self) -> dict[str, Any]:
-        """The section `model` of a recipe of dragoman's."""
+        """The section `model` of a dragoman recipe."""
         layers = {"layers": self.layers, "heads": self.heads, "feedforward": self.feedforward, "norm": "post"}
         sides = {side: {"kind": "transformer", **layers} for side in ("encoder", "decoder")}
         return {"preset": None, "width": self.width, **sides, "positions": {"kind": "sinusoidal"}, "dropout": DROPOUT}
@@ -27,5 +27,5 @@ SIZES = {"small": Sizes(256, 3, 4, 1024), "base": Sizes(512, 6, 8, 2048)}
 
 
 def rate(step: int) -> float:
-    """The learning rate of a 1-based step: a straight line up, then the inverse square root."""
+    """The learning rate of a step (from 1): linear warm-up, then inverse square root."""
     return LEARNING_RATE * min(step / WARMUP, (WARMUP / step) ** 0.5)

@@ -14,10 +14,10 @@ from sizes import SIZES, Sizes
 
 @dataclass(frozen=True)
 class Task:
-    """What a program is asked to do.
+    """The task of a program.
 
-    folder: with the corpus as `corpus.py` writes it; own: a folder that nobody else writes to. tokens: padded target
-    tokens of a batch at most. options: of this program.
+    folder: of the corpus written by `corpus.py`; own: a folder for this program only. tokens: maximum of padded target
+    tokens per batch. options: of this program.
     """
 
     folder: Path
@@ -32,12 +32,12 @@ class Task:
 
     @property
     def sizes(self) -> Sizes:
-        """The model's."""
+        """The size of the model."""
         return SIZES[self.model]
 
     @property
     def corpus(self) -> dict[str, Any]:
-        """What corpus.json says: `size` of the vocabulary, ids of `pad`, `bos`, `eos`, `unk`, the files of the text."""
+        """The content of corpus.json: `size` of the vocabulary, ids of `pad`, `bos`, `eos`, `unk`, the text files."""
         return dict(json.loads((self.folder / "corpus.json").read_text()))
 
     def ids(self, side: str) -> list[list[int]]:
@@ -46,7 +46,7 @@ class Task:
 
 
 def main() -> None:
-    """Run one program until the measuring process has had enough."""
+    """Run one program until the measuring process ends it."""
     task = json.loads(sys.argv[1])
     program, clock, pipes = task.pop("program"), task.pop("clock"), task.pop("pipes")
     gate = Gate(*pipes, clock, task["device"] != "cpu")

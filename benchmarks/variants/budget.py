@@ -1,4 +1,4 @@
-"""What every run gets: the corpus, the passes over it, the schedule; and the whole of a run's settings."""
+"""The budget of every run: the corpus, the passes over it, the schedule; and the complete settings of a run."""
 
 import json
 import os
@@ -10,14 +10,14 @@ from dragoman.data.corpora.lines import open_lines
 from dragoman.lecture.grammar.corpus import generate
 
 VALID, TEST = 100, 500
-"""Sentences of the embedded corpus."""
+"""Numbers of sentences of the embedded corpus."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """pairs: of the embedded corpus, None for Multi30k; pieces: of subword vocabularies; tokens: of a batch.
+    """A budget. pairs: of the embedded corpus, None for Multi30k; pieces: vocabulary size; tokens: per batch.
 
-    Dropout and label smoothing are for corpora that are read so often that they are learned by heart.
+    Dropout and label smoothing are for corpora that are read so often that models overfit.
     """
 
     pairs: int | None
@@ -37,18 +37,18 @@ MULTI30K = Budget(pairs=None, epochs=6, pieces=6000, tokens=2048, peak=3e-3, dro
 
 @dataclass(frozen=True)
 class Corpus:
-    """data: the settings of a run's data; test: the two sides of the set that variants are compared on."""
+    """A corpus. data: the settings of a run's data; test: both sides of the test set."""
 
     data: dict[str, Any]
     test: tuple[list[str], list[str]]
 
 
 def corpus(budget: Budget, out: Path) -> Corpus:
-    """The files of the corpus, the embedded one written to `out`; English to German."""
+    """The corpus, English to German; the embedded one is written to `out`."""
     if budget.pairs is None:
         folder = Path(os.environ["DRAGOMAN_DATA"]) / "multi30k"
         paths = {part: [str(folder / f"{part}.{side}.gz") for side in ("en", "de")] for part in ("train", "val")}
-        sources, targets = (list(open_lines(Path(path))) for path in paths["val"])  # no run chooses by it
+        sources, targets = (list(open_lines(Path(path))) for path in paths["val"])  # no run makes choices with it
     else:
         made = generate(seed=1, train=budget.pairs, valid=VALID, test=TEST)
         paths = {part: [str(out / f"{part}.{side}") for side in ("en", "de")] for part in ("train", "val")}
@@ -61,7 +61,7 @@ def corpus(budget: Budget, out: Path) -> Corpus:
 
 
 def recipe(settings: dict[str, Any], budget: Budget, data: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The whole of a run's settings."""
+    """The complete settings of a run."""
     whole: dict[str, Any] = json.loads(json.dumps(settings))
     subword = whole.setdefault("text", {}).setdefault("subword", {})
     if subword.get("kind", "bpe") in ("bpe", "wordpiece", "unigram"):
@@ -90,5 +90,5 @@ def recipe(settings: dict[str, Any], budget: Budget, data: dict[str, Any], folde
 
 
 def as_text(budget: Budget) -> str:
-    """For the results, so that runs under different budgets are never compared."""
+    """The budget as part of the results, so that runs under different budgets are never compared."""
     return json.dumps(asdict(budget), sort_keys=True)

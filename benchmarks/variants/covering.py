@@ -1,4 +1,4 @@
-"""Covering designs with constraints: few runs in which every pair of levels of two factors occurs that can occur."""
+"""Covering designs with constraints: a small set of runs that contains every possible pair of levels of two factors."""
 
 import json
 from collections.abc import Collection, Iterator
@@ -13,34 +13,34 @@ Level = tuple[str, str]
 Pair = frozenset[Level]
 SIDES = ("encoder", "decoder")
 TRIALS = 60
-"""Draws of other levels before a pair that goes with no pair of families as they are is refused."""
+"""Random draws of other levels before a pair is refused."""
 FEW = 1000
-"""From so few pairs on they are packed into runs whole, since a level alone seldom brings one."""
+"""With this many pairs left or fewer, whole pairs are added to runs, because single levels seldom add one."""
 CANDIDATES = 40
 
 
 @dataclass
 class Design:
-    """runs: levels asked for; refused: pairs that no run can hold, with what the plainest run with them was told."""
+    """A design. runs: levels; refused: pairs that no run can contain, with the error of the simplest run."""
 
     runs: list[Levels] = field(default_factory=list)
     refused: dict[Pair, str] = field(default_factory=dict)
 
 
 def pairs_of(levels: Levels, known: dict[str, list[str]]) -> set[Pair]:
-    """The pairs of known levels that are in one run."""
+    """The pairs of known levels in a run."""
     there = [(factor, level) for factor, level in levels.items() if level in known.get(factor, ())]
     return {frozenset(pair) for pair in combinations(there, 2)}
 
 
 def cover(known: dict[str, list[str]], seed: int = 1, held: Collection[Pair] = ()) -> Design:
-    """A design for all pairs of the levels of two factors but those that other runs hold already.
+    """A design for all pairs of the levels of two factors, except those in other runs.
 
-    First a run is looked for that holds each pair: with the levels of the centre beside it, under each pair of
-    families, then with others drawn at random. What is found for no pair is refused. Then runs are made greedily
-    (Cohen et al. 1997, "The AETG system", section 3): a pair that is left over is taken, and factor by factor the
-    level that brings most new pairs beside those chosen before for the time that it costs, without any refused pair;
-    of several such candidates the best one that the settings accept. Last, runs that bring nothing alone are dropped.
+    First, a run is searched for each pair: with the levels of the centre for the other factors, under each pair of
+    families, then with randomly drawn levels. Pairs without a run are refused. Then runs are built greedily (Cohen et
+    al. 1997, "The AETG system", section 3): starting with a remaining pair, factor by factor the level is added that
+    contributes most new pairs relative to its cost, without any refused pair; the best of several candidates that the
+    settings accept is kept. Finally, redundant runs are removed.
     """
     maker = _Maker(known, Random(seed))
     design = Design(refused=maker.refused)
@@ -58,7 +58,7 @@ def cover(known: dict[str, list[str]], seed: int = 1, held: Collection[Pair] = (
 
 
 class _Maker:
-    """Finds runs that hold pairs.
+    """Finds runs that contain pairs.
 
     holders: an accepted run for each possible pair; hosts: the pairs of families under which each level exists.
     """
@@ -70,7 +70,7 @@ class _Maker:
         self.hosts = {side: _inside(dict(zip(SIDES, side, strict=True))) for side in sides}
         self.holders: dict[Pair, Levels] = {}
         self.refused: dict[Pair, str] = {}
-        # what a family refuses by itself is known before two levels are looked for that are in such families only
+        # levels that a family refuses are known before pairs of levels of such families are searched
         first = sorted(known, key=lambda factor: factor not in SIDES)
         everything = [(factor, level) for factor in first for level in known[factor]]
         for one, other in combinations(everything, 2):
@@ -86,14 +86,14 @@ class _Maker:
         return self._told[key]
 
     def _alone(self, levels: Levels) -> str | None:
-        """As `refusal`, remembered for a level under a pair of families."""
+        """Like `refusal`, cached for a level under a pair of families."""
         key = str(levels)
         if key not in self._told:
             self._told[key] = self.refusal(levels)
         return self._told[key]
 
     def candidate(self, pair: Pair, left: set[Pair]) -> Levels:
-        """Levels chosen one after another, each for the most pairs that are left."""
+        """Build a run level by level, each contributing the most remaining pairs."""
         holder = self.holders[pair]
         held = build(holder)[1]
         hosts = [host for host, inside in self.hosts.items() if self._may_host(host, inside, pair)]
@@ -119,7 +119,7 @@ class _Maker:
         return levels
 
     def _add(self, levels: Levels, *more: Level) -> bool:
-        """Add levels if that brings no refused pair."""
+        """Add levels if this adds no refused pair."""
         together = {**levels, **dict(more)}
         if any(frozenset((level, other)) in self.refused for level in more for other in together.items()):
             return False
@@ -130,7 +130,7 @@ class _Maker:
         return True
 
     def mended(self, levels: Levels, pair: Pair) -> Levels | None:
-        """The levels, or all but one where they do not go together; None where that does not help."""
+        """The levels, or all but one if they are incompatible; None if that does not help."""
         for dropped in (None, *self.random.sample(list(levels), len(levels))):
             rest = {factor: level for factor, level in levels.items() if factor != dropped}
             if pair in pairs_of(build(rest)[1], self.known) and self.refusal(rest) is None:
@@ -138,7 +138,7 @@ class _Maker:
         return None
 
     def grown(self, levels: Levels, left: set[Pair]) -> Levels:
-        """An accepted run with further levels, each kept only if the run is still accepted and loses no pair."""
+        """Extend an accepted run by levels, each kept only if the run is still accepted and loses no pair."""
         kept = pairs_of(build(levels)[1], self.known) & left
         for factor in self.random.sample(list(self.known), len(self.known)):
             level = self.random.choice(self.known[factor])
@@ -169,10 +169,10 @@ class _Maker:
                     self.refused.pop(each, None)
                 return
             why = why or told
-        self.refused[pair] = why or "these never meet in one run"
+        self.refused[pair] = why or "these never occur in one run"
 
     def _barred(self, pair: Pair) -> str | None:
-        """What a family that the pair would need says against one of its levels; None where some family may hold it."""
+        """The error of a level of the pair under every family that it needs; None if some family may accept it."""
         inside = [host for host, factors in self.hosts.items() if {factor for factor, _ in pair} <= factors]
         if any(self._may_host(host, self.hosts[host], pair) for host in inside):
             return None
@@ -196,7 +196,7 @@ class _Maker:
 
 
 def _worth(levels: Levels, known: dict[str, list[str]], left: set[Pair]) -> float:
-    """Pairs that are left and in a run, by what the run costs."""
+    """The remaining pairs of a run, relative to its cost."""
     effective = build(levels)[1]
     return len(pairs_of(effective, known) & left) / cost(effective)
 
@@ -208,7 +208,7 @@ def _inside(host: Levels) -> set[str]:
 
 
 def _without_idle(runs: list[Levels], known: dict[str, list[str]], held: Collection[Pair]) -> list[Levels]:
-    """Without runs each of whose pairs is in another run too, the poorest for their cost first."""
+    """Remove runs whose pairs all occur in other runs, the least useful for their cost first."""
     effective = [build(levels)[1] for levels in runs]
     holds = [pairs_of(levels, known) for levels in effective]
     counts: dict[Pair, int] = dict.fromkeys(held, 1)

@@ -1,4 +1,4 @@
-"""Which runs are made: one factor at a time around four centres, all pairs, the full product, a dozen for Multi30k."""
+"""The designs: one factor at a time around four centres, all pairs, the full product, a dozen for Multi30k."""
 
 import copy
 from collections.abc import Iterable, Iterator
@@ -14,11 +14,11 @@ CENTRES: dict[str, Levels] = {
     for family in ("transformer", "recurrent", "convolutional", "bytenet")
 }
 AGAIN = {"recurrent": ("scorer", "teacher_forcing")}
-"""What is varied around a centre although it is varied around one before it too."""
+"""Factors varied around a centre although they are varied around an earlier one too."""
 ANNEALED = {"cross_attention": "cross_attention", "recurrent.attention": "attention"}
-"""Factors whose level `hard` is varied once more, with ever fewer soft looks; the field of the decoder that each is."""
+"""Factors whose level `hard` is also run with annealed soft attention, and their fields of the decoder."""
 SOFT_UPDATES = 1360
-"""Of hard attention then: four fifths of the updates that the budget of the embedded corpus makes."""
+"""Annealing of hard attention: four fifths of the updates in the budget of the embedded corpus."""
 DOZEN: tuple[Levels, ...] = (
     {},
     {"positions": "rotary"},
@@ -37,10 +37,10 @@ DOZEN: tuple[Levels, ...] = (
 
 @dataclass(frozen=True)
 class Plan:
-    """One run to make.
+    """A planned run.
 
-    group: the design and centre it belongs to; varied: what it shows, as text; levels: what is asked for; effective:
-    the level of every factor that its settings have.
+    group: its design and centre; varied: a description of the variation; levels: the requested levels; effective: the
+    level of every factor in its settings.
     """
 
     group: str
@@ -58,12 +58,12 @@ def plan(group: str, factor: str, varied: str, levels: Levels) -> Plan:
 
 
 def text(levels: Levels) -> str:
-    """Levels in one line."""
+    """Levels as one line of text."""
     return ", ".join(f"{factor}={level}" for factor, level in levels.items())
 
 
 def singles(only: set[str]) -> list[Plan]:
-    """The centres, each family of encoder with each of decoder, then one factor after another; `only` these factors."""
+    """The centres, each pair of encoder and decoder families, then each factor in turn; `only` these factors."""
     plans = list(_singles())
     groups = {each.group for each in plans if each.factor in only}
     return [
@@ -105,7 +105,7 @@ def _annealed(made: Plan, field: str) -> Plan:
 
 
 def paired(only: set[str]) -> dict[str, list[str]]:
-    """The levels whose pairs are wanted; what null stands for is there by its own name."""
+    """The levels whose pairs are covered; the meaning of null is included by its own name."""
     return {
         factor: [
             level
@@ -118,11 +118,11 @@ def paired(only: set[str]) -> dict[str, list[str]]:
 
 
 def pairs(only: set[str], made: Iterable[Levels]) -> tuple[list[Plan], dict[str, str]]:
-    """Runs in which all pairs of levels of two factors occur, and the refused pairs with their reason.
+    """Runs that contain all pairs of levels of two factors, and the refused pairs with the reasons.
 
-    made: the effective levels of other runs, whose pairs need no run any more. The singles hold each level beside the
-    centre's levels of all other factors; so what is left are pairs of two levels that are not the centre's.
-    Those on characters come last: they read about five times as many tokens, and so take half of the time of all.
+    made: the effective levels of other runs, whose pairs are covered. The singles contain each level with the centre's
+    levels of all other factors, so the remaining pairs are of two levels that differ from the centre's. Runs on
+    characters come last: they read about five times as many tokens and take half of the total time.
     """
     known = paired(only)
     design = cover(known, held=set().union(*(pairs_of(meant(levels), known) for levels in made)))
@@ -146,5 +146,5 @@ def full(only: set[str]) -> Iterator[Plan]:
 
 
 def dozen() -> list[Plan]:
-    """The chosen dozen, against the Transformer's centre."""
+    """A selection of twelve runs, compared with the Transformer's centre."""
     return [plan("Multi30k", "" if levels else "centre", text(levels) or "transformer", levels) for levels in DOZEN]

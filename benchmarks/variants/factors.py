@@ -1,4 +1,4 @@
-"""What is varied: factors and their levels, read off the settings, and the settings in which given levels hold."""
+"""Factors and their levels, derived from the settings, and the settings for given levels."""
 
 from math import prod
 from typing import Any
@@ -11,9 +11,9 @@ from dragoman.models.seq2seq import ModelConfig
 from dragoman.tasks.translation.config import TranslationRun
 
 WIDTH, LAYERS, HEADS, FEEDFORWARD = 96, 2, 4, 192
-"""Sizes of either side, where its family has such a setting."""
+"""Sizes of each side, if its family has such a setting."""
 USUAL = {"norm": "pre"}
-"""Levels of the centre that are not the settings' own: post, the paper's, needs more steps than this budget has."""
+"""Levels of the centre that differ from the defaults: post-norm, as in the paper, needs more steps than this."""
 FACTORS = (
     "encoder",
     "decoder",
@@ -37,16 +37,16 @@ FACTORS = (
     "subword",
     "teacher_forcing",
 )
-"""Beside these, every choice inside a family other than the Transformer is a factor: `recurrent.cell`, …"""
+"""Also, every choice inside a family other than the Transformer is a factor: `recurrent.cell`, …"""
 NEEDED = {
     "gradient": {"cross_attention": "hard"},
     "positions.join": {"positions": "sinusoidal"},
     "recurrent.input_feeding": {"recurrent.wiring": "luong"},
     "bytenet.stacked": {"bytenet.cross_attention": "soft"},
 }
-"""What else is set to vary a factor that the centres do not have, or not with all its levels."""
+"""Additional settings for factors that the centres lack, or lack some levels of."""
 SAME = {"positions": "sinusoidal", "combine": "project"}
-"""What null means at the Transformer's centre."""
+"""The meaning of null at the Transformer's centre."""
 DEAR: dict[str, dict[str, float]] = {
     "subword": {"character": 2.7},
     "teacher_forcing": {"linear": 2.7, "exponential": 2.7, "inverse_sigmoid": 2.7},
@@ -59,9 +59,9 @@ DEAR: dict[str, dict[str, float]] = {
     "gradient": {"reinforce": 4.0},
     "recurrent.attention": {"null": 4.0},
 }
-"""What a level costs: it is taken where it brings as many times more pairs. Up to experts, and for additive scores, it
-is how long a run takes, in runs of the centre. The others leave little to compare whatever stands beside them
-(BLEU of 0 to 30 around the centres), so that a design full of them would say nothing of the rest.
+"""The cost of a level, by which its new pairs are divided. Up to experts, and for additive scores, it is the duration
+of a run relative to the centre. The other levels have a low BLEU (0 to 30 around the centres) whatever they are combined
+with, so a design with many of them would reveal little about the others.
 """
 IN_PAIRS = {
     "gradient": ("straight_through",),
@@ -73,12 +73,11 @@ IN_PAIRS = {
     "recurrent.cell": ("gru", "lstm"),
     "recurrent.bridge": ("initial", "concatenate", "none"),
 }
-"""The levels that stand for a factor in pairs with others, where not all do. What is left out is another pace of a
-schedule, reads five times as many tokens, is there for a lecture's argument, or is near another level; the singles have
-them all.
+"""The levels that represent a factor in pairs, if not all do. Omitted levels are another pace of a schedule, read five
+times as many tokens, exist for a lecture's argument, or resemble another level; the singles include all of them.
 """
 Levels = dict[str, str]
-"""Levels by factor; a factor that is not named has its usual one."""
+"""Levels by factor; other factors have their defaults."""
 
 
 def cost(levels: Levels) -> float:
@@ -87,7 +86,7 @@ def cost(levels: Levels) -> float:
 
 
 def name(choice: Choice) -> str | None:
-    """The factor that a choice belongs to, the same on both sides; None for what is no factor here."""
+    """The factor of a choice, the same for both sides; None if it is not a factor here."""
     if choice.path[:2] in (("text", "subword"), ("train", "teacher_forcing")):
         return choice.path[1] if len(choice.path) == 2 else None
     if choice.path[0] != "model" or choice.path[1] == "target_positions":
@@ -118,15 +117,15 @@ def factors() -> dict[str, list[str]]:
 
 
 def _blind(choice: Choice, level: str) -> bool:
-    """Whether nothing would lead from the source to a decoder that has this level: no model that translates has it."""
+    """Whether a decoder with this level has no access to the source, so that no translator can have it."""
     return choice.path[-2:] == ("decoder", "cross_attention") and level == "null" and choice.usual != "null"
 
 
 def build(levels: Levels) -> tuple[dict[str, Any], Levels]:
-    """Settings in which `levels` hold, and the levels of all factors that these settings have.
+    """Settings with the given `levels`, and the resulting levels of all their factors.
 
-    A level of a factor that does not exist beside the others is passed over. Both sides of a model get the same level
-    of a factor that both have.
+    Levels of factors that do not exist with the other levels are ignored. Both sides of a model get the same level of a
+    factor that both have.
     """
     effective: Levels = {}
     positions, target_positions = _sides(levels)
@@ -137,7 +136,7 @@ def build(levels: Levels) -> tuple[dict[str, Any], Levels]:
             return target_positions if choice.path == ("model", "target_positions") else None
         level = levels.get(factor, USUAL.get(factor))
         held = level in choice.levels
-        # where only one side has the wanted level, it is that side's that counts
+        # if only one side has the requested level, that side counts
         if held or factor not in effective or effective[factor] != level:
             effective[factor] = level if held and level is not None else choice.usual
         if factor == "positions":
@@ -150,12 +149,12 @@ def build(levels: Levels) -> tuple[dict[str, Any], Levels]:
 
 
 def meant(levels: Levels) -> Levels:
-    """With what null stands for at the Transformer's centre in its place."""
+    """The levels with null replaced by its meaning at the Transformer's centre."""
     return {factor: SAME[factor] if level == "null" and factor in SAME else level for factor, level in levels.items()}
 
 
 def refusal(settings: dict[str, Any]) -> str | None:
-    """Why there can be no run with these settings, or None."""
+    """The reason why a run with these settings is impossible, or None."""
     corpus = {"source": "none", "target": "none"}
     train = {"max_epochs": 1, **settings.get("train", {})}
     whole = {**settings, "train": train, "data": {"train": corpus, "valid": corpus}, "out": "none"}
@@ -167,10 +166,10 @@ def refusal(settings: dict[str, Any]) -> str | None:
 
 
 def _sides(levels: Levels) -> tuple[str | None, str | None]:
-    """The position schemes of the source and of the target; None where the setting is left out.
+    """The position schemes of the source and of the target; None if the setting is omitted.
 
-    A side that cannot have the wanted scheme, when the other can, has the nearest that it can: a decoder does not know
-    the whole target's length, and only self-attention has room for a scheme inside it.
+    A side that does not support the requested scheme, if the other does, gets the most similar one: a decoder does not
+    know the length of the target, and only self-attention supports schemes inside attention.
     """
     level = levels.get("positions")
     scheme = _member("positions", level)
@@ -186,6 +185,6 @@ def _sides(levels: Levels) -> tuple[str | None, str | None]:
 
 
 def _member(field: str, kind: str | None) -> Any:
-    """The class of a kind in one of the model's unions."""
+    """The config class of a kind in one of the model's unions."""
     members = union_members(ModelConfig.model_fields[field].annotation)
     return next((member for member in members if kind is not None and kind in kinds(member)), None)

@@ -1,4 +1,4 @@
-"""What singles and pairs say together: main effects, and what pairs of levels bring beyond the sum of them."""
+"""Joint analysis of singles and pairs: main effects, and interactions of pairs of levels."""
 
 from itertools import combinations
 
@@ -7,11 +7,11 @@ from factors import meant
 from runs import Line
 
 SAMPLES, STRONGEST, FEWEST = 500, 20, 3
-"""Bootstrap samples and permutations; pairs shown; runs that a pair needs to be judged."""
+"""Numbers of bootstrap samples and permutations, of pairs shown, and of runs required to judge a pair."""
 
 
 def pairs_report(lines: list[Line], refused: dict[str, str]) -> str:
-    """In Markdown: families, main effects, interactions, refused pairs. lines: all runs that are done."""
+    """The report in Markdown: families, main effects, interactions, refused pairs. lines: all finished runs."""
     text = ["# Encoder × decoder families\n", families(lines)]
     runs = [line for line in lines if line["group"] != "Multi30k"]
     own = sum(line["group"] == "pairs" for line in runs)
@@ -27,7 +27,7 @@ def pairs_report(lines: list[Line], refused: dict[str, str]) -> str:
 
 
 def families(lines: list[Line]) -> str:
-    """BLEU of the single run with its interval; behind it the mean over the runs of the design, and their number."""
+    """BLEU of the single run with its interval, then the mean over the runs of the design, and their number."""
     single = {
         (line["effective"]["encoder"], line["effective"]["decoder"]): line
         for line in lines
@@ -51,7 +51,7 @@ def families(lines: list[Line]) -> str:
 
 
 def effects(runs: list[Line]) -> str:
-    """Main effects of an additive model, and the mean of its residuals over the runs that hold a pair of levels."""
+    """Main effects of an additive model, and the mean residuals of the runs with a pair of levels."""
     bleu = np.array([line["bleu"] for line in runs])
     levels, holds = _holds(runs)
     effect, predicted = _fit(holds, bleu)
@@ -59,10 +59,10 @@ def effects(runs: list[Line]) -> str:
     draws = random.integers(0, len(runs), (SAMPLES, len(runs)))
     resampled = np.array([_fit(holds[draw], bleu[draw], fast=True)[0] for draw in draws])
     text = [
-        "Effect: of a ridge regression of BLEU on all levels at once, against the mean of the runs; mean BLEU: of the "
-        "runs that hold the level, whatever else they hold; 95% intervals from resampled runs.",
+        "Effect: in a ridge regression of BLEU on all levels, relative to the mean of the runs; mean BLEU: of the "
+        "runs with the level; 95% bootstrap intervals over runs.",
         f"The additive model explains {100 * (1 - np.var(bleu - predicted) / np.var(bleu)):.0f}% of the variance of "
-        "runs that it was not fitted to (each left out in turn).\n",
+        "held-out runs (leave-one-out).\n",
         "| factor | level | runs | mean BLEU | interval | effect | interval |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
@@ -91,17 +91,17 @@ def _interactions(
     residual = residual - residual.mean()
 
     def strength(values: np.ndarray) -> np.ndarray:
-        """Means over the runs of each pair, in units of what chance gives."""
+        """Mean residuals of each pair, in units of their standard error."""
         return np.asarray(together @ values / np.sqrt(counts) / residual.std())
 
     observed = strength(residual)
     largest = np.array([np.abs(strength(random.permutation(residual))).max() for _ in range(SAMPLES)])
     text = [
-        f"Interactions: the mean, over the {FEWEST} or more runs that hold both levels, of BLEU beyond what the "
-        f"additive model predicts without that run; ± its standard error. p: how often the strongest of all "
-        f"{len(pairs)} pairs is as strong when the residuals are dealt to the runs by chance ({SAMPLES} times). "
+        f"Interactions: the mean residual of BLEU, over the {FEWEST} or more runs with both levels, relative to the "
+        f"additive model fitted without that run; ± its standard error. p: how often the strongest of all "
+        f"{len(pairs)} pairs is as strong when the residuals are permuted over the runs ({SAMPLES} times). "
         "One seed a run.\n",
-        "| levels | runs | BLEU beyond the sum | p, of all pairs |",
+        "| levels | runs | interaction (BLEU) | p, over all pairs |",
         "| --- | --- | --- | --- |",
     ]
     for place in np.argsort(-np.abs(observed))[:STRONGEST]:
@@ -116,7 +116,7 @@ def _interactions(
 
 
 def _holds(runs: list[Line]) -> tuple[list[tuple[str, str]], np.ndarray]:
-    """The levels that occur, and whether each run has them; (runs, levels) of 0 and 1. null counts as what it means."""
+    """The occurring levels, and an indicator matrix (runs, levels). null is replaced by its meaning."""
     held = [meant(line["effective"]) for line in runs]
     levels = sorted({each for own in held for each in own.items()})
     rows = [[float(own.get(factor) == level) for factor, level in levels] for own in held]
@@ -124,10 +124,10 @@ def _holds(runs: list[Line]) -> tuple[list[tuple[str, str]], np.ndarray]:
 
 
 def _fit(holds: np.ndarray, bleu: np.ndarray, fast: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Effects of all levels, and what is predicted of each run by a fit to the others.
+    """Effects of all levels, and leave-one-out predictions of each run.
 
-    Ridge regression: levels of a factor share what data cannot tell apart. The strength is the one of those tried that
-    predicts runs left out best; fast: a fixed one.
+    Ridge regression, so that effects that the data cannot separate are shared. The strength is chosen by the
+    leave-one-out error; fast: a fixed strength.
     """
     centred, mean = holds - holds.mean(0), bleu.mean()
     u, s, v = np.linalg.svd(centred, full_matrices=False)

@@ -9,11 +9,11 @@ matplotlib.use("Agg")
 from matplotlib import pyplot
 
 ROW = 0.2
-"""Inches a line."""
+"""Inches per line."""
 
 
 def draw(lines: list[Line], path: Path) -> None:
-    """A panel a group; a line a variant, the best of a factor first; the centre and its interval behind them."""
+    """One panel per group, one line per variant, the best of a factor first; the centre's interval is shaded."""
     groups = list(dict.fromkeys(line["group"] for line in lines))
     if not groups:
         return

@@ -1,4 +1,4 @@
-"""One table of all runs, its picture, and what the design of pairs says; made from results.jsonl."""
+"""The table of all runs, its picture, and the analysis of pairs, made from results.jsonl."""
 
 import csv
 import json
@@ -29,7 +29,7 @@ COLUMNS = (
 
 
 def write_report(out: Path, references: list[str]) -> None:
-    """Write table.md, table.csv, pairs.md and picture.png beside results.jsonl."""
+    """Write table.md, table.csv, pairs.md and picture.png next to results.jsonl."""
     lines = list(Results(out / "results.jsonl").read().values())
     if not lines:
         return
@@ -56,7 +56,7 @@ def markdown(columns: tuple[str, ...], rows: list[list[str]]) -> str:
 
 
 def conditions(done: list[Line]) -> str:
-    """What the numbers of the table were measured under."""
+    """The conditions under which the numbers of the table were measured."""
     seconds = sorted(line["cpu_seconds"] for line in done)
     text = [f"Signature of BLEU: `{each}`." for each in sorted({line["signature"] for line in done})]
     text += [f"Budget: `{each}`." for each in sorted({line["budget"] for line in done})]
@@ -70,7 +70,7 @@ def conditions(done: list[Line]) -> str:
 
 
 def centre_of(line: Line, lines: list[Line]) -> Line:
-    """The run that a run is compared with: its group's centre, else the Transformer's; itself where there is none."""
+    """The run to compare with: the centre of the group, else the Transformer's, else the run itself."""
     centres = [
         each
         for each in lines
@@ -80,7 +80,7 @@ def centre_of(line: Line, lines: list[Line]) -> Line:
 
 
 def compared(line: Line, centre: Line, out: Path, references: list[str]) -> Line:
-    """The line with its intervals, kept in a file of their own so that resampling is done once a run."""
+    """The line with its intervals, which are cached in a separate file so that each run is resampled once."""
     if line["status"] != "done":
         return line
     stored = out / "translations" / f"{line['id']}.{centre['id']}.json"

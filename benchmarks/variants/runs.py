@@ -1,4 +1,4 @@
-"""Making runs: each in a process that may die, its result appended when it is over, its model kept."""
+"""Makes runs: each in a process that may die; its result is appended at the end, and its model is kept."""
 
 import hashlib
 import json
@@ -25,19 +25,19 @@ Line = dict[str, Any]
 
 
 def identity(plan: Plan, budget: Budget) -> str:
-    """Equal for equal settings under an equal budget, whatever design asks for them."""
+    """A key that is equal for equal settings under an equal budget, in every design."""
     return hashlib.sha256(json.dumps([plan.settings, as_text(budget)], sort_keys=True).encode()).hexdigest()[:12]
 
 
 class Results:
-    """results.jsonl: a line a run; the last line of a run counts, so that one that failed may be tried again."""
+    """results.jsonl: one line per run; the last line of a run counts, so that a failed run can be repeated."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()
 
     def read(self) -> dict[str, Line]:
-        """Lines by run. One that a kill cut short is no line."""
+        """The lines by run. Incomplete lines are ignored."""
         found: dict[str, Line] = {}
         for text in self.path.read_text("utf-8").splitlines() if self.path.is_file() else ():
             try:
@@ -48,7 +48,7 @@ class Results:
         return found
 
     def append(self, line: Line) -> None:
-        """Add a line; it begins a new one also after one that was cut short."""
+        """Append a line, also after an incomplete one."""
         with self._lock, self.path.open("a+b") as file:
             if file.tell():
                 file.seek(-1, os.SEEK_END)
@@ -58,13 +58,13 @@ class Results:
 
 
 def finished(results: Results, budget: Budget) -> list[Plan]:
-    """The plans of the runs that are done under this budget."""
+    """The plans of the finished runs under this budget."""
     lines = [line for line in results.read().values() if line["status"] == "done" and line["budget"] == as_text(budget)]
     return [Plan(**{field.name: line[field.name] for field in fields(Plan)}) for line in lines]
 
 
 def make(plans: Iterable[Plan], budget: Budget, corpus: Corpus, out: Path, workers: int) -> None:
-    """Make the runs that are not in the results yet, or failed."""
+    """Make the runs that are missing or have failed."""
     results = Results(out / "results.jsonl")
     over = {key for key, line in results.read().items() if line["status"] != "failed"}
     waiting = {identity(plan, budget): plan for plan in plans if identity(plan, budget) not in over}
@@ -79,7 +79,7 @@ def make(plans: Iterable[Plan], budget: Budget, corpus: Corpus, out: Path, worke
 def _work(
     queue: "SimpleQueue[tuple[int, str, Plan]]", total: int, results: Results, budget: Budget, corpus: Corpus, out: Path
 ) -> None:
-    """Take runs until there are none, in a process of one's own, and in a new one where a run has killed it."""
+    """Make runs until none are left, in a separate process, which is replaced if a run kills it."""
     pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
     while not queue.empty():
         number, key, plan = queue.get()
@@ -97,7 +97,7 @@ def _work(
                 (out / "translations" / f"{key}.txt").write_text(lines, "utf-8")
                 line |= {"status": "done", **found}
             except BrokenProcessPool:
-                line |= {"status": "failed", "message": "its process was killed, by lack of memory or by a crash"}
+                line |= {"status": "failed", "message": "its process was killed by lack of memory or by a crash"}
                 pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
             except Exception as error:
                 line |= {"status": "failed", "message": f"{type(error).__name__}: {error}"}
@@ -109,7 +109,7 @@ def _work(
 
 
 def execute(settings: dict[str, Any], sources: list[str], references: list[str], parent: int) -> Line:
-    """Train, translate and score; the model folder is left at `settings["out"]`, without what a resumption needs."""
+    """Train, translate and score; the model folder is kept at `settings["out"]`, without snapshots."""
     import io
 
     import torch
@@ -153,7 +153,7 @@ def execute(settings: dict[str, Any], sources: list[str], references: list[str],
 
 @cache
 def _watch(parent: int) -> None:
-    """End this process with its parent: a run whose benchmark was killed must not write beside the next one."""
+    """End this process with its parent, so that a run of a killed benchmark does not interfere with the next one."""
 
     def end() -> None:
         while os.getppid() == parent:

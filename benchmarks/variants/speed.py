@@ -1,4 +1,4 @@
-"""Speed of kept models, each beside its centre's in one process: updates and translations that take turns."""
+"""Speed of kept models, each compared with its centre in one process: alternating updates and translations."""
 
 import itertools
 import statistics
@@ -27,13 +27,13 @@ from dragoman.training.updates.update import Update
 from dragoman.translation.translator import Translator
 
 PAIRS, SENTENCES, UPDATES, WINDOWS = 2000, 64, 3, 5
-"""Training pairs that batches are made of; sentences translated, and updates made, in a window; windows."""
+"""Training pairs for batches; sentences translated and updates made per window; number of windows."""
 LONGEST = 6.0
-"""Seconds after which no further window is begun; two are measured whatever they take."""
+"""Seconds after which no further window is started; at least two are measured."""
 
 
 class Contender:
-    """A kept model that can be trained further and asked to translate."""
+    """A kept model for training and translation."""
 
     def __init__(self, folder: Path, settings: dict[str, Any], scratch: Path) -> None:
         self.config = parse_settings({**settings, "out": str(folder)}, TranslationRun, "benchmark")
@@ -51,16 +51,16 @@ class Contender:
         self._batches = self._windows()
 
     def train(self) -> float:
-        """Target tokens a second over some updates."""
+        """Target tokens per second over some updates."""
         window = list(itertools.islice(self._batches, UPDATES))
         began = time.perf_counter()
         for batch in window:
-            # a rate of nothing: the model stays the one that was trained
+            # with a learning rate of 0 the model does not change
             self._engine.step(Update([batch]), TrainingPoint(next(self._numbers)), 0.0)
         return sum(batch.target_tokens for batch in window) / (time.perf_counter() - began)
 
     def translate(self, sources: list[str]) -> float:
-        """Sentences a second."""
+        """Sentences translated per second."""
         began = time.perf_counter()
         self.translator.translate(sources)
         return len(sources) / (time.perf_counter() - began)
@@ -82,7 +82,7 @@ class Contender:
 def compare(
     folder: Path, settings: dict[str, Any], centre: Path, usual: dict[str, Any], sources: list[str]
 ) -> dict[str, Any]:
-    """Medians over windows of a model's speeds, and of their ratios to those of its centre in the window beside."""
+    """Medians over windows of a model's speeds, and of their ratios to its centre in the neighbouring window."""
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as scratch:
         one = Contender(folder, settings, Path(scratch))
@@ -100,7 +100,7 @@ def compare(
 
 
 def _turns(one: Callable[[], float], two: Callable[[], float]) -> tuple[float, float, float]:
-    """Medians of one, of one by two, and of two; the first turn of each warms up."""
+    """The medians of one, of the ratios of one to two, and of two; the first turn of each is a warm-up."""
     one(), two()
     began = time.perf_counter()
     found: list[tuple[float, float]] = []

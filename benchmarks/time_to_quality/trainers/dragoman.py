@@ -1,7 +1,7 @@
 """dragoman: `dragoman train` itself, from two files or from a recipe, with the clock around its updates.
 
-Its own validations and checkpoints, and the points of the curve, are outside that clock. Its own one, which ends the
-run at train.max_minutes, has the first two in it, so its updates have less time than those of the others.
+Its own validations and checkpoints, and the points of the curve, are outside that clock. Its own clock, which ends the
+run at train.max_minutes, includes the first two, so its updates have less time than those of the others.
 """
 
 import os
@@ -17,7 +17,7 @@ RECIPES = Path(__file__).resolve().parents[1] / "recipes"
 
 
 def command(task: Task, out: Path) -> list[str]:
-    """What a user would type."""
+    """The settings, as a user would give them."""
     data = Path(os.environ["DRAGOMAN_DATA"]) / "multi30k"
     limit = f"train.max_minutes={task.options['minutes']:g}"
     if recipe := task.options.get("recipe"):
@@ -32,7 +32,7 @@ def command(task: Task, out: Path) -> list[str]:
 
 
 def train(task: Task, recorder: Recorder) -> dict[str, Any]:
-    """`dragoman train`, on from its newest snapshot if there is one. Gives what the results tell of it."""
+    """Run `dragoman train`, from its newest snapshot if there is one. Returns facts for the results."""
     import yaml
 
     from dragoman import __version__
@@ -49,7 +49,7 @@ def train(task: Task, recorder: Recorder) -> dict[str, Any]:
 
 
 def attach(recorder: Recorder, translate: Callable[[Path], list[str]], facts: dict[str, Any]) -> None:
-    """Put the clock around the loop's updates, outside all else that it does.
+    """Run the clock during the loop's updates only.
 
     translate: the validation set's translations by the model in a folder.
     """
@@ -116,7 +116,7 @@ def attach(recorder: Recorder, translate: Callable[[Path], list[str]], facts: di
 
 
 def translations(folder: Path, task: Task) -> list[str]:
-    """Of the validation set, in its order, as the program's own validation makes them."""
+    """The translations of the validation set, in order, as in the program's own validation."""
     from dragoman.decode.search import SearchConfig
     from dragoman.translation.translator import Request, Translator
 

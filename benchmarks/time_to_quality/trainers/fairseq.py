@@ -1,5 +1,5 @@
 """fairseq's own training program and its recipe for IWSLT'14 (examples/translation/README.md, "IWSLT'14 German to
-English (Transformer)"), with the clock around its updates; it translates with its own generator.
+English (Transformer)"), with the clock around its updates. It translates with its own generator.
 """
 
 import os
@@ -18,16 +18,16 @@ RECIPE = [
     "--dropout", "0.3", "--weight-decay", "0.0001",
     "--criterion", "label_smoothed_cross_entropy", "--label-smoothing", "0.1", "--max-tokens", "4096",
 ]  # fmt: skip
-"""Its command to the letter; the rest of its line is about BLEU at its own validations, which decides no update."""
+"""Its exact command, without the options for BLEU of its own validations, which do not affect updates."""
 
 GREEDY = Namespace(beam=1, max_len_a=1.5, max_len_b=10)
 _SENTENCES = 64
-"""Translated together."""
+"""Batch size of translation."""
 
 
 def train(task: Task, recorder: Recorder) -> dict[str, Any]:
-    """`fairseq-train`, on from the checkpoint if there is one. Gives what the results tell of the program."""
-    os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"  # its checkpoints hold its settings as objects
+    """Run `fairseq-train`, from the checkpoint if there is one. Returns facts for the results."""
+    os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"  # its checkpoints contain its settings as objects
     import fairseq
     from fairseq.trainer import Trainer
     from fairseq_cli import train as program
@@ -65,7 +65,7 @@ def train(task: Task, recorder: Recorder) -> dict[str, Any]:
 
 
 def binarise(task: Task) -> str:
-    """`fairseq-preprocess` with a dictionary a side, as the recipe has it; gives the folder."""
+    """Run `fairseq-preprocess` with one dictionary per side, as in the recipe; returns the folder."""
     folder = task.own / "binary"
     if not (folder / "done").exists():
         from fairseq_cli import preprocess
@@ -81,7 +81,7 @@ def binarise(task: Task) -> str:
 
 
 def save(trainer: Any, iterator: Any, path: Path) -> None:
-    """Its checkpoint; a kill leaves the old file or the new one."""
+    """Write its checkpoint atomically."""
     part = path.with_suffix(".part")
     trainer.consolidate_optimizer()
     trainer.save_checkpoint(str(part), {"train_iterator": iterator.state_dict(), "val_loss": None})
@@ -89,7 +89,7 @@ def save(trainer: Any, iterator: Any, path: Path) -> None:
 
 
 def translations(trainer: Any, its_task: Any) -> list[str]:
-    """Of the validation set, as lines of ids, in its order."""
+    """The translations of the validation set, as lines of ids, in order."""
     model = trainer.get_model().eval()
     if "valid" not in its_task.datasets:
         its_task.load_dataset("valid")

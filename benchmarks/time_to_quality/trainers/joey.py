@@ -1,8 +1,8 @@
 """Joey NMT's own training program and its recipe for IWSLT'14 (configs/iwslt14_deen_bpe.yaml of its version 2), with
-the clock around its updates; it translates with its own `predict`.
+the clock around its updates. It translates with its own `predict`.
 
-Other than there: the corpus's case is kept, and pieces are the 10,000 joint sentencepieces that fairseq has too: 32,000
-were for a corpus six times as large.
+Deviations: case is kept, and the vocabulary has the 10,000 joint SentencePiece units that fairseq uses too, because
+32,000 were for a corpus six times as large.
 """
 
 import os
@@ -43,7 +43,7 @@ def settings(task: Task) -> dict[str, Any]:
         "model_dir": str(model),
         "use_cuda": False,
         "fp16": False,
-        "random_seed": 41 + task.seed,  # 42 is the recipe's
+        "random_seed": 41 + task.seed,  # the recipe has 42
         "data": {
             "train": str(task.folder / "text" / "train"),
             "dev": str(task.folder / "text" / "valid"),
@@ -53,7 +53,7 @@ def settings(task: Task) -> dict[str, Any]:
         },
         "testing": {
             "n_best": 1,
-            "beam_size": 5,  # of its tests: its validations are greedy
+            "beam_size": 5,  # for its tests; its validations are greedy
             "beam_alpha": 1.0,
             "batch_size": 1024,
             "batch_type": "token",
@@ -99,11 +99,11 @@ def settings(task: Task) -> dict[str, Any]:
 
 
 def train(task: Task, recorder: Recorder) -> dict[str, Any]:
-    """`python -m joeynmt train`, on from its latest checkpoint if there is one. Gives what the results tell of it.
+    """Run `python -m joeynmt train`, from its latest checkpoint if there is one. Returns facts for the results.
 
-    Its validations, at which its plateau schedule lowers the rate, are made, outside the clock.
+    It makes its own validations, which its plateau schedule needs, outside the clock.
     """
-    os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"  # its checkpoints hold numpy's numbers
+    os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"  # its checkpoints contain numpy scalars
     from joeynmt import builders
     from joeynmt.config import load_config
     from joeynmt.prediction import predict
@@ -111,7 +111,7 @@ def train(task: Task, recorder: Recorder) -> dict[str, Any]:
     from joeynmt.training import train as run
 
     plateau = builders.ReduceLROnPlateau
-    # an argument that torch had when Joey NMT 2.3 was written
+    # an argument that torch has removed since Joey NMT 2.3
     builders.ReduceLROnPlateau = lambda *given, verbose=False, **more: plateau(*given, **more)
     facts: dict[str, Any] = {"joeynmt": "2.3.0", "precision": "float32"}
     whole_of_theirs, step_of_theirs = TrainManager.train_and_validate, TrainManager._train_step
@@ -134,14 +134,14 @@ def train(task: Task, recorder: Recorder) -> dict[str, Any]:
         if recorder.due:
             recorder.point(lambda: replace_checkpoint(self), self.translate_for_curve)
         if recorder.over:
-            self.stats.is_max_update = True  # so that it ends after this update, which is no part of the curve
+            self.stats.is_max_update = True  # so that it ends after this update, which is not part of the curve
             recorder.stop()
         result = step_of_theirs(self, batch)
         recorder.step(int(batch.ntokens))
         return result
 
     def replace_checkpoint(self: Any) -> None:
-        """It would keep those without a score for ever."""
+        """Remove checkpoints without a score, which it would keep forever."""
         latest, best = (task.own / "model" / f"{name}.ckpt" for name in ("latest", "best"))
         before = latest.resolve()
         self._save_checkpoint(False, float("nan"))

@@ -1,4 +1,4 @@
-"""A plain loop around torch.nn.Transformer's layers: those, the batches and the rates of benchmarks/training."""
+"""A plain loop around torch.nn.Transformer's layers, with the batches and rates of benchmarks/training."""
 
 import os
 from collections.abc import Iterator
@@ -15,11 +15,11 @@ from torch.nn import functional
 from worker import Task
 
 _SENTENCES = 64
-"""Translated together."""
+"""Batch size of translation."""
 
 
 def train(task: Task, recorder: Recorder) -> dict[str, Any]:
-    """Until the limit, on from the checkpoint if there is one. Gives what the results tell of the program."""
+    """Train until the limit, from the checkpoint if there is one. Returns facts for the results."""
     torch.manual_seed(task.seed)
     corpus, checkpoint = task.corpus, task.own / "checkpoint.pt"
     model = PlainTransformer(task.sizes, corpus["size"], corpus["pad"], task.options["dropout"])
@@ -65,13 +65,13 @@ def train(task: Task, recorder: Recorder) -> dict[str, Any]:
 
 
 def write(state: dict[str, Any], path: Path) -> None:
-    """A kill leaves the old file or the new one."""
+    """Write the checkpoint atomically."""
     torch.save(state, path.with_suffix(".part"))
     os.replace(path.with_suffix(".part"), path)
 
 
 def translations(model: PlainTransformer, task: Task) -> Iterator[str]:
-    """Of the validation set, as lines of ids, in its order."""
+    """The translations of the validation set, as lines of ids, in order."""
     rows = [[int(word) for word in line.split()] for line in (task.folder / "valid.source").open()]
     order = sorted(range(len(rows)), key=lambda row: len(rows[row]))
     found: dict[int, str] = {}
@@ -85,7 +85,7 @@ def translations(model: PlainTransformer, task: Task) -> Iterator[str]:
 
 @torch.no_grad()
 def greedy(model: PlainTransformer, source: Tensor, corpus: dict[str, Any]) -> list[list[int]]:
-    """source (B, S) → the likeliest piece at every step, up to the end of the sentence or 1.5 S + 10 pieces."""
+    """Decode source (B, S) greedily, up to the end of the sentence or 1.5 S + 10 units."""
     memory, padding = model.encode(source), source == corpus["pad"]
     written = torch.full((len(source), 1), corpus["bos"])
     ended = torch.zeros(len(source), dtype=torch.bool)
@@ -99,5 +99,5 @@ def greedy(model: PlainTransformer, source: Tensor, corpus: dict[str, Any]) -> l
 
 
 def cut(ids: list[int], end: int) -> list[int]:
-    """Up to the first `end`."""
+    """The ids before the first `end`."""
     return ids[: ids.index(end)] if end in ids else ids

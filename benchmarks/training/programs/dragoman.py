@@ -1,4 +1,4 @@
-"""dragoman: `dragoman train` itself, with the gate around its updates; or a reference under the same run."""
+"""dragoman: `dragoman train` itself, with the gate around its updates; or a reference within the same run."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ NEVER = 10**6
 
 
 def settings(task: Task) -> dict[str, Any]:
-    """A run that goes on until it is ended: without cleaning, so that its tokens are those of the others."""
+    """A run without limit and without cleaning, so that its tokens are those of the other programs."""
     corpus = task.corpus
     return {
         "data": {
@@ -37,12 +37,12 @@ def settings(task: Task) -> dict[str, Any]:
             "device": task.device,
             "seed": task.seed,
         },
-        "out": str(task.folder / "dragoman" / task.own.name),  # beside what is prepared already
+        "out": str(task.folder / "dragoman" / task.own.name),  # next to the prepared corpus
     }
 
 
 def train(task: Task, gate: Gate) -> None:
-    """Run it. Fails where its tokens are not those of the corpus file."""
+    """Run it. Fails if its tokens differ from those of the corpus file."""
     from dragoman.tasks.train import train as train_run
     from dragoman.tasks.translation.config import TranslationRun
     from dragoman.training.objectives.objective import TrainingPoint
@@ -60,7 +60,7 @@ def train(task: Task, gate: Gate) -> None:
             first = False
             check(update.batches[0], targets, gate)
             gate.facts["parameters"] = sum(parameter.numel() for parameter in self.model.parameters())
-            self.seed = task.options.get("draws", self.seed)  # of dropout alone: model and batches are made already
+            self.seed = task.options.get("draws", self.seed)  # of dropout only: model and batches exist already
             if task.options.get("reference"):
                 from programs.reference import Reference
 
@@ -79,8 +79,8 @@ def train(task: Task, gate: Gate) -> None:
 
 
 def check(batch: Any, targets: list[list[int]], gate: Gate) -> None:
-    """End if a batch does not hold the corpus's tokens."""
+    """Exit if a batch does not contain the corpus's tokens."""
     read = sorted(tuple(row[keep].tolist()[:-1]) for row, keep in zip(batch.labels, batch.target_mask, strict=True))
     wanted = {tuple(ids) for ids in targets}
     if not all(row in wanted for row in read):
-        gate.fail("its batches hold other tokens than the corpus")
+        gate.fail("its batches contain other tokens than the corpus")

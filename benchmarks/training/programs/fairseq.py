@@ -1,4 +1,4 @@
-"""fairseq's own training program, with the gate around its updates; batches as it makes them."""
+"""fairseq's own training program and batches, with the gate around its updates."""
 
 import sys
 from math import log
@@ -12,7 +12,7 @@ NEVER = 10**9
 
 
 def binarise(task: Task) -> str:
-    """`fairseq-preprocess`; gives the folder."""
+    """Run `fairseq-preprocess`; returns the folder."""
     from fairseq_cli import preprocess
 
     vocabulary = task.own / "vocabulary.txt"
@@ -28,7 +28,7 @@ def binarise(task: Task) -> str:
 
 
 def train(task: Task, gate: Gate) -> None:
-    """`fairseq-train`."""
+    """Run `fairseq-train`."""
     from fairseq.trainer import Trainer
     from fairseq_cli import train as program
 
@@ -40,7 +40,7 @@ def train(task: Task, gate: Gate) -> None:
         told = step_of_theirs(self, samples, raise_oom)
         tokens = sum(int(sample["ntokens"]) for sample in samples)
         padded = max(sample["target"].numel() for sample in samples)
-        gate.count(tokens, padded, float(told["loss"]) * log(2))  # it tells bits
+        gate.count(tokens, padded, float(told["loss"]) * log(2))  # it reports bits
         return told
 
     Trainer.train_step = step

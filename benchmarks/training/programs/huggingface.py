@@ -1,4 +1,4 @@
-"""Hugging Face: MarianMTModel under transformers' Seq2SeqTrainer, grouped by length; batches as it makes them."""
+"""Hugging Face: MarianMTModel with transformers' Seq2SeqTrainer and its batches, grouped by length."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ IGNORED = -100
 
 
 def train(task: Task, gate: Gate) -> None:
-    """Its batches have a fixed number of sentences: as many as fill the budget with targets of the mean length."""
+    """Run the trainer. Batches have a fixed number of sentences, which fill the budget at the mean target length."""
     from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
 
     torch.manual_seed(task.seed)

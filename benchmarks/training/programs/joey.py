@@ -1,4 +1,4 @@
-"""Joey NMT's own training program, with the gate around its updates; batches as it makes them."""
+"""Joey NMT's own training program and batches, with the gate around its updates."""
 
 from pathlib import Path
 from typing import Any
@@ -87,7 +87,7 @@ def settings(task: Task) -> dict[str, Any]:
 
 
 def train(task: Task, gate: Gate) -> None:
-    """`python -m joeynmt train`."""
+    """Run `python -m joeynmt train`."""
     from joeynmt.config import load_config
     from joeynmt.training import TrainManager
     from joeynmt.training import train as run

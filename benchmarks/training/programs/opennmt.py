@@ -1,4 +1,4 @@
-"""OpenNMT-py's own training program, with the gate around its updates; batches as it makes them."""
+"""OpenNMT-py's own training program and batches, with the gate around its updates."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ NEVER = 10**9
 
 
 def settings(task: Task) -> dict[str, Any]:
-    """Its configuration file. Sentences of like length come together out of buckets of 262,144, its default."""
+    """Its configuration file. Sentences of similar length are grouped in buckets of 262,144, its default."""
     sizes = task.sizes
     vocabulary = task.own / "vocabulary.txt"
     vocabulary.write_text("".join(f"{word}\t1\n" for word in range(4, task.corpus["size"])))
@@ -65,7 +65,7 @@ def settings(task: Task) -> dict[str, Any]:
 
 
 def train(task: Task, gate: Gate) -> None:
-    """`onmt_train -config …`."""
+    """Run `onmt_train -config …`."""
     from onmt.bin.train import _get_parser
     from onmt.bin.train import train as run
     from onmt.trainer import Trainer

@@ -14,7 +14,7 @@ _POSITIONS = 512
 
 
 class PlainTransformer(nn.Module):
-    """What a user would write from torch's own layers; like them, it also drops attention weights and inner units."""
+    """A translator from torch's own layers, which also apply dropout to attention weights and inner units."""
 
     def __init__(self, sizes: Sizes, vocabulary: int, pad: int, dropout: float = DROPOUT) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ def marian(task: Task) -> nn.Module:
 
 
 class MarianLogits(nn.Module):
-    """Marian called as `PlainTransformer` is."""
+    """Marian with the interface of `PlainTransformer`."""
 
     def __init__(self, model: nn.Module, pad: int) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class MarianLogits(nn.Module):
 
 
 def batches(task: Task) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Source, target inputs and labels, epoch after epoch: sorted by length, cut where the longer side is full."""
+    """Source, target inputs and labels, epoch after epoch: sorted by length, batched by the longer side."""
     corpus = task.corpus
     pad, bos, eos = corpus["pad"], corpus["bos"], corpus["eos"]
     sources, targets = task.ids("source"), task.ids("target")
@@ -123,7 +123,7 @@ def stack(rows: list[list[int]], pad: int) -> Tensor:
 
 
 def train(task: Task, gate: Gate) -> None:
-    """The loop: autocast, fused Adam, clipping, label-smoothed cross-entropy over all positions."""
+    """The training loop: autocast, fused Adam, clipping, label-smoothed cross-entropy over all positions."""
     torch.manual_seed(task.seed)
     corpus, device = task.corpus, torch.device(task.device)
     build: Callable[[], nn.Module] = lambda: PlainTransformer(task.sizes, corpus["size"], corpus["pad"])  # noqa: E731

@@ -1,4 +1,4 @@
-"""The fp32 reference of a loss curve: torch's own layers and loss, begun with dragoman's initial parameters."""
+"""The fp32 reference of a loss curve: torch's layers and loss, with dragoman's initial parameters."""
 
 from typing import Any
 
@@ -15,10 +15,10 @@ from dragoman.training.updates.update import StepResult, Update
 
 
 class Reference:
-    """Updates of torch.nn.Transformer's layers in float32 on the batches that dragoman's run reads, at its rates.
+    """Updates of torch.nn.Transformer's layers in float32 on the batches of dragoman's run, with its learning rates.
 
-    Dropout stands where dragoman has it by default, on embeddings and on each sublayer's result, at the rate that
-    dragoman rounds it to on a CPU.
+    Dropout is applied as by default in dragoman, to embeddings and to the output of each sublayer, at the rate to which
+    dragoman rounds it on a CPU.
     """
 
     def __init__(self, ours: Seq2Seq, task: Task) -> None:
@@ -36,7 +36,7 @@ class Reference:
         self.optimiser = torch.optim.Adam(self.model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9)
 
     def step(self, update: Update, point: TrainingPoint, rate: float) -> StepResult:
-        """As `Engine.step`."""
+        """Like `Engine.step`."""
         torch.manual_seed(self.seed * 1_000_003 + point.step)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
@@ -57,7 +57,7 @@ class Reference:
 
 @torch.no_grad()
 def copy_parameters(ours: Seq2Seq, theirs: PlainTransformer) -> None:
-    """From dragoman's names to torch's."""
+    """Copy parameters from dragoman's names to torch's."""
     theirs.table.weight.copy_(ours.encoder.embedding.tokens.weight)
     for ours_layer, layer in zip(ours.encoder.layers, theirs.encoder.layers, strict=True):
         attention(ours_layer.self_attention, layer.self_attn)
@@ -77,14 +77,14 @@ def copy_parameters(ours: Seq2Seq, theirs: PlainTransformer) -> None:
 
 
 def attention(ours: Any, theirs: nn.MultiheadAttention) -> None:
-    """Query, key and value are one matrix there."""
+    """Copy attention, whose query, key and value projections are one matrix in torch."""
     theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.key.weight, ours.value.weight]))
     theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.key.bias, ours.value.bias]))
     theirs.out_proj.load_state_dict(ours.output.state_dict())
 
 
 def rest(ours: Any, theirs: Any, norms: tuple[tuple[Any, nn.LayerNorm], ...]) -> None:
-    """Norms and the feed-forward network."""
+    """Copy norms and the feed-forward network."""
     for residual, norm in norms:
         norm.load_state_dict(residual.norm.state_dict())
     pairs: list[tuple[nn.Parameter, Tensor]] = list(

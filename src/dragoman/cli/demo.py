@@ -1,4 +1,4 @@
-"""`dragoman demo`: the whole way from sentence pairs to a measured translator, on a corpus that comes with dragoman."""
+"""`dragoman demo`: trains, evaluates and visualises a small translator on the built-in corpus."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,9 +17,9 @@ TRAIN, VALID, TEST = 12000, 300, 500
 
 
 def demo(
-    out: Annotated[
-        Path, typer.Option("--out", help="The run folder; an unfinished demo in it is taken up again.")
-    ] = Path("runs/demo"),
+    out: Annotated[Path, typer.Option("--out", help="Folder of the run; an unfinished demo in it is resumed.")] = Path(
+        "runs/demo"
+    ),
     languages: Annotated[str, typer.Option("--languages", help="Source and target: two of en, de, fr.")] = "en-de",
     settings: Annotated[
         list[str] | None,
@@ -43,7 +43,9 @@ def demo(
 
     source, _, target = languages.partition("-")
     if source not in LANGUAGES or target not in LANGUAGES or source == target:
-        raise ConfigError(f"--languages {languages}: give two different ones of {', '.join(LANGUAGES)}, such as en-de")
+        raise ConfigError(
+            f"--languages {languages}: give two different languages of {', '.join(LANGUAGES)}, such as en-de"
+        )
     began = time.monotonic()
     folder = out / "corpus"
     recipe = out / "recipe.yaml"
@@ -59,7 +61,7 @@ def demo(
     translations = translator.translate(sources)
     print(
         f"\n{LANGUAGES[source]} → {LANGUAGES[target]}, {len(sources)} test sentences with combinations "
-        "that training never showed:"
+        "unseen in training:"
     )
     for score in (BLEU().score(translations, references), ChrF().score(translations, references)):
         print(f"  {score}")
@@ -97,7 +99,7 @@ def _recipe(out: Path, folder: Path, source: str, target: str) -> dict[str, Any]
         },
         "train": {
             "max_steps": 1500,
-            "max_minutes": 3,  # a busy or slow machine makes fewer steps; the schedule is fitted to them
+            "max_minutes": 3,  # a busy or slow machine makes fewer steps; the schedule adapts
             "validate_every": 250,
             "checkpoint_every": 250,
             "log_every": 25,
@@ -107,7 +109,7 @@ def _recipe(out: Path, folder: Path, source: str, target: str) -> dict[str, Any]
 
 
 def _write_corpus(folder: Path, source: str, target: str) -> tuple[list[str], list[str]]:
-    """Generate the corpus, write its parts and give the test set's two sides."""
+    """Generate the corpus and write its parts; returns both sides of the test set."""
     from dragoman.base.files import atomic_write
     from dragoman.lecture.grammar.corpus import generate
 
@@ -140,13 +142,13 @@ def _print_examples(sources: "Sequence[str]", translations: "Sequence[str]", ref
 
 
 def _example(sources: "Sequence[str]", translations: "Sequence[str]", references: "Sequence[str]") -> int:
-    """A correctly translated sentence of a readable length, for the picture."""
+    """The index of a correctly translated sentence of readable length, for the picture."""
     right = [row for row in range(len(sources)) if translations[row] == references[row]] or list(range(len(sources)))
     return min(right, key=lambda row: abs(len(sources[row].split()) - 11))
 
 
 def _clearest(translator: "Translator", sentence: str) -> Any:
-    """The layer whose attention over the source is the least spread out."""
+    """The attention map of the cross-attention layer with the lowest entropy."""
     import numpy as np
 
     maps = [each for each in translator.attention(sentence) if each.kind == "decoder.cross_attention"]

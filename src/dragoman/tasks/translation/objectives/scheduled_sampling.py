@@ -1,4 +1,4 @@
-"""Teacher forcing with a ratio: each input token is the reference, or what the model itself put out last."""
+"""Scheduled sampling: each input token is either the reference or the model's own previous output."""
 
 from dataclasses import dataclass
 from math import exp
@@ -18,19 +18,19 @@ from dragoman.text.symbols import BOS, PAD, UNK
 from dragoman.training.objectives.objective import TrainingPoint
 
 NEVER_WRITTEN = (PAD, BOS, UNK)
-"""What the search never puts out by default, so the model is not fed it as its own output either."""
+"""Symbols that the search never generates by default, so the model is not fed them either."""
 
 
 class TeacherRatio(Config):
-    """The base of every schedule of the ratio."""
+    """Base class of the schedules of the teacher-forcing ratio."""
 
     @property
     def needs_length(self) -> bool:
-        """Whether the ratio at a step depends on how long the run will be."""
+        """Whether the ratio at a step depends on the length of the run."""
         return False
 
     def ratio(self, step: int, progress: float) -> float:
-        """The probability of the reference at the 1-based `step`, when `progress` (0…1) of the run is done."""
+        """The probability of the reference at `step` (from 1), when the share `progress` (0…1) of the run is done."""
         raise NotImplementedError
 
 
@@ -44,7 +44,7 @@ class ConstantRatioConfig(TeacherRatio):
     value: float = Field(1.0, ge=0, le=1, description="Probability that an input token is the reference (0 to 1).")
 
     def ratio(self, step: int, progress: float) -> float:
-        """The same at every step."""
+        """Constant."""
         return self.value
 
 
@@ -65,11 +65,11 @@ class LinearRatioConfig(TeacherRatio):
 
     @property
     def needs_length(self) -> bool:
-        """Whether the ratio at a step depends on how long the run will be."""
+        """Whether the ratio at a step depends on the length of the run."""
         return self.steps is None
 
     def ratio(self, step: int, progress: float) -> float:
-        """From `first` down to `floor`."""
+        """Falls linearly from `first` to `floor`."""
         done = progress if self.steps is None else (step - 1) / self.steps
         return max(self.floor, self.first - (self.first - self.floor) * done)
 
@@ -85,7 +85,7 @@ class ExponentialRatioConfig(TeacherRatio):
     floor: float = Field(0.0, ge=0, le=1, description="Minimum ratio (0 to 1).")
 
     def ratio(self, step: int, progress: float) -> float:
-        """From 1 towards the floor."""
+        """Falls exponentially from 1 to the floor."""
         return max(self.floor, self.base ** (step - 1))
 
 
@@ -101,7 +101,7 @@ class InverseSigmoidRatioConfig(TeacherRatio):
     floor: float = Field(0.0, ge=0, le=1, description="Minimum ratio (0 to 1).")
 
     def ratio(self, step: int, progress: float) -> float:
-        """From k / (k + 1) towards the floor."""
+        """Falls from k / (k + 1) to the floor."""
         return max(self.floor, self.speed / (self.speed + exp(min((step - 1) / self.speed, 700.0))))
 
 
@@ -113,7 +113,7 @@ TeacherRatioConfig = Annotated[
 
 @dataclass(frozen=True)
 class ScheduledSampling:
-    """Reads the reference's tokens with the probability that `teacher` schedules, else the model's own output."""
+    """Runs a model on a batch; input tokens are references with the probability that `teacher` schedules."""
 
     teacher: TeacherRatio
 
@@ -123,18 +123,18 @@ class ScheduledSampling:
 
 
 def forward(model: Seq2Seq, batch: Batch, ratio: float = 1.0) -> ProjectedOutput:
-    """What follows each input token of `batch`: hidden states (B, T, d), differentiable.
+    """The output at each target position of `batch`: hidden states (B, T, d), differentiable.
 
-    With a ratio of 1 all inputs are the reference's, read at once. Below it each input token after the first is,
-    by a coin of its own, the reference (probability `ratio`) or the most probable output after the inputs before it
-    (Bengio et al. 2015, "Scheduled Sampling"): the decoder reads one token a step, and gradients flow through its
-    states, not through the choice. Padding stays padding.
+    With a ratio of 1 the whole reference is read at once. Otherwise each input token after the first is, independently,
+    the reference with probability `ratio`, or else the most probable output after the preceding inputs (Bengio et al.
+    2015, "Scheduled Sampling"). The decoder then reads one token per step; gradients flow through its states, not
+    through the choice of tokens. Padding stays padding.
     """
     if ratio >= 1:
         return model(*batch.reads)  # type: ignore[no-any-return]
     state = model.decoder.start(model.encode(batch.source, batch.source_mask))
     reference = batch.inputs
-    # drawn at once and on the CPU: neither the device nor what modules draw in between changes them
+    # drawn at once and on the CPU, so that they depend neither on the device nor on draws of modules
     coins = torch.rand(reference.shape, generator=generator(torch.device("cpu")))
     forced = (coins < ratio).to(reference.device) | (reference == PAD)
     tokens = reference[:, :1]
@@ -157,7 +157,7 @@ def forward(model: Seq2Seq, batch: Batch, ratio: float = 1.0) -> ProjectedOutput
 
 @torch.no_grad()
 def _written(output: ProjectedOutput) -> Tensor:
-    """(R,) int64: the most probable token after the last that was read."""
+    """The most probable next token (R,) int64."""
     logits = output.last_logits()
     logits[:, list(NEVER_WRITTEN)] = -torch.inf
     return logits.argmax(1)

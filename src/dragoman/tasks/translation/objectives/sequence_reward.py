@@ -1,4 +1,4 @@
-"""The objective of sequence-reward fine-tuning: translations are sampled, scored, and made more or less probable."""
+"""Fine-tuning on a sequence-level reward: sampled translations become more or less probable by their scores."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -67,18 +67,18 @@ class SequenceRewardConfig(LabelSmoothingConfig):
 def sentence_rewards(metric: str, hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
     """r of each hypothesis against its reference, from 0 to 1. metric: the key of an `NgramMetric`.
 
-    BLEU takes only the n-gram orders that the hypothesis has, and smooths exponentially (Chen and Cherry 2014, method
-    3), which are sacrebleu's choices for single sentences.
+    BLEU uses only the n-gram orders that the hypothesis has, and exponential smoothing (Chen and Cherry 2014, method
+    3), which are sacreBLEU's defaults for sentences.
     """
     return [score / 100 for score in ngram_metrics()[metric].sentence_scores(hypotheses, references)]
 
 
 def leave_one_out(rewards: Tensor) -> Tensor:
-    """rewards (B, n), n ≥ 2 → for each the mean of the others of its row: a baseline that no sample's own enters."""
+    """For each of the rewards (B, n), n ≥ 2, the mean of the others of its row, as a baseline."""
     return (rewards.sum(1, keepdim=True) - rewards) / (rewards.size(1) - 1)
 
 
-# Nothing is forbidden: what is drawn from must be the very distribution whose gradient is taken.
+# Nothing is forbidden: samples must come from the distribution whose gradient is computed.
 _DRAWN = SamplingConfig(length_factor=1.5, length_margin=10, forbid=())
 
 
@@ -114,7 +114,7 @@ class SequenceReward:
         )
 
     def minus_expected_reward(self, model: Seq2Seq, batch: Batch) -> tuple[Tensor, float]:
-        """A scalar whose gradient estimates that of −Σ over pairs of E[r], and the mean reward of the samples."""
+        """A scalar with the estimated gradient of −Σ E[r] over pairs, and the mean reward of the samples."""
         count = self.config.samples
         memory = model.encode(batch.source, batch.source_mask)
         longest = self.drawn.max_length(int(source_mask(memory).sum(1).max()))
@@ -130,7 +130,7 @@ class SequenceReward:
             baseline = self._rewards(best, references).to(rewards.device)
         else:
             baseline = leave_one_out(rewards)
-        # REINFORCE, −Σ (r − b) · log p: each token's loss is weighted by what its translation gained over the baseline.
+        # REINFORCE, −Σ (r − b) · log p: each token's loss is weighted by its translation's advantage.
         advantage = ((rewards - baseline) / count).flatten()
 
         inputs, labels, keep = (each.to(batch.labels.device) for each in _targets(found))
@@ -148,14 +148,14 @@ class SequenceReward:
         return total, float(rewards.mean())
 
     def _rewards(self, found: Sequence[Sequence[Hypothesis]], references: Sequence[str]) -> Tensor:
-        """(B, n) float32."""
+        """The rewards (B, n) float32 of the samples."""
         texts = self.target.decode_batch(each.tokens for row in found for each in row)
         own = [reference for reference, row in zip(references, found, strict=True) for _ in row]
         return torch.tensor(sentence_rewards(self.config.metric, texts, own)).view(len(found), -1)
 
 
 def _targets(found: Sequence[Sequence[Hypothesis]]) -> tuple[Tensor, Tensor, Tensor]:
-    """Inputs, labels (B · n, T) int64 and keep, of samples that may lack their end."""
+    """Inputs and labels (B · n, T) int64, and a mask, of samples, of which some may lack their end symbol."""
     drawn = [(*each.tokens, EOS) if each.finished else each.tokens for row in found for each in row]
     labels, keep = pad(drawn)
     inputs, _ = pad([(BOS, *tokens[:-1]) for tokens in drawn])
