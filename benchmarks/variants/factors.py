@@ -60,8 +60,8 @@ DEAR: dict[str, dict[str, float]] = {
     "recurrent.attention": {"null": 4.0},
 }
 """The cost of a level, by which its new pairs are divided. Up to experts, and for additive scores, it is the duration
-of a run relative to the centre. The other levels have a low BLEU (0 to 30 around the centres) whatever they are combined
-with, so a design with many of them would reveal little about the others.
+of a run relative to the centre. The other levels have a low BLEU (0 to 30 around the centres) in all combinations, so a
+design with many of them would reveal little about the others.
 """
 IN_PAIRS = {
     "gradient": ("straight_through",),
