@@ -1,5 +1,6 @@
 """Options that several verbs share."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,6 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from dragoman.base.settings.load import Overrides
+    from dragoman.translation.request import RequestSettings, Sampling
 
 
 class Documents(StrEnum):
@@ -182,6 +184,101 @@ Precision = Annotated[
         "float32 on a CPU, float16 on a GPU, or as an exported model is stored).",
     ),
 ]
+
+
+Guard = Annotated[
+    bool,
+    typer.Option(
+        "--guard",
+        help="Inspect each translation, and search again if it repeats itself, is empty, copies the source, or differs "
+        "from it in script or numbers.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestOptions:
+    """What is asked of each translation."""
+
+    to: To = None
+    tags: Tags = None
+    beam: Beam = None
+    length_penalty: LengthPenalty = None
+    coverage_penalty: CoveragePenalty = None
+    unknown: Unknown = None
+    language_model: LanguageModel = None
+    fusion: Fusion = None
+    glossary: Glossary = None
+    keep: Keep = None
+    keep_pattern: KeepPattern = None
+    guard: Guard = False
+
+    def of_search(self) -> dict[str, object]:
+        """Return the options that only a search can use, by name."""
+        return {
+            "--beam": self.beam,
+            "--length-penalty": self.length_penalty,
+            "--coverage-penalty": self.coverage_penalty,
+            "--unknown": self.unknown,
+            "--language-model": self.language_model,
+            "--fusion": self.fusion,
+            "--glossary": self.glossary,
+            "--keep": self.keep,
+            "--keep-pattern": self.keep_pattern,
+            "--guard": self.guard or None,
+        }
+
+    def settings(self, search: "Overrides") -> "RequestSettings":
+        """Return them as `Translator.request` takes them. search: further settings of the search."""
+        return {
+            "beam": self.beam,
+            "length_penalty": self.length_penalty,
+            "coverage_penalty": self.coverage_penalty,
+            "unknown": self.unknown,
+            "search": search,
+            "to": self.to,
+            "tags": split_tags(self.tags),
+            "glossary": self.glossary,
+            "keep": split_tags(self.keep),
+            "keep_patterns": self.keep_pattern or (),
+            "guard": self.guard,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingOptions:
+    """How translations are drawn at random."""
+
+    temperature: Temperature = None
+    top_k: TopK = None
+    top_p: TopP = None
+    seed: Seed = None
+
+    def given(self) -> dict[str, object]:
+        """Return them by name."""
+        return {
+            "--temperature": self.temperature,
+            "--top-k": self.top_k,
+            "--top-p": self.top_p,
+            "--seed": self.seed,
+        }
+
+    def sampling(self, samples: int = 1, settings: "Overrides" = ()) -> "Sampling":
+        """Return the sampling that they describe. Raises ConfigError for an invalid value."""
+        from dragoman.translation.request import Sampling
+
+        return Sampling.of(self.temperature, self.top_k, self.top_p, self.seed, samples, settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions:
+    """What computes translations, and where."""
+
+    batch_size: BatchSize = 64
+    engine: Engine = "auto"
+    precision: Precision = None
+    device: Device = None
+    threads: Threads = None
 
 
 def split_tags(tags: str | None) -> list[str]:

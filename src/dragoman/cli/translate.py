@@ -1,10 +1,13 @@
 """`dragoman translate`: lines of the source language in, lines of the target language out."""
 
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.base.errors import refuse
 from dragoman.cli.cluster import (
     ActorsOption,
     ClusterOption,
@@ -14,42 +17,30 @@ from dragoman.cli.cluster import (
     translate_on_cluster,
 )
 from dragoman.cli.document import DocumentOption, FormatOption, translate_document
+from dragoman.cli.groups import grouped
 from dragoman.cli.options import (
-    BatchSize,
-    Beam,
     Constraints,
-    CoveragePenalty,
-    Device,
-    Engine,
+    EngineOptions,
     Ensemble,
-    Fusion,
-    Glossary,
-    Keep,
-    KeepPattern,
-    LanguageModel,
-    LengthPenalty,
     Model,
-    Precision,
     Quiet,
+    RequestOptions,
+    SamplingOptions,
     SearchSettings,
-    Seed,
-    Tags,
-    Temperature,
-    Threads,
-    To,
-    TopK,
-    TopP,
-    Unknown,
     check_settings,
-    split_tags,
     with_fusion,
 )
 from dragoman.cli.standard_output import StandardOutput
 
+if TYPE_CHECKING:
+    from dragoman.translation.alignment import AttentionChoice
+    from dragoman.translation.request import RequestSettings, Sampling
 
-def translate(
-    model: Model,
-    search: SearchSettings = None,
+
+@dataclass(frozen=True, kw_only=True)
+class FileOptions:
+    """The text to translate and where its translation goes."""
+
     inputs: Annotated[
         list[Path] | None,
         typer.Option(
@@ -57,28 +48,31 @@ def translate(
             "-i",
             help="Text to translate, .gz .xz .zst too (default: stdin); with --cluster several, folders and patterns.",
         ),
-    ] = None,
+    ] = None
     target: Annotated[
         Path | None,
         typer.Option(
             "--output", "-o", help="Where to write, .gz .xz .zst too (default: stdout); complete or not at all."
         ),
-    ] = None,
+    ] = None
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the --output of the same command, which was killed or stopped.")
-    ] = False,
-    ensemble: Ensemble = None,
-    to: To = None,
-    tags: Tags = None,
-    beam: Beam = None,
+    ] = False
+
+    @property
+    def source(self) -> Path | None:
+        """The single input, None for the standard input. Raises ConfigError if there are several."""
+        refuse({"more than one --input": (self.inputs or [])[1:]}, "with --cluster")
+        return self.inputs[0] if self.inputs else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineOptions:
+    """What is read and written for each line."""
+
     nbest: Annotated[
         int, typer.Option("--nbest", min=1, help="Write that many hypotheses a line: index ||| text ||| score.")
-    ] = 1,
-    length_penalty: LengthPenalty = None,
-    coverage_penalty: CoveragePenalty = None,
-    unknown: Unknown = None,
-    language_model: LanguageModel = None,
-    fusion: Fusion = None,
+    ] = 1
     prefix: Annotated[
         Path | None,
         typer.Option(
@@ -86,39 +80,105 @@ def translate(
             help="What each translation has to start with, a line a line; blank: free. Where the numbers of lines turn "
             "out to differ, earlier lines are on stdout already; a file is not written.",
         ),
-    ] = None,
-    constraints: Constraints = None,
-    glossary: Glossary = None,
-    keep: Keep = None,
-    keep_pattern: KeepPattern = None,
+    ] = None
+    constraints: Constraints = None
     scores: Annotated[
         bool, typer.Option("--scores", help="Write the log-probability (nats) and a tab before each line.")
-    ] = False,
+    ] = False
     token_scores: Annotated[
         bool,
         typer.Option("--token-scores", help="Write the tokens and their log-probabilities (nats) behind each line."),
-    ] = False,
+    ] = False
     tree: Annotated[
         Path | None,
         typer.Option(
             "--tree",
             help="Write all that the search expanded, with scores and what became of it: JSON Lines, .gz .xz .zst too.",
         ),
-    ] = None,
+    ] = None
     alignments: Annotated[
         Path | None,
         typer.Option(
             "--alignments",
             help="Write there which words of its line each translation's words come from, as 0-0 1-2, by attention.",
         ),
-    ] = None,
+    ] = None
     alignment_layer: Annotated[
         int | None,
         typer.Option("--alignment-layer", min=1, help="Whose attention tells alignments (default: the last but one)."),
-    ] = None,
+    ] = None
     alignment_head: Annotated[
         int | None, typer.Option("--alignment-head", min=1, help="Of that layer (default: the mean of all heads).")
-    ] = None,
+    ] = None
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Draw translations at random instead of searching the best; --nbest many.")
+    ] = False
+    rerank: Annotated[
+        Path | None,
+        typer.Option(
+            "--rerank",
+            help="Weights that `dragoman tune` wrote: write the hypothesis that they put first, of as many as they "
+            "say.",
+        ),
+    ] = None
+    mbr: Annotated[
+        str | None,
+        typer.Option(
+            "--mbr",
+            metavar="chrf|bleu",
+            help="Of the --nbest hypotheses, write the one that is most like all others, each by its probability; of "
+            "--nbest samples with --sample (minimum Bayes risk).",
+        ),
+    ] = None
+
+    @property
+    def attention(self) -> "AttentionChoice | None":
+        """The attention that alignments are read from, if one is named."""
+        from dragoman.translation.alignment import AttentionChoice
+
+        chosen = (self.alignment_layer, self.alignment_head)
+        return None if chosen == (None, None) else AttentionChoice(*chosen)
+
+    def given(self) -> dict[str, object]:
+        """Return the options that whole documents and clusters don't have, by name."""
+        return {
+            "--nbest": None if self.nbest == 1 else self.nbest,
+            "--prefix": self.prefix,
+            "--constraints": self.constraints,
+            "--scores": self.scores or None,
+            "--token-scores": self.token_scores or None,
+            "--tree": self.tree,
+            "--alignments": self.alignments,
+            "--rerank": self.rerank,
+            "--mbr": self.mbr,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModeOptions:
+    """Many files on a cluster, or a whole document, instead of the lines of a file."""
+
+    cluster: ClusterOption = None
+    actors: ActorsOption = None
+    source_field: SourceField = None
+    target_field: TargetField = None
+    document: DocumentOption = False
+    format: FormatOption = None
+
+    def of_cluster(self) -> dict[str, object]:
+        """Return the options of a cluster, by name."""
+        return {"--actors": self.actors, "--source-field": self.source_field, "--target-field": self.target_field}
+
+
+@grouped
+def translate(
+    model: Model,
+    search: SearchSettings = None,
+    *,
+    files: FileOptions,
+    ensemble: Ensemble = None,
+    request: RequestOptions,
+    lines: LineOptions,
     on_error: Annotated[
         str,
         typer.Option(
@@ -128,170 +188,114 @@ def translate(
             "bytes by U+FFFD and translate what is too long in parts; or leave the translation blank.",
         ),
     ] = "stop",
-    guard: Annotated[
-        bool,
-        typer.Option(
-            "--guard",
-            help="Look at each translation, and search again where it repeats itself, is empty, is the source again, "
-            "is in another script or has other numbers.",
-        ),
-    ] = False,
-    cluster: ClusterOption = None,
-    actors: ActorsOption = None,
-    source_field: SourceField = None,
-    target_field: TargetField = None,
-    document: DocumentOption = False,
-    format: FormatOption = None,
-    sample: Annotated[
-        bool, typer.Option("--sample", help="Draw translations at random instead of searching the best; --nbest many.")
-    ] = False,
-    rerank: Annotated[
-        Path | None,
-        typer.Option(
-            "--rerank",
-            help="Weights that `dragoman tune` wrote: write the hypothesis that they put first, of as many as they "
-            "say.",
-        ),
-    ] = None,
-    mbr: Annotated[
-        str | None,
-        typer.Option(
-            "--mbr",
-            metavar="chrf|bleu",
-            help="Of the --nbest hypotheses, write the one that is most like all others, each by its probability; of "
-            "--nbest samples with --sample (minimum Bayes risk).",
-        ),
-    ] = None,
-    temperature: Temperature = None,
-    top_k: TopK = None,
-    top_p: TopP = None,
-    seed: Seed = None,
-    batch_size: BatchSize = 64,
-    engine: Engine = "auto",
-    precision: Precision = None,
-    device: Device = None,
-    threads: Threads = None,
+    mode: ModeOptions,
+    drawing: SamplingOptions,
+    computing: EngineOptions,
     quiet: Quiet = False,
 ) -> None:
     """Translate a line at a time: N lines in, N lines out, blank lines stay blank; or --document, a whole page."""
-    from dragoman.base.errors import refuse
-    from dragoman.translation.alignment import AttentionChoice
-    from dragoman.translation.files.translate_file import translate_file
-    from dragoman.translation.request import RequestSettings, Sampling
-
-    of_sampling = {"--temperature": temperature, "--top-k": top_k, "--top-p": top_p, "--seed": seed}
-    of_search = {
-        "--beam": beam,
-        "--length-penalty": length_penalty,
-        "--coverage-penalty": coverage_penalty,
-        "--unknown": unknown,
-        "--language-model": language_model,
-        "--fusion": fusion,
-        "--constraints": constraints,
-        "--glossary": glossary,
-        "--keep": keep,
-        "--keep-pattern": keep_pattern,
-        "--guard": guard or None,
-    }
-    if cluster is not None:
+    if mode.cluster is not None:
         check_patterns(search or [])
     check_settings(search or [], example="search.minimum_length=3")
-    refuse(of_search if sample else of_sampling, "without --sample" if sample else "with --sample")
-    chosen = (alignment_layer, alignment_head)
-    attention = None if chosen == (None, None) else AttentionChoice(*chosen)
-    models = [model, *ensemble] if ensemble else model
-    settings: RequestSettings = {
-        "beam": beam,
-        "length_penalty": length_penalty,
-        "coverage_penalty": coverage_penalty,
-        "unknown": unknown,
-        "search": () if sample else with_fusion(search, language_model, fusion),
-        "to": to,
-        "tags": split_tags(tags),
-        "glossary": glossary,
-        "keep": split_tags(keep),
-        "keep_patterns": keep_pattern or (),
-        "guard": guard,
-    }
-    of_lines = {
-        "--resume": resume or None,
-        "--nbest": None if nbest == 1 else nbest,
-        "--prefix": prefix,
-        "--constraints": constraints,
-        "--scores": scores or None,
-        "--token-scores": token_scores or None,
-        "--tree": tree,
-        "--alignments": alignments,
-        "--rerank": rerank,
-        "--mbr": mbr,
-    }
-    if cluster is not None:
+    if lines.sample:
+        refuse({**request.of_search(), "--constraints": lines.constraints}, "without --sample")
+    else:
+        refuse(drawing.given(), "with --sample")
+    command = _Command(
+        models=[model, *ensemble] if ensemble else model,
+        files=files,
+        lines=lines,
+        mode=mode,
+        computing=computing,
+        on_error=on_error,
+        sampling=drawing.sampling(lines.nbest, search or ()) if lines.sample else None,
+        settings=request.settings(() if lines.sample else with_fusion(search, request.language_model, request.fusion)),
+    )
+    if mode.cluster is not None:
+        command.translate_on_cluster(mode.cluster)
+    elif mode.document:
+        command.translate_document()
+    else:
+        command.translate_lines()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Command:
+    """A command whose options were parsed; each method refuses the options of the other modes."""
+
+    models: Path | Sequence[Path]
+    files: FileOptions
+    lines: LineOptions
+    mode: ModeOptions
+    computing: EngineOptions
+    on_error: str
+    sampling: "Sampling | None"
+    settings: "RequestSettings"
+
+    def translate_on_cluster(self, cluster: str) -> None:
+        """Translate many files with Ray."""
+        device = self.computing.device
         others = {
-            "--document": document or None,
-            "--format": format,
-            "--alignment-layer, --alignment-head": attention,
+            "--document": self.mode.document or None,
+            "--format": self.mode.format,
+            "--alignment-layer, --alignment-head": self.lines.attention,
             f"--device {device}": None if device == "cpu" else device,
         }
-        refuse({**of_lines, **others}, "without --cluster")
+        refuse({"--resume": self.files.resume or None, **self.lines.given(), **others}, "without --cluster")
         translate_on_cluster(
-            models,
-            inputs or [],
-            target,
+            self.models,
+            self.files.inputs or [],
+            self.files.target,
             cluster,
-            actors=actors,
-            threads=threads,
-            source_field=source_field,
-            target_field=target_field,
-            sampling=Sampling.of(temperature, top_k, top_p, seed, 1, search or ()) if sample else None,
-            batch_size=batch_size,
-            engine=engine,
-            precision=precision,
-            on_error=on_error,
-            **settings,
+            actors=self.mode.actors,
+            threads=self.computing.threads,
+            source_field=self.mode.source_field,
+            target_field=self.mode.target_field,
+            sampling=self.sampling,
+            batch_size=self.computing.batch_size,
+            engine=self.computing.engine,
+            precision=self.computing.precision,
+            on_error=self.on_error,
+            **self.settings,
         )
-        return
-    of_cluster = {"--actors": actors, "--source-field": source_field, "--target-field": target_field}
-    refuse({**of_cluster, "more than one --input": (inputs or [])[1:]}, "with --cluster")
-    source = inputs[0] if inputs else None
-    if document:
-        refuse({**of_lines, "--sample": sample or None}, "without --document")
-        translate_document(
-            models,
+
+    def translate_document(self) -> None:
+        """Translate a whole document."""
+        refuse(self.mode.of_cluster(), "with --cluster")
+        source = self.files.source
+        others = {"--resume": self.files.resume or None, **self.lines.given(), "--sample": self.lines.sample or None}
+        refuse(others, "without --document")
+        how = {**asdict(self.computing), "attention": self.lines.attention, **self.settings}
+        translate_document(self.models, source, self.files.target, self.mode.format, self.on_error, **how)
+
+    def translate_lines(self) -> None:
+        """Translate the lines of a file or of the standard input."""
+        from dragoman.translation.files.translate_file import translate_file
+
+        refuse(self.mode.of_cluster(), "with --cluster")
+        source = self.files.source
+        refuse({"--format": self.mode.format}, "with --document")
+        translate_file(
+            self.models,
             source,
-            target,
-            format,
-            on_error,
-            batch_size=batch_size,
-            engine=engine,
-            precision=precision,
-            device=device,
-            threads=threads,
-            attention=attention,
-            **settings,
+            StandardOutput() if self.files.target is None else self.files.target,
+            resume=self.files.resume,
+            prefix=self.lines.prefix,
+            constraints=self.lines.constraints,
+            nbest=self.lines.nbest,
+            scores=self.lines.scores,
+            token_scores=self.lines.token_scores,
+            tree=self.lines.tree,
+            sampling=self.sampling,
+            rerank=self.lines.rerank,
+            mbr=self.lines.mbr,
+            alignments=self.lines.alignments,
+            attention=self.lines.attention,
+            on_error=self.on_error,
+            batch_size=self.computing.batch_size,
+            engine=self.computing.engine,
+            precision=self.computing.precision,
+            device=self.computing.device,
+            threads=self.computing.threads,
+            **self.settings,
         )
-        return
-    refuse({"--format": format}, "with --document")
-    translate_file(
-        models,
-        source,
-        StandardOutput() if target is None else target,
-        resume=resume,
-        prefix=prefix,
-        constraints=constraints,
-        nbest=nbest,
-        scores=scores,
-        token_scores=token_scores,
-        tree=tree,
-        sampling=Sampling.of(temperature, top_k, top_p, seed, nbest, search or ()) if sample else None,
-        rerank=rerank,
-        mbr=mbr,
-        batch_size=batch_size,
-        engine=engine,
-        precision=precision,
-        device=device,
-        threads=threads,
-        alignments=alignments,
-        attention=attention,
-        on_error=on_error,
-        **settings,
-    )
