@@ -158,7 +158,7 @@ def test_alignments_stand_beside_the_translations(capfd: pytest.CaptureFixture[s
     expected = translator.align([source], [target], AttentionChoice(1, 2))[0]
     assert Path("other").read_text().split("\n")[3] == pharaoh(expected)
     for options, told_of in (
-        (["-o", "links"], "is the file of --output"),
+        (["-o", "links"], "is also the file of --output"),
         (["--alignment-layer", "9"], "there is no layer 9"),
     ):
         assert main([*command, "links", *options]) != 0

@@ -1,7 +1,7 @@
 """`LineTranslation`: lines of the source language, and how their translations are written."""
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import islice
@@ -17,9 +17,9 @@ from dragoman.control.phrase import read_phrases
 from dragoman.data.corpora.lines import count_lines
 from dragoman.decode.rules.fusion import FusionConfig
 from dragoman.text.symbols import EOS
+from dragoman.translation.alignment import Aligner, align_each, pharaoh
 from dragoman.translation.files.faulty_lines import FaultyLines, OnError
 from dragoman.translation.files.lines import one_line, read_any_lines, read_lines, windows
-from dragoman.translation.files.word_alignments import WordAlignments
 from dragoman.translation.line_warnings import LineWarnings
 from dragoman.translation.request import Request
 from dragoman.translation.reranking.choice import Choice, chosen
@@ -61,6 +61,42 @@ class Destination(Protocol):
 
 
 @dataclass(frozen=True)
+class AlignmentWriter:
+    """Writes alignments to a companion of the file of translations."""
+
+    aligner: Aligner
+    batch_size: int
+
+    def settings(self) -> dict[str, Any]:
+        """Return everything that the file depends on, as JSON values."""
+        return {"written": True, **self.aligner.settings()}
+
+    def check(self) -> None:
+        """Raise ConfigError if nothing can be aligned, before a line is read."""
+        self.aligner.align(["a"], ["a"], 1)
+
+    def after(
+        self,
+        texts: Iterable[bytes],
+        sources: Sequence[str],
+        targets: Sequence[str],
+        first: int,
+        noted: LineWarnings,
+        companion: Companion,
+    ) -> Iterator[bytes]:
+        """Gives `texts`, then writes a line `0-0 1-2` for each source and its target, which are complete by then.
+
+        A pair that is longer than the model can read has none, which is noted. first: the number of the first line.
+        """
+        yield from texts
+        found = align_each(self.aligner, sources, targets, self.batch_size)
+        for place, alignment in enumerate(found):
+            if alignment is None:
+                noted.note("are too long to be aligned: their alignments are blank", first + place)
+        companion.write("".join(f"{pharaoh(each or ())}\n" for each in found))
+
+
+@dataclass(frozen=True)
 class LineTranslation:
     """A text and how it is translated. source: None for stdin; prefix: what each translation starts with, or None.
 
@@ -81,7 +117,7 @@ class LineTranslation:
     trees: TreeFile | None = None
     choice: Choice | None = None
     constraints: Path | None = None
-    alignments: WordAlignments | None = None
+    alignments: AlignmentWriter | None = None
     on_error: OnError = "stop"
 
     @property

@@ -1,0 +1,185 @@
+"""Options of `translate_file` as values that check themselves, and their names as keywords."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from dragoman.base.errors import ConfigError, DataError, refuse
+from dragoman.translation.alignment import Aligner, AttentionChoice
+from dragoman.translation.request import RequestSettings, Sampling
+from dragoman.translation.reranking.choice import Choice
+from dragoman.translation.reranking.config import RerankingConfig
+from dragoman.translation.reranking.minimum_risk import MinimumRisk
+from dragoman.translation.reranking.reranker import Reranker, read_reranking
+from dragoman.translation.translator import Translator
+
+Options = TypeVar("Options")
+
+
+class FileSettings(RequestSettings, total=False):
+    """Keywords of `translate_file`: those of `Translator.request` and the fields of the classes below."""
+
+    engine: str
+    precision: str | None
+    device: str | None
+    threads: int | None
+    batch_size: int
+    nbest: int
+    sampling: Sampling | None
+    rerank: str | Path | RerankingConfig | None
+    mbr: str | None
+    scores: bool
+    token_scores: bool
+    prefix: str | Path | None
+    constraints: str | Path | None
+    tree: str | Path | None
+    alignments: str | Path | None
+    attention: AttentionChoice | None
+    aligner: Aligner | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions:
+    """What computes the translations. batch_size: in sentences; the others are as in `Translator.load`."""
+
+    engine: str = "auto"
+    precision: str | None = None
+    device: str | None = None
+    threads: int | None = None
+    batch_size: int = 64
+
+    def load(self, model: str | Path | Sequence[str | Path], aligner: Aligner | None) -> Translator:
+        """Load a model. Raises as `Translator.load`."""
+        return Translator.load(model, self.device, self.engine, self.precision, self.threads, aligner=aligner)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HypothesisOptions:
+    """Which hypotheses are written, and what is written of each.
+
+    nbest: number of hypotheses written per line, as `index ||| text ||| score`. sampling: draw `sampling.samples`
+    translations per line instead of searching. rerank: the output of `dragoman tune`; of as many hypotheses as it says,
+    or `nbest`, the one that it ranks first is written. mbr: chrf or bleu; of the `nbest` hypotheses, or the samples,
+    the one most similar to all others is written (`MinimumRisk`). scores: write the log-probability (nats) and a tab
+    before each line. token_scores: write the tokens and their log-probabilities after each line.
+    """
+
+    nbest: int = 1
+    sampling: Sampling | None = None
+    rerank: str | Path | RerankingConfig | None = None
+    mbr: str | None = None
+    scores: bool = False
+    token_scores: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for options that exclude each other."""
+        if self.rerank is not None and self.mbr is not None:
+            raise ConfigError("two ways to select a hypothesis: leave out --rerank or --mbr")
+        if self.rerank is not None and self.sampling is not None:
+            raise ConfigError("--rerank orders the hypotheses of a search: leave out --sample, or use --mbr")
+        if self.mbr is not None and self._candidates < 2:
+            raise ConfigError("--mbr selects among several hypotheses: give their number with --nbest, 10 for example")
+        self._minimum_risk()
+
+    @property
+    def _candidates(self) -> int:
+        return self.nbest if self.sampling is None else self.sampling.samples
+
+    def reranking(self) -> RerankingConfig | None:
+        """Return the reranking. Raises ConfigError and DataError if its file is invalid."""
+        if self.rerank is None or isinstance(self.rerank, RerankingConfig):
+            return self.rerank
+        return read_reranking(Path(self.rerank))
+
+    def searched(self, reranking: RerankingConfig | None) -> int:
+        """Return the number of hypotheses to search for."""
+        if self.sampling is not None:
+            return 1
+        return reranking.nbest if reranking is not None and self.nbest == 1 else self.nbest
+
+    def choice(
+        self, reranking: RerankingConfig | None, translator: Translator, computing: EngineOptions
+    ) -> Choice | None:
+        """Return what selects a hypothesis. Raises as `Reranker.load`."""
+        if reranking is not None:
+            return Reranker.load(reranking, translator, computing.device, computing.threads, computing.batch_size)
+        return self._minimum_risk()
+
+    def _minimum_risk(self) -> MinimumRisk | None:
+        """Raise ConfigError for an unknown measure."""
+        if self.mbr is None:
+            return None
+        return MinimumRisk(self.mbr, "probability" if self.sampling is None else "uniform")
+
+    def written(self, choice: Choice | None) -> int:
+        """Return the number of hypotheses written per line."""
+        return self._candidates if choice is None else 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineFiles:
+    """Files that are read or written line by line along with the text.
+
+    prefix: the start of each translation. constraints: the phrases that each translation must contain, a tab between
+    phrases and | between alternatives. tree: everything that the searches expanded, as JSON Lines
+    (docs/searching-rules.md). alignments: the words that each best translation comes from, as `0-0 1-2`; attention: the
+    attention to read them from; aligner: what aligns the words instead.
+    """
+
+    prefix: Path | None = None
+    constraints: Path | None = None
+    tree: Path | None = None
+    alignments: Path | None = None
+    attention: AttentionChoice | None = None
+    aligner: Aligner | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for options that exclude each other. Paths may be given as strings."""
+        for name in ("prefix", "constraints", "tree", "alignments"):
+            if (path := getattr(self, name)) is not None:
+                object.__setattr__(self, name, Path(path))
+        if self.alignments is None:
+            refuse(
+                {"--alignment-layer, --alignment-head": self.attention, "aligner": self.aligner}, "with --alignments"
+            )
+        if self.aligner is not None:
+            refuse({"attention": self.attention}, "without aligner")
+
+    def check(self, source: Path | None, target: Path | object, resume: bool) -> None:
+        """Raise ConfigError or DataError if a file would be overwritten or cannot be resumed."""
+        if self.tree is not None and resume:
+            raise ConfigError("--tree is written in one go and cannot be resumed: leave out --resume or --tree")
+        others = {"--input": source, "--output": target}
+        _check_distinct("--tree", self.tree, others)
+        _check_distinct("--alignments", self.alignments, {**others, "--tree": self.tree})
+
+
+def _check_distinct(name: str, path: Path | None, others: Mapping[str, object]) -> None:
+    for option, other in others.items():
+        if path is not None and isinstance(other, Path) and other.resolve() == path.resolve():
+            raise DataError(f"{name} {path} is also the file of {option}, and one would be lost: choose another name")
+
+
+def take(kind: type[Options], settings: dict[str, Any]) -> Options:
+    """Remove the fields of a class of options from settings, and return an instance with them."""
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: settings.pop(name) for name in names & settings.keys()})
+
+
+def check_names(settings: Mapping[str, Any]) -> None:
+    """Raise TypeError for a keyword that `Translator.request` doesn't take."""
+    for name in settings:
+        if name not in RequestSettings.__annotations__:
+            raise TypeError(f"translate_file() got an unexpected keyword argument {name!r}")
+
+
+def check_paths(source: Path | None, target: Path | object, resume: bool) -> None:
+    """Raise DataError or ConfigError for a missing input, and for an output that cannot be resumed or is the input."""
+    if source is not None and (source.is_dir() or not source.exists()):
+        raise DataError(f"there is no file {source}: check --input")
+    if not isinstance(target, Path):
+        if resume:
+            raise ConfigError("--resume resumes a file: name it with --output")
+    elif source is not None and source.resolve() == target.resolve():
+        raise DataError(f"--output {target} is the file to translate, and would be lost: choose another name")
