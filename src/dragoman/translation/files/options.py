@@ -151,14 +151,17 @@ class LineFiles:
         if self.tree is not None and resume:
             raise ConfigError("--tree is written in one go and cannot be resumed: leave out --resume or --tree")
         others = {"--input": source, "--output": target}
-        _check_distinct("--tree", self.tree, others)
-        _check_distinct("--alignments", self.alignments, {**others, "--tree": self.tree})
+        if self.tree is not None and (other := _same_file(self.tree, others)):
+            raise ConfigError(f"--tree {self.tree} is also the file of {other}: choose another name")
+        others["--tree"] = self.tree
+        if self.alignments is not None and (other := _same_file(self.alignments, others)):
+            raise DataError(f"--alignments {self.alignments} is also the file of {other}: choose another name")
 
 
-def _check_distinct(name: str, path: Path | None, others: Mapping[str, object]) -> None:
-    for option, other in others.items():
-        if path is not None and isinstance(other, Path) and other.resolve() == path.resolve():
-            raise DataError(f"{name} {path} is also the file of {option}, and one would be lost: choose another name")
+def _same_file(path: Path, others: Mapping[str, object]) -> str | None:
+    """Return the option whose file is this one, if there is one."""
+    same = (name for name, other in others.items() if isinstance(other, Path) and other.resolve() == path.resolve())
+    return next(same, None)
 
 
 def take(kind: type[Options], settings: dict[str, Any]) -> Options:
