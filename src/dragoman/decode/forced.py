@@ -1,4 +1,4 @@
-"""Reading given tokens: their log-probabilities (forced decoding), and the prompts of a search."""
+"""Reading given tokens: forced decoding of targets, and the prompts of a search."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -18,11 +18,10 @@ CHUNK = 1024
 
 @torch.no_grad()
 def force(decoder: Decoder, memory: TensorTree, inputs: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
-    """Natural log-probabilities (B, T) float32 of `labels` given the source and the tokens before; 0 at padding.
+    """Natural log-probabilities (B, T) float32 of `labels` given the source and the tokens before; 0 outside `mask`.
 
-    memory: of the sources, None without. inputs: (B, T) int64, BOS and the target; labels: (B, T) int64, the target and
-    EOS; mask: (B, T) bool, True where `labels` holds a token that is asked for. The decoder should be in evaluation
-    mode.
+    memory: of the sources; None for a model without a source. inputs: (B, T) int64, BOS and the target; labels: (B, T)
+    int64, the target and EOS; mask: (B, T) bool, True at labels to be scored. The decoder should be in evaluation mode.
     """
     found, _ = read_labels(decoder, decoder.start(memory), inputs, labels, mask)
     return found
@@ -30,17 +29,17 @@ def force(decoder: Decoder, memory: TensorTree, inputs: Tensor, labels: Tensor, 
 
 @torch.no_grad()
 def read_labels(decoder: Decoder, state: State, inputs: Tensor, labels: Tensor, mask: Tensor) -> tuple[Tensor, State]:
-    """The same after what `state` has read, and the state after `inputs`."""
+    """Like `force`, continuing from `state`; also returns the state after `inputs`."""
     output, after = decoder.step(inputs, state)
     return log_probabilities(output, labels, mask), after
 
 
 def log_probabilities(output: Output, labels: Tensor, mask: Tensor) -> Tensor:
-    """The same of what a decoder gave for B rows of T tokens."""
-    places, targets = mask.flatten().nonzero().squeeze(1), labels[mask]
+    """Natural log-probabilities (B, T) float32 of labels (B, T) int64 under a decoder's output; 0 outside `mask`."""
+    positions, targets = mask.flatten().nonzero().squeeze(1), labels[mask]  # (N,) each
     parts = []
-    for some, tokens in zip(torch.split(places, CHUNK), torch.split(targets, CHUNK), strict=True):
-        logits = output.logits(some).float()
+    for some, tokens in zip(torch.split(positions, CHUNK), torch.split(targets, CHUNK), strict=True):
+        logits = output.logits(some).float()  # (CHUNK, V)
         parts.append(logits.gather(1, tokens.unsqueeze(1)).squeeze(1) - logits.logsumexp(1))
     result = torch.zeros(labels.shape, device=labels.device)
     if parts:
@@ -51,9 +50,9 @@ def log_probabilities(output: Output, labels: Tensor, mask: Tensor) -> Tensor:
 class PromptStart(NamedTuple):
     """One hypothesis for each of B prompts.
 
-    state: of a decoder that has read all of the prompts but the last token of each, tokens (B, 1), which is read with
-    the first step. prefixes: (B, T) float32, the log-probability of each token of the prefixes that outputs begin with,
-    which stand on the right; 0 before them.
+    state: of a decoder that has read all of each prompt but its last token, tokens (B, 1), which the first step reads.
+    prefixes: (B, T) float32, the log-probability of each token of the prefixes that outputs begin with, aligned to the
+    right; 0 before them.
     """
 
     state: State
@@ -63,13 +62,13 @@ class PromptStart(NamedTuple):
 
     @property
     def totals(self) -> Tensor:
-        """(B,) float32, log-probabilities of the prefixes."""
+        """(B,) float32: the log-probabilities of the prefixes."""
         return self.prefixes.sum(1)
 
 
 @torch.no_grad()
 def read_prompts(decoder: Decoder, prompts: Prompts, rules: Iterable[Rule]) -> PromptStart:
-    """Read prompts at once. Raises ConfigError for one with a token that the decoder does not know."""
+    """Read all prompts at once. Raises ConfigError for a token that the decoder does not have."""
     rule_states, tokens = RuleStates.start(rules, prompts), prompts.tokens
     before, last = tokens[:, :-1], tokens[:, -1:]
     if not before.size(1):
@@ -85,7 +84,7 @@ def read_prompts(decoder: Decoder, prompts: Prompts, rules: Iterable[Rule]) -> P
 
 
 def _of_prefixes(output: Output, prompts: Prompts) -> Tensor:
-    """(B, T): the log-probability of each token of a prefix; output: after all tokens but the last of each row."""
+    """(B, T): the log-probability of each token of the prefixes; output: for all tokens but the last of each row."""
     labels = prompts.tokens[:, 1:]
     if not prompts.prefix_lengths.any():
         return torch.zeros(labels.shape, device=labels.device)

@@ -20,7 +20,7 @@ from dragoman.models.interface import Decoder
 from dragoman.text.symbols import EOS
 
 _NONE = -1
-"""Stands where no token was drawn."""
+"""In place of a token that was not drawn."""
 
 
 class SamplingConfig(OutputConfig):
@@ -45,20 +45,20 @@ class SamplingConfig(OutputConfig):
 
 
 def uniforms(seeds: Sequence[tuple[int, ...]], samples: int, length: int) -> Tensor:
-    """Numbers from [0, 1) for `sample`: (B, samples, length) float64; a sentence's depend on its own seed alone.
+    """Numbers from [0, 1) for `sample`: (B, samples, length) float64; those of a sentence depend only on its seed.
 
-    Neither the batch, nor its order, nor a greater `length` changes those that come first.
+    Neither the batch, nor its order, nor a larger `length` changes the first ones.
     """
     drawn = [[np.random.default_rng((*seed, each)).random(length) for each in range(samples)] for seed in seeds]
     return torch.from_numpy(np.array(drawn, dtype=np.float64).reshape(len(seeds), samples, length))
 
 
 class Draw(NamedTuple):
-    """What one step has drawn.
+    """The tokens drawn in one step.
 
-    rows: (R,) int64, sample j of prompt i being i · n + j: those that go on or end now, no others. tokens: (R,) int64,
-    EOS where a sample ends. log_probabilities: (R,) float32, the model's own, natural, without temperature,
-    restriction or truncation.
+    rows: (R,) int64, the samples that get a token; sample j of prompt i is i · n + j. tokens: (R,) int64, EOS for a
+    sample that ends. log_probabilities: (R,) float32, natural, of the model without temperature, restrictions and
+    truncation.
     """
 
     rows: Tensor
@@ -67,12 +67,12 @@ class Draw(NamedTuple):
 
 
 class Draws(Iterator[Draw]):
-    """Samples token by token, as they are drawn: an iterator over steps, which is through when all samples are over.
+    """An iterator over steps of sampling, which ends when all samples have ended.
 
     prefix_log_probabilities: (B, T) float32, of the tokens of the prefixes that outputs begin with, which are not
-    drawn; they stand on the right, behind zeros.
+    drawn; aligned to the right, 0 before them.
 
-    A sample is over with its EOS, at its prompt's limit, where no token may follow, or where `stop` says so.
+    A sample ends with its EOS, at its prompt's limit, when no token may follow, or when it is passed to `stop`.
     """
 
     def __init__(
@@ -83,12 +83,11 @@ class Draws(Iterator[Draw]):
         numbers: Tensor,
         rules: Sequence[Restriction] = (),
     ) -> None:
-        """n samples of each of B prompts.
+        """Start n samples of each of B prompts.
 
-        numbers: (B, n, L) in [0, 1), L at least what the limits leave room for after the prefixes.
-        config: one for all or one a prompt. rules: what may follow, besides what the config forbids. Sample j of prompt
-        i takes its t-th token by inverting the cumulative distribution, tokens in order of their ids, at
-        numbers[i, j, t].
+        numbers: (B, n, L) in [0, 1), L at least the longest output after a prefix. config: one shared value, or one per
+        prompt. rules: restrictions in addition to the config's. Token t of sample j of prompt i is drawn by inverting
+        the cumulative distribution, tokens in order of their ids, at numbers[i, j, t].
         """
         self._decoder, self._width = decoder, numbers.size(1)
         self._configs = each(config, len(prompts))
@@ -97,7 +96,7 @@ class Draws(Iterator[Draw]):
         self._first = prompts.prefix_lengths
         room = torch.from_numpy(prompts.limits - prompts.prefix_lengths).to(device)
         self._room = room.repeat_interleave(self._width)
-        # the samples still in the batch, all of a prompt or none
+        # the samples in the batch: all of a prompt, or none
         self._rows = torch.arange(len(self._room), device=device)
         self._over = self._room < 1
         beginning = read_prompts(decoder, prompts, (*restrictions(self._configs, prompts), *rules))
@@ -110,7 +109,7 @@ class Draws(Iterator[Draw]):
 
     @torch.no_grad()
     def __next__(self) -> Draw:
-        """One token more of every sample. Raises ModelError where the model's log-probabilities are NaN."""
+        """Draw one token of every sample. Raises ModelError if the model's log-probabilities are NaN."""
         self._leave()
         if not len(self._rows):
             raise StopIteration
@@ -118,14 +117,14 @@ class Draws(Iterator[Draw]):
         sentences = (self._rows[:: self._width] // self._width).cpu().numpy()
         step = Step(sentences, self._first[sentences] + self._steps + 1, self._tokens, output)
         self._carried = self._carried.read(step)
-        logits = output.last_logits().float()
-        normaliser = logits.logsumexp(1)
+        logits = output.last_logits().float()  # (R, V)
+        normaliser = logits.logsumexp(1)  # (R,)
         if not torch.isfinite(normaliser).all():
             raise ModelError("the model's log-probabilities are not numbers (NaN): damaged or diverged parameters")
         self._carried.restrict(logits, step)
         stuck = logits.amax(1) == -torch.inf
         self.stop(self._rows[stuck])
-        logits[stuck] = 0.0  # whatever is drawn there
+        logits[stuck] = 0.0  # anything may be drawn: the sample has ended
         tokens = _draw(self._truncated(logits, sentences), self._numbers[self._rows, self._steps])
         log_probabilities = logits.gather(1, tokens[:, None]).squeeze(1) - normaliser
         self._steps += 1
@@ -136,11 +135,11 @@ class Draws(Iterator[Draw]):
         return Draw(rows, tokens, log_probabilities[live])
 
     def stop(self, rows: Tensor) -> None:
-        """Samples `rows` (int64) are over: no more is drawn for them."""
+        """End samples `rows` (int64): no more tokens are drawn for them."""
         self._over[rows] = True
 
     def _leave(self) -> None:
-        """Take prompts whose samples are all over out of the batch."""
+        """Remove prompts whose samples have all ended from the batch."""
         over = self._over[self._rows].view(-1, self._width).all(1)
         if over.any():
             stays = (~over).repeat_interleave(self._width).nonzero().squeeze(1)
@@ -150,7 +149,7 @@ class Draws(Iterator[Draw]):
                 self._carried = self._carried.reorder(stays, self._width)
 
     def _truncated(self, logits: Tensor, sentences: NDArray[np.int64]) -> Tensor:
-        """Each row by the config of its prompt."""
+        """Truncate each row by the config of its prompt."""
         configs = [self._configs[sentence] for sentence in sentences]
         kinds = list(dict.fromkeys(configs))
         if len(kinds) == 1:
@@ -170,51 +169,68 @@ def sample(
     numbers: Tensor,
     rules: Sequence[Restriction] = (),
 ) -> list[list[Hypothesis]]:
-    """Draw outputs that go on from each of B prompts, one for each row of its `numbers`; arguments as of `Draws`.
+    """Draw n outputs that continue each of B prompts; arguments as in `Draws`.
 
-    Uniform numbers give independent samples, and the same numbers the same output whatever batch it stands in, up to
-    rounding.
+    Uniform numbers give independent samples; the same numbers give the same output in any batch, up to rounding.
 
-    A hypothesis' log_probability is the model's own, natural, without temperature or truncation, its EOS counted; its
-    score is the same number. finished is False where the longest output was reached before an EOS. The decoder should
-    be in evaluation mode. Raises ModelError where the model's log-probabilities are NaN.
+    A hypothesis' log_probability is the model's, natural, without temperature and truncation, including its EOS; its
+    score is the same number. finished is False if the longest output was reached before an EOS. The decoder should be
+    in evaluation mode. Raises ModelError if the model's log-probabilities are NaN.
     """
-    sentences, width = numbers.shape[:2]
-    longest = int((prompts.limits - prompts.prefix_lengths).max(initial=0))
-    written = torch.full((sentences * width, longest + 1), _NONE, dtype=torch.int64, device=prompts.tokens.device)
     draws = Draws(decoder, prompts, config, numbers, rules)
-    before = draws.prefix_log_probabilities.double()
-    totals = before.sum(1).repeat_interleave(width)
-    told = [one.token_scores for one in each(config, sentences)]
-    steps = torch.zeros(written.shape if any(told) else (0, 0), dtype=torch.float64, device=written.device)
+    prefixes = draws.prefix_log_probabilities.double()
+    outputs = _Outputs(prompts, each(config, len(prompts)), numbers.size(1), prefixes)
     for step, drawn in enumerate(draws):
-        written[drawn.rows, step] = drawn.tokens
-        totals[drawn.rows] += drawn.log_probabilities.double()
-        if len(steps):
-            steps[drawn.rows, step] = drawn.log_probabilities.double()
-    found: list[list[Hypothesis]] = [[] for _ in range(sentences)]
-    prefixes = prompts.prefixes()
-    for row, (text, total) in enumerate(zip(written.tolist(), totals.tolist(), strict=True)):
-        finished = EOS in text
-        tokens = (*prefixes[row // width], *text[: text.index(EOS if finished else _NONE)])
-        scores: tuple[float, ...] = ()
-        if told[row // width]:
-            given = len(prefixes[row // width])
-            drawn_ones = steps[row, : len(tokens) + finished - given]
-            scores = (*before[row // width, before.size(1) - given :].tolist(), *drawn_ones.tolist())
-        found[row // width].append(Hypothesis(tokens, total, total, finished, token_log_probabilities=scores))
-    return found
+        outputs.add(step, drawn)
+    return outputs.hypotheses()
+
+
+class _Outputs:
+    """Collects the drawn tokens of n samples of each of B prompts, L steps at most."""
+
+    def __init__(self, prompts: Prompts, configs: Sequence[SamplingConfig], samples: int, before: Tensor) -> None:
+        """before: (B, T) float64, log-probabilities of the prefixes' tokens."""
+        self._prefixes, self._samples, self._before = prompts.prefixes(), samples, before
+        rows, device = len(prompts) * samples, prompts.tokens.device
+        longest = int((prompts.limits - prompts.prefix_lengths).max(initial=0))
+        self._token_scores = [config.token_scores for config in configs]
+        self._tokens = torch.full((rows, longest + 1), _NONE, dtype=torch.int64, device=device)  # (B·n, L + 1)
+        self._totals = before.sum(1).repeat_interleave(samples)  # (B·n,)
+        shape = self._tokens.shape if any(self._token_scores) else (0, 0)
+        self._steps = torch.zeros(shape, dtype=torch.float64, device=device)  # (B·n, L + 1)
+
+    def add(self, step: int, drawn: Draw) -> None:
+        """Add the tokens of one step."""
+        self._tokens[drawn.rows, step] = drawn.tokens
+        self._totals[drawn.rows] += drawn.log_probabilities.double()
+        if len(self._steps):
+            self._steps[drawn.rows, step] = drawn.log_probabilities.double()
+
+    def hypotheses(self) -> list[list[Hypothesis]]:
+        """All samples of each prompt."""
+        before = self._before
+        found: list[list[Hypothesis]] = [[] for _ in self._prefixes]
+        for row, (text, total) in enumerate(zip(self._tokens.tolist(), self._totals.tolist(), strict=True)):
+            prompt = row // self._samples
+            prefix, finished = self._prefixes[prompt], EOS in text
+            tokens = (*prefix, *text[: text.index(EOS if finished else _NONE)])
+            scores: tuple[float, ...] = ()
+            if self._token_scores[prompt]:
+                drawn = self._steps[row, : len(tokens) + finished - len(prefix)]
+                scores = (*before[prompt, before.size(1) - len(prefix) :].tolist(), *drawn.tolist())
+            found[prompt].append(Hypothesis(tokens, total, total, finished, token_log_probabilities=scores))
+        return found
 
 
 def truncated(logits: Tensor, config: SamplingConfig) -> Tensor:
-    """Logits (R, V) divided by the temperature, −∞ for tokens that top_k and top_p rule out."""
+    """Logits (R, V) divided by the temperature, with −∞ for tokens that top_k and top_p exclude."""
     logits = logits / config.temperature
     if config.top_k is not None and config.top_k < logits.size(1):
         smallest = logits.topk(config.top_k, dim=1).values[:, -1:]
         logits = logits.masked_fill(logits < smallest, -torch.inf)
     if config.top_p is not None:
-        ordered, order = logits.sort(dim=1, descending=True, stable=True)
-        share = ordered.softmax(1)
+        ordered, order = logits.sort(dim=1, descending=True, stable=True)  # (R, V)
+        share = ordered.softmax(1)  # (R, V)
         before = share.cumsum(1) - share  # the most probable token always stays
         outside = (before >= config.top_p).scatter(1, order, before >= config.top_p)
         logits = logits.masked_fill(outside, -torch.inf)
@@ -223,8 +239,8 @@ def truncated(logits: Tensor, config: SamplingConfig) -> Tensor:
 
 def _draw(logits: Tensor, numbers: Tensor) -> Tensor:
     """(R,) int64: for each row of logits (R, V) the token at which its cumulative distribution passes the number."""
-    cumulative = logits.double().softmax(1).cumsum(1)
+    cumulative = logits.double().softmax(1).cumsum(1)  # (R, V)
     total = cumulative[:, -1:]
-    # below the total, so that rounding never takes a token of probability 0
-    places = torch.minimum(numbers.double()[:, None] * total, torch.nextafter(total, torch.zeros_like(total)))
-    return torch.searchsorted(cumulative, places, right=True).squeeze(1)
+    # below the total, so that rounding never selects a token of probability 0
+    positions = torch.minimum(numbers.double()[:, None] * total, torch.nextafter(total, torch.zeros_like(total)))
+    return torch.searchsorted(cumulative, positions, right=True).squeeze(1)

@@ -1,4 +1,4 @@
-"""`BeamSearch`: beam search over any `Decoder`, a step a method."""
+"""`BeamSearch`: beam search over any `Decoder`, one method per stage of a step."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -23,21 +23,23 @@ from dragoman.decode.beam.hypotheses import (
 )
 from dragoman.decode.forced import read_prompts
 from dragoman.decode.prompts import Prompts
-from dragoman.decode.rules.beam_sizes import considered
+from dragoman.decode.rules.beam_sizes import candidates
 from dragoman.decode.rules.rule import Endings, Rule, RuleStates, Step
 from dragoman.models.interface import Decoder
 from dragoman.text.symbols import EOS
 
+_LOW_BITS = 0xFFFFFFFF
+
 
 class BeamSearch:
-    """What is searched, `dragoman.decode.search.search` says precisely.
+    """The search that `dragoman.decode.search.search` specifies.
 
-    A search that chooses otherwise among the continuations (in groups, or by the constraints that they meet) is a
-    subclass with another `rank` or `choose`; what restricts, adds, scores or narrows is a rule.
+    A search that selects other continuations (in groups, or by the constraints that they meet) is a subclass that
+    overrides `expand`, `rank` or `choose`; restrictions, additions, scores and beam sizes are rules.
     """
 
     groups = 1
-    """Parts of a sentence's beam that are searched apart, each with a list of its own of what it has ended."""
+    """Parts of a sentence's beam that are searched separately, each with its own list of ended hypotheses."""
 
     def __init__(
         self,
@@ -49,46 +51,44 @@ class BeamSearch:
         keeps_totals: bool = False,
         watch: Callable[[StepTrace], None] | None = None,
     ) -> None:
-        """beam: hypotheses kept a sentence; wanted: how many are returned, one number a sentence.
+        """beam: hypotheses kept per sentence (K); wanted: for each sentence, how many are returned.
 
-        keeps_totals: for `FoundHypothesis.totals`; watch: is told of each step.
+        keeps_totals: for `FoundHypothesis.totals`; watch: called after each step.
         """
         self.decoder, self.prompts, self.beam, self.rules = decoder, prompts, beam, rules
         self.wanted, self._keeps_totals, self._watch = wanted, keeps_totals, watch
-        self._considered = int(considered(beam))
-        self._ends = [[NBestList(min(count, self._size)) for _ in range(self.groups)] for count in wanted]
+        self._candidates = int(candidates(beam))
+        self._lists = [[NBestList(min(count, self._size)) for _ in range(self.groups)] for count in wanted]
         self._history = History()
         self._steps = 0
         self.prefixes: NDArray[np.float32] = np.zeros((len(prompts), 0), np.float32)
-        """(B, T), log-probabilities of the prefixes' tokens, on the right, where totals are kept."""
+        """(B, T), log-probabilities of the prefixes' tokens, aligned to the right, if totals are kept."""
 
     @torch.no_grad()
     def run(self) -> list[list[FoundHypothesis]]:
-        """The best of each sentence, finished ones first."""
+        """The best hypotheses of each sentence, finished ones first."""
         live = self.start() if len(self.prompts) else None
         while live is not None:
             live = self.step(live)
-        ends = [(end.steps, end.number) for lists in self._ends for each in lists for end in each.best]
+        ends = [(end.steps, end.link) for lists in self._lists for each in lists for end in each.best]
         totals = self._history.totals(ends) if self._keeps_totals else [()] * len(ends)
         written = zip(self._history.sequences(ends), totals, strict=True)
         return [
             self.gather([[FoundHypothesis(end, *next(written)) for end in each.best] for each in lists], wanted)
-            for lists, wanted in zip(self._ends, self.wanted, strict=True)
+            for lists, wanted in zip(self._lists, self.wanted, strict=True)
         ]
 
     def start(self) -> LiveHypotheses:
-        """One hypothesis a sentence, which has read all of its prompt but the last token."""
-        beginning = read_prompts(self.decoder, self.prompts, self.rules)
+        """One hypothesis per sentence, which has read all of its prompt but the last token."""
+        begun = read_prompts(self.decoder, self.prompts, self.rules)
         if self._keeps_totals:
-            self.prefixes = _host(beginning.prefixes)
-        sums = beginning.totals.unsqueeze(1)
-        numbers = torch.arange(len(sums), device=sums.device)
-        return LiveHypotheses(
-            np.arange(len(sums)), beginning.state, beginning.tokens, sums, sums, numbers, beginning.rule_states
-        )
+            self.prefixes = _host(begun.prefixes)
+        sums = begun.totals.unsqueeze(1)  # (B, 1)
+        links = torch.arange(len(sums), device=sums.device)
+        return LiveHypotheses(np.arange(len(sums)), begun.state, begun.tokens, sums, sums, links, begun.rule_states)
 
     def step(self, before: LiveHypotheses) -> LiveHypotheses | None:
-        """One token more for every hypothesis; None once all sentences have left."""
+        """Continue every hypothesis by one token; None once the search of all sentences has ended."""
         output, state = self.decoder.step(before.tokens, before.state)
         self._steps += 1
         lengths = self.prompts.prefix_lengths[before.sentences] + self._steps
@@ -96,13 +96,9 @@ class BeamSearch:
         live = replace(before, state=state, rule_states=before.rule_states.read(step))
         ranked = self.rank(live, self.expand(live, step))
         chosen = self.choose(live, step, ranked)
-        lead = chosen.totals.view(len(chosen.totals), self.groups, -1).amax(2)
-        host = _host(torch.cat([chosen.finished, lead], 1))  # the one transfer of a usual step
-        if np.isnan(host).any():
-            raise ModelError("the model's log-probabilities are not numbers (NaN): damaged or diverged parameters")
-        kept = chosen.own.flatten() if self._keeps_totals else None
-        self._history.extend(live.numbers[chosen.rows.flatten()], chosen.tokens.flatten(), kept)
-        finished, best = host[:, : -self.groups] > -np.inf, host[:, -self.groups :]
+        finished, best = self._to_host(chosen)
+        kept = chosen.log_probabilities.flatten() if self._keeps_totals else None
+        self._history.extend(live.links[chosen.rows.flatten()], chosen.tokens.flatten(), kept)
         self.finish(live, step, ranked, finished)
         full = self.prompts.limits[step.sentences] == step.lengths
         stays = self.leave(before, live, step, chosen, best, full)
@@ -112,58 +108,50 @@ class BeamSearch:
 
     def expand(self, live: LiveHypotheses, step: Step) -> Continuations:
         """The best continuations of each hypothesis, as many as can matter."""
-        logits = step.output.last_logits().float()
-        normaliser = logits.logsumexp(1, keepdim=True)
-        weighed = live.rule_states.add(logits, step)
+        logits = step.output.last_logits().float()  # (B·K, V)
+        normaliser = logits.logsumexp(1, keepdim=True)  # (B·K, 1)
+        weighed = live.rule_states.add(logits, step)  # (B·K, V)
         live.rule_states.restrict(weighed, step)
-        values, tokens = best(weighed, min(self._considered, logits.size(1)))
+        values, tokens = best(weighed, min(self._candidates, logits.size(1)))  # (B·K, C)
         tokens, order = tokens.sort(dim=1)
-        values = (values - normaliser).gather(1, order)
-        return Continuations(tokens, values, values if weighed is logits else logits.gather(1, tokens) - normaliser)
+        added = (values - normaliser).gather(1, order)  # (B·K, C)
+        return Continuations(tokens, added, added if weighed is logits else logits.gather(1, tokens) - normaliser)
 
     def rank(self, live: LiveHypotheses, continuations: Continuations) -> RankedContinuations:
-        """The best continuations of each sentence, equal ones by the place of their hypothesis, then by token."""
-        sentences, each = len(live.sentences), continuations.tokens.size(1)
-        sums = (live.totals.view(-1, 1) + continuations.values).view(sentences, -1)
-        # a stable sort leaves equal sums in the order of place, then token
-        totals, order = sums.sort(dim=1, descending=True, stable=True)
-        totals, order = totals[:, : self._considered], order[:, : self._considered]
-        own = totals
-        if continuations.own is not continuations.values:
-            own = (live.own.view(-1, 1) + continuations.own).view(sentences, -1).gather(1, order)
-        return RankedContinuations(
-            totals, own, order // each, continuations.tokens.view(sentences, -1).gather(1, order)
-        )
+        """The best continuations of each sentence; equal ones by the slot of their hypothesis, then by token."""
+        # a stable sort leaves equal sums in the order of slot, then token
+        totals, order = continuations.totals(live).sort(dim=1, descending=True, stable=True)  # (B, K·C)
+        return RankedContinuations.of(
+            live, continuations, totals[:, : self._candidates], order[:, : self._candidates]
+        )  # (B, N)
 
     def choose(self, live: LiveHypotheses, step: Step, ranked: RankedContinuations) -> Selection:
         """Of the first `beam`, those that end finish; the first `beam` that do not end live on."""
-        ends = ranked.tokens == EOS
-        finished = ranked.totals.masked_fill(~ends, -torch.inf)[:, : self.beam]
-        order = ends.int().argsort(dim=1, stable=True)[:, : self.beam]
-        totals = ranked.totals.masked_fill(ends, -torch.inf).gather(1, order)
+        ends = ranked.tokens == EOS  # (B, N)
+        finished = ranked.totals.masked_fill(~ends, -torch.inf)[:, : self.beam]  # (B, M)
+        order = ends.int().argsort(dim=1, stable=True)[:, : self.beam]  # (B, K)
+        totals = ranked.totals.masked_fill(ends, -torch.inf).gather(1, order)  # (B, K)
         if live.rule_states.narrows:
-            counts = np.array([sum(each.count for each in self._ends[sentence]) for sentence in live.sentences])
+            counts = np.array([sum(each.count for each in self._lists[sentence]) for sentence in live.sentences])
             sizes = live.rule_states.sizes(step, counts)
-            seen, kept = (torch.from_numpy(each).to(order.device).unsqueeze(1) for each in sizes)
-            outside = torch.arange(order.size(1), device=order.device) >= kept
+            considered, kept = (torch.from_numpy(each).to(order.device).unsqueeze(1) for each in sizes)  # (B, 1)
+            outside = torch.arange(order.size(1), device=order.device) >= kept  # (B, K)
             finished = finished.masked_fill(outside, -torch.inf)
-            totals = totals.masked_fill(outside | (order >= seen), -torch.inf)
-        own = totals if ranked.own is ranked.totals else ranked.own.gather(1, order)
-        first = torch.arange(len(live.sentences), device=order.device).unsqueeze(1) * live.totals.size(1)
-        return Selection(finished, first + ranked.parents.gather(1, order), ranked.tokens.gather(1, order), totals, own)
+            totals = totals.masked_fill(outside | (order >= considered), -torch.inf)
+        return Selection.of(live, ranked, finished, order, totals)
 
     def finish(self, live: LiveHypotheses, step: Step, ranked: RankedContinuations, finished: NDArray[np.bool]) -> None:
-        """Collect those that finish; finished: (B, M), where `Selection.finished` holds one."""
+        """Collect the hypotheses that finish; finished: (B, M), where `Selection.finished` holds one."""
         where, ranks = np.nonzero(finished)
         if not len(where):
             return
-        sentences, places = (torch.from_numpy(each).to(live.totals.device) for each in (where, ranks))
-        rows = sentences * live.totals.size(1) + ranked.parents[sentences, places]
-        totals, own = ranked.totals[sentences, places], ranked.own[sentences, places]
-        leaving = _EndCandidates(live.rule_states, rows, live.numbers[rows], totals, own, self._steps - 1)
-        ended = Endings(live.sentences[where], step.lengths[where], True)
-        for sentence, end in zip(ended.sentences, leaving.ends(ended), strict=True):
-            self._ends[sentence][self._group(end)].add(end)
+        at = tuple(torch.from_numpy(each).to(live.totals.device) for each in (where, ranks))  # N sentences, ranks
+        rows = at[0] * live.totals.size(1) + ranked.parents[at]  # (N,)
+        totals, log_probabilities = ranked.totals[at], ranked.log_probabilities[at]
+        leaving = _EndCandidates(live.rule_states, rows, live.links[rows], totals, log_probabilities, self._steps - 1)
+        endings = Endings(live.sentences[where], step.lengths[where], True)
+        for sentence, end in zip(endings.sentences, leaving.ends(endings), strict=True):
+            self._lists[sentence][self._group(end)].add(end)
 
     def leave(
         self,
@@ -174,98 +162,128 @@ class BeamSearch:
         best: NDArray[np.float32],
         full: NDArray[np.bool],
     ) -> NDArray[np.int64]:
-        """The places of the sentences that stay: they may be longer, and their result may still change.
+        """The positions of the sentences that stay: they may get longer, and their result may still change.
 
-        best: (B, groups), the largest of `Selection.totals`; full: (B,) bool, where the longest output is reached.
+        best: (B, groups), the largest of `Selection.totals`; full: (B,) bool, whether the longest output is reached.
         """
-        dead = best == -np.inf
-        for place in np.flatnonzero(full & ~dead.all(1)).tolist():
-            numbers = _numbers(chosen.rows)
-            now = _EndCandidates(live.rule_states, chosen.rows, numbers, chosen.totals, chosen.own, self._steps)
-            self._fill(now.of(place), step.sentences[place], step.lengths[place], range(self.groups))
-        for place, group in np.argwhere(dead).tolist():
-            if not self._ends[step.sentences[place]][group].best:  # no token may follow any live hypothesis
-                rows, numbers = _numbers(before.totals), before.numbers.view(before.totals.shape)
-                last = _EndCandidates(before.rule_states, rows, numbers, before.totals, before.own, self._steps - 1)
-                self._fill(last.of(place), step.sentences[place], step.lengths[place] - 1, (group,))
+        dead = best == -np.inf  # (B, groups)
+        self._end_full(live, step, chosen, full & ~dead.all(1))
+        self._end_stuck(before, step, dead)
         changes = np.zeros(len(full), np.bool_)
         for group in range(self.groups):
-            thresholds = np.array([self._ends[sentence][group].threshold() for sentence in step.sentences])
+            thresholds = np.array([self._lists[sentence][group].threshold() for sentence in step.sentences])
             changes |= live.rule_states.bounds(best[:, group], step.sentences) > thresholds
         return np.flatnonzero(changes & ~full & ~dead.all(1))
 
     def reorder(self, live: LiveHypotheses, chosen: Selection, stays: NDArray[np.int64]) -> LiveHypotheses:
-        """Expansion, reordering and pruning in one row-take; a greedy step that loses no sentence needs none.
+        """Expand, reorder and prune by taking rows once; a greedy step that loses no sentence takes none.
 
-        stays: (B',) int64, the places of the sentences that stay.
+        stays: (B',) int64, the positions of the sentences that stay.
         """
         count, width = chosen.rows.shape
-        numbers = _numbers(chosen.rows)
+        links = _numbers(chosen.rows)  # (B, K)
         if live.totals.size(1) == width == 1 and len(stays) == count:
-            tokens, totals, own = chosen.tokens, chosen.totals, chosen.own
-            return replace(live, tokens=tokens, totals=totals, own=own, numbers=numbers.flatten())
+            return replace(
+                live,
+                tokens=chosen.tokens,
+                totals=chosen.totals,
+                log_probabilities=chosen.log_probabilities,
+                links=links.flatten(),
+            )
         kept = torch.from_numpy(stays).to(chosen.rows.device)
-        rows, totals = chosen.rows[kept].flatten(), chosen.totals[kept]
+        rows, totals = chosen.rows[kept].flatten(), chosen.totals[kept]  # (B'·K,), (B', K)
         return LiveHypotheses(
             live.sentences[stays],
             live.state.reorder(rows, width),
             chosen.tokens[kept].view(-1, 1),
             totals,
-            totals if chosen.own is chosen.totals else chosen.own[kept],
-            numbers[kept].flatten(),
+            totals if chosen.log_probabilities is chosen.totals else chosen.log_probabilities[kept],
+            links[kept].flatten(),
             live.rule_states.reorder(rows, width),
         )
 
-    def _fill(self, leaving: "_EndCandidates", sentence: int, length: int, groups: Iterable[int]) -> None:
-        """Let hypotheses of one sentence that have not finished fill the lists of these groups up."""
-        count = len(leaving.totals)
-        ends = leaving.ends(Endings(np.full(count, sentence), np.full(count, length), False))
-        there = (leaving.totals > -torch.inf).tolist()
+    def gather(self, lists: list[list[FoundHypothesis]], wanted: int) -> list[FoundHypothesis]:
+        """What is returned for a sentence, from its lists."""
+        return lists[0]
+
+    def _to_host(self, chosen: Selection) -> tuple[NDArray[np.bool], NDArray[np.float32]]:
+        """Which continuations finish (B, M), and the best total of each group (B, groups).
+
+        This is the only transfer from the device in an ordinary step. Raises ModelError for NaN.
+        """
+        lead = chosen.totals.view(len(chosen.totals), self.groups, -1).amax(2)  # (B, groups)
+        host = _host(torch.cat([chosen.finished, lead], 1))  # (B, M + groups)
+        if np.isnan(host).any():
+            raise ModelError("the model's log-probabilities are not numbers (NaN): damaged or diverged parameters")
+        return host[:, : -self.groups] > -np.inf, host[:, -self.groups :]
+
+    def _end_full(self, live: LiveHypotheses, step: Step, chosen: Selection, full: NDArray[np.bool]) -> None:
+        """The longest output is reached: the hypotheses that would live on end unfinished."""
+        for position in np.flatnonzero(full).tolist():
+            links = _numbers(chosen.rows)
+            ending = _EndCandidates(
+                live.rule_states, chosen.rows, links, chosen.totals, chosen.log_probabilities, self._steps
+            )
+            self._fill(ending.of(position), step.sentences[position], step.lengths[position], range(self.groups))
+
+    def _end_stuck(self, before: LiveHypotheses, step: Step, dead: NDArray[np.bool]) -> None:
+        """No token may follow any live hypothesis of a group, and none has finished: those before the step end."""
+        for position, group in np.argwhere(dead).tolist():
+            if not self._lists[step.sentences[position]][group].best:
+                rows, links = _numbers(before.totals), before.links.view(before.totals.shape)
+                ending = _EndCandidates(
+                    before.rule_states, rows, links, before.totals, before.log_probabilities, self._steps - 1
+                )
+                self._fill(ending.of(position), step.sentences[position], step.lengths[position] - 1, (group,))
+
+    def _fill(self, ending: "_EndCandidates", sentence: int, length: int, groups: Iterable[int]) -> None:
+        """Let unfinished hypotheses of one sentence fill up the lists of these groups."""
+        count = len(ending.totals)
+        ends = ending.ends(Endings(np.full(count, sentence), np.full(count, length), False))
+        there = (ending.totals > -torch.inf).tolist()
         live = [end for end, is_there in zip(ends, there, strict=True) if is_there]
         for group in groups:
-            self._ends[sentence][group].fill([end for end in live if self._group(end) == group])
-
-    def gather(self, lists: list[list[FoundHypothesis]], wanted: int) -> list[FoundHypothesis]:
-        """What is returned of a sentence, from its lists."""
-        return lists[0]
+            self._lists[sentence][group].fill([end for end in live if self._group(end) == group])
 
     @property
     def _size(self) -> int:
-        """Hypotheses of a group."""
+        """Hypotheses per group."""
         return self.beam // self.groups
 
     def _group(self, end: LinkedHypothesis) -> int:
-        """The one that a hypothesis is of: its place in the sentence's beam says it."""
-        return end.number % self.beam // self._size
+        """The group of a hypothesis, by its slot in the sentence's beam."""
+        return end.link % self.beam // self._size
 
 
 class _EndCandidates(NamedTuple):
-    """N hypotheses that leave, each (N,), or (B, w): their rows in what rules carry, numbers after so many steps."""
+    """N hypotheses that end after `steps` steps, each (N,) or (B, K); rows: in the states of the rules."""
 
     rule_states: RuleStates
     rows: Tensor
-    numbers: Tensor
+    links: Tensor
     totals: Tensor
-    own: Tensor
+    log_probabilities: Tensor
     steps: int
 
-    def of(self, place: int) -> "_EndCandidates":
+    def of(self, position: int) -> "_EndCandidates":
         """Those of one sentence."""
-        rows, numbers, totals, own = (each[place] for each in self[1:5])
-        return _EndCandidates(self.rule_states, rows, numbers, totals, own, self.steps)
+        rows, links, totals, log_probabilities = (each[position] for each in self[1:5])
+        return _EndCandidates(self.rule_states, rows, links, totals, log_probabilities, self.steps)
 
-    def ends(self, ended: Endings) -> list[LinkedHypothesis]:
+    def ends(self, endings: Endings) -> list[LinkedHypothesis]:
         """With their scores."""
-        scores = self.rule_states.scores(_host(self.totals), self.rows, ended).tolist()
+        scores = self.rule_states.scores(_host(self.totals), self.rows, endings).tolist()
         return [
-            LinkedHypothesis(own, score, ended.finished, self.steps, number)
-            for own, score, number in zip(self.own.tolist(), scores, self.numbers.tolist(), strict=True)
+            LinkedHypothesis(log_probability, score, endings.finished, self.steps, link)
+            for log_probability, score, link in zip(
+                self.log_probabilities.tolist(), scores, self.links.tolist(), strict=True
+            )
         ]
 
 
-def _numbers(places: Tensor) -> Tensor:
-    """0, 1, … in the shape of `places` (B, w)."""
-    return torch.arange(places.numel(), device=places.device).view(places.shape)
+def _numbers(slots: Tensor) -> Tensor:
+    """0, 1, … in the shape of `slots` (B, K)."""
+    return torch.arange(slots.numel(), device=slots.device).view(slots.shape)
 
 
 def _host(values: Tensor) -> NDArray[np.float32]:
@@ -273,13 +291,11 @@ def _host(values: Tensor) -> NDArray[np.float32]:
     return array
 
 
-_LOW_BITS = 0xFFFFFFFF
-
-
 def best(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The `count` largest of each row of values (R, N) float32: values and indices, each (R, count), best first.
 
-    Equal values are taken and listed by ascending index, which `torch.topk` leaves open. NaN counts as the largest.
+    Equal values are taken and listed by ascending index, which `torch.topk` does not guarantee. NaN counts as the
+    largest. The whole row is neither sorted nor copied.
     """
     rows, width = values.shape
     group = max(1, int((width / count) ** 0.5))
@@ -290,11 +306,11 @@ def best(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
         # The `count` best elements lie in the `count` groups of neighbours with the best maxima (lower groups first
         # among equals): any element elsewhere is beaten by the best element of each of these.
         body = groups * group
-        maxima = values[:, :body].view(rows, groups, group).amax(2)
+        maxima = values[:, :body].view(rows, groups, group).amax(2)  # (R, groups)
         chosen = _keyed(maxima, torch.arange(groups, device=values.device).expand(rows, groups), count)
         inside = (chosen.unsqueeze(2) * group + torch.arange(group, device=values.device)).flatten(1)
         tail = torch.arange(body, width, device=values.device).expand(rows, width - body)
-        positions = torch.cat([inside, tail], 1)
+        positions = torch.cat([inside, tail], 1)  # (R, count·group + rest)
         indices = _keyed(values.gather(1, positions), positions, count)
     return values.gather(1, indices), indices
 

@@ -1,4 +1,4 @@
-"""`DiverseBeamSearch`: a beam in groups, each of which keeps away from what the groups before it write."""
+"""`DiverseBeamSearch`: a beam in groups, each of which avoids the tokens that the groups before it have chosen."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,13 +20,13 @@ from dragoman.decode.beam.hypotheses import (
     StepTrace,
 )
 from dragoman.decode.prompts import Prompts
-from dragoman.decode.rules.beam_sizes import considered
+from dragoman.decode.rules.beam_sizes import candidates
 from dragoman.decode.rules.rule import Rule, Step
 from dragoman.models.interface import Decoder
 from dragoman.text.symbols import EOS
 
 _NONE = -1
-"""Stands where a group has no hypothesis."""
+"""In place of a token where a group has no hypothesis."""
 
 
 class DiversityConfig(Config):
@@ -43,10 +43,12 @@ class DiversityConfig(Config):
 
 
 class DiverseBeamSearch(BeamSearch):
-    """Vijayakumar et al. 2018, algorithm 1: in each step the groups take their turns, each a beam search of its own.
+    """Vijayakumar et al. 2018, algorithm 1: in each step the groups take turns, each a beam search of its own.
 
-    What a hypothesis has lost for tokens that it shares stays lost in the comparisons of its group, but belongs neither
-    to its log-probability nor to its score. The first group is a plain beam search of its size.
+    The penalty of a hypothesis for shared tokens counts in all later comparisons within its group, but neither in its
+    log-probability nor in its score. The first group is a plain beam search of its size.
+
+    Shapes: B sentences, G groups of W hypotheses, so K = G · W slots; C continuations per hypothesis.
     """
 
     def __init__(
@@ -61,74 +63,69 @@ class DiverseBeamSearch(BeamSearch):
         *,
         diversity: DiversityConfig,
     ) -> None:
-        """beam: of all groups together, a multiple of their number. The others as of `BeamSearch`."""
+        """beam: of all groups together, a multiple of their number. The others as in `BeamSearch`."""
         self.groups, self._strength = diversity.groups, diversity.strength
         super().__init__(decoder, prompts, beam, wanted, rules, keeps_totals, watch)
-        self._considered = (
-            int(considered(self._size)) + (self.groups - 1) * self._size
-        )  # so many tokens may be penalised
-        self._lost = torch.zeros(0)
+        self._ranked = int(candidates(self._size))
+        # every token of the groups before may be penalised
+        self._candidates = self._ranked + (self.groups - 1) * self._size
+        self._penalties = torch.zeros(0)
+        """(B, K), what each live hypothesis has lost."""
 
     def start(self) -> LiveHypotheses:
-        """The same hypothesis for each group, at the first of its places."""
+        """The same hypothesis for each group, in its first slot."""
         live = super().start()
-        rows = torch.arange(len(live.totals), device=live.totals.device).repeat_interleave(self.beam)
-        there = torch.arange(self.beam, device=rows.device) % self._size == 0
-        totals = live.totals.masked_fill(~there, -torch.inf)
-        self._lost = torch.zeros(totals.shape, device=totals.device)
+        rows = torch.arange(len(live.totals), device=live.totals.device).repeat_interleave(self.beam)  # (B·K,)
+        there = torch.arange(self.beam, device=rows.device) % self._size == 0  # (K,)
+        totals = live.totals.masked_fill(~there, -torch.inf)  # (B, K)
+        self._penalties = torch.zeros(totals.shape, device=totals.device)
         return replace(
             live,
             state=live.state.reorder(rows, self.beam),
             tokens=live.tokens[rows],
             totals=totals,
-            own=totals,
-            numbers=torch.arange(len(rows), device=rows.device),
+            log_probabilities=totals,
+            links=torch.arange(len(rows), device=rows.device),
             rule_states=live.rule_states.reorder(rows, self.beam),
         )
 
     def rank(self, live: LiveHypotheses, continuations: Continuations) -> RankedContinuations:
-        """Of each group as many as it looks at, the groups one after another; `totals` without what is lost."""
-        sentences, each = len(live.sentences), continuations.tokens.size(1)
-        shape = sentences, self.groups, self._size * each
-        tokens = continuations.tokens.view(shape)
-        totals = (live.totals.view(-1, 1) + continuations.values).view(shape)
-        compared = totals - self._lost.repeat_interleave(each, 1).view(shape)
-        written, orders = tokens[:, 0, :0], []
+        """The best of each group, group after group, compared with penalties; `totals` are without them."""
+        count = continuations.tokens.size(1)
+        shape = len(live.sentences), self.groups, self._size * count
+        tokens = continuations.tokens.view(shape)  # (B, G, W·C)
+        all_totals = continuations.totals(live)  # (B, K·C)
+        totals = all_totals.view(shape)
+        penalties = self._penalties.repeat_interleave(count, 1).view(shape)
+        written, orders = tokens[:, 0, :0], []  # (B, tokens of the groups before)
         for group in range(self.groups):
-            sums = compared[:, group] - self._strength * _shared(tokens[:, group], written)
-            order = sums.sort(dim=1, descending=True, stable=True).indices[:, : int(considered(self._size))]
-            lives = order.gather(1, self._first_lives(tokens[:, group].gather(1, order)))
-            written = torch.cat(
-                [written, _there(tokens[:, group].gather(1, lives), totals[:, group].gather(1, lives))], 1
-            )
-            orders.append(order)
-        order = torch.stack(orders, 1)
-        taken = totals.gather(2, order).flatten(1)
-        own = taken
-        if continuations.own is not continuations.values:
-            own = (live.own.view(-1, 1) + continuations.own).view(shape).gather(2, order).flatten(1)
-        first = torch.arange(self.groups, device=order.device).view(1, -1, 1) * self._size
-        return RankedContinuations(taken, own, (first + order // each).flatten(1), tokens.gather(2, order).flatten(1))
+            compared = totals[:, group] - penalties[:, group]
+            compared = compared - self._strength * _shared(tokens[:, group], written)  # (B, W·C)
+            order = compared.sort(dim=1, descending=True, stable=True).indices[:, : self._ranked]  # (B, N)
+            lives = order.gather(1, self._first_lives(tokens[:, group].gather(1, order)))  # (B, W)
+            chosen = _there(tokens[:, group].gather(1, lives), totals[:, group].gather(1, lives))
+            written = torch.cat([written, chosen], 1)
+            orders.append(group * shape[2] + order)
+        flat = torch.cat(orders, 1)  # (B, G·N)
+        return RankedContinuations.of(live, continuations, all_totals.gather(1, flat), flat)
 
     def choose(self, live: LiveHypotheses, step: Step, ranked: RankedContinuations) -> Selection:
         """In each group as in a beam of its size."""
         shape = len(live.sentences), self.groups, -1
-        tokens, totals = ranked.tokens.view(shape), ranked.totals.view(shape)
+        tokens, totals = ranked.tokens.view(shape), ranked.totals.view(shape)  # (B, G, N)
         finished = totals.masked_fill(tokens != EOS, -torch.inf)
         finished[:, :, self._size :] = -torch.inf
-        order = self._first_lives(tokens)
-        living = totals.masked_fill(tokens == EOS, -torch.inf).gather(2, order).flatten(1)
-        own = living if ranked.own is ranked.totals else ranked.own.view(shape).gather(2, order).flatten(1)
-        first = torch.arange(len(live.sentences), device=order.device).unsqueeze(1) * self.beam
-        rows = first + ranked.parents.view(shape).gather(2, order).flatten(1)
-        return Selection(finished.flatten(1), rows, tokens.gather(2, order).flatten(1), living, own)
+        order = self._first_lives(tokens)  # (B, G, W)
+        living = totals.masked_fill(tokens == EOS, -torch.inf).gather(2, order).flatten(1)  # (B, K)
+        first = torch.arange(self.groups, device=order.device).view(1, -1, 1) * tokens.size(2)
+        return Selection.of(live, ranked, finished.flatten(1), (first + order).flatten(1), living)
 
     def reorder(self, live: LiveHypotheses, chosen: Selection, stays: NDArray[np.int64]) -> LiveHypotheses:
-        """Carry along what each hypothesis has lost."""
+        """Reorder the penalties too."""
         kept = torch.from_numpy(stays).to(chosen.rows.device)
-        written = _there(chosen.tokens, chosen.totals).view(len(chosen.tokens), self.groups, self._size)
-        now = [_shared(written[:, group], written[:, :group].flatten(1)) for group in range(self.groups)]
-        self._lost = (self._lost.flatten()[chosen.rows] + self._strength * torch.cat(now, 1))[kept]
+        written = _there(chosen.tokens, chosen.totals).view(len(chosen.tokens), self.groups, self._size)  # (B, G, W)
+        now = [_shared(written[:, group], written[:, :group].flatten(1)) for group in range(self.groups)]  # (B, W) each
+        self._penalties = (self._penalties.flatten()[chosen.rows] + self._strength * torch.cat(now, 1))[kept]
         return super().reorder(live, chosen, stays)
 
     def gather(self, lists: list[list[FoundHypothesis]], wanted: int) -> list[FoundHypothesis]:
@@ -145,15 +142,15 @@ class DiverseBeamSearch(BeamSearch):
         return sorted(distinct.values(), key=order)
 
     def _first_lives(self, tokens: Tensor) -> Tensor:
-        """The places of those of (…, N) tokens that live on: as many as a group keeps, the first that do not end."""
+        """(…, W): the positions of the first of tokens (…, N) that do not end, as many as a group keeps."""
         return (tokens == EOS).int().argsort(dim=-1, stable=True)[..., : self._size]
 
 
 def _shared(tokens: Tensor, written: Tensor) -> Tensor:
-    """(B, N) float32: how many of written (B, P) are each of tokens (B, N)."""
+    """(B, N) float32: how many of written (B, P) equal each of tokens (B, N)."""
     return (tokens.unsqueeze(2) == written.unsqueeze(1)).sum(2).float()
 
 
 def _there(tokens: Tensor, totals: Tensor) -> Tensor:
-    """The tokens of hypotheses that there are and that have not ended."""
+    """The tokens of hypotheses that exist and have not ended; `_NONE` for others."""
     return tokens.masked_fill((totals == -torch.inf) | (tokens == EOS), _NONE)

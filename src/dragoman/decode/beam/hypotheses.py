@@ -1,4 +1,4 @@
-"""The hypotheses of a beam search, live, ranked and ended, and the history of what they have written."""
+"""The hypotheses of a beam search: live, ranked, selected and ended ones, and the history of their tokens."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,156 +13,132 @@ from dragoman.decode.rules.rule import RuleStates, Step
 from dragoman.models.interface import State
 
 
-class LinkedHypothesis(NamedTuple):
-    """A hypothesis whose tokens are still links: where it ends in the history, after how many steps."""
-
-    log_probability: float
-    score: float
-    finished: bool
-    steps: int
-    number: int
-
-
-@dataclass
-class NBestList:
-    """The `wanted` best of one sentence, best first; among equal scores the first found stays first.
-
-    count: how many have finished, those that are not kept included.
-    """
-
-    wanted: int
-    best: list[LinkedHypothesis] = field(default_factory=list)
-    count: int = 0
-
-    def add(self, end: LinkedHypothesis) -> None:
-        """One that has finished."""
-        self.count += 1
-        self.best = sorted([*self.best, end], key=lambda each: -each.score)[: self.wanted]
-
-    def fill(self, unfinished: list[LinkedHypothesis]) -> None:
-        """Put unfinished ones behind the finished, as many as are still wanted; they may come in any order."""
-        ordered = sorted(unfinished, key=lambda each: -each.score)
-        self.best.extend(ordered[: self.wanted - len(self.best)])
-
-    def threshold(self) -> float:
-        """A later hypothesis enters the list only with a score above this one."""
-        return self.best[-1].score if len(self.best) == self.wanted else -np.inf
-
-
-class History:
-    """One link a hypothesis and step: its token, and which hypothesis of the step before it goes on from.
-
-    A step costs the same however much was written before; sequences are put together at the end, and only those that
-    are wanted. Hypotheses of a step are numbered as they are handed to `extend`.
-    """
-
-    def __init__(self) -> None:
-        self._links: list[Tensor] = []
-        self._totals: list[Tensor] = []
-
-    def extend(self, parents: Tensor, tokens: Tensor, totals: Tensor | None = None) -> None:
-        """One more step: parents (R,) int64 numbers of hypotheses of the last step, tokens (R,) int64.
-
-        totals: (R,) float32, in every step or in none: a sum that `totals` shall give again.
-        """
-        self._links.append(torch.stack((parents, tokens)))
-        if totals is not None:
-            self._totals.append(totals)
-
-    def sequences(self, ends: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
-        """The tokens of each of `ends`: how many steps, and which hypothesis of the last of them."""
-        written = np.zeros((len(ends), _longest(ends)), np.int64)
-        for step, rows, _, tokens in self._steps(ends):
-            written[rows, step] = tokens
-        return [tuple(row[:length]) for row, (length, _) in zip(written.tolist(), ends, strict=True)]
-
-    def totals(self, ends: Sequence[tuple[int, int]]) -> list[tuple[float, ...]]:
-        """The totals of each of `ends` after each of its steps."""
-        found = np.zeros((len(ends), _longest(ends)), np.float64)
-        totals = torch.cat(self._totals).cpu().numpy() if self._totals else np.zeros(0, np.float32)
-        for step, rows, places, _ in self._steps(ends):
-            found[rows, step] = totals[places]
-        return [tuple(row[:length]) for row, (length, _) in zip(found.tolist(), ends, strict=True)]
-
-    def _steps(
-        self, ends: Sequence[tuple[int, int]]
-    ) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
-        """From the last step to the first: the step, which ends have it, their places among all links, their tokens."""
-        lengths = np.array([steps for steps, _ in ends], np.int64)
-        numbers = np.array([number for _, number in ends], np.int64)
-        sizes = np.cumsum([0, *(links.size(1) for links in self._links)])
-        links = torch.cat(self._links, 1).cpu().numpy() if self._links else np.zeros((2, 0), np.int64)
-        for step in reversed(range(_longest(ends))):
-            rows = np.flatnonzero(lengths > step)
-            places = sizes[step] + numbers[rows]
-            numbers[rows], tokens = links[:, places]
-            yield step, rows, places, tokens
-
-
-def _longest(ends: Sequence[tuple[int, int]]) -> int:
-    return max((steps for steps, _ in ends), default=0)
-
-
 @dataclass(frozen=True)
 class LiveHypotheses:
-    """The live hypotheses: R = B · w, w places for each of the B sentences that are still searched, best first.
+    """The live hypotheses: R = B · K, in K slots for each of the B sentences that are still searched, best first.
 
     sentences: (B,) int64, which of the prompts these are. state: the decoder's, before it reads tokens (R, 1). totals:
-    (B, w) float32, what they are compared by, summed log-probabilities and what rules add to them; −∞ at a place that
-    holds none. own: (B, w), the log-probabilities alone; the same tensor where no rule adds. numbers: (R,) int64, in
-    the history. carried: the rules with their states.
+    (B, K) float32, what hypotheses are compared by: summed log-probabilities and what rules add to them; −∞ in an empty
+    slot. log_probabilities: (B, K), the model's summed log-probabilities alone; the same tensor if no rule adds
+    anything. links: (R,) int64, their numbers in the history. rule_states: the rules with their states.
     """
 
     sentences: NDArray[np.int64]
     state: State
     tokens: Tensor
     totals: Tensor
-    own: Tensor
-    numbers: Tensor
+    log_probabilities: Tensor
+    links: Tensor
     rule_states: RuleStates
 
 
 class Continuations(NamedTuple):
     """C tokens that may follow each of R hypotheses, by ascending id, each (R, C).
 
-    values: what they add to `LiveHypotheses.totals`, −∞ where a token must not follow; own: to `LiveHypotheses.own`.
+    added: what they add to `LiveHypotheses.totals`, −∞ for a token that must not follow; log_probabilities: to
+    `LiveHypotheses.log_probabilities`, the same tensor if no rule adds anything.
     """
 
     tokens: Tensor
-    values: Tensor
-    own: Tensor
+    added: Tensor
+    log_probabilities: Tensor
+
+    def totals(self, live: LiveHypotheses) -> Tensor:
+        """(B, K · C): the totals of all continuations of each sentence, ordered by slot, then by token."""
+        return (live.totals.view(-1, 1) + self.added).view(len(live.sentences), -1)
 
 
 class RankedContinuations(NamedTuple):
     """The N best continuations of each sentence, best first, each (B, N).
 
-    totals, own: as in `LiveHypotheses`; parents: the place of the hypothesis that is continued; tokens: with what.
+    totals, log_probabilities: as in `LiveHypotheses`; parents: the slot of the hypothesis that is continued; tokens:
+    the continuing token.
     """
 
     totals: Tensor
-    own: Tensor
+    log_probabilities: Tensor
     parents: Tensor
     tokens: Tensor
 
+    @staticmethod
+    def of(live: LiveHypotheses, continuations: Continuations, totals: Tensor, order: Tensor) -> "RankedContinuations":
+        """totals (B, N): of the continuations `order` (B, N), their positions among the K · C of their sentence."""
+        sentences, count = len(live.sentences), continuations.tokens.size(1)
+        log_probabilities = totals
+        if continuations.log_probabilities is not continuations.added:
+            sums = live.log_probabilities.view(-1, 1) + continuations.log_probabilities  # (B·K, C)
+            log_probabilities = sums.view(sentences, -1).gather(1, order)  # (B, N)
+        tokens = continuations.tokens.view(sentences, -1).gather(1, order)  # (B, N)
+        return RankedContinuations(totals, log_probabilities, order // count, tokens)
+
 
 class Selection(NamedTuple):
-    """Which of the ranked finish, and which live on.
+    """Which of the ranked continuations finish, and which live on.
 
-    finished: (B, M) totals of the first M ranked, −∞ where one does not finish. The others, each (B, w), are of the
-    hypotheses that live on, best first, −∞ for none: rows, which of the R before each continues; tokens, with what.
+    finished: (B, M) totals of the first M ranked ones, −∞ for one that does not finish. The others, each (B, K), are of
+    the hypotheses that live on, best first, with totals of −∞ in empty slots: rows, which of the R hypotheses before
+    each continues; tokens, the continuing token; totals and log_probabilities as in `LiveHypotheses`.
     """
 
     finished: Tensor
     rows: Tensor
     tokens: Tensor
     totals: Tensor
-    own: Tensor
+    log_probabilities: Tensor
+
+    @staticmethod
+    def of(
+        live: LiveHypotheses, ranked: RankedContinuations, finished: Tensor, order: Tensor, totals: Tensor
+    ) -> "Selection":
+        """order (B, K): which of the ranked continuations live on, with these totals (B, K)."""
+        log_probabilities = totals
+        if ranked.log_probabilities is not ranked.totals:
+            log_probabilities = ranked.log_probabilities.gather(1, order)  # (B, K)
+        first = torch.arange(len(live.sentences), device=order.device).unsqueeze(1) * live.totals.size(1)  # (B, 1)
+        rows = first + ranked.parents.gather(1, order)  # (B, K)
+        return Selection(finished, rows, ranked.tokens.gather(1, order), totals, log_probabilities)
+
+
+class LinkedHypothesis(NamedTuple):
+    """A hypothesis that has ended, whose tokens are still links: its last link, and the number of steps."""
+
+    log_probability: float
+    score: float
+    finished: bool
+    steps: int
+    link: int
+
+
+@dataclass
+class NBestList:
+    """The `wanted` best ended hypotheses of one sentence, best first; among equal scores the first found stays first.
+
+    count: how many have finished, including those that are no longer in the list.
+    """
+
+    wanted: int
+    best: list[LinkedHypothesis] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, hypothesis: LinkedHypothesis) -> None:
+        """Add one that has finished."""
+        self.count += 1
+        self.best = sorted([*self.best, hypothesis], key=lambda each: -each.score)[: self.wanted]
+
+    def fill(self, unfinished: list[LinkedHypothesis]) -> None:
+        """Append unfinished ones after the finished, as many as are still wanted; they may come in any order."""
+        ordered = sorted(unfinished, key=lambda each: -each.score)
+        self.best.extend(ordered[: self.wanted - len(self.best)])
+
+    def threshold(self) -> float:
+        """Only a later hypothesis with a score above this one enters the list."""
+        return self.best[-1].score if len(self.best) == self.wanted else -np.inf
 
 
 class FoundHypothesis(NamedTuple):
-    """A hypothesis that is returned: the tokens that its prompt was continued with, their end not among them.
+    """A hypothesis that is returned: the tokens that its prompt was continued with, without the end of sentence.
 
-    totals: log-probabilities of the hypothesis after each of these tokens; empty where they are not kept.
+    totals: log-probabilities of the hypothesis after each of these tokens; empty unless they are kept.
     """
 
     end: LinkedHypothesis
@@ -171,11 +147,11 @@ class FoundHypothesis(NamedTuple):
 
 
 class StepTrace(NamedTuple):
-    """What a step has done, for whoever watches a search.
+    """What one step of a search did, for observers.
 
-    before: the hypotheses before it; live: the same once they have read; finished: (B, M) bool, which of the ranked
-    have; stays: (B',) int64, the places of the sentences that are searched on; full: (B,) bool, where the longest
-    output is reached.
+    before: the hypotheses before it; live: the same after they have read their tokens; finished: (B, M) bool, which of
+    the ranked continuations finished; stays: (B',) int64, the positions of the sentences whose search continues; full:
+    (B,) bool, whether the longest output is reached.
     """
 
     before: LiveHypotheses
@@ -186,3 +162,57 @@ class StepTrace(NamedTuple):
     finished: NDArray[np.bool]
     stays: NDArray[np.int64]
     full: NDArray[np.bool]
+
+
+class History:
+    """One link per hypothesis and step: its token, and the hypothesis of the step before that it continues.
+
+    A step costs the same however long the outputs are; sequences are put together at the end, and only those that are
+    wanted. The hypotheses of a step are numbered in the order in which `extend` gets them.
+    """
+
+    def __init__(self) -> None:
+        self._links: list[Tensor] = []
+        self._totals: list[Tensor] = []
+
+    def extend(self, parents: Tensor, tokens: Tensor, totals: Tensor | None = None) -> None:
+        """Add a step: parents (R,) int64 numbers of hypotheses of the last step, tokens (R,) int64.
+
+        totals: (R,) float32, sums that `totals` returns; given in every step or in none.
+        """
+        self._links.append(torch.stack((parents, tokens)))
+        if totals is not None:
+            self._totals.append(totals)
+
+    def sequences(self, ends: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
+        """The tokens of each of `ends`: a number of steps, and the number of a hypothesis of the last of them."""
+        written = np.zeros((len(ends), _longest(ends)), np.int64)  # (N, T)
+        for step, rows, _, tokens in self._steps(ends):
+            written[rows, step] = tokens
+        return [tuple(row[:length]) for row, (length, _) in zip(written.tolist(), ends, strict=True)]
+
+    def totals(self, ends: Sequence[tuple[int, int]]) -> list[tuple[float, ...]]:
+        """The totals of each of `ends` after each of its steps."""
+        found = np.zeros((len(ends), _longest(ends)), np.float64)  # (N, T)
+        totals = torch.cat(self._totals).cpu().numpy() if self._totals else np.zeros(0, np.float32)
+        for step, rows, positions, _ in self._steps(ends):
+            found[rows, step] = totals[positions]
+        return [tuple(row[:length]) for row, (length, _) in zip(found.tolist(), ends, strict=True)]
+
+    def _steps(
+        self, ends: Sequence[tuple[int, int]]
+    ) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+        """From the last step to the first: the step, which ends have it, their positions among all links, tokens."""
+        lengths = np.array([steps for steps, _ in ends], np.int64)
+        numbers = np.array([number for _, number in ends], np.int64)
+        sizes = np.cumsum([0, *(links.size(1) for links in self._links)])
+        links = torch.cat(self._links, 1).cpu().numpy() if self._links else np.zeros((2, 0), np.int64)
+        for step in reversed(range(_longest(ends))):
+            rows = np.flatnonzero(lengths > step)
+            positions = sizes[step] + numbers[rows]
+            numbers[rows], tokens = links[:, positions]
+            yield step, rows, positions, tokens
+
+
+def _longest(ends: Sequence[tuple[int, int]]) -> int:
+    return max((steps for steps, _ in ends), default=0)

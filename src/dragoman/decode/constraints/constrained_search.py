@@ -1,4 +1,4 @@
-"""`ConstrainedSearch`: a beam search whose outputs hold what they must hold."""
+"""`ConstrainedSearch`: a beam search whose outputs contain the required phrases."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.decode.beam.beam_search import BeamSearch, best
 from dragoman.decode.beam.hypotheses import Continuations, LiveHypotheses, RankedContinuations, Selection
 from dragoman.decode.constraints.constraint import Constraints, constrained_beam_size, least
-from dragoman.decode.constraints.progress import Progress
+from dragoman.decode.constraints.progress import Outlook, Progress
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.beam_sizes import FixedBeamSizes
 from dragoman.decode.rules.rule import BeamSizes, Rule, Step
@@ -21,16 +21,16 @@ from dragoman.text.symbols import EOS
 class ConstrainedSearch(BeamSearch):
     """Dynamic beam allocation (Post & Vilar 2018, section 3).
 
-    A hypothesis belongs to the bank of the number of constraint tokens that it has met, from 0 to C. Continuations are
-    the best of each hypothesis, and every token that begins or continues a phrase. Of the places of the beam each bank
-    has its share, 1 / (C + 1) and at least one, for its best continuations; the rest, and what banks leave free, goes
-    to the best of all that are left. (The paper gives it to the banks that are farthest on; there an output begins with
-    its phrases where the beam is small.) So that each bank gets a place, the beam of a sentence is wider than what was
-    asked for: `constrained_beam_size`.
+    A hypothesis belongs to the bank of the number of constraint tokens that it has met, from 0 to P. Continuations are
+    the best of each hypothesis, and every token that begins or continues a phrase. Each bank gets a share of the beam's
+    slots, 1 / (P + 1) and at least one, for its best continuations; the remaining and the unused slots go to the best
+    of all other continuations. (In the paper they go to the most advanced banks; with a small beam, outputs then begin
+    with their phrases.) So that each bank gets a slot, the beam of a sentence is wider than requested:
+    `constrained_beam_size`.
 
-    The end may follow only where all phrases are met. A sentence without constraints finds what it finds otherwise.
-    Near the longest output only what leaves room for the rest may follow. A token that begins or continues a phrase may
-    follow even where a restriction forbids it.
+    The end may follow only after all phrases are met. A sentence without constraints gets the result of a plain search.
+    Near the longest output only tokens that leave room for the rest may follow. A token that begins or continues a
+    phrase may follow even if a restriction forbids it.
     """
 
     def __init__(
@@ -43,13 +43,13 @@ class ConstrainedSearch(BeamSearch):
         constraints: Constraints,
         keeps_totals: bool = False,
     ) -> None:
-        """beams: as asked for, one number a sentence; wanted, keeps_totals: as in `BeamSearch`.
+        """beams: the requested sizes, one number per sentence; wanted, keeps_totals: as in `BeamSearch`.
 
-        Raises ConfigError for constraints that do not fit the longest output, and with a rule that narrows the beam.
+        Raises ConfigError for constraints that do not fit the longest output, and for a rule that narrows the beam.
         """
         for rule in rules:
             if isinstance(rule, BeamSizes) and not isinstance(rule, FixedBeamSizes):
-                raise ConfigError(f"{type(rule).__name__} narrows the beam and cannot be had with constraints")
+                raise ConfigError(f"{type(rule).__name__} narrows the beam, which constraints do not allow")
         for row, each in enumerate(constraints.of):
             room = int(prompts.limits[row] - prompts.prefix_lengths[row])
             if (needed := least(each)) > room:
@@ -58,86 +58,85 @@ class ConstrainedSearch(BeamSearch):
                     "require less"
                 )
         self._beams = np.array(beams, np.int64)
-        self._places = np.array(
+        self._sizes = np.array(
             [constrained_beam_size(*each) for each in zip(beams, constraints.of, strict=True)], np.int64
         )
         self._progress = Progress(constraints, prompts.tokens.device)
         others = [rule for rule in rules if not isinstance(rule, FixedBeamSizes)]
-        widest = int(self._places.max(initial=1))
+        widest = int(self._sizes.max(initial=1))
         super().__init__(decoder, prompts, widest, wanted, [self._progress, *others], keeps_totals)
         self._banks = torch.zeros(0)
-        """Of the continuations of this step, as they stand in `Continuations`, then in `RankedContinuations`."""
+        """The banks of this step's continuations, in the order of `Continuations`, then of `RankedContinuations`."""
 
     def expand(self, live: LiveHypotheses, step: Step) -> Continuations:
-        """The best of each hypothesis, and all that begins or continues a phrase."""
-        logits = step.output.last_logits().float()
-        normaliser = logits.logsumexp(1, keepdim=True)
-        weighed = live.rule_states.add(logits, step)
-        room = (self.prompts.limits[step.sentences] - step.lengths).repeat(step.beam_size)
+        """The best continuations of each hypothesis, and all tokens that begin or continue a phrase."""
+        logits = step.output.last_logits().float()  # (B·K, V)
+        normaliser = logits.logsumexp(1, keepdim=True)  # (B·K, 1)
+        weighed = live.rule_states.add(logits, step)  # (B·K, V)
+        room = (self.prompts.limits[step.sentences] - step.lengths).repeat(step.beam_size)  # (B·K,)
         ahead = self._progress.outlook(live.rule_states.states[0], room)
-        rows, columns = (ahead.tokens >= 0).nonzero(as_tuple=True)
-        required = ahead.tokens.clamp(min=0)
-        given = weighed.gather(1, required).masked_fill(~ahead.allowed, -torch.inf) - normaliser
+        required = ahead.tokens.clamp(min=0)  # (B·K, A)
+        given = weighed.gather(1, required).masked_fill(~ahead.allowed, -torch.inf) - normaliser  # (B·K, A)
         live.rule_states.restrict(weighed, step)
-        weighed[rows, required[rows, columns]] = -torch.inf
-        weighed[~ahead.complete, EOS] = -torch.inf
-        if not ahead.other_allowed.all():
-            weighed.masked_fill_(~ahead.other_allowed[:, self._progress.kinds], -torch.inf)
-        values, tokens = best(weighed, min(self._considered, logits.size(1)))
-        values = values - normaliser
-        banks = ahead.other_banks.gather(1, self._progress.kinds[tokens])
-        tokens, order = torch.cat([tokens, required], 1).sort(dim=1, stable=True)
-        added = torch.cat([values, given], 1).gather(1, order)
+        self._restrict(weighed, ahead)
+        values, tokens = best(weighed, min(self._candidates, logits.size(1)))  # (B·K, C)
+        banks = ahead.other_banks.gather(1, self._progress.kinds[tokens])  # (B·K, C)
+        tokens, order = torch.cat([tokens, required], 1).sort(dim=1, stable=True)  # (B·K, C + A)
+        added = torch.cat([values - normaliser, given], 1).gather(1, order)
         self._banks = torch.cat([banks, ahead.banks], 1).gather(1, order)
-        if weighed is logits:
-            return Continuations(tokens, added, added)
-        return Continuations(tokens, added, logits.gather(1, tokens) - normaliser)
+        return Continuations(tokens, added, added if weighed is logits else logits.gather(1, tokens) - normaliser)
 
     def rank(self, live: LiveHypotheses, continuations: Continuations) -> RankedContinuations:
-        """All continuations of each sentence, equal ones by the place of their hypothesis, then by token."""
-        sentences, each = len(live.sentences), continuations.tokens.size(1)
-        sums = (live.totals.view(-1, 1) + continuations.values).view(sentences, -1)
-        totals, order = sums.sort(dim=1, descending=True, stable=True)
-        own = totals
-        if continuations.own is not continuations.values:
-            own = (live.own.view(-1, 1) + continuations.own).view(sentences, -1).gather(1, order)
-        self._banks = self._banks.view(sentences, -1).gather(1, order)
-        return RankedContinuations(
-            totals, own, order // each, continuations.tokens.view(sentences, -1).gather(1, order)
-        )
+        """All continuations of each sentence; equal ones by the slot of their hypothesis, then by token."""
+        totals, order = continuations.totals(live).sort(dim=1, descending=True, stable=True)  # (B, N)
+        self._banks = self._banks.view(len(live.sentences), -1).gather(1, order)
+        return RankedContinuations.of(live, continuations, totals, order)
 
     def choose(self, live: LiveHypotheses, step: Step, ranked: RankedContinuations) -> Selection:
-        """Ends finish that are among the first of those that meet all; the others share the beam by their banks."""
+        """Ends finish that are among the first continuations that meet all; the others share the slots by banks."""
         device = ranked.totals.device
         beams, width, size = (
             torch.from_numpy(each[step.sentences]).to(device).unsqueeze(1)
-            for each in (self._beams, self._places, self._progress.sizes)
-        )
-        there, ends = ranked.totals > -torch.inf, ranked.tokens == EOS
+            for each in (self._beams, self._sizes, self._progress.sizes)
+        )  # (B, 1) each
+        there, ends = ranked.totals > -torch.inf, ranked.tokens == EOS  # (B, N)
         met = there & (ends | (self._banks == size))
         finished = ranked.totals.masked_fill(~(ends & there & (met.cumsum(1) <= beams)), -torch.inf)
-        greedy = (width == 1) & (finished > -torch.inf).any(1, keepdim=True)  # as in a search that looks at one only
-        living = there & ~ends & ~greedy
-        banks = self._banks.masked_fill(~living, -1)
-        shares = (width // (size + 1)).clamp(min=1)
-        reserved = living & (_places_within(banks) < shares)
-        numbers = torch.arange(banks.size(1), device=device).expand_as(banks)
+        greedy = (width == 1) & (finished > -torch.inf).any(1, keepdim=True)  # greedy search considers one token only
+        living = there & ~ends & ~greedy  # (B, N)
+        order, empty = self._allocate(living, width, size)
+        totals = ranked.totals.gather(1, order).masked_fill(empty, -torch.inf)  # (B, K)
+        return Selection.of(live, ranked, finished, order, totals)
+
+    def _restrict(self, weighed: Tensor, ahead: Outlook) -> None:
+        """Put −∞ into weighed (B·K, V) at required tokens, which are added separately, and at what must not follow."""
+        rows, columns = (ahead.tokens >= 0).nonzero(as_tuple=True)
+        weighed[rows, ahead.tokens[rows, columns]] = -torch.inf
+        weighed[~ahead.complete, EOS] = -torch.inf
+        if not ahead.other_allowed.all():
+            weighed.masked_fill_(~ahead.other_allowed[:, self._progress.kinds], -torch.inf)
+
+    def _allocate(self, living: Tensor, width: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
+        """Which of the ranked continuations get the K slots, in their order, (B, K), and which slots stay empty.
+
+        living: (B, N) bool, those that may live on; width, size: (B, 1), slots, and tokens of all phrases.
+        """
+        banks = self._banks.masked_fill(~living, -1)  # (B, N)
+        shares = (width // (size + 1)).clamp(min=1)  # (B, 1)
+        reserved = living & (_ranks_within(banks) < shares)  # (B, N)
+        numbers = torch.arange(banks.size(1), device=banks.device).expand_as(banks)
         last = 2 * banks.size(1) + int(size.max())
-        # reserved places first, those of the farthest banks where they are too many; then the best of the others
+        # reserved slots first, those of the most advanced banks if they are too many; then the best of the others
         turn = torch.where(reserved, size - banks, size + 1 + numbers).masked_fill(~living, last)
-        taken = turn.argsort(dim=1, stable=True)[:, : self.beam]
-        outside = ~living.gather(1, taken) | (torch.arange(taken.size(1), device=device) >= width)
-        order = taken.masked_fill(outside, banks.size(1)).sort(dim=1).values
-        outside = order == banks.size(1)
-        order = order.masked_fill(outside, 0)
-        totals = ranked.totals.gather(1, order).masked_fill(outside, -torch.inf)
-        own = totals if ranked.own is ranked.totals else ranked.own.gather(1, order)
-        first = torch.arange(len(live.sentences), device=device).unsqueeze(1) * live.totals.size(1)
-        return Selection(finished, first + ranked.parents.gather(1, order), ranked.tokens.gather(1, order), totals, own)
+        taken = turn.argsort(dim=1, stable=True)[:, : self.beam]  # (B, K)
+        empty = ~living.gather(1, taken) | (torch.arange(taken.size(1), device=banks.device) >= width)
+        order = taken.masked_fill(empty, banks.size(1)).sort(dim=1).values
+        empty = order == banks.size(1)
+        return order.masked_fill(empty, 0), empty
 
 
-def _places_within(banks: Tensor) -> Tensor:
-    """(B, N): how many of the same bank stand before each."""
+def _ranks_within(banks: Tensor) -> Tensor:
+    """(B, N): how many of the same bank come before each of banks (B, N)."""
     order = banks.argsort(dim=1, stable=True)
     grouped = banks.gather(1, order)
     numbers = torch.arange(banks.size(1), device=banks.device).expand_as(banks)
