@@ -101,8 +101,8 @@ def test_a_fault_of_the_server_is_told_and_tried_again_by_hand(tabs: Tabs) -> No
     tabs.expected = ("status of 500",)
     tab = tabs.open()
     write(tab, "a faulty text")
-    expect(tab.locator("#state-text")).to_have_text("A fault of the server; its log says more")
-    expect(tab.locator("#announced")).to_have_text("A fault of the server; its log says more")
+    expect(tab.locator("#state-text")).to_have_text("Internal error: see the server's log")
+    expect(tab.locator("#announced")).to_have_text("Internal error: see the server's log")
     with tab.expect_request("**/v1/translate"):
         tab.get_by_role("button", name="Try again").click()
     write(tab, "a text")

@@ -74,7 +74,7 @@ def test_quotas_of_requests_and_of_tokens() -> None:
         small, large, fine, fourth = asked(service, work)
         assert small.status_code == fine.status_code == 200
         assert large.status_code == 413 and fourth.status_code == 429
-        assert "more than a client may have" in large.json()["error"] and "retry-after" not in large.headers
+        assert "more than a client may use" in large.json()["error"] and "retry-after" not in large.headers
         assert "requests" in fourth.json()["error"] and 1 <= int(fourth.headers["retry-after"]) <= 60
         assert not any(model.batcher.queue.tokens for model in service.directions.models)
 

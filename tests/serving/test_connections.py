@@ -12,7 +12,7 @@ import pytest
 from scripted_server import listening, served, shouting
 
 from dragoman.serving.config import ServeConfig
-from dragoman.serving.server import _listening
+from dragoman.serving.server import _listen
 
 BODY = b'{"q": "a dog", "source": "en", "target": "de"}'
 HEAD = b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -172,7 +172,7 @@ def test_answers_are_sent_at_once() -> None:
                 connection = transport.get_extra_info("socket")
                 found.append(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
 
-        with _listening(ServeConfig(port=0)) as listening:
+        with _listen(ServeConfig(port=0)) as listening:
             server = await asyncio.get_running_loop().create_server(Noting, sock=listening)
             _, writer = await asyncio.open_connection(*listening.getsockname())
             while not found:

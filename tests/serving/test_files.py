@@ -12,7 +12,7 @@ import httpx
 import pytest
 from scripted_server import asked, served, shouting
 
-from dragoman.serving.http.files import KeptFiles
+from dragoman.serving.http.files import FileStore
 
 
 def sent(client: httpx.AsyncClient, name: str, content: bytes, **fields: str) -> Any:
@@ -129,21 +129,21 @@ def test_files_that_are_not_there() -> None:
 
 def test_files_are_kept_for_a_while_and_within_bounds() -> None:
     now = 0.0
-    kept = KeptFiles(most=100, seconds=10, clock=lambda: now)
-    first, second = kept.keep("a", b"x" * 60), kept.keep("b", b"y" * 40)
+    kept = FileStore(capacity=100, seconds=10, clock=lambda: now)
+    first, second = kept.put("a", b"x" * 60), kept.put("b", b"y" * 40)
     assert len({first, second}) == 2 and len(first) >= 32
-    assert kept.find(first) is not None and kept.find(second) is not None
-    third = kept.keep("c", b"z")
-    assert kept.find(first) is None and kept.find(second) is not None, "the oldest goes"
+    assert kept.get(first) is not None and kept.get(second) is not None
+    third = kept.put("c", b"z")
+    assert kept.get(first) is None and kept.get(second) is not None, "the oldest goes"
     now = 10.0
-    assert kept.find(second) is None and kept.find(third) is None
-    assert kept.find(kept.keep("d", b"x" * 101)) is None
+    assert kept.get(second) is None and kept.get(third) is None
+    assert kept.get(kept.put("d", b"x" * 101)) is None
 
     def work(seed: int) -> None:
         draw = random.Random(seed)
         for _ in range(300):
-            id = kept.keep("e", b"x" * draw.randint(0, 60))
-            kept.find(id)
+            id = kept.put("e", b"x" * draw.randint(0, 60))
+            kept.get(id)
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
     for thread in threads:

@@ -62,11 +62,11 @@ def test_forms_as_well_as_json() -> None:
 @pytest.mark.parametrize(
     ("body", "kind", "status", "told"),
     [
-        (b"{", "application/json", 400, "no JSON"),
-        (b"[1]", "application/json", 400, "no JSON object"),
-        (b'{"q": "\xff"}', "application/json", 400, "no UTF-8"),
-        (b'{"q": NaN}', "application/json", 400, "no JSON"),
-        (b"[" * 100_000, "application/json", 400, "no JSON"),
+        (b"{", "application/json", 400, "not valid JSON"),
+        (b"[1]", "application/json", 400, "not a JSON object"),
+        (b'{"q": "\xff"}', "application/json", 400, "not valid UTF-8"),
+        (b'{"q": NaN}', "application/json", 400, "not valid JSON"),
+        (b"[" * 100_000, "application/json", 400, "not valid JSON"),
         (b'{"q": "a", "source": "en"}', "application/json", 400, "missing target"),
         (b'{"q": 7, "source": "en", "target": "de"}', "application/json", 400, "q"),
         (b'{"q": "a", "source": "en", "target": "fr"}', "application/json", 400, "fr is not supported"),
@@ -74,8 +74,8 @@ def test_forms_as_well_as_json() -> None:
         (b'{"q": "a", "source": "en", "target": "de", "format": "pdf"}', "application/json", 400, "format"),
         (b'{"q": "a", "source": "en", "target": "de", "alternatives": 6}', "application/json", 400, "at most 5"),
         (b'{"q": "a", "source": "en", "target": "de", "alternatives": -1}', "application/json", 400, "alternatives"),
-        (b"q=%ff&source=en&target=de", "application/x-www-form-urlencoded", 400, "no UTF-8"),
-        (b"&".join([b"q=a"] * 1001), "application/x-www-form-urlencoded", 400, "no form"),
+        (b"q=%ff&source=en&target=de", "application/x-www-form-urlencoded", 400, "not valid UTF-8"),
+        (b"&".join([b"q=a"] * 1001), "application/x-www-form-urlencoded", 400, "not a valid form"),
         (b"hello", "text/plain", 400, "JSON or a form"),
         (b"x" * 1_000_001, "application/json", 413, "1,000,000 bytes"),
     ],
@@ -175,7 +175,7 @@ def test_one_bad_request_never_fails_its_batch() -> None:
     with served({"en-de": script}) as service:
         answers = asked(service, work)
     assert [answer.status_code for answer in answers] == [200, 200, 500, 200]
-    assert "a fault of the server" in answers[2].json()["error"] and "bad" not in answers[2].text
+    assert "internal error" in answers[2].json()["error"] and "bad" not in answers[2].text
 
 
 def test_v1_tells_all_that_there_is() -> None:

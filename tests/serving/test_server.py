@@ -69,22 +69,22 @@ def test_a_server_from_its_start_to_its_end(tmp_path: Path) -> None:
     with running("--config", str(config), "--engine", "torch") as (process, url, lines):
         before = translated(url)
         assert translated(url) == before
-        # another model in the folder's place: it is served soon, and no request fails meanwhile
+        # another model replaces the folder: it is soon served, and no request fails meanwhile
         write_tiny_model(tmp_path / "new", seed=2)
         shutil.move(model, tmp_path / "old")
         shutil.move(tmp_path / "new", model)
         until = time.monotonic() + 60
-        while not any("served anew" in line for line in lines) and time.monotonic() < until:
+        while not any("reloaded " in line for line in lines) and time.monotonic() < until:
             translated(url)
             time.sleep(0.05)
         after = translated(url)
         assert after != before
-        # a folder that is none: the model before goes on
+        # a damaged folder: the previous model is served
         (model / "model.safetensors").write_bytes(b"nothing")
         until = time.monotonic() + 60
-        while not any("is not served" in line for line in lines) and time.monotonic() < until:
+        while not any("still serving the previous model" in line for line in lines) and time.monotonic() < until:
             time.sleep(0.05)
-        assert any("is not served" in line for line in lines), lines
+        assert any("still serving the previous model" in line for line in lines), lines
         assert translated(url) == after
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0

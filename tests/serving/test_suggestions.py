@@ -38,19 +38,19 @@ def test_none_are_taken_where_no_file_is_named() -> None:
 def test_where_there_is_no_room(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     few = Suggestions(kept, 150)
-    few.keep("en", "de", "a", "b")
+    few.add("en", "de", "a", "b")
     before = kept.read_bytes()
-    with pytest.raises(Overloaded, match="no room"):
-        few.keep("en", "de", "c" * 60, "d")
+    with pytest.raises(Overloaded, match="no further suggestions"):
+        few.add("en", "de", "c" * 60, "d")
     assert kept.read_bytes() == before
-    with pytest.raises(ConfigError, match="cannot be kept"):
+    with pytest.raises(ConfigError, match="cannot be stored"):
         Suggestions(tmp_path / "none" / "kept", 150)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_a_full_disk(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(Overloaded, match="at the moment"):
-        Suggestions(Path("/dev/full"), 1000).keep("en", "de", "a dog", "ein Hund")
+        Suggestions(Path("/dev/full"), 1000).add("en", "de", "a dog", "ein Hund")
     error = capfd.readouterr().err
     assert "No space left" in error and "dog" not in error
 
@@ -61,9 +61,9 @@ def test_a_disk_that_takes_half_a_line(tmp_path: Path, monkeypatch: pytest.Monke
             return super().write(data[: len(data) // 2])
 
     kept = Suggestions(tmp_path / "kept", 1000)
-    kept.keep("en", "de", "a", "b")
+    kept.add("en", "de", "a", "b")
     before = (tmp_path / "kept").read_bytes()
     monkeypatch.setattr("dragoman.serving.suggestions.FileIO", Half)
     with pytest.raises(Overloaded):
-        kept.keep("en", "de", "c", "d")
+        kept.add("en", "de", "c", "d")
     assert (tmp_path / "kept").read_bytes() == before

@@ -64,5 +64,5 @@ def test_a_server_with_keys_on_and_no_database_does_not_start(tmp_path: Path) ->
 
 
 def test_a_wrong_proxy_is_said_with_its_setting() -> None:
-    with pytest.raises(ConfigError, match=r"(?s)trusted_proxies.*'localhost' is no network"):
+    with pytest.raises(ConfigError, match=r"(?s)trusted_proxies.*'localhost' is not a network"):
         load_settings(None, ["trusted_proxies=[localhost]"], AccessConfig)

@@ -89,5 +89,5 @@ def test_a_unix_socket_is_local() -> None:
 
 @pytest.mark.parametrize("text", ["10.0.0.1/8", "localhost", "", "10.0.0.0/33", "1.2.3"])
 def test_what_is_no_network_is_said(text: str) -> None:
-    with pytest.raises(ConfigError, match="is no network"):
+    with pytest.raises(ConfigError, match="is not a network"):
         networks(["::1", text])

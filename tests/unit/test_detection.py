@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dragoman.base.errors import ConfigError
 from dragoman.serving.detection import detector as module
-from dragoman.serving.detection.detector import Detector, letters_of, shares
+from dragoman.serving.detection.detector import Detector, letters_of, variant_shares
 from dragoman.serving.detection.languages import known_code, language_of, name_of, script_of
 
 pytest.importorskip("py3langid")
@@ -100,13 +100,13 @@ def test_variants_of_a_language_share_what_is_known() -> None:
 
 
 def test_variants_are_told_by_their_letters() -> None:
-    assert shares("这个问题", ["zh-Hans", "zh-Hant"])[0] > 0.8
-    assert shares("這個問題", ["zh-Hans", "zh-Hant"])[0] < 0.2
-    assert shares("你好", ["zh", "zt"]) == [0.5, 0.5]
-    assert shares("Шта", ["sr", "sr-Latn"])[0] > 0.8
-    assert shares("Šta", ["sr", "sr-Latn"])[0] < 0.2
-    assert shares("123", ["sr", "sr-Latn"]) == [0.5, 0.5]
-    assert sum(shares("Šta", ["sr", "sr-Cyrl", "sr-Latn"])) == pytest.approx(1)
+    assert variant_shares("这个问题", ["zh-Hans", "zh-Hant"])[0] > 0.8
+    assert variant_shares("這個問題", ["zh-Hans", "zh-Hant"])[0] < 0.2
+    assert variant_shares("你好", ["zh", "zt"]) == [0.5, 0.5]
+    assert variant_shares("Шта", ["sr", "sr-Latn"])[0] > 0.8
+    assert variant_shares("Šta", ["sr", "sr-Latn"])[0] < 0.2
+    assert variant_shares("123", ["sr", "sr-Latn"]) == [0.5, 0.5]
+    assert sum(variant_shares("Šta", ["sr", "sr-Cyrl", "sr-Latn"])) == pytest.approx(1)
 
 
 def test_a_language_of_several_scripts_is_told_in_each() -> None:

@@ -145,8 +145,8 @@ def test_names_and_ids_revoke(keys: Keys) -> None:
         ({"name": "dgm_ada"}, "must not begin with dgm_"),
         ({"requests_per_minute": 0}, "requests_per_minute must be at least 1"),
         ({"tokens_per_minute": -1}, "tokens_per_minute must be at least 1"),
-        ({"expires": "tomorrow"}, "is no date"),
-        ({"expires": "2020-01-01"}, "would be expired at once"),
+        ({"expires": "tomorrow"}, "is not a date"),
+        ({"expires": "2020-01-01"}, "is in the past"),
         ({"expires": "9999-12-31"}, "too late"),
     ],
 )
@@ -166,7 +166,7 @@ def test_keys_are_random() -> None:
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     place = ["--database", str(tmp_path / "keys.db")]
     assert main(["keys", "list", *place]) == 2
-    assert "`dragoman keys add NAME` makes one" in capsys.readouterr().err
+    assert "`dragoman keys add NAME` creates one" in capsys.readouterr().err
     assert main(["keys", "add", "Ada", *place, "--tokens-per-minute", "900", "--expires", "2999-12-31"]) == 0
     out, err = capsys.readouterr()
     text = out.removesuffix("\n")

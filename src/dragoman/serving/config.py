@@ -1,4 +1,4 @@
-"""`ServeConfig`: what `serve.yaml` may say."""
+"""`ServeConfig`: the settings of a server, in `serve.yaml`."""
 
 from pathlib import Path
 from typing import Literal, Self
@@ -82,7 +82,9 @@ class EngineConfig(Config):
         "weights, and one that ends is replaced. 0: translate in the server's own process.",
     )
     worker_seconds: float = Field(
-        60, gt=0, description="Timeout of a worker for one batch, in seconds; after it the worker is replaced."
+        60,
+        gt=0,
+        description="Longest time in seconds without any result of a worker's batch; then the worker is replaced.",
     )
     worker_megabytes: int | None = Field(
         None,
@@ -94,7 +96,7 @@ class EngineConfig(Config):
     @model_validator(mode="after")
     def _limits_workers(self) -> Self:
         if self.worker_megabytes is not None and not self.workers:
-            raise ValueError("worker_megabytes is a limit of workers, and there are none: set workers")
+            raise ValueError("worker_megabytes limits workers, and there are none: set workers")
         return self
 
 

@@ -1,4 +1,4 @@
-"""`serve`: a server from its start to its end."""
+"""`serve`: runs a translation server."""
 
 import asyncio
 import signal
@@ -30,12 +30,13 @@ def serve(
     *,
     aligner: Aligner | None = None,
 ) -> None:
-    """Translate for clients until the process is told to end (SIGTERM, Ctrl-C).
+    """Run a server until the process receives SIGTERM or Ctrl-C. Requests that it has accepted are still answered.
 
-    What has been asked for until then is still answered. config: `serve.yaml`, its content, or nothing; settings: in
-    place of it, by dotted keys. aligner: aligns the words of every model's translations (default: its decoder's
-    attention). Raises ConfigError for settings that make no sense, no model among them, and an address
-    that cannot be listened at; ModelError for a folder that is no model.
+    config: `serve.yaml`, its content, or None; settings: override it, by dotted keys. aligner: aligns the words of all
+    translations (default: each model's decoder attention).
+
+    Raises ConfigError for inconsistent settings, for settings without models, and for an address that cannot be
+    listened on; ModelError for a folder that is not a model.
     """
     parsed = load_settings(config, settings, ServeConfig)
     if not parsed.models:
@@ -47,7 +48,7 @@ def serve(
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's, which works less for a request, where there is one (not on Windows)."""
+    """uvloop's event loop if it is installed (not on Windows): it needs less time per request."""
     try:
         import uvloop
     except ImportError:
@@ -56,7 +57,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
-    """It answers, that it is not ready, while models are loaded."""
+    """Serve; while models are being loaded, every request is answered with status 503."""
     import uvicorn
 
     from dragoman.serving.http.app import application
@@ -66,13 +67,13 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
     metrics, service, access = Metrics(), Service(config.limits.seconds), Access(config.access)
 
     class Server(uvicorn.Server):
-        """Signals are this module's: the library would end the process before what waits is done."""
+        """Leaves signals to this module: the library would end the process before queued requests are answered."""
 
         @contextmanager
         def capture_signals(self) -> Iterator[None]:
             yield
 
-    with closing(access), _listening(config) as listening:
+    with closing(access), _listen(config) as listening:
         server = Server(
             uvicorn.Config(
                 application(service, access, config, metrics),
@@ -81,30 +82,30 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                proxy_headers=False,  # `access.trusted_proxies` says who is believed
+                proxy_headers=False,  # `access.trusted_proxies` decides which ones are believed
                 limit_concurrency=config.limits.connections,
                 timeout_graceful_shutdown=ceil(config.limits.seconds) + 1,
             )
         )
 
-        def end() -> None:
-            server.force_exit = service.is_ending  # told twice, it waits for nobody
+        def shut_down() -> None:
+            server.force_exit = service.is_ending  # at the second signal, do not wait for anybody
             service.is_ending = server.should_exit = True
 
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, end)
+            asyncio.get_running_loop().add_signal_handler(number, shut_down)
         serving = asyncio.create_task(server.serve([listening]))
         models: list[ServedModel] = []
         try:
-            await _loaded(models, config, metrics, aligner)
+            await _load(models, config, metrics, aligner)
             directions = Directions(models, config.pivots)
             service.open(directions)
             for source in directions.sources:
                 info(f"translating from {source} into {', '.join(directions.targets(source))}")
             info(f"listening at http://{config.host}:{listening.getsockname()[1]}")
-            watching = asyncio.create_task(_watched(models, config.reload_seconds))
+            reloading = asyncio.create_task(_reload_changed(models, config.reload_seconds))
             await serving
-            watching.cancel()
+            reloading.cancel()
         finally:
             server.should_exit = True
             await serving
@@ -112,23 +113,24 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
                 await asyncio.to_thread(model.close)
 
 
-async def _loaded(models: list[ServedModel], config: ServeConfig, metrics: "Metrics", aligner: Aligner | None) -> None:
+async def _load(models: list[ServedModel], config: ServeConfig, metrics: "Metrics", aligner: Aligner | None) -> None:
+    """Append the configured models one by one, so that the caller can close them if one cannot be loaded."""
     names = distinct_names([each.path for each in config.models])
     for each, name in zip(config.models, names, strict=True):
 
-        def watch(batch: BatchStatistics, name: str = name) -> None:
+        def listener(batch: BatchStatistics, name: str = name) -> None:
             metrics.translated(name, batch, config.queue.batch_tokens)
 
         info(f"loading {each.path}")
-        model = await asyncio.to_thread(ServedModel, each, config.engine, config.queue, watch, aligner)
+        model = await asyncio.to_thread(ServedModel, each, config.engine, config.queue, listener, aligner)
         metrics.watch(name, model.batcher)
         models.append(model)
 
 
-def _listening(config: ServeConfig) -> socket.socket:
+def _listen(config: ServeConfig) -> socket.socket:
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
-    # of a socket whose protocol is not named asyncio does not send what is written at once (TCP_NODELAY), so that an
-    # answer's body would wait until its head is acknowledged, which takes a client 40 ms
+    # asyncio sets TCP_NODELAY only if the protocol is named; without it, the body of an answer would wait until its
+    # headers are acknowledged, which takes a client 40 ms
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -137,18 +139,18 @@ def _listening(config: ServeConfig) -> socket.socket:
     except OSError as error:
         found.close()
         raise ConfigError(
-            f"cannot listen at {config.host}:{config.port} ({error.strerror}): choose another --host or --port"
+            f"cannot listen on {config.host}:{config.port} ({error.strerror}): choose another --host or --port"
         ) from None
     return found
 
 
-async def _watched(models: Sequence[ServedModel], seconds: float) -> None:
-    """Serve folders anew that have changed; one that cannot be read is told of, and the old model serves on."""
+async def _reload_changed(models: Sequence[ServedModel], seconds: float) -> None:
+    """Reload models whose folders have changed; one that cannot be loaded is reported, and its old model served."""
     while seconds:
         await asyncio.sleep(seconds)
         for model in models:
             try:
                 if await asyncio.to_thread(model.reload):
-                    info(f"{model.name} has changed, and is served anew")
+                    info(f"reloaded {model.name}")
             except (DragomanError, OSError) as error:
-                warn(f"{model.name} has changed, but is not served: {error}. The model before goes on")
+                warn(f"cannot reload {model.name}, still serving the previous model: {error}")

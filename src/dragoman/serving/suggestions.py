@@ -1,4 +1,4 @@
-"""`Suggestions`: better translations that clients propose, kept in a file to train with."""
+"""`Suggestions`: better translations that clients suggest, stored in a file for training."""
 
 import json
 import os
@@ -15,39 +15,42 @@ from dragoman.serving.errors import Overloaded
 
 
 class Suggestions:
-    """JSON Lines with `source` and `target` (codes), `text` and `suggestion`, each whole. Safe between threads."""
+    """A JSON Lines file with `time`, `source` and `target` (codes), `text` and `suggestion`. Safe for several threads.
 
-    def __init__(self, path: Path, most: int) -> None:
-        """most: bytes that the file may have. Raises ConfigError where it cannot be written."""
-        self._path, self._most, self._lock = path, most, Lock()
+    No line is ever incomplete.
+    """
+
+    def __init__(self, path: Path, capacity: int) -> None:
+        """capacity: the largest size of the file, in bytes. Raises ConfigError if it cannot be written."""
+        self._path, self._capacity, self._lock = path, capacity, Lock()
         try:
-            with self._opened():
+            with self._open():
                 pass
         except OSError as error:
-            raise ConfigError(f"suggestions cannot be kept in {path}: {error.strerror or error}") from None
+            raise ConfigError(f"suggestions cannot be stored in {path}: {error.strerror or error}") from None
 
-    def keep(self, source: str, target: str, text: str, suggestion: str) -> None:
-        """Appended, and durable. Raises Overloaded where there is no room."""
+    def add(self, source: str, target: str, text: str, suggestion: str) -> None:
+        """Append a suggestion durably. Raises Overloaded if the file is full or cannot be written."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         entry = {"time": now, "source": source, "target": target, "text": text, "suggestion": suggestion}
         line = json.dumps(entry, ensure_ascii=False).encode() + b"\n"
         try:
-            with self._lock, self._opened() as file:
+            with self._lock, self._open() as file:
                 size = file.tell()
-                if size + len(line) > self._most:
-                    raise Overloaded("there is no room for suggestions at the moment", retry_after=3600)
+                if size + len(line) > self._capacity:
+                    raise Overloaded("no further suggestions can be stored at the moment", retry_after=3600)
                 try:
                     if file.write(line) < len(line):
                         raise OSError(ENOSPC, os.strerror(ENOSPC))
                     os.fsync(file.fileno())
                 except OSError:
                     with suppress(OSError):
-                        file.truncate(size)  # half a line may be there
+                        file.truncate(size)  # a part of the line may have been written
                     raise
         except OSError as error:
-            warn(f"a suggestion cannot be kept in {self._path}: {error.strerror or error}")
-            raise Overloaded("suggestions cannot be kept at the moment", retry_after=60) from None
+            warn(f"a suggestion cannot be stored in {self._path}: {error.strerror or error}")
+            raise Overloaded("suggestions cannot be stored at the moment", retry_after=60) from None
 
-    def _opened(self) -> FileIO:
-        """Made for its owner alone: texts of clients are in it."""
+    def _open(self) -> FileIO:
+        """Open the file, which is readable by its owner only, since it contains texts of clients."""
         return FileIO(os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "ab")

@@ -1,4 +1,4 @@
-"""Which address a request came from, when proxies stand between, and what counts as one client."""
+"""The address that a request came from, behind trusted proxies, and which addresses count as one client."""
 
 from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -8,30 +8,30 @@ from dragoman.base.errors import ConfigError
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
-_NEIGHBOURS = 64
-"""Leading bits of an IPv6 address that name a network: the rest anyone chooses for himself (RFC 4291, 2.5.4)."""
+_NETWORK_BITS = 64
+"""The leading bits of an IPv6 address that name a network; a client can choose the others (RFC 4291, 2.5.4)."""
 
 
 def networks(texts: Iterable[str]) -> tuple[Network, ...]:
-    """Of settings such as `10.0.0.0/8`, `::1` or `192.168.1.7`. Raises ConfigError for what is none."""
+    """Parse networks such as `10.0.0.0/8`, `::1` or `192.168.1.7`. Raises ConfigError for an invalid one."""
     found = []
     for text in texts:
         try:
             found.append(ip_network(text.strip()))
         except ValueError as error:
-            raise ConfigError(f"{text!r} is no network: {error}. Write 10.0.0.0/8, or an address alone") from None
+            raise ConfigError(f"{text!r} is not a network: {error}. Write 10.0.0.0/8 or a single address") from None
     return tuple(found)
 
 
 def client_address(peer: str | None, forwarded: Sequence[str], trusted: Sequence[Network]) -> Address | None:
-    """The address of the client: the right-most one that is not a trusted proxy's.
+    """Return the client's address: the right-most one that does not belong to a trusted proxy.
 
-    peer: the other end of the connection; None, or what is no address, for a Unix socket. forwarded: the values of all
-    X-Forwarded-For headers, in their order. trusted: networks of proxies of one's own.
+    peer: the other end of the connection; None, or not an address, for a Unix socket. forwarded: the values of all
+    X-Forwarded-For headers, in order. trusted: the networks of one's own proxies.
 
-    Each proxy writes at the right end whom it was asked by, and what stands further left a client may have written
-    itself. So the list is believed from the right, only as long as it was a trusted proxy that wrote. Where such a one
-    wrote no address, the client is not known and the proxy itself is given. None where the peer has no address.
+    Each proxy appends the address of its own client on the right; everything further left may be forged by the client.
+    So the list is read from the right, as long as the address so far is a trusted proxy's. If that proxy appended no
+    address, the client is unknown, and the proxy's address is returned. Returns None if the peer has no address.
     """
     client = _address(peer or "")
     if client is None or not _within(client, trusted):
@@ -52,12 +52,12 @@ def client_address(peer: str | None, forwarded: Sequence[str], trusted: Sequence
 
 
 def client_network(address: Address | None) -> str:
-    """What counts as one client: an IPv4 address, or the /64 network of an IPv6 address; `local` for no address."""
+    """Return what counts as one client: an IPv4 address, the /64 network of an IPv6 address, or `local` for None."""
     if address is None:
         return "local"
     if isinstance(address, IPv4Address):
         return str(address)
-    return str(IPv6Network((int(address), _NEIGHBOURS), strict=False))
+    return str(IPv6Network((int(address), _NETWORK_BITS), strict=False))
 
 
 def _within(address: Address, trusted: Sequence[Network]) -> bool:
@@ -65,7 +65,7 @@ def _within(address: Address, trusted: Sequence[Network]) -> bool:
 
 
 def _address(text: str) -> Address | None:
-    """An address as proxies write it: with a port, in brackets, in quotes, an IPv4 address as an IPv6 one."""
+    """Parse an address as proxies write it: with a port, in brackets, in quotes, or IPv4 mapped to IPv6."""
     text = text.strip().strip('"')
     if text.startswith("["):
         text, bracket, port = text[1:].partition("]")

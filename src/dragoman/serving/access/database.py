@@ -1,4 +1,4 @@
-"""`Database`: the SQLite file of the keys, for several threads and processes at once."""
+"""`Database`: the SQLite file of API keys, for several threads and processes."""
 
 import os
 import sqlite3
@@ -16,10 +16,10 @@ from dragoman.base.files import sync, unwritable
 from dragoman.base.log import warn
 
 _APPLICATION = 0x64676D6B
-"""In the file's header (SQLite's application_id), so that no other program's database is taken for one of keys."""
+"""SQLite's application_id in the file's header, which tells this database from those of other programs."""
 _VERSION = 1
 _PATIENCE = 10.0
-"""Seconds that a process waits for another one that writes; a write takes milliseconds."""
+"""How long a process waits for another one that writes, in seconds; a write takes milliseconds."""
 
 _SCHEMA = f"""
 CREATE TABLE keys (
@@ -40,12 +40,12 @@ PRAGMA user_version = {_VERSION};
 
 
 class Database:
-    """A connection that is made when it is first needed, and made anew in a process that was forked."""
+    """A connection that is opened on first use, and opened again in a forked process."""
 
     def __init__(self, path: Path | str, create: bool) -> None:
-        """create: make the file, readable by its owner alone, where there is none.
+        """create: create the file, readable by its owner only, if it is missing.
 
-        Raises ConfigError where there is none and none is to be made, and what `reading` raises.
+        Raises ConfigError if it is missing and must not be created, and what `reading` raises.
         """
         self.path = Path(path).absolute()
         self._lock = threading.Lock()
@@ -56,30 +56,32 @@ class Database:
         try:
             is_there = self.path.exists()
         except OSError as error:
-            raise ResourceError(f"cannot open {self.path}: {error.strerror}. Mind the rights of its folders") from None
+            raise ResourceError(
+                f"cannot open {self.path}: {error.strerror}. Check the permissions of its folders"
+            ) from None
         if not is_there:
             if not create:
-                raise ConfigError(f"there is no database of keys at {self.path}: `dragoman keys add NAME` makes one")
-            self._make_file()
-        self._look()
+                raise ConfigError(f"there is no database of keys at {self.path}: `dragoman keys add NAME` creates one")
+            self._create_file()
+        self._check_file()
         with self.reading():
             pass
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for one thread at a time.
+        """Yield the connection, to one thread at a time.
 
-        Raises DataError for a file that is no database of keys, ResourceError where it cannot be read or written.
+        Raises DataError for a file that is not a database of keys, ResourceError if it cannot be read or written.
         """
         with self._lock:
             try:
                 yield self._connected()
             except sqlite3.Error as error:
-                raise self._named(error) from error
+                raise self._translated(error) from error
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction: durable on leaving, undone where something is raised; no other can write meanwhile."""
+        """Run a transaction, without other writers: committed durably on exit, rolled back on an exception."""
         with self.reading() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -89,55 +91,55 @@ class Database:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
-            # the journal is emptied at once: then the file alone is all there is, to copy it or to put another in its
-            # place. Where somebody reads, or the disk is full, a later one does it: what is written is durable
+            # empty the journal at once, so that the file alone is complete and can be copied or replaced. If somebody
+            # is reading or the disk is full, a later write does it: the transaction is durable already
             with suppress(sqlite3.Error):
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
-        """The file is closed; it is opened again when something is asked."""
+        """Close the file; the next use opens it again."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
             self._connection = None
 
-    def _make_file(self) -> None:
-        """Whole at once, so that no other process meets half of it; where another one was faster, that one's stays."""
+    def _create_file(self) -> None:
+        """Create the file atomically, so that no process sees half of it; if another one was faster, keep its file."""
         try:
             descriptor, name = tempfile.mkstemp(".partial", f".{self.path.name}.", self.path.parent)
         except OSError as error:
             raise unwritable(self.path, error) from error
-        os.close(descriptor)  # its rights are its owner's alone, and SQLite gives the same ones to files beside it
+        os.close(descriptor)  # readable by its owner only; SQLite gives its journal files the same permissions
         try:
             with closing(sqlite3.connect(name, isolation_level=None)) as connection:
-                connection.execute("PRAGMA journal_mode = WAL")  # whoever reads does not wait for one who writes
+                connection.execute("PRAGMA journal_mode = WAL")  # readers do not wait for writers
                 connection.executescript(_SCHEMA)
             sync(Path(name))
             with suppress(FileExistsError):
                 os.link(name, self.path)
             sync(self.path.parent)
         except sqlite3.Error as error:
-            raise self._named(error) from error
+            raise self._translated(error) from error
         except OSError as error:
             raise unwritable(self.path, error) from error
         finally:
             os.unlink(name)
 
-    def _look(self) -> None:
-        """What SQLite would not say of the file."""
+    def _check_file(self) -> None:
+        """Raises ConfigError for a file that is not regular; warns of permissions that are too wide."""
         mode = self.path.stat().st_mode
         if not stat.S_ISREG(mode):
-            raise ConfigError(f"{self.path} is no regular file: name the database of keys")
+            raise ConfigError(f"{self.path} is not a regular file: name the database of keys")
         if mode & (stat.S_IRWXG | stat.S_IRWXO):
-            warn(f"others than its owner may read or write {self.path}, which holds keys: chmod 600 {self.path}")
+            warn(f"users other than its owner can read or write {self.path}, which holds keys: chmod 600 {self.path}")
 
     def leave_to_parent(self) -> None:
-        """In a child process: what was opened before is its parent's. SQLite wants it neither used nor closed there."""
-        self._lock = threading.Lock()  # another thread, which is not here, may have held it
+        """In a child process: forget the parent's connection, which SQLite forbids to use or close there."""
+        self._lock = threading.Lock()  # a thread that does not exist here may have held it
         self._inherited, self._connection = self._connection or self._inherited, None
 
     def _connected(self) -> sqlite3.Connection:
-        """To the file that has the name now: keys of one that was replaced open nothing."""
+        """The connection to the file that has the name now: keys of a file that was replaced are not valid."""
         try:
             status = self.path.stat()
         except OSError as error:
@@ -164,29 +166,29 @@ class Database:
                 connection.execute(f"PRAGMA {what}").fetchone()[0] for what in ("application_id", "user_version")
             )
             if application != _APPLICATION:
-                raise DataError(f"{self.path} is empty, or another program's: name another file for the keys")
+                raise DataError(f"{self.path} is empty or belongs to another program: name another file for the keys")
             if version != _VERSION:
-                raise DataError(f"{self.path} was made by a newer dragoman (version {version}): install that one")
-            connection.execute("PRAGMA synchronous = FULL")  # a revocation that was told is one, after a crash too
+                raise DataError(f"{self.path} was created by a newer dragoman (format {version}): install that one")
+            connection.execute("PRAGMA synchronous = FULL")  # a reported revocation survives a crash
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _named(self, error: sqlite3.Error) -> Exception:
-        """The error that says what is wrong with the file."""
-        # the primary code stands in the lower byte: https://www.sqlite.org/rescode.html
+    def _translated(self, error: sqlite3.Error) -> Exception:
+        """Translate an error of SQLite into one that says what is wrong with the file."""
+        # the primary code is the lower byte: https://www.sqlite.org/rescode.html
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR):
-            return DataError(f"{self.path} is no database of keys, or a damaged one ({error}): name another file")
+            return DataError(f"{self.path} is not a database of keys, or it is damaged ({error}): name another file")
         if code == sqlite3.SQLITE_FULL:
-            return ResourceError(f"cannot write {self.path}: the disk is full. Free some space; the keys are untouched")
+            return ResourceError(f"cannot write {self.path}: the disk is full. Free some space; the keys are unchanged")
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return ResourceError(f"another process has been writing {self.path} for {_PATIENCE:g} s: try again later")
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
             return ResourceError(
-                f"cannot open {self.path} for writing ({error}). The server needs that too, since SQLite keeps its "
-                "journal beside the file: give it the rights to the file and its folder"
+                f"cannot open {self.path} for writing ({error}). The server needs this too, since SQLite keeps its "
+                "journal in the same folder: grant access to the file and its folder"
             )
         return ResourceError(f"cannot read or write {self.path}: {error}; is the disk full or gone?")
 

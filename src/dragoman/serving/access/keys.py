@@ -1,4 +1,4 @@
-"""`Keys`: who may use a server: API keys in a SQLite file, which holds their hashes only."""
+"""`Keys`: API keys of a server, in a SQLite file that contains only their hashes."""
 
 import hashlib
 import hmac
@@ -16,9 +16,9 @@ from dragoman.base.errors import ConfigError
 from dragoman.serving.access.database import Database
 
 PREFIX = "dgm_"
-"""Begins every key, so that people, and programs that look for secrets in code, know one when they see it."""
+"""The start of every key, by which people and secret scanners recognise one."""
 
-_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: 32 letters, none that looks like another
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: 32 characters that are not confused with one another
 _ID, _SECRET = 8, 32
 _FORM = re.compile(f"({PREFIX}[{_ALPHABET}]{{{_ID}}})_[{_ALPHABET}]{{{_SECRET}}}", re.ASCII)
 _LONGEST_NAME = 64
@@ -26,9 +26,10 @@ _LONGEST_NAME = 64
 
 @dataclass(frozen=True)
 class Key:
-    """id: the part of the key that is no secret; made, revoked, expires: when, in UTC; None: never.
+    """What is known of an API key.
 
-    requests_per_minute, tokens_per_minute: its own quotas, None where the server's hold.
+    id: the part of the key that is not secret. made, revoked, expires: times in UTC, None for never.
+    requests_per_minute, tokens_per_minute: its own quotas; None for the server's default.
     """
 
     id: str
@@ -40,34 +41,34 @@ class Key:
     tokens_per_minute: int | None = None
 
     def state(self, now: datetime) -> Literal["valid", "revoked", "expired"]:
-        """What is to be said of it at that moment."""
+        """Return the state of the key at a time."""
         if self.revoked is not None:
             return "revoked"
         return "expired" if self.expires is not None and now >= self.expires else "valid"
 
 
 def random_key() -> str:
-    """`dgm_`, 8 characters that name the key (40 bits), `_`, and 32 that are its secret (160 bits)."""
+    """Return a new key: `dgm_`, 8 characters that identify it (40 bits), `_`, and 32 secret ones (160 bits)."""
     public, secret = ("".join(secrets.choice(_ALPHABET) for _ in range(length)) for length in (_ID, _SECRET))
     return f"{PREFIX}{public}_{secret}"
 
 
 def id_of(key: str) -> str | None:
-    """The part of a key that names it; None for a text that has not the form of a key."""
+    """Return the part of a key that identifies it, or None for a text that does not have the form of a key."""
     match = _FORM.fullmatch(key)
     return None if match is None else match[1]
 
 
 def hashed(key: str, salt: bytes) -> bytes:
-    """What is stored of a key: HMAC-SHA-256 of the whole of it under its own salt.
+    """Return the hash that is stored: HMAC-SHA-256 of the whole key with its own salt.
 
-    A fast hash is enough: 160 random bits cannot be guessed, however fast a guess is. Slow ones are for passwords.
+    A fast hash is sufficient: 160 random bits cannot be guessed. Slow hashes are for passwords.
     """
     return hmac.digest(salt, key.encode("utf-8", "surrogatepass"), hashlib.sha256)
 
 
 def checked_name(name: str) -> str:
-    """The name without blanks around it. Raises ConfigError for one that could not be told from another, or an id."""
+    """Return a name, normalised and stripped. Raises ConfigError for one that is ambiguous or looks like an id."""
     name = unicodedata.normalize("NFC", name).strip()
     if not name or len(name) > _LONGEST_NAME or not name.isprintable():
         raise ConfigError(f"the name of a key has 1 to {_LONGEST_NAME} printable characters: choose another")
@@ -77,9 +78,9 @@ def checked_name(name: str) -> str:
 
 
 def expiry(when: str | date | datetime, now: datetime) -> datetime:
-    """The moment at which a key expires; a date is the end of that day in UTC, and so is a time without a zone in UTC.
+    """Return the time at which a key expires. A date means the end of that day in UTC; times without zone are UTC.
 
-    Raises ConfigError for what is neither, and for what is past.
+    Raises ConfigError for a text that is neither, and for a time in the past.
     """
     moment = when
     if isinstance(moment, str):
@@ -87,7 +88,8 @@ def expiry(when: str | date | datetime, now: datetime) -> datetime:
             moment = date.fromisoformat(moment) if len(moment) <= len("2027-12-31") else datetime.fromisoformat(moment)
         except ValueError:
             raise ConfigError(
-                f"{when!r} is no date: write 2027-12-31, the last day that the key is for, or 2027-12-31T18:00+01:00"
+                f"{when!r} is not a date: write 2027-12-31 for the last day on which the key is valid, or a time as "
+                "2027-12-31T18:00+01:00"
             ) from None
     try:
         if not isinstance(moment, datetime):
@@ -96,28 +98,28 @@ def expiry(when: str | date | datetime, now: datetime) -> datetime:
     except OverflowError:
         raise ConfigError(f"{when} is too late: leave it out for a key that does not expire") from None
     if moment <= now:
-        raise ConfigError(f"a key that expires on {when} would be expired at once: give a later date")
+        raise ConfigError(f"{when} is in the past, so the key would never be valid: give a later date")
     return moment
 
 
 _SALT = 16
 _MOST = 2**53
-"""Largest number that JSON's readers keep exact; SQLite's own limit is above."""
+"""The largest integer that all JSON parsers represent exactly; SQLite's own limit is higher."""
 _COLUMNS = "id, name, made, revoked, expires, requests_per_minute, tokens_per_minute"
 _NOBODY = bytes(_SALT)
 
 
 class NewKey(NamedTuple):
-    """text: the whole key, which is nowhere else; key: what is stored of it but its hash."""
+    """A key that was just created. text: the whole key, which is stored nowhere; key: its record."""
 
     text: str
     key: Key
 
 
 class KeyRefused(Exception):
-    """A key that opens nothing. Its message is for the client, and the same for all; reason: for the log alone.
+    """A key that is not valid. The message is for the client and never varies; reason: for the log only.
 
-    id: the part of the key that is no secret, where the key has the form of one.
+    id: the part of the key that is not secret, if it has the form of a key.
     """
 
     def __init__(
@@ -128,14 +130,14 @@ class KeyRefused(Exception):
 
 
 class Keys:
-    """The keys in a file. Safe for several threads and processes: what one writes, all others see at once.
+    """The keys in a database. Safe for several threads and processes; changes are visible to all of them at once.
 
-    A key's id is found by an index, and the rest of it is compared by its hash, in constant time. Files are made with
-    rights for their owner alone. Closed by `close`, or at the end of a `with`.
+    A key is looked up by its id, and its hash is compared in constant time. The file is readable by its owner only.
+    Close it with `close` or a `with` statement.
     """
 
     def __init__(self, database: Path | str = "keys.db", create: bool = True) -> None:
-        """create: make the file where there is none. Raises ConfigError, DataError or ResourceError (`Database`)."""
+        """create: create the file if it is missing. Raises ConfigError, DataError or ResourceError, as `Database`."""
         self._database = Database(database, create)
 
     def add(
@@ -146,12 +148,12 @@ class Keys:
         tokens_per_minute: int | None = None,
         expires: str | date | datetime | None = None,
     ) -> NewKey:
-        """A new key, whose text is given here and never again.
+        """Create a key. Its text is returned here and never again.
 
-        requests_per_minute, tokens_per_minute: its own quotas (default: the server's); expires: a date, the last day
-        that the key is for (UTC), or a moment (default: never).
+        requests_per_minute, tokens_per_minute: its own quotas (default: the server's). expires: the last day on which
+        it is valid (UTC), or a time (default: never).
 
-        Raises ConfigError for a name that another key has which is not revoked, and for values that make no sense.
+        Raises ConfigError for invalid values, and for the name of another key that is not revoked.
         """
         now = _now()
         key = Key(
@@ -187,15 +189,15 @@ class Keys:
             return NewKey(text, _found(connection, str(id_of(text))))
 
     def all(self) -> list[Key]:
-        """All keys, the revoked and expired ones too, in the order in which they were made."""
+        """Return all keys, including revoked and expired ones, in the order of their creation."""
         with self._database.reading() as connection:
             return [_key(row) for row in connection.execute(f"SELECT {_COLUMNS} FROM keys ORDER BY made, name, id")]
 
     def revoke(self, name_or_id: str) -> Key:
-        """From now on the key opens nothing, in no process. One that was revoked before stays as it was.
+        """Revoke a key at once, in all processes. A key that is revoked already stays unchanged.
 
-        name_or_id: the name of a key that is not revoked; or an id, or the whole key that has it.
-        Raises ConfigError where there is none.
+        name_or_id: the name of a key that is not revoked, the id of a key, or the whole key. Raises ConfigError if
+        there is no such key.
         """
         asked = name_or_id.strip()
         with self._database.writing() as connection:
@@ -206,15 +208,15 @@ class Keys:
                 found = checked_name(asked)
                 rows = connection.execute("SELECT id FROM keys WHERE name = ? AND revoked IS NULL", (found,))
             if (row := rows.fetchone()) is None:
-                raise ConfigError(f"there is no key {found} that could be revoked: `dragoman keys list` shows them all")
+                raise ConfigError(f"there is no key {found} to revoke: `dragoman keys list` shows all keys")
             revoked = (int(_now().timestamp()), row[0])
             connection.execute("UPDATE keys SET revoked = ? WHERE id = ? AND revoked IS NULL", revoked)
             return _found(connection, row[0])
 
     def check(self, text: str | None) -> Key:
-        """The key that a client has sent. Raises KeyRefused where it opens nothing.
+        """Return the key that a client has sent. Raises KeyRefused unless it is valid.
 
-        Expiry is by the system's clock; that a key is revoked is not.
+        Expiry depends on the system's clock; revocation does not.
         """
         if not text:
             raise KeyRefused("missing")
@@ -223,7 +225,7 @@ class Keys:
         with self._database.reading() as connection:
             row = connection.execute(f"SELECT {_COLUMNS}, salt, hash FROM keys WHERE id = ?", (id,)).fetchone()
         salt, stored = (_NOBODY, b"") if row is None else (row["salt"], row["hash"])
-        # hashed and compared whether or not there is such a key: the time tells nothing
+        # hashed and compared even if there is no such key, so that the time reveals nothing
         if not hmac.compare_digest(hashed(text, salt), stored) or row is None:
             raise KeyRefused("unknown", id)
         key = _key(row)
@@ -233,7 +235,7 @@ class Keys:
         return key
 
     def close(self) -> None:
-        """The file is closed."""
+        """Close the database."""
         self._database.close()
 
     def __enter__(self) -> Self:
@@ -251,7 +253,7 @@ def _now() -> datetime:
 
 def _checked_quota(name: str, value: int | None) -> int | None:
     if value is not None and not 1 <= value <= _MOST:
-        raise ConfigError(f"{name} must be at least 1: leave it out for the server's own, or revoke the key")
+        raise ConfigError(f"{name} must be at least 1: omit it for the server's default, or revoke the key")
     return value
 
 

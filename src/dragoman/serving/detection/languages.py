@@ -1,4 +1,4 @@
-"""Codes of languages: which of those that are there a client means, and what people call them."""
+"""Language codes: matching what clients send to the codes that are served, and English names."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -7,34 +7,34 @@ from dragoman.base.packages import import_optional
 from dragoman.serving.detection.language_names import NAMES
 
 _OTHER_CODES = {"pb": "pt-br", "zt": "zh-hant"}
-"""What LibreTranslate's clients send, and no standard knows."""
+"""Codes that LibreTranslate's clients send and no standard defines."""
 
 _NAMES = {code.lower(): name for code, name in NAMES.items()}
 
 _LONGEST = 35
-"""Characters of a code: RFC 5646, 4.4.1."""
+"""The longest code, in characters: RFC 5646, 4.4.1."""
 
 _FARTHEST = 5
-"""How far one language may be from another to be meant by it, by langcodes: regions and variants are, Danish is not
-Norwegian (11)."""
+"""The largest distance by langcodes at which one language stands for another: regions and variants do, Danish does not
+for Norwegian (11)."""
 
 
 def known_code(code: str, known: Iterable[str]) -> str:
-    """Which of the known codes is meant; the code itself where none is.
+    """Return which of the known codes is meant, or the code itself if none is.
 
-    The same one, in any case and with `_` for `-`; else the same in other words (`zh`, `zh-CN` for `zh-Hans`, `zt` for
-    `zh-Hant`, `pb` for `pt-BR`, `no` for `nb`, `iw` for `he`, `deu` for `de`); else the same language of another region
-    (`de-AT` for `de`, `pt` for `pt-BR`). Never another language, nor Chinese in the other script.
+    In this order: the same code, whatever its case and with `_` for `-`; an equivalent code (`zh` and `zh-CN` for
+    `zh-Hans`, `zt` for `zh-Hant`, `pb` for `pt-BR`, `no` for `nb`, `iw` for `he`, `deu` for `de`); the same language in
+    another region (`de-AT` for `de`, `pt` for `pt-BR`). Never another language, nor Chinese in the other script.
     """
     return closest_code(code, tuple(known)) or code
 
 
 def closest_code(code: str, known: tuple[str, ...]) -> str | None:
-    """As `known_code`; None where none is meant."""
+    """Like `known_code`, but None if no known code is meant."""
     if code in known:
         return code
     plain = _plain(code)
-    return _closest(plain, known) if 0 < len(plain) <= _LONGEST else None  # before it is remembered
+    return _closest(plain, known) if 0 < len(plain) <= _LONGEST else None  # bounded, since results are cached
 
 
 @lru_cache(maxsize=1024)
@@ -48,7 +48,7 @@ def _closest(plain: str, known: tuple[str, ...]) -> str | None:
         return meant[wanted]
     if not _is_tag(wanted):
         return None
-    # the language alone goes before another region's: pt-PT is pt rather than pt-BR
+    # the language without a region is preferred to another region: pt-PT is pt rather than pt-BR
     language = language_of(wanted)
     if language in meant and language != "zh":
         return meant[language]
@@ -59,7 +59,7 @@ def _closest(plain: str, known: tuple[str, ...]) -> str | None:
 
 
 def name_of(code: str) -> str:
-    """Its English name; of a code that nobody knows, the code."""
+    """Return the English name of a language, or the code itself if it is unknown."""
     plain = _standard(_plain(code))
     if plain in _NAMES:
         return _NAMES[plain]
@@ -69,19 +69,19 @@ def name_of(code: str) -> str:
 
 
 def language_of(code: str) -> str:
-    """The language alone, without script and region: `zh` of `zh-Hans`, `pt` of `pb`; what is no code stays."""
+    """Return a code without script and region: `zh` for `zh-Hans`, `pt` for `pb`. An invalid code is unchanged."""
     plain = _standard(_plain(code))
     return str(import_optional("langcodes", "serve").get(plain).language) if _is_tag(plain) else code
 
 
 def script_of(code: str) -> str:
-    """What it is written in, as ISO 15924 names it: `Hans`, `Latn`; empty where that is not known."""
+    """Return the script of a language as ISO 15924 names it, such as `Hans` or `Latn`; empty if it is unknown."""
     plain = _standard(_plain(code))
     return str(import_optional("langcodes", "serve").get(plain).maximize().script or "") if _is_tag(plain) else ""
 
 
 def has_script(code: str) -> bool:
-    """Whether the code itself says what it is written in, as `sr-Latn` does."""
+    """Whether a code names its script itself, as `sr-Latn` does."""
     plain = _standard(_plain(code))
     return _is_tag(plain) and import_optional("langcodes", "serve").get(plain).script is not None
 

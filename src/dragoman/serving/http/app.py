@@ -1,4 +1,4 @@
-"""The server's routes as one application (ASGI)."""
+"""The server's ASGI application: all routes, and those of operation (health and metrics)."""
 
 from math import ceil
 from typing import Literal
@@ -15,44 +15,14 @@ from dragoman.serving.access.access import Access
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.errors import Refusal
 from dragoman.serving.http import files, libretranslate, page, v1
-from dragoman.serving.http.gate import Gate, Keyed
-from dragoman.serving.http.metrics import Metrics, Observed, log_line
+from dragoman.serving.http.gate import Gate, KeyFields
+from dragoman.serving.http.metrics import Metrics, RequestObserver, log_line
 from dragoman.serving.http.requests import ERRORS
 from dragoman.serving.service import Service
 
 
-class Health(BaseModel):
-    """ok: the process answers."""
-
-    status: Literal["ok"]
-
-
-def operation_routes(service: Service, gate: Gate, metrics: Metrics) -> APIRouter:
-    """GET /health, /health/ready and /metrics."""
-    router = APIRouter(tags=["operations"])
-
-    @router.get("/health")
-    async def health() -> Health:
-        """Whether the process lives."""
-        return Health(status="ok")
-
-    @router.get("/health/ready", responses={503: ERRORS[503]})
-    async def ready() -> Health:
-        """Whether it translates: all models are loaded and warm, and it is not about to end."""
-        service.check_ready()
-        return Health(status="ok")
-
-    @router.get("/metrics", response_class=PlainTextResponse)
-    async def counted(request: Request) -> PlainTextResponse:
-        """For Prometheus."""
-        await gate.enter(request, Keyed)
-        return PlainTextResponse(metrics.text(), media_type=CONTENT_TYPE_LATEST)
-
-    return router
-
-
 def application(service: Service, access: Access, config: ServeConfig, metrics: Metrics) -> FastAPI:
-    """All routes. Whatever goes wrong is told as `{"error": …}`."""
+    """Return the application. Every error is answered as `{"error": …}`."""
     app = FastAPI(
         title="dragoman",
         version=library_versions()["dragoman"],
@@ -64,9 +34,9 @@ def application(service: Service, access: Access, config: ServeConfig, metrics: 
     app.include_router(libretranslate.routes(service, gate, config))
     app.include_router(files.routes(service, gate, config))
     app.include_router(v1.routes(service, gate, config))
-    app.include_router(operation_routes(service, gate, metrics))
+    app.include_router(_operation_routes(service, gate, metrics))
     app.include_router(page.routes())
-    app.add_middleware(Observed, metrics=metrics, log=log_line if config.log else None)
+    app.add_middleware(RequestObserver, metrics=metrics, log=log_line if config.log else None)
 
     @app.exception_handler(Refusal)
     async def refused(_: Request, error: Refusal) -> JSONResponse:
@@ -83,6 +53,36 @@ def application(service: Service, access: Access, config: ServeConfig, metrics: 
 
     @app.exception_handler(Exception)
     async def failed(_: Request, error: Exception) -> JSONResponse:
-        return JSONResponse({"error": "a fault of the server; its log says more"}, 500)
+        return JSONResponse({"error": "internal error: see the server's log"}, 500)
 
     return app
+
+
+class Health(BaseModel):
+    """The state of the server."""
+
+    status: Literal["ok"]
+
+
+def _operation_routes(service: Service, gate: Gate, metrics: Metrics) -> APIRouter:
+    """GET /health, /health/ready and /metrics."""
+    router = APIRouter(tags=["operations"])
+
+    @router.get("/health")
+    async def health() -> Health:
+        """Whether the process is alive."""
+        return Health(status="ok")
+
+    @router.get("/health/ready", responses={503: ERRORS[503]})
+    async def ready() -> Health:
+        """Whether the server translates: all models are loaded and warm, and it is not shutting down."""
+        service.check_ready()
+        return Health(status="ok")
+
+    @router.get("/metrics", response_class=PlainTextResponse)
+    async def read_metrics(request: Request) -> PlainTextResponse:
+        """Metrics for Prometheus."""
+        await gate.enter(request, KeyFields)
+        return PlainTextResponse(metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+    return router

@@ -1,4 +1,4 @@
-"""`Connection`: a client's, closed where its headers are too long or do not come."""
+"""`Connection`: a client's connection, closed if its headers are too long or arrive too slowly."""
 
 from asyncio import TimerHandle, Transport
 from typing import Any
@@ -15,23 +15,23 @@ _TOO_LONG = (
 
 
 class Connection(HttpToolsProtocol):
-    """The library's limits end with the headers' beginning: it waits for them, and keeps them, without end."""
+    """uvicorn's HTTP connection with limits on headers, which uvicorn awaits and stores without any limit."""
 
     _timer: TimerHandle | None = None
     _header_bytes = 0
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
-        """Headers must follow soon."""
+        """Start the time limit of the first request's headers."""
         super().connection_made(transport)
-        self._expect()
+        self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is expected any more."""
-        self._expected()
+        """Stop the time limit."""
+        self._stop_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Part of a request."""
+        """Check the length of the headers, and process a part of a request."""
         if self._timer is not None:
             self._header_bytes += len(data)
             if self._header_bytes > _HEADER_BYTES and b"\r\n\r\n" not in data:
@@ -41,21 +41,21 @@ class Connection(HttpToolsProtocol):
         super().data_received(data)
 
     def on_message_begin(self) -> None:
-        """A further request on the same connection."""
+        """Start the time limit for a further request on the same connection."""
         if self._timer is None:
-            self._expect()
+            self._start_timer()
         super().on_message_begin()
 
     def on_headers_complete(self) -> Any:
-        """What follows is the body, whose limits are the routes'."""
-        self._expected()
+        """Stop the time limit: the routes have limits for the body."""
+        self._stop_timer()
         return super().on_headers_complete()
 
-    def _expect(self) -> None:
+    def _start_timer(self) -> None:
         self._header_bytes = 0
         self._timer = self.loop.call_later(_HEADER_SECONDS, self._too_slow)
 
-    def _expected(self) -> None:
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

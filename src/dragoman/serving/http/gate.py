@@ -1,4 +1,4 @@
-"""`Gate`: what every route asks before it does anything: what was sent, by whom, and may it be served now."""
+"""`Gate`: reads a request, identifies its client, and decides whether it may be served now."""
 
 from typing import TypeVar
 
@@ -9,76 +9,82 @@ from dragoman.serving.access.access import Access, Client
 from dragoman.serving.access.keys import KeyRefused
 from dragoman.serving.access.quota import QuotaExceeded, Reservation
 from dragoman.serving.config import LimitsConfig
-from dragoman.serving.errors import Forbidden, NoKey, TooLarge, TooMany
+from dragoman.serving.errors import Forbidden, MissingKey, TooLarge, TooManyRequests
 from dragoman.serving.http.requests import read_fields
 
 
-class Keyed(BaseModel):
-    """Field that every request may have."""
+class KeyFields(BaseModel):
+    """Fields that every request may have."""
 
     api_key: str = Field(
         "", description="API key, if the server requires one; alternatively the header `Authorization: Bearer …`."
     )
 
 
-F = TypeVar("F", bound=Keyed)
+Fields = TypeVar("Fields", bound=KeyFields)
 
 
 class Caller:
-    """Who asks."""
+    """The client of a request."""
 
     def __init__(self, access: Access, client: Client) -> None:
         self._access, self._client = access, client
 
     def reserve(self, tokens: int, requests: int = 0) -> Reservation:
-        """Takes tokens and requests, or raises TooMany where there are none left now, TooLarge where never so many."""
+        """Take tokens and requests from the client's quota.
+
+        Raises TooManyRequests if they exceed it now, and TooLarge if they always will.
+        """
         try:
             return self._access.reserve(self._client, tokens, requests)
         except QuotaExceeded as exceeded:
             resource, seconds = exceeded.resource, exceeded.retry_after
         if seconds is None:
-            raise TooLarge(f"{tokens:,} tokens are more than a client may have in a minute: send less at once")
-        raise TooMany(f"too many {resource} in a minute: try again in {seconds} s", seconds)
+            raise TooLarge(f"{tokens:,} tokens are more than a client may use per minute: send less at once")
+        raise TooManyRequests(f"too many {resource} per minute: try again in {seconds} s", seconds)
 
 
 class Gate:
-    """Of one server. A request counts as soon as it has come, whatever becomes of it."""
+    """Admits requests. A request counts against the client's quota as soon as it arrives, whatever its outcome."""
 
     def __init__(self, access: Access, limits: LimitsConfig) -> None:
         self._access, self._limits = access, limits
 
-    async def enter(self, request: Request, model: type[F]) -> tuple[F, Caller]:
-        """The fields of a request, and who sent them.
+    async def enter(self, request: Request, fields: type[Fields]) -> tuple[Fields, Caller]:
+        """Read the fields of a request, and admit its client.
 
-        Raises NoKey, Forbidden, TooMany, and what `read_fields` raises.
+        Raises MissingKey, Forbidden, TooManyRequests, and what `read_fields` raises.
         """
         self.check_header(request)
-        fields = await read_fields(request, self._limits, model)
-        return fields, self.admit(request, fields.api_key)
+        found = await read_fields(request, self._limits, fields)
+        return found, self.admit(request, found.api_key)
 
     def check_header(self, request: Request) -> None:
-        """Whose key in the header is none is refused before anything is read. Raises Forbidden."""
-        if (key := _key_of(request)) is not None:
-            self._client(request, key)
+        """Reject a request with an invalid key in its header before its body is read. Raises Forbidden."""
+        if (key := _header_key(request)) is not None:
+            self._identify(request, key)
 
     def admit(self, request: Request, key: str) -> Caller:
-        """Who asks. key: of the fields; one in the header goes before it. Raises NoKey, Forbidden and TooMany."""
-        client = self._client(request, _key_of(request) or key)
+        """Identify the client and count the request. key: from its fields; one in the header takes precedence.
+
+        Raises MissingKey, Forbidden and TooManyRequests.
+        """
+        client = self._identify(request, _header_key(request) or key)
         request.state.key = client.key
         caller = Caller(self._access, client)
         caller.reserve(0, requests=1)
         return caller
 
-    def _client(self, request: Request, key: str) -> Client:
+    def _identify(self, request: Request, key: str) -> Client:
         peer = None if request.client is None else request.client.host
         try:
             return self._access.client(key or None, peer, request.headers.getlist("x-forwarded-for"))
         except KeyRefused as refused:
             request.state.refused = refused.reason
-            raise (NoKey if refused.reason == "missing" else Forbidden)(str(refused)) from None
+            raise (MissingKey if refused.reason == "missing" else Forbidden)(str(refused)) from None
 
 
-def _key_of(request: Request) -> str | None:
-    """Of the header `Authorization: Bearer …`."""
-    kind, _, sent = request.headers.get("authorization", "").partition(" ")
-    return sent.strip() if kind.lower() == "bearer" else None
+def _header_key(request: Request) -> str | None:
+    """The key in the header `Authorization: Bearer …`."""
+    kind, _, key = request.headers.get("authorization", "").partition(" ")
+    return key.strip() if kind.lower() == "bearer" else None

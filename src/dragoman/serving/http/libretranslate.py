@@ -1,4 +1,4 @@
-"""The routes that clients of LibreTranslate know, written from its public interface."""
+"""The routes of LibreTranslate, for its clients, written from its public interface."""
 
 import asyncio
 from typing import Annotated, Any, Literal
@@ -11,13 +11,13 @@ from dragoman.serving.config import ServeConfig
 from dragoman.serving.detection.languages import known_code, name_of
 from dragoman.serving.errors import Forbidden, Refusal
 from dragoman.serving.http.files import SUPPORTED
-from dragoman.serving.http.gate import Gate, Keyed
-from dragoman.serving.http.requests import AUTO, Detected, best_of, check_texts, described, while_connected
+from dragoman.serving.http.gate import Gate, KeyFields
+from dragoman.serving.http.requests import AUTO, Detected, check_texts, detect_language, openapi, while_connected
 from dragoman.serving.service import Service, TranslationJob
 from dragoman.serving.suggestions import Suggestions
 
 
-class TranslateFields(Keyed):
+class TranslateFields(KeyFields):
     """Text to translate."""
 
     q: str | list[str] = Field(description="A text, or a list of texts.")
@@ -31,13 +31,13 @@ class TranslateFields(Keyed):
     )
 
 
-class DetectFields(Keyed):
-    """A text of an unknown language."""
+class DetectFields(KeyFields):
+    """A text in an unknown language."""
 
     q: str
 
 
-class SuggestFields(Keyed):
+class SuggestFields(KeyFields):
     """A suggested translation."""
 
     q: str = Field(description="A text.")
@@ -47,13 +47,13 @@ class SuggestFields(Keyed):
 
 
 class Success(BaseModel):
-    """It is done."""
+    """The request succeeded."""
 
     success: bool = True
 
 
 class Translated(BaseModel):
-    """One for a text, a list for a list."""
+    """The translation of a text, or the list of those of several."""
 
     translatedText: str | list[str]
     detectedLanguage: Detected | list[Detected] | None = None
@@ -61,7 +61,7 @@ class Translated(BaseModel):
 
 
 class Language(BaseModel):
-    """A language that can be translated, and into which."""
+    """A source language with its target languages."""
 
     code: str
     name: str
@@ -69,7 +69,7 @@ class Language(BaseModel):
 
 
 class Settings(BaseModel):
-    """What a page in a browser needs to know."""
+    """The settings that a web page needs."""
 
     apiKeys: bool
     keyRequired: bool
@@ -84,15 +84,15 @@ class Settings(BaseModel):
 def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
     """POST /translate, /detect and /suggest, GET /languages and /frontend/settings.
 
-    Raises ConfigError where suggestions are to be kept and cannot be.
+    Raises ConfigError if suggestions are enabled and cannot be stored.
     """
     router, limits = APIRouter(tags=["LibreTranslate"]), config.limits
-    kept = config.suggestions
-    suggestions = None if kept is None else Suggestions(kept, limits.suggestions_bytes)
+    path = config.suggestions
+    suggestions = None if path is None else Suggestions(path, limits.suggestions_bytes)
 
-    @router.post("/translate", response_model=Translated, **described(TranslateFields))
+    @router.post("/translate", response_model=Translated, **openapi(TranslateFields))
     async def translate(request: Request) -> Response:
-        """Translate a text, or several of one language."""
+        """Translate a text, or several."""
         fields, caller = await gate.enter(request, TranslateFields)
         directions, detector = service.directions, service.detector
         texts = [fields.q] if isinstance(fields.q, str) else fields.q
@@ -102,61 +102,61 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         target = known_code(fields.target, directions.all_targets)
         by_source: dict[str, list[int]] = {}
         detected = []
-        for place, text in enumerate(texts):
+        for index, text in enumerate(texts):
             source = known_code(fields.source, directions.sources)
             if fields.source == AUTO:
-                found = best_of(detector, text, directions.sources)
+                found = detect_language(detector, text, directions.sources)
                 detected.append(found)
                 source = found.language
-            by_source.setdefault(source, []).append(place)
+            by_source.setdefault(source, []).append(index)
         done: list[Any] = [None] * len(texts)
-        for source, places in by_source.items():
-            some, format = [texts[place] for place in places], format_of(fields.format)
+        for source, indices in by_source.items():
+            some, format = [texts[index] for index in indices], format_of(fields.format)
             job = TranslationJob(some, source, target, format, fields.alternatives, reserve=caller.reserve)
             translated = await while_connected(request, service.translate(job))
-            for place, each in zip(places, translated, strict=True):
-                done[place] = each
-        alone = isinstance(fields.q, str)
+            for index, each in zip(indices, translated, strict=True):
+                done[index] = each
+        single = isinstance(fields.q, str)
         alternatives = [list(each.alternatives) for each in done] if fields.alternatives else None
         answer = Translated(
-            translatedText=done[0].text if alone else [each.text for each in done],
-            detectedLanguage=None if not detected else detected[0] if alone else detected,
-            alternatives=alternatives[0] if alternatives and alone else alternatives,
+            translatedText=done[0].text if single else [each.text for each in done],
+            detectedLanguage=None if not detected else detected[0] if single else detected,
+            alternatives=alternatives[0] if alternatives and single else alternatives,
         )
-        # written here: the library would check it once more, which takes a tenth of the time that a request takes it
+        # serialised here: the library would validate it again, which takes a tenth of the time of a request
         return Response(answer.model_dump_json(exclude_none=True), media_type="application/json")
 
-    @router.post("/detect", **described(DetectFields))
+    @router.post("/detect", **openapi(DetectFields))
     async def detect(request: Request) -> list[Detected]:
-        """Which language a text is written in, the likeliest first."""
+        """Detect the language of a text; the most probable one comes first."""
         fields, _ = await gate.enter(request, DetectFields)
         check_texts([fields.q], limits)
         found = [Detected(confidence=each, language=code) for code, each in service.detector.detect(fields.q)]
-        # clients look at the first without asking whether there is one
-        return found or [best_of(service.detector, fields.q, service.directions.sources)]
+        # clients expect at least one
+        return found or [detect_language(service.detector, fields.q, service.directions.sources)]
 
-    @router.post("/suggest", **described(SuggestFields))
+    @router.post("/suggest", **openapi(SuggestFields))
     async def suggest(request: Request) -> Success:
-        """Propose a better translation."""
+        """Suggest a better translation."""
         fields, _ = await gate.enter(request, SuggestFields)
         if suggestions is None:
-            raise Forbidden("this server takes no suggestions")
+            raise Forbidden("this server does not accept suggestions")
         check_texts([fields.q, fields.s], limits)
         if not fields.q.strip() or not fields.s.strip():
-            raise Refusal("Invalid request: q and s: a text and its translation")
+            raise Refusal("Invalid request: q and s: must not be blank")
         directions = service.directions
         source, target = (
             known_code(fields.source, directions.sources),
             known_code(fields.target, directions.all_targets),
         )
         directions.route(source, target)
-        await asyncio.to_thread(suggestions.keep, source, target, fields.q, fields.s)
+        await asyncio.to_thread(suggestions.add, source, target, fields.q, fields.s)
         return Success()
 
     @router.get("/languages")
     async def languages(request: Request) -> list[Language]:
-        """What can be translated, and into what."""
-        await gate.enter(request, Keyed)
+        """The source languages, each with its target languages."""
+        await gate.enter(request, KeyFields)
         directions = service.directions
         return [
             Language(code=source, name=name_of(source), targets=list(directions.targets(source)))
@@ -165,8 +165,8 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
 
     @router.get("/frontend/settings")
     async def settings(request: Request) -> Settings:
-        """What a page in a browser needs to know."""
-        await gate.enter(request, Keyed)
+        """The settings that a web page needs."""
+        await gate.enter(request, KeyFields)
         directions = service.directions
         source = directions.sources[0]
         first = directions.targets(source)[0]

@@ -1,4 +1,4 @@
-"""The page at `/`, and the files that it is made of."""
+"""The translation page at `/`, and its files."""
 
 from hashlib import sha256
 from importlib.resources import files
@@ -14,7 +14,7 @@ _KINDS = {
     ".svg": "image/svg+xml",
 }
 _HEADERS = {
-    # what runs and shows is this server's own, and no text can become a script
+    # scripts and styles come from this server only, and no text can become a script
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'",
@@ -22,7 +22,7 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    # asked for again each time, but sent again only where the server is another one
+    # revalidated each time, but sent again only if the file has changed
     "Cache-Control": "no-cache",
 }
 
@@ -34,17 +34,17 @@ class _File(NamedTuple):
 
 
 def routes() -> APIRouter:
-    """GET / and /page/NAME. The files are read once; no address leads to any other."""
+    """GET / and /page/NAME. The files are read once, so no address can lead to any other file."""
     router, known = APIRouter(include_in_schema=False), _read()
 
     @router.get("/")
     async def page(request: Request) -> Response:
-        """Translation for people."""
+        """The translation page."""
         return _answer(request, known["index.html"])
 
     @router.get("/page/{name}")
     async def part(request: Request, name: str) -> Response:
-        """What the page loads."""
+        """A file of the page."""
         if name not in known:
             raise HTTPException(404)
         return _answer(request, known[name])

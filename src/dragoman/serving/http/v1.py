@@ -1,4 +1,4 @@
-"""`/v1/translate`: what `dragoman translate` can do, for clients that are written for it."""
+"""`/v1/translate`: the features of `dragoman translate`, for clients that are written for dragoman."""
 
 import asyncio
 import json
@@ -14,12 +14,12 @@ from dragoman.documents.formats.union import format_of
 from dragoman.serving.config import LimitsConfig, ServeConfig
 from dragoman.serving.detection.languages import known_code
 from dragoman.serving.errors import Refusal
-from dragoman.serving.http.gate import Gate, Keyed
-from dragoman.serving.http.requests import AUTO, Detected, best_of, check_texts, described, while_connected
+from dragoman.serving.http.gate import Gate, KeyFields
+from dragoman.serving.http.requests import AUTO, Detected, check_texts, detect_language, openapi, while_connected
 from dragoman.serving.service import Service, TranslatedSentence, TranslatedText, TranslationJob
 
 
-class TranslateV1Fields(Keyed):
+class TranslateV1Fields(KeyFields):
     """Text to translate, and options. Unknown fields are rejected."""
 
     model_config = ConfigDict(extra="forbid")
@@ -56,7 +56,7 @@ class TranslateV1Fields(Keyed):
 
 
 class Hypothesis(BaseModel):
-    """score: what hypotheses are compared by; log_probability: in nats."""
+    """A translation of a sentence. score: what hypotheses are ranked by; log_probability: in nats."""
 
     text: str
     score: float
@@ -64,7 +64,11 @@ class Hypothesis(BaseModel):
 
 
 class Sentence(BaseModel):
-    """alignment: pairs (i, j), word i of the source and word j of the translation, counted from 0 between blanks."""
+    """A sentence with its translations, best first.
+
+    alignment: links (i, j) between word i of the source and word j of the best translation; words are separated by
+    whitespace and counted from 0.
+    """
 
     source: str
     hypotheses: list[Hypothesis]
@@ -73,7 +77,7 @@ class Sentence(BaseModel):
 
 
 class Translation(BaseModel):
-    """Of a text: the whole, others of it, its sentences."""
+    """A translation of a text, alternatives, and the text's sentences."""
 
     text: str
     alternatives: list[str]
@@ -81,7 +85,7 @@ class Translation(BaseModel):
 
 
 class TranslatedV1(BaseModel):
-    """Of all texts, in order."""
+    """The translations of all texts, in order."""
 
     source: str
     target: str
@@ -93,16 +97,16 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
     """POST /v1/translate."""
     router, limits = APIRouter(prefix="/v1", tags=["dragoman"]), config.limits
 
-    @router.post("/translate", response_model=TranslatedV1, **described(TranslateV1Fields, form=False, streams=True))
+    @router.post("/translate", response_model=TranslatedV1, **openapi(TranslateV1Fields, form=False, streams=True))
     async def translate(request: Request) -> Any:
-        """Translate texts, with n-best lists, scores, alignments, glossary, constraints and what is kept."""
+        """Translate texts, with n-best lists, scores, alignments, a glossary, constraints and copied text."""
         fields, caller = await gate.enter(request, TranslateV1Fields)
         texts = [fields.text] if isinstance(fields.text, str) else fields.text
         _check(fields, texts, limits)
         detected = None
         if fields.source == AUTO:
-            telling = next((text for text in texts if text.strip()), "")
-            detected = best_of(service.detector, telling, service.directions.sources)
+            sample = next((text for text in texts if text.strip()), "")
+            detected = detect_language(service.detector, sample, service.directions.sources)
         source = detected.language if detected else known_code(fields.source, service.directions.sources)
         target = known_code(fields.target, service.directions.all_targets)
         job = TranslationJob(
@@ -116,9 +120,9 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
             caller.reserve,
         )
 
-        def whole(found: list[TranslatedText]) -> TranslatedV1:
+        def whole(texts: list[TranslatedText]) -> TranslatedV1:
             return TranslatedV1(
-                source=source, target=target, detected=detected, translations=[_told(each) for each in found]
+                source=source, target=target, detected=detected, translations=[_translation(each) for each in texts]
             )
 
         if fields.stream:
@@ -154,17 +158,17 @@ def _settings(fields: TranslateV1Fields) -> dict[str, Any]:
 
 
 async def _lines(service: Service, job: TranslationJob, whole: Any) -> AsyncIterator[str]:
-    """Sentences in whatever order they are found: the text's place, the sentence's place there, its translation."""
-    found: asyncio.Queue[tuple[int, int, str] | None] = asyncio.Queue()
+    """Yield each sentence as it is translated, in any order, as the indices of text and sentence; then the whole."""
+    sentences: asyncio.Queue[tuple[int, int, str] | None] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 
-    def tell(text: int, sentence: int, translation: str) -> None:
-        loop.call_soon_threadsafe(found.put_nowait, (text, sentence, translation))
+    def on_sentence(text: int, sentence: int, translation: str) -> None:
+        loop.call_soon_threadsafe(sentences.put_nowait, (text, sentence, translation))
 
-    work = asyncio.ensure_future(service.translate(job, tell))
-    work.add_done_callback(lambda _: found.put_nowait(None))
+    work = asyncio.ensure_future(service.translate(job, on_sentence))
+    work.add_done_callback(lambda _: sentences.put_nowait(None))
     try:
-        while (each := await found.get()) is not None:
+        while (each := await sentences.get()) is not None:
             text, sentence, translation = each
             yield _line({"text": text, "sentence": sentence, "translation": translation})
         try:
@@ -179,7 +183,7 @@ def _line(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False) + "\n"
 
 
-def _told(text: TranslatedText) -> Translation:
+def _translation(text: TranslatedText) -> Translation:
     return Translation(
         text=text.text, alternatives=list(text.alternatives), sentences=[_sentence(each) for each in text.sentences]
     )
