@@ -1,4 +1,4 @@
-"""`dragoman translate --cluster`: many files in, as many of the same names out."""
+"""`dragoman translate --cluster`: translate many files on a Ray cluster."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,8 +11,8 @@ ClusterOption = Annotated[
     typer.Option(
         "--cluster",
         metavar="auto|local|HOST:PORT|ray://HOST:PORT",
-        help="Translate all of --input, files, folders or patterns, with Ray: on the cluster that this machine belongs "
-        "to, else on this machine alone; --output is a folder. The same command goes on after a kill.",
+        help="Translate all files, folders and patterns of --input with Ray, on the cluster of this machine or, if there "
+        "is none, on this machine alone; --output is a folder. Run the same command again to resume.",
     ),
 ]
 ActorsOption = Annotated[
@@ -20,8 +20,8 @@ ActorsOption = Annotated[
     typer.Option(
         "--actors",
         min=1,
-        help="With --cluster: processes that hold the model, of --threads processors each (default: one a machine, or "
-        "as many of --threads as there is room for).",
+        help="With --cluster: processes that hold the model, with --threads processors each (default: one per machine, "
+        "or, with --threads, as many as fit).",
     ),
 ]
 SourceField = Annotated[
@@ -31,7 +31,7 @@ SourceField = Annotated[
 TargetField = Annotated[
     str | None,
     typer.Option(
-        "--target-field", help="With --cluster: the field that the translation becomes (default: translation)."
+        "--target-field", help="With --cluster: the new field for the translation (default: translation)."
     ),
 ]
 
@@ -39,26 +39,26 @@ TargetField = Annotated[
 def translate_on_cluster(
     models: Path | Sequence[Path], inputs: Sequence[Path], output: Path | None, cluster: str, **how: Any
 ) -> None:
-    """how: as `dragoman.translate_shards` takes it."""
+    """Translate files on a cluster. how: other arguments of `dragoman.translate_shards`."""
     from dragoman.base.errors import ConfigError
     from dragoman.base.log import info
     from dragoman.translation.bulk.translate_shards import translate_shards
 
     if not inputs or output is None:
         raise ConfigError(
-            "--cluster translates files: name them with --input, and a folder for the output with --output"
+            "--cluster translates files: name them with --input, and an output folder with --output"
         )
     done = translate_shards(models, list(inputs), output, cluster=cluster, **how)
-    info(f"{done.records:,} line(s) in {done.shards:,} shard(s) of {done.folder} are translated.")
+    info(f"Translated {done.records:,} line(s) in {done.shards:,} shard(s) to {done.folder}.")
 
 
 def check_patterns(settings: Sequence[str]) -> None:
-    """Raises ConfigError where a pattern of files was not quoted, so that the shell has made arguments of them."""
+    """Raises ConfigError if a pattern of files was not quoted, so that the shell expanded it to arguments."""
     from dragoman.base.errors import ConfigError
 
     for argument in settings:
         if "=" not in argument and Path(argument).exists():
             raise ConfigError(
-                f"'{argument}' is no setting: several files are a pattern in quotes, as in --input 'part-*.txt', a "
-                "folder, or --input once a file"
+                f"'{argument}' is not a setting. For several files use a quoted pattern, as in --input 'part-*.txt', a "
+                "folder, or one --input per file"
             )

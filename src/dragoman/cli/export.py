@@ -1,4 +1,4 @@
-"""`dragoman export`: a model folder in another program's format."""
+"""`dragoman export`: convert a model folder for another program."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -10,14 +10,14 @@ from dragoman.cli.options import Model, Quiet
 
 
 class Format(StrEnum):
-    """What can be written."""
+    """The programs that models can be converted for."""
 
     ctranslate2 = "ctranslate2"
     marian = "marian"
 
 
 class Quantization(StrEnum):
-    """What CTranslate2 calls what weights can be stored as."""
+    """How weights are stored, by CTranslate2's names."""
 
     float32 = "float32"
     int8 = "int8"
@@ -32,16 +32,16 @@ class Quantization(StrEnum):
 def export(
     model: Model,
     to: Annotated[
-        Format, typer.Option("--to", help="The program that shall use it; marian: Hugging Face's MarianMTModel.")
+        Format, typer.Option("--to", help="The program to convert the model for; marian: Hugging Face's MarianMTModel.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write; there must be none of that name.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write, which must not exist.")],
     quantization: Annotated[
         Quantization | None,
-        typer.Option("--quantization", help="What CTranslate2 stores weights as (default: float32)."),
+        typer.Option("--quantization", help="How CTranslate2 stores weights (default: float32)."),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Write a model for another program; `dragoman translate` takes what is written for CTranslate2 too."""
+    """Convert a model for another program; `dragoman translate` can also use a model converted for CTranslate2."""
     from dragoman.base.log import info
     from dragoman.exchange.formats import export
 
@@ -50,4 +50,4 @@ def export(
         info(f"{out}: {model} for Hugging Face's MarianMTModel and MarianTokenizer")
     else:
         kind = quantization or Quantization.float32
-        info(f"{out}: {model} for CTranslate2, weights as {kind.value}. It is used by `dragoman translate {out}`")
+        info(f"{out}: {model} for CTranslate2, with weights as {kind.value}. Use it with `dragoman translate {out}`")

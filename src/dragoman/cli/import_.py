@@ -1,4 +1,4 @@
-"""`dragoman import`: a model folder from another program's."""
+"""`dragoman import`: convert a model of another program to a model folder."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,20 +10,20 @@ from dragoman.cli.options import Quiet
 
 def import_model(
     folder: Annotated[
-        Path, typer.Argument(help="A Hugging Face folder of a Marian model, such as one of OPUS-MT, on this machine.")
+        Path, typer.Argument(help="A local Hugging Face folder of a Marian model, such as one of OPUS-MT.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The model folder to write; there must be none.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The model folder to write, which must not exist.")],
     allow_pickle: Annotated[
         bool,
         typer.Option(
-            "--allow-pickle", help="Read pytorch_model.bin, a pickle, where nothing else holds the parameters."
+            "--allow-pickle", help="Read parameters from a pickle, pytorch_model.bin, if there is no other file."
         ),
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write a model folder with a foreign model's parameters and vocabularies, to be used like any other."""
+    """Convert a model of another program, with its parameters and vocabularies, to a model folder."""
     from dragoman.base.log import info
     from dragoman.exchange.formats import import_model
 
     import_model(folder, out, allow_pickle=allow_pickle)
-    info(f"the model of {folder} is in {out}: dragoman translate {out}")
+    info(f"{folder} was converted to {out}. Use it with `dragoman translate {out}`")
