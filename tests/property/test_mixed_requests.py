@@ -117,8 +117,8 @@ def test_the_translations_are_worth_comparing() -> None:
 def test_rows_that_can_go_together_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """Languages, tags, prefixes, penalties and seeds share a batch; beams of different sizes do not."""
     sizes: list[int] = []
-    decoded = TorchEngine._decoded
-    monkeypatch.setattr(TorchEngine, "_decoded", lambda self, rows: sizes.append(len(rows)) or decoded(self, rows))
+    decoded = TorchEngine._decode
+    monkeypatch.setattr(TorchEngine, "_decode", lambda self, rows: sizes.append(len(rows)) or decoded(self, rows))
     searched = [Request(SearchConfig(beam=2), tags, prefix) for tags in TAGS for prefix in PREFIXES]
     other = SearchConfig(beam=2, nbest=2, length_penalty=0.0, unknown="forbid", minimum_length=2)
     searched.append(Request(other, TAGS[0]))

@@ -165,7 +165,7 @@ def test_what_is_too_large_to_be_measured_does_not_fit_the_memory(
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 33554432 bytes")
 
     monkeypatch.setattr(translator.engine, "_decoding_bytes", full)
-    with pytest.raises(ResourceError, match=r"line 1 \(\d+ tokens\) does not fit the memory: [\d,]+ MiB free"):
+    with pytest.raises(ResourceError, match=r"line 1 \(\d+ tokens\) does not fit into memory: [\d,]+ MiB free"):
         translator.translate(["Two men"])
 
 
@@ -173,7 +173,7 @@ def test_a_far_limit_of_the_length_is_not_taken_for_the_length(
     translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dragoman.translation.engines.torch.available_memory", lambda: 50_000_000)
-    monkeypatch.setattr(translator.engine, "_decoded", lambda rows: [[Hypothesis((), 0.0, 0.0, True)] for _ in rows])
+    monkeypatch.setattr(translator.engine, "_decode", lambda rows: [[Hypothesis((), 0.0, 0.0, True)] for _ in rows])
     request = translator.request()
     assert isinstance(request.decoding, SearchConfig)
     far = replace(request, decoding=request.decoding.model_copy(update={"length_margin": 10**7}))

@@ -11,8 +11,8 @@ ClusterOption = Annotated[
     typer.Option(
         "--cluster",
         metavar="auto|local|HOST:PORT|ray://HOST:PORT",
-        help="Translate all files, folders and patterns of --input with Ray, on the cluster of this machine or, if there "
-        "is none, on this machine alone; --output is a folder. Run the same command again to resume.",
+        help="Translate all files, folders and patterns of --input with Ray, on the cluster of this machine or, if "
+        "none, on this machine alone; --output is a folder. Run the same command again to resume.",
     ),
 ]
 ActorsOption = Annotated[
@@ -30,9 +30,7 @@ SourceField = Annotated[
 ]
 TargetField = Annotated[
     str | None,
-    typer.Option(
-        "--target-field", help="With --cluster: the new field for the translation (default: translation)."
-    ),
+    typer.Option("--target-field", help="With --cluster: the new field for the translation (default: translation)."),
 ]
 
 
@@ -45,9 +43,7 @@ def translate_on_cluster(
     from dragoman.translation.bulk.translate_shards import translate_shards
 
     if not inputs or output is None:
-        raise ConfigError(
-            "--cluster translates files: name them with --input, and an output folder with --output"
-        )
+        raise ConfigError("--cluster translates files: name them with --input, and an output folder with --output")
     done = translate_shards(models, list(inputs), output, cluster=cluster, **how)
     info(f"Translated {done.records:,} line(s) in {done.shards:,} shard(s) to {done.folder}.")
 
