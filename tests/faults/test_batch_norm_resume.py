@@ -1,4 +1,4 @@
-"""Running means of batch norm are part of a run: they survive kills and land in model folders."""
+"""Running means of batch norm are part of a run: they survive kills and are saved in model folders."""
 
 import signal
 from pathlib import Path
@@ -42,14 +42,14 @@ def test_killed_and_resumed_equals_straight(server: Server, tmp_path: Path, aver
     run = tmp_path / "killed" / RUN
     stored, _ = load_tensors(run / "model.safetensors")
     running = [name for name in stored if name.endswith("running_mean")]
-    assert len(running) == 2 + 1 + 3 + 1  # pre-norm: one a sublayer, and a final one a side
+    assert len(running) == 2 + 1 + 3 + 1  # pre-norm: one per sublayer, and a final one per side
     assert all(stored[name].any() for name in running)
     loaded = load_model_folder(run, torch.device("cpu")).model
     assert all(torch.equal(tensor, stored[name]) for name, tensor in model_parameters(loaded).items())
 
 
 class Short(Seq2Seq):
-    """A model whose backward pass does not fit where there are more than two pairs: its forward pass has run then."""
+    """A model whose backward pass does not fit with more than two pairs, after its forward pass has run."""
 
     def forward(self, source: torch.Tensor, source_mask: torch.Tensor, inputs: torch.Tensor) -> Output:
         output = super().forward(source, source_mask, inputs)
@@ -59,7 +59,7 @@ class Short(Seq2Seq):
 
 
 def test_a_step_that_did_not_fit_leaves_no_trace(tmp_path: Path) -> None:
-    """The first engine tries the whole and fails; the second knows of it and does not try."""
+    """The first engine tries the whole batch and fails; the second knows that and does not try."""
     tokenizers, models = tiny_tokenizers(), []
     sources = [tokenizers.source.encode(each) for each in SOURCES]
     targets = [tokenizers.target.encode(each) for each in TARGETS]

@@ -1,4 +1,4 @@
-"""What is sampled in training comes from seed and step: runs that sample survive kills bit by bit."""
+"""Sampling in training depends on seed and step only: runs that sample survive kills bit for bit."""
 
 import signal
 from math import isfinite

@@ -1,4 +1,4 @@
-"""Signals end a run after its step, with everything saved; a second one ends it at once."""
+"""A signal ends a run after the current step, with everything saved; a second one ends it at once."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ EVERY = "train.log_every=1"
 
 @pytest.fixture(scope="module")
 def expected(server: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """What the run leaves that nobody interrupts."""
+    """The outcome of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("untouched")
     process = server.start(folder, "train", *write_corpus(folder), *SETTINGS, EVERY)
     assert process.wait() == 0, process.said
@@ -39,7 +39,7 @@ def expected(server: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_saves_says_how_to_go_on_and_loses_nothing(
+def test_a_signal_saves_the_run_and_explains_how_to_resume(
     server: Server, tmp_path: Path, expected: dict[str, object], number: int
 ) -> None:
     command = ["train", *write_corpus(tmp_path), *SETTINGS, EVERY]
@@ -66,7 +66,7 @@ def test_a_second_signal_ends_the_run_at_once(server: Server, tmp_path: Path, ex
     wait_until_reached(process, 9)
     process.kill(signal.SIGSTOP)
     before = sorted((tmp_path / RUN / "training").iterdir())
-    process.kill(signal.SIGTERM)  # both wait until the process goes on, so that they come at one time
+    process.kill(signal.SIGTERM)  # both are pending until the process continues, so that they arrive together
     process.kill(signal.SIGINT)
     process.kill(signal.SIGCONT)
     assert process.wait() == 130, process.said
@@ -77,10 +77,10 @@ def test_a_second_signal_ends_the_run_at_once(server: Server, tmp_path: Path, ex
     assert differences(outcome(tmp_path), expected) == []
 
 
-def test_a_signal_in_the_last_validation_is_heeded(
+def test_a_signal_during_the_last_validation_ends_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Choosing the final parameters may take minutes: somebody who wants the run to end does not wait for it."""
+    """Choosing the final parameters may take minutes, which an interrupted run does not wait for."""
     monkeypatch.chdir(tmp_path)
     command = ["train", *write_corpus(tmp_path), *SETTINGS, "train.max_steps=8"]
     runs = 0
@@ -123,7 +123,7 @@ def test_the_command_itself(tmp_path: Path) -> None:
     assert (tmp_path / RUN / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_handlers_come_back_and_hear_one_signal_each() -> None:
+def test_handlers_are_restored_and_catch_one_signal_each() -> None:
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     with interruption() as request:
         assert request.received is None
@@ -135,7 +135,7 @@ def test_handlers_come_back_and_hear_one_signal_each() -> None:
 
 
 def test_a_signal_that_the_process_ignores_stays_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A shell starts background jobs so: Ctrl-C is meant for what runs in front."""
+    """Shells start background jobs like this, because Ctrl-C is for the foreground job."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with interruption() as request:

@@ -1,4 +1,4 @@
-"""A run that is killed again and again, at any moment, and resumed ends as the run that never was: bit by bit."""
+"""A run that is killed repeatedly, at any time, and resumed ends like an uninterrupted run, bit for bit."""
 
 import random
 import shutil
@@ -26,7 +26,7 @@ VARIANTS = {
         ["text.subword.dropout=0.1", "text.shared=false", "train.metric=loss", "train.average.of=best"],
     ),
 }
-"""How many kills, and settings. Half of the kills come by the clock, half in the middle of writing something."""
+"""Numbers of kills, and settings. Half of the kills are timed, half come during a write."""
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_killed_and_resumed_run_ends_bit_identical(server: Server, tmp_path: P
         assert code == 0, process.said
         assert differences(outcome(folder), expected) == []
         assert not list((folder / RUN).rglob("*.partial")), "a killed process' temporaries were left behind"
-        if kills < wanted:  # once more from the start
+        if kills < wanted:  # again from the start
             shutil.rmtree(folder)
         else:
             finished += 1
@@ -77,7 +77,7 @@ def test_a_killed_and_resumed_run_ends_bit_identical(server: Server, tmp_path: P
     assert in_writing & {"checkpoints", "training"}, "no kill came in the middle of writing a checkpoint"
 
 
-def test_a_damaged_newest_snapshot_costs_time_and_nothing_else(server: Server, tmp_path: Path) -> None:
+def test_a_damaged_newest_snapshot_costs_only_time(server: Server, tmp_path: Path) -> None:
     command = ["train", *write_corpus(tmp_path), *SETTINGS]
     assert server.start(tmp_path, *command).wait() == 0
     expected = outcome(tmp_path)

@@ -1,4 +1,4 @@
-"""Too little memory outside of forward and backward: a clear message, and everything that was stored stays."""
+"""Too little memory outside of forward and backward pass: a clear message, and saved files remain."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Several processes train one model: the same parameters as one, whatever the model; a lost one is no hang."""
+"""Several processes train the same parameters as one, for all models; a lost process does not cause a hang."""
 
 import hashlib
 import os
@@ -29,7 +29,7 @@ from training_runs import (
 
 from dragoman.checkpoint.tensors import load_tensors
 
-# Gradients that are zero but for rounding (keys' biases) must not become steps: so epsilon is large.
+# Gradients that are zero up to rounding (keys' biases) must not become steps, so epsilon is large.
 PLAIN = [
     *("model.dropout=0", "train.optimiser.epsilon=0.001", "train.max_steps=6"),
     *("train.validate_every=3", "train.checkpoint_every=3", "train.log_every=1"),
@@ -47,7 +47,7 @@ def run(server: Server, folder: Path, ranks: int, *settings: str, base: list[str
 
 @pytest.fixture
 def alone(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Gives the folder of the run of one process with such settings, which several tests compare with."""
+    """Returns the folder of a run of one process with given settings, which several tests compare with."""
 
     def made(*settings: str, base: list[str] = SETTINGS) -> Path:
         name = hashlib.sha256(repr((settings, base)).encode()).hexdigest()[:12]
@@ -66,7 +66,7 @@ def parameters(folder: Path) -> dict[str, torch.Tensor]:
 
 
 def assert_equal_runs(one: Path, other: Path) -> None:
-    """To rounding: parameters, losses and what validation found."""
+    """Compare parameters, losses and validations up to rounding."""
     first, second = parameters(one), parameters(other)
     assert first.keys() == second.keys()
     for name, value in first.items():
@@ -85,7 +85,7 @@ SHARES = {
     "whole and cut": (2, ["train.accumulate=3", "train.ema=0.9"]),
     "four": (4, ["train.accumulate=1"]),
 }
-"""How many processes, and how they share the batches of an update."""
+"""Numbers of processes, and how they divide the batches of an update."""
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ VARIANTS = {
     "experts": ["model.encoder.experts.count=3", "model.decoder.experts.count=3", "train.accumulate=4"],
     "recurrent": ["model.encoder.kind=recurrent", "model.decoder.kind=recurrent"],
     "convolutional": ["model.encoder.kind=convolutional", "model.decoder.kind=bytenet"],
-    # large enough for FSDP to hold the decoder's feed-forward networks apart, whose outputs are views
+    # large enough for FSDP to shard the decoder's feed-forward networks separately, whose outputs are views
     "wide": ["model.encoder.feedforward=2048", "model.decoder.feedforward=2048"],
     "validation sets": [
         "data.valid=[{source: valid.a, target: valid.b}, {name: other, source: valid.b, target: valid.a}]"
@@ -127,7 +127,7 @@ VARIANTS["convolutional to recurrent, apart"] = [
     *VARIANTS["apart"],
 ]
 SHARDED = ("experts", "muon, wide, validation sets", "convolutional to recurrent, apart")
-"""What goes through FSDP in every run of the tests; each variant by itself, which takes longer, is slow."""
+"""Variants tested with FSDP in every run of the tests; single variants are slow tests."""
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ torch.set_num_threads(1)
 with open_ranks("cpu") as ranks:
     model = nn.Linear(300, 7)
     parallel = Replicated(model, lambda *_: None, ranks, False)
-    parallel.compare()  # DDP has given all ranks the first one's
+    parallel.compare()  # DDP has broadcast the first rank's parameters
     if ranks.rank == 1:
         with torch.no_grad():
             model.weight[3, 200] = torch.nextafter(model.weight[3, 200], torch.tensor(9.0))
@@ -181,8 +181,8 @@ RANDOM = {
 
 
 @pytest.mark.parametrize("parallel", [pytest.param("ddp", marks=pytest.mark.slow), "fsdp"])
-def test_what_draws_at_random_trains_too(server: Server, tmp_path: Path, parallel: str) -> None:
-    """Draws differ between ranks and one process: that they end, and where each rank has all parameters, with the same.
+def test_random_objectives_train_too(server: Server, tmp_path: Path, parallel: str) -> None:
+    """Draws differ from those of one process: tests that ranks end, and with DDP with equal parameters.
 
     A snapshot compares them and warns (the test below).
     """
@@ -193,8 +193,8 @@ def test_what_draws_at_random_trains_too(server: Server, tmp_path: Path, paralle
         assert "the parameters of rank" not in (found / "stderr0").read_text(), name
 
 
-def test_ranks_whose_parameters_differ_are_told(server: Server, tmp_path: Path) -> None:
-    """Once, and not before they do, in the last bit of one number."""
+def test_differing_parameters_of_ranks_are_reported(server: Server, tmp_path: Path) -> None:
+    """Once, and only after they differ, by the last bit of one number."""
     (tmp_path / "apart.py").write_text(APART)
     processes = server.start_ranks(2, tmp_path, "apart.py")
     finish(processes)
@@ -213,7 +213,7 @@ def parallel(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def whole(server: Server, tmp_path_factory: pytest.TempPathFactory, parallel: str) -> Path:
-    """The folder of a run of two processes, with dropout, that was never stopped."""
+    """The folder of an uninterrupted run of two processes, with dropout."""
 
     def make(folder: Path) -> None:
         finish(server.start_ranks(2, folder, *command(folder, parallel)))
@@ -226,7 +226,7 @@ def command(folder: Path, parallel: str) -> list[str]:
 
 
 COVERING = [("ddp", 1), ("fsdp", 0)]
-"""How a run is parallel, and which rank is lost; the other two are slow."""
+"""The parallel strategy, and the rank that is lost; the other two combinations are slow tests."""
 
 
 @pytest.mark.parametrize(
@@ -234,10 +234,10 @@ COVERING = [("ddp", 1), ("fsdp", 0)]
     [*COVERING, *(pytest.param(*each, marks=pytest.mark.slow) for each in (("ddp", 0), ("fsdp", 1)))],
     indirect=["parallel"],
 )
-def test_a_killed_rank_ends_the_other_and_both_go_on(
+def test_a_killed_rank_ends_the_other_and_both_resume(
     server: Server, whole: Path, parallel: str, tmp_path: Path, lost: int
 ) -> None:
-    """Restarted as torchrun does it, without --resume; the result is that of a run that was never killed."""
+    """Restarted as by torchrun, without --resume; the result is that of an uninterrupted run."""
     processes = server.start_ranks(2, tmp_path, *command(tmp_path, parallel))
     wait_until_reached(processes[0], 6)
     killed = time.monotonic()
@@ -263,7 +263,7 @@ def test_a_signal_to_one_rank_stops_all_at_the_same_step(
     processes = server.start_ranks(2, tmp_path, *command(tmp_path, parallel))
     wait_until_reached(processes[0], 6)
     processes[1].kill(signal.SIGTERM)
-    processes[1].kill(signal.SIGTERM)  # torchrun passes on what a cluster may have sent to all
+    processes[1].kill(signal.SIGTERM)  # torchrun forwards signals that a cluster may have sent to all
     assert [process.wait() for process in processes] == [128 + signal.SIGTERM] * 2
     assert "everything is saved" in processes[0].said
     assert processes[1].said == ""
@@ -283,10 +283,10 @@ CHANGES = {
     "change",
     [*list(CHANGES)[:2], *(pytest.param(change, marks=pytest.mark.slow) for change in list(CHANGES)[2:])],
 )
-def test_other_ranks_go_on_to_the_same_parameters(
+def test_other_numbers_of_ranks_resume_to_the_same_parameters(
     server: Server, alone: Callable[..., Path], tmp_path: Path, change: str
 ) -> None:
-    """To rounding, and they say so."""
+    """Equal up to rounding, with a warning."""
     ranks, first, others, later = CHANGES[change]
     one = alone("train.ema=0.9")
     halfway = run(server, tmp_path / "two", ranks, "train.ema=0.9", "train.max_steps=3", f"train.parallel={first}")
@@ -320,7 +320,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("reason", list(REFUSED))
-def test_what_ranks_cannot_do_is_refused_by_one_message(server: Server, tmp_path: Path, reason: str) -> None:
+def test_unsupported_settings_of_ranks_are_refused_by_one_message(server: Server, tmp_path: Path, reason: str) -> None:
     settings, message = REFUSED[reason]
     (tmp_path / "one").write_text("ein Haus\n")
     (tmp_path / "thirty").mkdir()
@@ -332,8 +332,8 @@ def test_what_ranks_cannot_do_is_refused_by_one_message(server: Server, tmp_path
     assert "Traceback" not in said
 
 
-def test_a_rank_killed_while_the_run_begins_is_noticed(server: Server, tmp_path: Path) -> None:
-    """Once they have met, when the first one prepares what the other waits for."""
+def test_a_rank_killed_at_the_start_is_detected(server: Server, tmp_path: Path) -> None:
+    """After they have connected, while the first rank prepares data and the other waits."""
     processes = server.start_ranks(2, tmp_path, "train", *write_corpus(tmp_path), *SETTINGS)
     until = time.monotonic() + 120
     while not (tmp_path / RUN).exists():
@@ -349,7 +349,7 @@ def test_a_rank_killed_while_the_run_begins_is_noticed(server: Server, tmp_path:
 def test_the_first_rank_killed_while_it_writes_loses_nothing(
     server: Server, whole: Path, parallel: str, tmp_path: Path
 ) -> None:
-    """In the middle of ever later snapshots and checkpoints, each time restarted."""
+    """During successive snapshots and checkpoints, with a restart after each kill."""
     for restarts, fatal in enumerate((30, 60)):
         processes = server.start_ranks(2, tmp_path, *command(tmp_path, parallel), restarts=restarts, fatal=fatal)
         codes = [process.wait() for process in processes]
@@ -359,7 +359,7 @@ def test_the_first_rank_killed_while_it_writes_loses_nothing(
 
 
 def test_the_first_ranks_clock_ends_the_run_for_all(server: Server, tmp_path: Path) -> None:
-    """A cosine is fitted to the minutes, and they decide the last step, though another rank's clock goes faster."""
+    """A cosine is fitted to the time limit, which decides the last step, though another rank's clock is faster."""
     clock = ["train.max_steps=null", "train.max_minutes=0.05", "train.schedule.kind=cosine", "train.log_every=1"]
     never = ["train.checkpoint_every=100000", "train.validate_every=100000"]
     given = ["train", *write_corpus(tmp_path), *SETTINGS, *clock, *never]
@@ -371,7 +371,7 @@ def test_the_first_ranks_clock_ends_the_run_for_all(server: Server, tmp_path: Pa
 @pytest.mark.slow
 @pytest.mark.parametrize("parallel", ["fsdp"], indirect=True)
 def test_torchrun_restarts_what_was_killed(whole: Path, parallel: str, tmp_path: Path) -> None:
-    """The real torchrun: a rank is killed, all are restarted, and the result is that of a run never killed."""
+    """With torchrun itself: a rank is killed, all are restarted, and the result is that of an uninterrupted run."""
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--max-restarts=1"]
     given = [*torchrun, "-m", "dragoman", *command(tmp_path, parallel)]
     with subprocess.Popen(given, cwd=tmp_path, env=process_environment(), stderr=subprocess.PIPE, text=True) as process:

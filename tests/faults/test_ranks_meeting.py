@@ -1,4 +1,4 @@
-"""Processes that wait for one which never comes, and what is left of a connection when all have ended."""
+"""Processes that wait for a missing one, and threads of a connection after its end."""
 
 import os
 import socket
@@ -40,14 +40,14 @@ assert threads() == before
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="threads are counted in /proc")
 @pytest.mark.parametrize("end", ["finished", "interrupted"])
 def test_no_thread_of_a_connection_outlives_it(end: str) -> None:
-    """One that lets go of a tensor while the interpreter ends aborts the process: exit code -6 after a good run."""
+    """A thread that frees a tensor while the interpreter exits aborts the process: exit code -6 after a good run."""
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--no-python"]
     done = subprocess.run([*torchrun, sys.executable, "-c", LEAVING, end], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_process_that_never_comes_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch, rank: int) -> None:
+def test_waiting_for_a_missing_process_ends(monkeypatch: pytest.MonkeyPatch, rank: int) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

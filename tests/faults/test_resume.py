@@ -1,4 +1,4 @@
-"""Going on with a run: decisions of the clock are repeated, limits may change, other things may not."""
+"""Resuming a run: decisions by the clock are repeated, limits may change, other settings may not."""
 
 import json
 import os
@@ -60,8 +60,8 @@ def command(folder: Path) -> list[str]:
     return ["train", *write_corpus(folder), *SETTINGS, *THIRTY]
 
 
-def test_what_the_clock_decided_is_repeated(server: Server, tmp_path: Path) -> None:
-    """A cosine is fitted to the minutes again and again, and they decide the last step; killed later, all stays."""
+def test_decisions_by_the_clock_are_repeated(server: Server, tmp_path: Path) -> None:
+    """A cosine is refitted to the time limit, which decides the last step; a later kill changes none of it."""
     never = ["train.checkpoint_every=100000", "train.validate_every=100000"]
     clock = ["train.max_steps=null", "train.max_minutes=0.05", "train.schedule.kind=cosine"]
     command = ["train", *write_corpus(tmp_path), *SETTINGS, *never, *clock, EVERY]
@@ -89,7 +89,9 @@ def test_what_the_clock_decided_is_repeated(server: Server, tmp_path: Path) -> N
         assert differences(outcome(tmp_path), expected) == []
 
 
-def test_a_finished_run_goes_on_to_new_limits(server: Server, folder: Path, command: list[str], tmp_path: Path) -> None:
+def test_a_finished_run_continues_to_new_limits(
+    server: Server, folder: Path, command: list[str], tmp_path: Path
+) -> None:
     straight = tmp_path / "straight"
     straight.mkdir()
     finish(server, straight, "train", *write_corpus(straight), *SETTINGS, "train.validate_every=15")
@@ -97,7 +99,7 @@ def test_a_finished_run_goes_on_to_new_limits(server: Server, folder: Path, comm
     assert differences(trained(folder), trained(straight)) == []
 
 
-def test_a_kill_while_new_limits_are_taken_up_does_not_lose_them(
+def test_a_kill_while_limits_change_does_not_lose_them(
     server: Server, folder: Path, command: list[str], tmp_path: Path
 ) -> None:
     """Killed at each of the first writes in turn; then resumed without repeating the new limit."""
@@ -117,7 +119,7 @@ def test_a_resumed_finished_run_changes_nothing(server: Server, folder: Path, co
 
 
 def test_a_limit_below_the_step_reached_ends_the_run_with_a_model(server: Server, tmp_path: Path) -> None:
-    """Killed before it validated for the first time, then told to end where it is."""
+    """Killed before its first validation, then resumed with a limit below its step."""
     command = ["train", *write_corpus(tmp_path), *SETTINGS, "train.validate_every=100", EVERY]
     process = server.start(tmp_path, *command)
     wait_until_reached(process, 9)
@@ -159,7 +161,7 @@ def test_other_settings_are_refused(server: Server, thirty: Path, change: str, n
     assert differences(outcome(thirty), before) == []
 
 
-def test_a_run_goes_on_with_what_another_machine_needs(server: Server, folder: Path) -> None:
+def test_a_run_resumes_with_the_settings_of_another_machine(server: Server, folder: Path) -> None:
     on = ["train", "--resume", "--out", RUN, "train.max_steps=32"]
     said = finish(server, folder, *on, "train.threads=2", "train.precision=bfloat16")
     assert "train.precision was 'float32' and is now 'bfloat16', train.threads was 1 and is now 2: sums round" in said
@@ -168,7 +170,7 @@ def test_a_run_goes_on_with_what_another_machine_needs(server: Server, folder: P
     assert outcome(folder)["state"]["step"] == 32
 
 
-def test_a_run_of_a_gpu_goes_on_without_one(server: Server, folder: Path) -> None:
+def test_a_run_from_a_gpu_resumes_without_one(server: Server, folder: Path) -> None:
     settings = folder / RUN / "config.yaml"
     settings.write_text(settings.read_text().replace("device: cpu", "device: cuda:9"))
     on = ["train", "--resume", "--out", RUN, "train.max_steps=32"]
@@ -179,7 +181,7 @@ def test_a_run_of_a_gpu_goes_on_without_one(server: Server, folder: Path) -> Non
     assert outcome(folder)["state"]["step"] == 32
 
 
-def test_a_folder_with_a_run_is_not_trained_into_without_being_asked(server: Server, thirty: Path) -> None:
+def test_a_folder_with_a_run_requires_resume(server: Server, thirty: Path) -> None:
     before = outcome(thirty)
     process = server.start(thirty, "train", *write_corpus(thirty), *SETTINGS, *THIRTY)
     assert process.wait() == 2
@@ -199,7 +201,7 @@ def test_another_corpus_is_refused(server: Server, folder: Path, command: list[s
 
 
 def test_another_validation_set_is_refused(server: Server, folder: Path, command: list[str]) -> None:
-    """What was best so far was so on the old one."""
+    """The best checkpoint so far was the best on the old set."""
     before = outcome(folder)
     (folder / "valid.b").write_text((folder / "valid.a").read_text())
     process = server.start(folder, *command, "--resume")
@@ -218,7 +220,7 @@ def test_a_second_process_is_refused(server: Server, thirty: Path) -> None:
 
 
 def test_the_number_of_threads_is_the_runs_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sums depend on it, so a resumed run without train.threads must not take the machine's number."""
+    """Rounding depends on it, so a resumed run without train.threads must not use the machine's number."""
     monkeypatch.chdir(folder)
     path = folder / RUN / "config.yaml"
     stored = yaml.safe_load(path.read_text())
@@ -238,12 +240,10 @@ def test_the_number_of_threads_is_the_runs_own(folder: Path, monkeypatch: pytest
     "schedule",
     [
         ["train.schedule.warmup=0", "train.schedule.peak=1e4"],
-        ["train.schedule.warmup=1e5", "train.schedule.peak=1e4"],  # grows by 0.1 a step
+        ["train.schedule.warmup=1e5", "train.schedule.peak=1e4"],  # grows by 0.1 per step
     ],
 )
-def test_divergence_ends_the_run_and_keeps_what_was_written(
-    server: Server, tmp_path: Path, schedule: list[str]
-) -> None:
+def test_divergence_ends_the_run_and_keeps_the_checkpoints(server: Server, tmp_path: Path, schedule: list[str]) -> None:
     settings = ["train.schedule.kind=constant", *schedule, "train.clip=null", "train.checkpoint_every=1"]
     rhythm = ["train.validate_every=4", "train.max_steps=500", "train.patience=null", EVERY]
     command = ["train", *write_corpus(tmp_path), *SETTINGS, *settings, *rhythm]

@@ -1,4 +1,4 @@
-"""A run whose updates are divided among threads: killed and resumed, it ends where it would have ended."""
+"""A run whose updates are divided among threads, killed and resumed, ends like an uninterrupted run."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def run(server: Server, folder: Path, *kills: int) -> None:
     assert process.wait() == 0, process.said
 
 
-def test_a_killed_run_of_two_threads_ends_the_same(server: Server, tmp_path: Path) -> None:
+def test_a_killed_run_with_two_threads_ends_the_same(server: Server, tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     whole.mkdir()
     killed.mkdir()

@@ -127,7 +127,7 @@ def settings(threads: int) -> SumRun:
 
 
 @pytest.mark.parametrize(("threads", "ranks"), [(1, 1), (2, 1), (1, 2)], ids=["alone", "threads", "ranks"])
-def test_trains_and_goes_on_bit_for_bit_after_a_kill(server: Server, tmp_path: Path, threads: int, ranks: int) -> None:
+def test_trains_and_resumes_bit_for_bit_after_a_kill(server: Server, tmp_path: Path, threads: int, ranks: int) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     command = (__file__, str(threads))
     for folder in (whole, killed):

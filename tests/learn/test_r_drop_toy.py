@@ -1,4 +1,4 @@
-"""With R-Drop a small model learns to copy, and its passes under different dropout masks agree more than without."""
+"""With R-Drop a small model learns to copy, and its passes with different dropout masks agree better than without."""
 
 import torch
 

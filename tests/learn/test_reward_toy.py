@@ -1,4 +1,4 @@
-"""The reward alone, without any likelihood, makes a half-trained copying model better."""
+"""The reward alone, without likelihood, improves a half-trained copying model."""
 
 from collections.abc import Iterable
 
@@ -19,7 +19,7 @@ UPDATES = 100
 
 
 class Letters:
-    """Ids from 4 on are letters, and every letter is a word."""
+    """A vocabulary whose ids from 4 on are letters; each letter is a word."""
 
     def decode_batch(self, batch: Iterable[Iterable[int]]) -> list[str]:
         return [" ".join(LETTERS[number - 4] for number in ids if number >= 4) for ids in batch]
@@ -43,7 +43,7 @@ def right(model: Seq2Seq, pairs: Batch) -> float:
 
 
 def half_trained(seed: int, draw: torch.Generator, held_out: Batch) -> Seq2Seq:
-    """Trained by likelihood until it copies some words, however many updates that takes here."""
+    """Train by likelihood until the model copies some words, with as many updates as that takes."""
     torch.manual_seed(seed)
     stack = {"layers": 1, "heads": 2, "feedforward": 64}
     settings = {"preset": None, "width": 32, "encoder": stack, "decoder": stack, "dropout": 0.0}

@@ -1,4 +1,4 @@
-"""The fused loss against torch's own cross-entropy and against the formula of smoothing written out."""
+"""The fused loss compared with torch's cross-entropy and with the explicit formula of smoothing."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ def inputs(rows: int = ROWS) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def check(found: Tensor, expected: Tensor, leaves: tuple[Tensor, ...], other: tuple[Tensor, ...]) -> None:
-    """Values and gradients, these under a factor that is not 1."""
+    """Values, and gradients with a factor other than 1."""
     torch.testing.assert_close(found.double(), expected.double(), rtol=1e-5, atol=1e-4)
     ours = torch.autograd.grad(found * 0.3, leaves)
     theirs = torch.autograd.grad(expected * 0.3, other)
@@ -82,7 +82,7 @@ def test_a_uniform_prior_is_the_default() -> None:
 
 
 def under_autocast(rows: int) -> tuple[Tensor, Tensor, Tensor, tuple[Tensor, Tensor]]:
-    """Under bfloat16: total, cross-entropy; in float32: the total that is expected; hidden and weight."""
+    """In bfloat16: total and cross-entropy; in float32: the expected total; hidden and weight."""
     hidden, weight, labels = inputs(rows)
     exact = functional.cross_entropy(hidden @ weight.t(), labels, label_smoothing=0.1, reduction="sum")
     with torch.autocast("cpu", torch.bfloat16):
@@ -106,7 +106,7 @@ def test_sums_are_float32_under_autocast() -> None:
 
 
 class Largest(TorchDispatchMode):
-    """Notes the most elements that any result has."""
+    """Records the largest number of elements of any result."""
 
     elements = 0
 

@@ -1,4 +1,4 @@
-"""R-Drop against its equations written with torch's own functions, and what it must equal where they agree."""
+"""R-Drop compared with its equations in torch's functions, and with plain cross-entropy if both passes agree."""
 
 from collections.abc import Iterator
 
@@ -40,7 +40,7 @@ def leaves(dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def judged(one: Tensor, other: Tensor, weight: Tensor, alpha: float | None, smoothing: float = 0.1) -> ProjectedLosses:
-    """Of rows that stand twice, with the same labels."""
+    """The losses of duplicated rows with the same labels."""
     labels = torch.arange(len(one)) % len(weight)
     return projected_losses(torch.cat((one, other)), weight, labels.repeat(2), smoothing, None, alpha=alpha)
 
@@ -97,7 +97,7 @@ def test_the_loss_of_each_row_is_that_of_a_single_pass() -> None:
 
 
 class _Largest(TorchDispatchMode):
-    """Remembers the most elements that any tensor with a side of the vocabulary's size had."""
+    """Records the largest number of elements of tensors with a dimension of the vocabulary's size."""
 
     def __init__(self, size: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""`dragoman train` from options, recipes and overrides to settings, and a whole run with its resumption."""
+"""`dragoman train`: settings from options, recipes and overrides, and a whole run that is resumed."""
 
 import json
 from pathlib import Path
@@ -37,7 +37,7 @@ def corpus(tmp_path: Path) -> list[str]:
 
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch):
-    """Runs the verb without training; gives the settings and whether to resume."""
+    """Run the verb without training; returns the settings and whether to resume."""
     seen: list[tuple[TranslationRun, bool]] = []
 
     def run(config: TranslationRun, open_job: OpenJob, resume: bool, profile: bool):
@@ -66,7 +66,7 @@ def test_options_overrides_and_recipe_meet(given, corpus: list[str], tmp_path: P
     assert not resume
 
 
-def test_odd_file_names_are_taken_as_they_are(given, tmp_path: Path) -> None:
+def test_odd_file_names_are_used_unchanged(given, tmp_path: Path) -> None:
     config, _ = given("--tsv", "1e3", "--valid-tsv", "a: b", "--out", "null")
     assert config.data.train.tsv == Path("1e3")
     assert config.data.valid.tsv == Path("a: b")
@@ -78,7 +78,7 @@ def test_a_run_resumes_with_its_folder_alone(corpus: list[str], tmp_path: Path, 
     out = tmp_path / "run"
     assert main(["train", *corpus, "--out", str(out), *FAST, "train.max_steps=2"]) == 0
     assert "BLEU = " in capsys.readouterr().out
-    assert main(["train", *corpus, "--out", str(out), *FAST]) == 2  # a run is there already
+    assert main(["train", *corpus, "--out", str(out), *FAST]) == 2  # the folder contains a run
     assert main(["train", "--resume", "--out", str(out), "train.max_steps=4"]) == 0
     steps = [json.loads(line)["step"] for line in (out / "log.jsonl").read_text().splitlines()]
     assert sorted(set(steps)) == [1, 2, 3, 4]
@@ -88,7 +88,7 @@ def test_a_run_resumes_with_its_folder_alone(corpus: list[str], tmp_path: Path, 
 
 
 def test_dropout_rises_over_the_first_epochs(corpus: list[str], tmp_path: Path) -> None:
-    """An epoch is one update here: the first has none of the dropout, the third half of its rate, the fifth all."""
+    """An epoch is one update here: the first has no dropout, the third half of its rate, the fifth all of it."""
 
     def losses(name: str, *settings: str) -> list[float]:
         command = ["train", *corpus, "--out", str(tmp_path / name), *FAST, "train.max_steps=5", *settings]

@@ -1,4 +1,4 @@
-"""Compiled layers compute what the same layers compute uncompiled, in a few graphs whatever the shapes of batches."""
+"""Compiled layers compute the same as uncompiled ones, in a few graphs for all shapes of batches."""
 
 import shutil
 from collections.abc import Iterator
@@ -24,21 +24,21 @@ from dragoman.training.updates.update import Update
 
 SIZE, CPU = 30, torch.device("cpu")
 LONG = 256
-"""Keys from which on a CPU takes the fused kernel, as a GPU always does."""
+"""Number of keys from which a CPU uses the fused kernel, as a GPU always does."""
 SHAPES = ((4, 8, 9), (3, 11, 12), (5, 16, 16), (2, 24, 25), (7, 10, 10))
-"""Sentences, and tokens of the longest source and target."""
+"""Numbers of sentences, and of tokens of the longest source and target."""
 
 
 @pytest.fixture(autouse=True)
 def nothing_compiled_yet() -> Iterator[None]:
-    """What torch has compiled counts for the whole process."""
+    """torch counts compilations per process."""
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()
 
 
 class Counting:
-    """A backend that runs what it is given as it is, and counts how many graphs these are."""
+    """A backend that runs graphs unchanged, and counts them."""
 
     def __init__(self) -> None:
         self.graphs = 0
@@ -49,7 +49,7 @@ class Counting:
 
 
 def batch(rows: int, source: int, target: int) -> Batch:
-    """Sentences of falling lengths."""
+    """A batch of sentences of decreasing length."""
     words = torch.Generator().manual_seed(source)
 
     def sentences(longest: int) -> list[list[int]]:
@@ -102,7 +102,7 @@ def test_one_graph_for_all_encoder_layers_and_one_for_all_decoder_layers(positio
     compile_layers(compiled, CPU, counting)
     for rows, source, target in SHAPES:
         gradient(compiled, batch(rows, source + LONG, target + LONG))
-    # torch takes two sizes that happen to be equal in the first batch for one, and mends that once
+    # torch treats two sizes that are equal in the first batch as one, and recompiles once
     assert 2 <= counting.graphs <= 4
     before = counting.graphs
     for rows, source, target in SHAPES:
@@ -130,11 +130,11 @@ def test_parameters_keep_their_names() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["aot_eager_decomp_partition", "inductor"])
-def test_by_torchs_own_compiler(backend: str) -> None:
-    """Dropout draws other masks than uncompiled, but the same ones from the same seed, which resuming relies on.
+def test_torchs_own_compiler(backend: str) -> None:
+    """Dropout draws other masks than without compilation, but the same ones from the same seed, which resuming needs.
 
-    The first backend runs the graphs of forward and backward pass as they are; only the second makes C++ of them, which
-    takes a minute.
+    The first backend runs the graphs of forward and backward pass unchanged; only the second compiles them to C++,
+    which takes a minute.
     """
     if backend == "inductor" and shutil.which("g++") is None:
         pytest.skip("torch.compile needs a C++ compiler on a CPU")
@@ -149,7 +149,7 @@ def test_by_torchs_own_compiler(backend: str) -> None:
     assert not torch.equal(gradient(dropping, read, seed=2), gradient(dropping, read, seed=3))
 
 
-def test_a_compiler_that_fails_is_told(tmp_path: Path) -> None:
+def test_compiler_failures_are_reported(tmp_path: Path) -> None:
     def failing(graph: Any, inputs: Any) -> Any:
         raise RuntimeError("no compiler here\nwith a long story")
 

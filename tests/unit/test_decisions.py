@@ -1,4 +1,4 @@
-"""The journal of decisions: what it gives back, what a kill leaves of it, and what it refuses."""
+"""The journal of decisions: returned values, consequences of kills, and rejected files."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def test_a_decision_is_made_once_and_repeated(tmp_path: Path) -> None:
     assert again.made("stop", 20) is None
 
 
-def test_values_come_back_unchanged(tmp_path: Path) -> None:
+def test_values_are_returned_unchanged(tmp_path: Path) -> None:
     values = [0, True, 0.1 + 0.2, 1e-300, "größer als\n", [1, [2]], {"a": None}]
     decisions = Journal(tmp_path / "journal")
     for step, value in enumerate(values):
@@ -57,8 +57,8 @@ def test_a_decision_is_on_disk_before_it_takes_effect(tmp_path: Path, monkeypatc
     assert b"371" in synced[0]
 
 
-def test_a_line_torn_by_a_kill_is_cut_off(tmp_path: Path) -> None:
-    """Whatever a kill in the middle of the second write leaves, the first decision stands and writing goes on."""
+def test_an_incomplete_line_is_removed(tmp_path: Path) -> None:
+    """Whatever a kill during the second write leaves, the first decision remains and writing continues."""
     path = tmp_path / "journal"
     decisions = Journal(path)
     decisions.record("end", 20, 371)
@@ -75,7 +75,7 @@ def test_a_line_torn_by_a_kill_is_cut_off(tmp_path: Path) -> None:
         assert Journal(path).made("end", 40) == 390
 
 
-def test_zeros_that_a_power_cut_leaves_are_cut_off(tmp_path: Path) -> None:
+def test_zeros_after_a_power_failure_are_removed(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     Journal(path).record("end", 20, 371)
     first = path.read_bytes()

@@ -1,4 +1,4 @@
-"""What counts as divergence."""
+"""The detection of divergence."""
 
 import json
 from dataclasses import asdict
@@ -17,7 +17,7 @@ def result(loss: float, norm: float = 1.0) -> StepResult:
 
 
 @pytest.mark.parametrize(("loss", "norm"), [(NAN, 1.0), (INFINITE, 1.0), (2.0, NAN), (2.0, INFINITE)])
-def test_numbers_that_are_none_are_noticed_at_once(loss: float, norm: float) -> None:
+def test_nan_and_infinity_are_detected_at_once(loss: float, norm: float) -> None:
     watch = DivergenceWatch()
     watch.check(1, result(2.0))
     with pytest.raises(DivergenceError, match="diverged at step 2") as error:
@@ -25,7 +25,7 @@ def test_numbers_that_are_none_are_noticed_at_once(loss: float, norm: float) -> 
     assert "train.schedule.peak" in str(error.value)
 
 
-def test_a_loss_that_rises_by_more_than_three_nats_is_noticed() -> None:
+def test_a_loss_that_rises_by_more_than_three_nats_is_detected() -> None:
     watch = DivergenceWatch()
     for step in range(1, 300):
         watch.check(step, result(9.0 - step / 50))
@@ -38,14 +38,14 @@ def test_a_loss_that_rises_by_more_than_three_nats_is_noticed() -> None:
         watch.check(300, result(50.0))
 
 
-def test_one_enormous_loss_is_noticed_at_once() -> None:
+def test_one_enormous_loss_is_detected_at_once() -> None:
     watch = DivergenceWatch()
     watch.check(1, result(6.0))
     with pytest.raises(DivergenceError, match="diverged at step 2"):
         watch.check(2, result(1e6))
 
 
-def test_noise_a_bad_start_and_a_small_rise_pass() -> None:
+def test_noise_a_bad_start_and_a_small_rise_are_accepted() -> None:
     watch = DivergenceWatch()
     for step in range(1, 2000):
         falling = 12 / step**0.5
@@ -55,7 +55,7 @@ def test_noise_a_bad_start_and_a_small_rise_pass() -> None:
         watch.check(step, result(5.0))
 
 
-def test_the_watch_goes_on_after_a_way_through_json() -> None:
+def test_the_detector_survives_json() -> None:
     one = DivergenceWatch()
     for step in range(1, 50):
         one.check(step, result(1 / 3 + 1 / step))

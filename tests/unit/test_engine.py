@@ -1,4 +1,4 @@
-"""One optimiser step: the same gradient however its batches are cut, clipping, seeding, devices."""
+"""One optimiser step: gradients independent of how batches are cut, clipping, seeding, devices."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def batch(first: int, last: int) -> Batch:
 
 
 def engine(folder: Path, dropout: float = 0.0, clip: float | None = None, seed: int = 1) -> Engine:
-    """Gradient descent, so that the parameters' change is the gradient."""
+    """Gradient descent, so that the change of the parameters is the gradient."""
     stack = {"layers": 1, "heads": 2, "feedforward": 24}
     torch.manual_seed(4)
     model = ModelConfig.model_validate(
@@ -46,7 +46,7 @@ def values(model: Seq2Seq) -> torch.Tensor:
 
 
 def moved(engine: Engine, step: int, batches: list[Batch]) -> torch.Tensor:
-    """By how much a step of rate 1 changes the parameters: the gradient, after clipping."""
+    """The change of the parameters in a step of rate 1: the clipped gradient."""
     before = values(engine.model)
     engine.step(Update(batches), TrainingPoint(step), 1.0)
     return before - values(engine.model)
@@ -108,7 +108,7 @@ def test_parts_of_a_step_have_masks_of_their_own(tmp_path: Path) -> None:
     assert not torch.allclose(twice, once, rtol=1e-2)
 
 
-def test_devices_that_are_not_there_are_config_errors() -> None:
+def test_unavailable_devices_are_config_errors() -> None:
     assert choose_device("cpu") == CPU
     for name in ("cuda:99", "nonsense", "meta"):
         with pytest.raises(ConfigError, match=f"device.*'{name}'.*use .*cpu"):

@@ -1,4 +1,4 @@
-"""A step that does not fit the memory is cut, with the same gradient; what was cut is remembered."""
+"""A step that does not fit the memory is cut, with the same gradient; the cut is recorded."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ RATE = 0.5
 
 
 class Short(Seq2Seq):
-    """A model on a machine whose memory holds `rows` sentence pairs. seen: the batch sizes that it was asked for."""
+    """A model on a machine whose memory holds `rows` sentence pairs. seen: the requested batch sizes."""
 
     rows: int
     seen: list[int]
@@ -37,7 +37,7 @@ class Short(Seq2Seq):
 
 
 def engine(journal: Path, rows: int, dropout: float = 0.0, clip: float | None = None) -> tuple[Engine, Short]:
-    """Plain gradient descent, so that the parameters' change is the gradient."""
+    """Gradient descent, so that the change of the parameters is the gradient."""
     model = tiny_model(tiny_config(dropout=dropout), tiny_tokenizers())
     model.__class__ = Short
     assert isinstance(model, Short)
@@ -78,7 +78,7 @@ def test_a_cut_step_has_the_gradient_of_the_whole(tmp_path: Path, rows: int, hal
 
 
 def test_a_cut_is_repeated_without_trying_the_whole(tmp_path: Path) -> None:
-    """With dropout, because masks depend on how a step is cut: only the same cut gives the same parameters."""
+    """With dropout, because masks depend on the cut: only the same cut gives the same parameters."""
     first, short = engine(tmp_path / "journal", rows=2, dropout=0.3)
     first.step(Update([tiny_batch(7)]), TrainingPoint(5), RATE)
     assert short.seen[0] == 7
@@ -111,7 +111,7 @@ def test_a_single_pair_that_does_not_fit_ends_the_run(tmp_path: Path, capsys: py
 
 
 def test_one_of_several_ranks_does_not_cut_by_itself(tmp_path: Path) -> None:
-    """The others would wait for the parts that it computes apart."""
+    """The other ranks would wait for the additional parts."""
     short, model = engine(tmp_path / "journal", rows=2)
     parts = [MicroBatch(np.arange(3), (0,))]
     with pytest.raises(ResourceError, match=r"step 5, which one of several processes cannot cut.*train.accumulate"):
@@ -119,7 +119,7 @@ def test_one_of_several_ranks_does_not_cut_by_itself(tmp_path: Path) -> None:
     assert model.seen == [3]
 
 
-def test_the_allocators_own_error_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_allocators_own_error_is_recognised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, _ = engine(tmp_path / "a", rows=100)
     expected = whole.step(Update([tiny_batch(4)]), TrainingPoint(5), RATE)
     cut, model = engine(tmp_path / "b", rows=100)
@@ -134,7 +134,7 @@ def test_the_allocators_own_error_is_understood(tmp_path: Path, monkeypatch: pyt
     assert_close(cut.step(Update([tiny_batch(4)]), TrainingPoint(5), RATE), expected)
 
 
-def test_other_errors_are_not_taken_for_a_lack_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_errors_are_not_treated_as_out_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken, _ = engine(tmp_path / "journal", rows=100)
 
     def fail(*_: object) -> ProjectedOutput:

@@ -1,4 +1,4 @@
-"""Batches that will not fit the memory are cut before a run starts, and no less when it goes on."""
+"""Batches that will not fit the memory are cut before a run starts, and as much after it is resumed."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ CORPUS = {"source": "a", "target": "b"}
 
 
 class _Job(TranslationJob):
-    """Of short pairs that nobody has read."""
+    """A job with the lengths of short pairs, without data."""
 
     lengths = np.full((2000, 2), 10, np.int32)
 
@@ -27,7 +27,7 @@ class _Job(TranslationJob):
 
 
 def cut(folder: Path, monkeypatch: pytest.MonkeyPatch, mebibytes: float) -> int:
-    """How often batches are halved where so much is free."""
+    """How often batches are halved with this much free memory."""
     model = tiny_config()
     config = TranslationRun.model_validate(
         {"data": {"train": CORPUS, "valid": CORPUS, "batch": {"tokens": 20_000}}, "model": model, "out": "run"}
@@ -48,7 +48,7 @@ def test_less_memory_makes_more_parts(tmp_path: Path, monkeypatch: pytest.Monkey
     assert found[-1] > found[1] > 0
 
 
-def test_a_run_that_goes_on_is_cut_further_where_less_is_free(
+def test_a_resumed_run_with_less_memory_is_cut_further(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = cut(tmp_path, monkeypatch, 40)
@@ -58,7 +58,7 @@ def test_a_run_that_goes_on_is_cut_further_where_less_is_free(
     assert f"in {2**now} parts instead of {2**before}: sums round differently" in capsys.readouterr().err
 
 
-def test_a_run_that_goes_on_keeps_its_parts_where_more_is_free(
+def test_a_resumed_run_with_more_memory_keeps_its_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = cut(tmp_path, monkeypatch, 40)

@@ -1,4 +1,4 @@
-"""How much of a run is done at a step: fitted to the clock, journalled, and joined after new limits."""
+"""The share of a run that is done at a step: fitted to the clock, recorded, and adapted to new limits."""
 
 import json
 import math
@@ -56,11 +56,13 @@ def test_minutes_become_steps_by_the_speed_so_far(tmp_path: Path) -> None:
     limits = config(max_minutes=1)
     first = Horizon.first(limits, 17)
     assert first.fitted(limits, 17, 4, 2.0, decisions) == first
-    fitted = first.fitted(limits, 17, 20, 2.0, decisions)  # ten steps a second, 58 seconds left
+    fitted = first.fitted(limits, 17, 20, 2.0, decisions)  # ten steps per second, 58 seconds left
     assert fitted.end == 600
     assert fitted.progress_at(600) == 1
-    assert fitted.fitted(limits, 17, 48, 9.0, decisions) == fitted, "a twentieth of the rest is not over"
-    slower = fitted.fitted(limits, 17, 200, 38.0, decisions)  # five a second of late, 22 left: (0.1 + 0.2) / 2 a step
+    assert fitted.fitted(limits, 17, 48, 9.0, decisions) == fitted, "a twentieth of the rest is not done"
+    slower = fitted.fitted(
+        limits, 17, 200, 38.0, decisions
+    )  # recently five per second, 22 seconds left: (0.1 + 0.2) / 2 per step
     assert slower.end == 200 + 146
     assert slower.progress_at(200) == pytest.approx(fitted.progress_at(200))
 
@@ -97,7 +99,7 @@ SPEEDS: dict[str, tuple[float, Callable[[int, float], float], float]] = {
 
 @pytest.mark.parametrize("name", SPEEDS)
 def test_a_run_of_changing_speed_ends_in_time_with_its_schedule_done(tmp_path: Path, name: str) -> None:
-    """minutes, seconds of a step, and of a validation each 500 steps; the loop's rules of when a run is over."""
+    """Simulate a run with the loop's rules. Durations of steps, and of validations every 500 steps, in seconds."""
     minutes, seconds_of, pause = SPEEDS[name]
     limits, decisions = config(max_minutes=minutes), Journal(tmp_path / "journal", owned=False)
     horizon = Horizon.first(limits, 17)
@@ -131,7 +133,7 @@ def test_a_limit_in_steps_stays_the_limit(tmp_path: Path) -> None:
     assert first.fitted(limits, 17, 20, 20.0, Journal(tmp_path / "slow")).end == 60
 
 
-def test_a_clock_that_has_run_out_ends_the_run_now(tmp_path: Path) -> None:
+def test_a_run_without_time_left_ends_now(tmp_path: Path) -> None:
     limits = config(max_minutes=0.01)
     fitted = Horizon.first(limits, 17).fitted(limits, 17, 20, 5.0, Journal(tmp_path / "journal"))
     assert fitted.end == 20
@@ -141,7 +143,7 @@ def test_a_clock_that_has_run_out_ends_the_run_now(tmp_path: Path) -> None:
 def test_new_limits_stretch_the_rest_of_a_run() -> None:
     longer = config(max_steps=200)
     assert Horizon.first(longer, 17).after_change(longer, 100, 50.0).progress_at(100) == 0.5
-    minutes = config(max_minutes=2)  # half a second a step: 240 steps in all
+    minutes = config(max_minutes=2)  # half a second per step: 240 steps in total
     joined = Horizon.first(minutes, 17).after_change(minutes, 100, 50.0)
     assert joined.end == 240
     assert joined.progress_at(100) == pytest.approx(100 / 240)
@@ -151,14 +153,14 @@ def test_new_limits_stretch_the_rest_of_a_run() -> None:
 
 
 def test_new_minutes_before_the_first_step_leave_everything_to_do() -> None:
-    """A snapshot of step 0 has taken some seconds, from which no speed can be told."""
+    """A snapshot at step 0 took some seconds, from which no speed follows."""
     minutes = config(max_minutes=2)
     joined = Horizon.first(minutes, 17).after_change(minutes, 0, 0.3)
     assert joined.progress_at(0) == 0
     assert joined.progress_at(20) < 0.1
 
 
-def test_minutes_that_are_over_already_leave_nothing_to_do() -> None:
+def test_minutes_already_used_up_leave_nothing_to_do() -> None:
     minutes = config(max_minutes=0.5)
     joined = Horizon.first(minutes, 17).after_change(minutes, 100, 50.0)
     assert joined.progress_at(100) == 1

@@ -1,4 +1,4 @@
-"""The loss's scale in float16: it changes nothing but the range, and moves as torch's own does."""
+"""The loss scale of float16: it changes only the range, and is adjusted like torch's."""
 
 import json
 from pathlib import Path
@@ -22,15 +22,15 @@ WHOLE = Update([batch(0, 8)])
 
 
 @pytest.mark.parametrize("clip", [None, 0.1])
-def test_a_scale_moves_nothing(tmp_path: Path, clip: float | None) -> None:
-    """Bit by bit, in a number type that it is not made for."""
+def test_a_scale_changes_nothing(tmp_path: Path, clip: float | None) -> None:
+    """Bit for bit, in a number type that does not need it."""
     plain, scaled = engine(tmp_path, dropout=0.1, clip=clip), engine(tmp_path, dropout=0.1, clip=clip)
     expected = plain.step(WHOLE, TrainingPoint(1), 1.0)
     assert scaled.step(WHOLE, TrainingPoint(1), 1.0, LossScale(2.0**12)) == expected
     assert torch.equal(values(scaled.model), values(plain.model))
 
 
-def test_an_overflow_moves_nothing_and_halves_the_scale(tmp_path: Path) -> None:
+def test_an_overflow_changes_nothing_and_halves_the_scale(tmp_path: Path) -> None:
     subject, scale, watch = engine(tmp_path), LossScale(2.0**130), DivergenceWatch()
     before = values(subject.model)
     result = subject.step(WHOLE, TrainingPoint(1), 1.0, scale)
@@ -45,7 +45,7 @@ def test_an_overflow_moves_nothing_and_halves_the_scale(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.booleans(), max_size=60))
-def test_it_moves_as_torchs_scaler(overflows: list[bool]) -> None:
+def test_it_changes_like_torchs_scaler(overflows: list[bool]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_PATIENCE", 3)
         patch.setattr(module, "_SMALLEST", 0.0)
@@ -57,7 +57,7 @@ def test_it_moves_as_torchs_scaler(overflows: list[bool]) -> None:
             assert (ours.value, ours.steps) == (float(value), int(steps))
 
 
-def test_where_no_scale_helps_training_ends() -> None:
+def test_training_ends_if_no_scale_helps() -> None:
     scale = LossScale()
     for step in range(1, 27):
         scale.update(True, step)
@@ -77,7 +77,7 @@ def test_float16_learns_as_float32(tmp_path: Path) -> None:
 
 
 def test_a_gradient_too_small_for_float16_is_kept_by_the_scale(tmp_path: Path) -> None:
-    """Of a loss that is divided by very many tokens."""
+    """The loss is divided by a very large number of tokens."""
     found = {}
     for name, precision, scale in (
         ("exact", torch.float32, None),
@@ -99,5 +99,5 @@ def test_it_is_stored_with_the_progress() -> None:
     progress = Progress(Horizon(0, 0.0, 3), loss_scale=LossScale(2.0**9, 17))
     values = json.loads(json.dumps(progress.to_json()))
     assert Progress.from_json(dict(values)).loss_scale == LossScale(2.0**9, 17)
-    del values["loss_scale"]  # of a run begun before there was one
+    del values["loss_scale"]  # of a run that began before there was a loss scale
     assert Progress.from_json(values).loss_scale == LossScale()

@@ -16,7 +16,7 @@ from dragoman.training.run.snapshot import optimiser_tensors, restore_optimiser
 
 
 class Problem(nn.Module):
-    """A table, two linear layers of one shape and one of another, biases and a norm."""
+    """A model with a table, two linear layers of the same shape and one of another, biases and a norm."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class Problem(nn.Module):
 
 
 def train(model: nn.Module, optimisers: list[torch.optim.Optimizer], first: int, last: int) -> None:
-    """Steps first … last−1, whose rates and data depend on the step alone."""
+    """Steps first … last−1, whose rates and data depend only on the step."""
     for step in range(first, last):
         tokens = torch.randint(7, (4, 5), generator=torch.Generator().manual_seed(step))
         for optimiser in optimisers:
@@ -64,8 +64,8 @@ def test_singular_vectors_stay_and_singular_values_come_close_to_one(
     assert after[counted].min() > 0.72
 
 
-def test_every_polynomial_is_the_best_on_what_the_one_before_it_leaves() -> None:
-    """By Chebyshev's theorem: the error is as large, with changing signs, at one place more than there are factors."""
+def test_every_polynomial_is_optimal_on_the_range_of_the_previous_one() -> None:
+    """By Chebyshev's theorem: the error has its maximum, with alternating signs, at one more point than factors."""
     low, high = 0.01, 1.0
     for linear, cubic, quintic in muon._QUINTICS:
         values = np.linspace(low, high, 200_001)
@@ -89,15 +89,15 @@ def test_bfloat16_does_as_float32(spread: float) -> None:
     assert torch.nn.functional.cosine_similarity(exact.flatten(1), rounded.flatten(1)).min() > 0.99
 
 
-def test_nothing_to_learn_moves_nothing() -> None:
+def test_zero_gradients_change_nothing() -> None:
     assert torch.equal(orthogonal(torch.zeros(1, 3, 4)), torch.zeros(1, 3, 4))
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 def test_equals_torchs_muon_and_adam(decay: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both with so many steps of one polynomial that updates are exactly orthogonal, whatever else they begin with.
+    """Both use enough steps of one polynomial that updates are exactly orthogonal.
 
-    Torch's rounds to bfloat16 of its own accord; here it keeps float64, so that the two can be compared.
+    Torch's implementation rounds to bfloat16; here it keeps float64, so that the two can be compared.
     """
     polynomial, steps = (1.875, -1.25, 0.375), 40
     monkeypatch.setattr(torch.Tensor, "bfloat16", torch.Tensor.double)
@@ -128,7 +128,7 @@ def test_only_linear_layers_have_a_momentum_and_all_others_have_adams_state() ->
     } - linear
 
 
-def test_goes_on_from_its_stored_state() -> None:
+def test_resumes_from_its_stored_state() -> None:
     whole, first, second = Problem(), Problem(), Problem()
     train(whole, [MuonConfig().build(whole, torch.float32)], 0, 6)
     optimiser = MuonConfig().build(first, torch.float32)
@@ -160,7 +160,7 @@ def test_frozen_tied_and_unused_matrices() -> None:
 
 
 def test_updates_are_as_large_as_adams() -> None:
-    """So that a rate found for Adam fits: root mean squares of about 0.2 to 0.4 of the rate (Liu et al. 2025)."""
+    """Learning rates of Adam apply: root mean squares are about 0.2 to 0.4 of the rate (Liu et al. 2025)."""
     model, start = Problem(), Problem()
     train(model, [MuonConfig().build(model, torch.float32)], 0, 1)
     for moved, before in zip(model.matrices, start.matrices, strict=True):

@@ -1,4 +1,4 @@
-"""Losses as settings: kinds, their defaults, and the sections in which they were configured before."""
+"""Losses as settings: kinds, their defaults, and the former sections."""
 
 from pathlib import Path
 from typing import Any
@@ -98,7 +98,7 @@ def test_wrong_losses_are_refused(loss: dict[str, Any], message: str) -> None:
 
 
 def test_a_former_section_trains_and_resumes_to_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that was begun with the former spelling goes on with the new one, and ends like a whole run."""
+    """A run that began with the former spelling is resumed with the new one, and ends like an uninterrupted run."""
     monkeypatch.chdir(tmp_path)
     corpus = [f"data.{part}.{side}={part}.{end}" for part in ("train", "valid") for side, end in SIDES]
     write_corpus(tmp_path, 60)
@@ -119,7 +119,7 @@ def test_a_former_section_trains_and_resumes_to_the_same_bytes(tmp_path: Path, m
         settings = tmp_path / "parts" / "config.yaml"
         text = settings.read_text("utf-8")
         assert NEW in text
-        settings.write_text(text.replace(NEW, FORMER), "utf-8")  # as it was stored before
+        settings.write_text(text.replace(NEW, FORMER), "utf-8")  # as stored by former versions
         assert train("parts", 4, *new, resume=True) == whole != plain
     finally:
         torch.set_num_threads(threads)

@@ -1,4 +1,4 @@
-"""Batches for a GPU lie in page-locked memory, and what an update told is read only when all of it was started."""
+"""Batches for a GPU are in page-locked memory, and the results of an update are read only at its end."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,7 +33,7 @@ class Stored:
 
 
 @pytest.mark.parametrize("pin", [False, True])
-def test_a_loader_pins_where_it_is_asked_to(monkeypatch: pytest.MonkeyPatch, pin: bool) -> None:
+def test_a_loader_pins_memory_on_request(monkeypatch: pytest.MonkeyPatch, pin: bool) -> None:
     pinned: list[torch.Tensor] = []
 
     def record(tensor: torch.Tensor) -> torch.Tensor:
@@ -50,7 +50,7 @@ def test_a_loader_pins_where_it_is_asked_to(monkeypatch: pytest.MonkeyPatch, pin
 
 
 def test_the_loss_is_read_after_the_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a GPU a number that is read waits for all before it; so none may be read until the optimiser was started."""
+    """On a GPU reading a number synchronises, so none may be read before the optimiser was launched."""
     stack = {"layers": 1, "heads": 2, "feedforward": 24}
     settings = {"preset": None, "width": 16, "encoder": stack, "decoder": stack}
     model = ModelConfig.model_validate(settings).build(30, 30)
@@ -75,7 +75,7 @@ def test_the_loss_is_read_after_the_update(tmp_path: Path, monkeypatch: pytest.M
     assert events == ["update", "read"]
 
 
-def test_places_of_target_tokens_are_found_without_counting_them() -> None:
+def test_positions_of_target_tokens_are_found_without_counting_them() -> None:
     torch.manual_seed(1)
     for share in (0.0, 0.3, 1.0):
         keep = torch.rand(7, 9) < share

@@ -1,4 +1,4 @@
-"""`--profile`: parts that add up, operators by kind, a run that comes out the same."""
+"""`--profile`: parts add up, operators are grouped, and the result of the run is unchanged."""
 
 import json
 import re
@@ -56,7 +56,7 @@ def test_the_profiler_is_quiet() -> None:
         "import torch; from dragoman.training.profiling.operators import Tracer; "
         "tracer = Tracer(torch.device('cpu')); tracer.start(); torch.ones(2) + 1; assert tracer.stop(1)"
     )
-    # a process of its own, since the profiler's library asks once how much it may say
+    # in a separate process, because the profiler's library reads its log level only once
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout + done.stderr == ""
 

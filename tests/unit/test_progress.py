@@ -1,4 +1,4 @@
-"""Where a run stands: which validation counts as the best one, also after a way through JSON."""
+"""The progress of a run: which validation counts as the best, also after a round trip through JSON."""
 
 import json
 import math

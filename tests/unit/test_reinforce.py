@@ -10,18 +10,18 @@ from dragoman.nn.auxiliary import Decisions
 from dragoman.training.objectives.reinforce import baseline_loss, credit, policy_loss, rewards_to_go
 
 ROWS, LENGTH = 2, 2
-# What each of two actions earns at (row, place); the second place counts for nothing in the second row.
+# The reward of each of two actions at (row, position); the second position of the second row is ignored.
 EARNED = torch.tensor([[[-3.0, -5.0], [-2.0, -4.5]], [[-4.0, -1.0], [0.0, 0.0]]], dtype=torch.float64)
 KEEP = torch.tensor([[True, True], [True, False]])
 
 
 def policy() -> Tensor:
-    """Log-probability (R, T, 2) of either action."""
+    """Log-probabilities (R, T, 2) of both actions."""
     return torch.tensor([[[0.2, -0.1], [0.7, 0.1]], [[-0.5, 0.4], [0.3, 0.3]]], dtype=torch.float64).requires_grad_()
 
 
 def estimates(discount: float, baseline: float = 0.0) -> tuple[Tensor, Tensor, float]:
-    """The exact gradient of minus the expected reward, the estimate's mean and its variance, over all samples."""
+    """The exact gradient of minus the expected reward, and mean and variance of the estimate over all samples."""
     logits = policy()
     probabilities = logits.softmax(-1)
     (exact,) = torch.autograd.grad(-(probabilities * EARNED * KEEP[..., None]).sum(), logits)
@@ -33,7 +33,7 @@ def estimates(discount: float, baseline: float = 0.0) -> tuple[Tensor, Tensor, f
         log_probability = logits.log_softmax(-1).gather(2, action)[..., 0]
         guess = torch.full((ROWS, LENGTH), baseline, dtype=torch.float64, requires_grad=True)
         zero = torch.zeros_like(guess)
-        calls = [  # one a token, as a recurrent decoder makes them
+        calls = [  # one per token, as in a recurrent decoder
             Decisions(log_probability[:, t : t + 1], zero[:, :1], guess[:, t : t + 1], 0.0, 1.0, discount)
             for t in range(LENGTH)
         ]
@@ -49,7 +49,7 @@ def estimates(discount: float, baseline: float = 0.0) -> tuple[Tensor, Tensor, f
 @pytest.mark.parametrize("discount", [1.0, 0.5, 0.0])
 @pytest.mark.parametrize("baseline", [0.0, -2.0])
 def test_the_mean_estimate_is_the_gradient(discount: float, baseline: float) -> None:
-    """Here no action changes what a later one earns, so no discount has a bias."""
+    """Here no action affects later rewards, so no discount causes a bias."""
     exact, mean, _ = estimates(discount, baseline)
     torch.testing.assert_close(mean, exact)
     assert bool((mean[1, 1] == 0).all()), "padding"
@@ -81,7 +81,7 @@ def test_rewards_to_go_are_discounted_sums(discount: float) -> None:
 
 
 def test_losses_of_a_sampled_sequence() -> None:
-    """As one reward a sequence is used: shapes (N,)."""
+    """With one reward per sequence: shapes (N,)."""
     log_probability = torch.tensor([-1.0, -2.0], requires_grad=True)
     reward, baseline = torch.tensor([0.5, 0.2]), torch.tensor([0.3, 0.3], requires_grad=True)
     policy_loss(log_probability, reward, baseline).backward()

@@ -1,4 +1,4 @@
-"""The log of a run: means since the line before, and a last line wherever the run ends."""
+"""The log of a run: means since the previous line, and a last line at the end of the run."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ def test_lines_are_means_over_their_steps_and_the_last_step_has_one(tmp_path: Pa
     assert all(keys <= line.keys() for line in lines)
 
 
-def test_what_modules_tell_is_averaged_by_tokens_and_what_they_count_is_summed(tmp_path: Path) -> None:
+def test_auxiliary_losses_are_averaged_by_tokens_and_counters_are_summed(tmp_path: Path) -> None:
     told: list[tuple[int, dict[str, float], dict[str, list[float]]]] = [
         (10, {"head_diversity": 4.0}, {"experts": [3, 0]}),
         (30, {"head_diversity": 2.0}, {"experts": [1, 2, 5]}),
@@ -36,16 +36,14 @@ def test_what_modules_tell_is_averaged_by_tokens_and_what_they_count_is_summed(t
             result = StepResult(1.0, 1.0, 1.0, tokens, auxiliary, counts)
             report.step(result, RunStatus(step, 1, 0.1, 1.0, tokens, Horizon(0, 0.0, 3), last=step == 3))
         progress = Progress(Horizon(0, 0.0, 3), unlogged=unlogged)
-        unlogged = Progress.from_json(json.loads(json.dumps(progress.to_json()))).unlogged  # as a resumed run has it
+        unlogged = Progress.from_json(json.loads(json.dumps(progress.to_json()))).unlogged  # as in a resumed run
     lines = [json.loads(line) for line in (tmp_path / LOG_FILE).read_text().splitlines()]
     assert [line["head_diversity"] for line in lines] == [pytest.approx((4.0 * 10 + 2.0 * 30) / 40), 7.0]
     assert [line["experts"] for line in lines] == [[4, 2, 5], [1]]
 
 
-def test_the_time_left_goes_by_the_speed_that_the_horizon_was_fitted_to(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """And not by the mean of a run that was slowed down for a while."""
+def test_the_remaining_time_uses_the_fitted_speed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It does not use the mean speed of a run that was slow for a while."""
     fitted = Horizon(50, 0.5, 90, pace=1.0, seconds=500.0)
     with Reporter(tmp_path, log_every=1, step=59, unlogged=PendingSums()) as report:
         report.step(StepResult(4.0, 4.0, 1.0, 10), RunStatus(60, 1, 0.1, 510.0, 600, fitted))

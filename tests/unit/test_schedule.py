@@ -25,7 +25,7 @@ STEPS_TRIED = [1, 2, 50, 99, 100, 101, 250, 999, 1000]
 
 
 def rates(schedule: ScheduleConfig, steps: int = STEPS, width: int = 512) -> list[float]:
-    """The rate of every step of a run of so many steps; place 0 is step 1."""
+    """The rates of all steps of a run; index 0 is step 1."""
     return [schedule.rate(step, step / steps, width) for step in range(1, steps + 1)]
 
 
@@ -132,7 +132,7 @@ def test_rises_to_the_peak_then_falls_without_jumps(kind: Any, warmup: float) ->
         {"kind": "inverse_sqrt", "warmup": 0.1},
     ],
 )
-def test_schedules_that_need_the_runs_length_ask_for_it(schedule: dict[str, Any]) -> None:
+def test_schedules_that_depend_on_the_length_require_a_limit(schedule: dict[str, Any]) -> None:
     with pytest.raises(
         ValidationError, match=f"{schedule['kind']} schedule .* set max_steps, max_epochs or max_minutes"
     ):
@@ -141,7 +141,7 @@ def test_schedules_that_need_the_runs_length_ask_for_it(schedule: dict[str, Any]
         assert LoopConfig.model_validate({"schedule": schedule, limit: 10}).schedule.kind == schedule["kind"]
 
 
-def test_open_runs_take_schedules_without_an_end() -> None:
+def test_unlimited_runs_use_schedules_without_an_end() -> None:
     for schedule in ({"kind": "constant"}, {"kind": "inverse_sqrt", "warmup": 100}, {"kind": "constant", "warmup": 0}):
         assert not LoopConfig.model_validate({"schedule": schedule}).schedule.needs_length
     with pytest.raises(ValidationError, match="nothing ends this run"):
@@ -157,7 +157,7 @@ def test_narrow_models_warm_up_sooner_than_the_papers(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [512, 1024])
-def test_models_as_wide_as_the_papers_have_its_schedule_and_its_peak(width: int) -> None:
+def test_models_as_wide_as_the_papers_use_its_schedule_and_peak(width: int) -> None:
     assert default_schedule(width, limited=False, averaged=False) == InverseSquareRootConfig()
     limited = default_schedule(width, limited=True, averaged=False)
     assert limited.peak == pytest.approx(InverseSquareRootConfig().rate(4000, 0.0, width))
@@ -172,7 +172,7 @@ def test_a_run_with_a_limit_ends_with_its_rate_at_zero(width: int) -> None:
 
 
 @pytest.mark.parametrize("limited", [False, True])
-def test_where_parameters_are_averaged_the_rate_stays(limited: bool) -> None:
+def test_the_rate_is_constant_with_a_moving_average(limited: bool) -> None:
     assert default_schedule(192, limited, averaged=True) == ConstantConfig(peak=0.003, warmup=250)
     wide = default_schedule(512, limited, averaged=True)
     assert wide == default_schedule(512, limited, averaged=False)
@@ -189,7 +189,7 @@ def test_where_parameters_are_averaged_the_rate_stays(limited: bool) -> None:
         ({"max_steps": 100, "schedule": {"kind": "linear"}}, "linear"),
     ],
 )
-def test_a_translator_that_begins_to_learn_is_averaged_at_a_constant_rate(given: dict[str, Any], kind: str) -> None:
+def test_a_new_translator_is_averaged_at_a_constant_rate(given: dict[str, Any], kind: str) -> None:
     schedule = TranslationLoopConfig.model_validate(given).resolved(192).schedule
     assert schedule is not None and schedule.kind == kind
 

@@ -30,7 +30,7 @@ WORDS = {4: "dog", 5: "runs"}
 
 
 class Words:
-    """A vocabulary of two words; special symbols stand for nothing."""
+    """A vocabulary of two words; special symbols are empty."""
 
     def decode_batch(self, batch: Iterable[Iterable[int]]) -> list[str]:
         return [" ".join(WORDS[number] for number in ids if number in WORDS) for ids in batch]
@@ -58,14 +58,14 @@ def objective(**changes: object) -> SequenceReward:
 
 
 def outputs() -> list[list[int]]:
-    """Every output up to the longest: ended, or cut."""
+    """All outputs up to the maximum length: complete, or cut off."""
     others = [token for token in range(SIZE) if token != EOS]
     ended = [[*tokens, EOS] for length in range(LENGTH) for tokens in product(others, repeat=length)]
     return ended + [list(tokens) for tokens in product(others, repeat=LENGTH)]
 
 
 def expected_reward(model: Seq2Seq, pairs: Batch, reward: Callable[[str, str], float]) -> Tensor:
-    """Σ over the pairs and over all outputs of p(output) · r(output), by teacher forcing of every output."""
+    """Σ over pairs and all outputs of p(output) · r(output), by teacher forcing."""
     model.eval()
     references = Words().decode_batch([[4, 5], [5, 5]])
     total, share = torch.zeros(()), torch.zeros(2)
@@ -95,7 +95,7 @@ def rewards(kind: str) -> Callable[[str, str], float]:
     ("kind", "baseline"), [("bleu", "leave_one_out"), ("chrf", "leave_one_out"), ("bleu", "greedy")]
 )
 def test_the_estimate_is_unbiased(kind: str, baseline: str) -> None:
-    """The mean of 60 estimates lies within their own standard error of the exact gradient, in 40 directions."""
+    """The mean of 60 estimates is within its standard error of the exact gradient, in 40 directions."""
     net, pairs = model(), batch()
     chosen = list(net.parameters())
     exact = torch.cat(
@@ -113,10 +113,10 @@ def test_the_estimate_is_unbiased(kind: str, baseline: str) -> None:
     error = found.std(0) / len(estimates) ** 0.5
     deviations = (found.mean(0) - exact @ directions) / error
     assert deviations.abs().max() < 3.6
-    assert (exact @ directions / error).abs().max() > 8  # a wrong sign or scale would be seen
+    assert (exact @ directions / error).abs().max() > 8  # detects a wrong sign or scale
 
 
-def test_baselines_make_the_estimate_steadier() -> None:
+def test_baselines_reduce_the_variance() -> None:
     net, pairs = model().eval(), batch()
     chosen = list(net.decoder.parameters())
 
@@ -139,7 +139,7 @@ def test_baselines_make_the_estimate_steadier() -> None:
     assert spread(plain) < 0.5 * spread(constant)
 
 
-def test_the_mixed_objective_adds_both_and_leaves_the_mode() -> None:
+def test_the_mixed_objective_adds_both_and_restores_the_mode() -> None:
     net, pairs = model(), batch()
     mixed = objective(samples=3, likelihood=0.25)
     torch.manual_seed(1)

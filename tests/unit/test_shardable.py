@@ -1,4 +1,4 @@
-"""What FSDP shards apart: what is called once a pass and owns all that it reads."""
+"""FSDP shards modules separately that are called once per pass and whose parameters only they read."""
 
 import pytest
 import torch
@@ -28,8 +28,8 @@ def _small_parts_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LEAST", 100)
 
 
-def test_encoder_layers_and_what_no_memory_is_projected_by() -> None:
-    """A decoder layer's attention reads the memory before the layer runs, so the layer cannot be apart as a whole."""
+def test_encoder_layers_and_parts_that_do_not_project_the_memory() -> None:
+    """A decoder layer's attention reads the memory before the layer runs, so the layer is not sharded as a whole."""
     model = built(encoder={"kind": "transformer", **LAYERS}, decoder={"kind": "transformer", **LAYERS})
     assert names(model) == [
         *("decoder.layers.0.feedforward", "decoder.layers.1.feedforward"),
@@ -37,13 +37,13 @@ def test_encoder_layers_and_what_no_memory_is_projected_by() -> None:
     ]
 
 
-def test_what_is_called_once_a_token_stays_together() -> None:
+def test_modules_called_once_per_token_stay_together() -> None:
     model = built(encoder={"kind": "transformer", **LAYERS}, decoder={"kind": "transformer", **LAYERS})
     assert names(model, 0.0) == ["encoder.layers.0", "encoder.layers.1"]
     assert names(built(encoder={"kind": "recurrent"}, decoder={"kind": "recurrent"})) == []
 
 
-def test_watching_leaves_no_trace() -> None:
+def test_observing_leaves_no_trace() -> None:
     model = built(encoder={"kind": "transformer", **LAYERS}, decoder={"kind": "transformer", **LAYERS})
     before = {name: value.clone() for name, value in model.state_dict().items()}
     state = torch.get_rng_state()

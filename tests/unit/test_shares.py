@@ -1,4 +1,4 @@
-"""Shares of an update: every sentence once, equal passes, about equal tokens, whole batches where there are enough."""
+"""Division of an update: every sentence once, equal passes, about equal tokens, whole batches if there are enough."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from dragoman.training.updates.update import MicroBatch
 
 
 def corpus(sizes: list[int]) -> tuple[list[np.ndarray], np.ndarray]:
-    """Batches of so many sentences, of about 400 tokens each as the plan makes them."""
+    """Batches with these numbers of sentences, of about 400 tokens each, as in a plan."""
     rng = np.random.default_rng(sum(sizes))
     rows = np.split(rng.permutation(sum(sizes)).astype(np.int64), np.cumsum(sizes)[:-1])
     lengths = np.zeros((sum(sizes), 2), np.int32)
@@ -25,7 +25,7 @@ def rows_of(parts: list[MicroBatch]) -> list[int]:
 
 @settings(deadline=None)
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=9), st.integers(1, 5), st.booleans(), st.integers(0, 2))
-def test_every_sentence_is_in_one_part(sizes: list[int], ranks: int, whole: bool, halvings: int) -> None:
+def test_every_sentence_is_in_exactly_one_part(sizes: list[int], ranks: int, whole: bool, halvings: int) -> None:
     batches, lengths = corpus(sizes)
     found = divide_update(batches, lengths, ranks, whole, halvings)
     assert len(found) == ranks
@@ -40,14 +40,14 @@ def test_every_sentence_is_in_one_part(sizes: list[int], ranks: int, whole: bool
 
 
 @pytest.mark.parametrize(("count", "ranks"), [(1, 2), (1, 4), (3, 2), (2, 4), (5, 4), (8, 4), (3, 4)])
-def test_ranks_have_about_equally_many_tokens(count: int, ranks: int) -> None:
+def test_ranks_have_about_the_same_number_of_tokens(count: int, ranks: int) -> None:
     batches, lengths = corpus([40, 35, 50, 20, 45, 38, 42, 30][:count])
     found = divide_update(batches, lengths, ranks)
     tokens = [int((lengths[rows_of(parts)] + 1).sum()) for parts in found]
     longest = int((lengths + 1).sum(1).max())
     sizes = [int((lengths[batch] + 1).sum()) for batch in batches]
     rest = count % ranks
-    uncut = rest == 0 or (rest > 1 and ranks % rest == 0)  # batches that differ are divided evenly one by one, or not
+    uncut = rest == 0 or (rest > 1 and ranks % rest == 0)  # different batches, divided evenly one by one or not
     assert max(tokens) - min(tokens) <= 2 * longest + uncut * (max(sizes) - min(sizes))
     assert len(found[0]) <= -(-count // ranks) + (rest != 0 and ranks % rest != 0)
 
@@ -61,7 +61,7 @@ def test_whole_batches_keep_the_keys_of_one_process() -> None:
             assert part.rows is batches[part.key[0]]
 
 
-def test_more_ranks_than_sentences_leaves_stand_ins() -> None:
+def test_more_ranks_than_sentences_need_placeholders() -> None:
     batches, lengths = corpus([2])
     found = divide_update(batches, lengths, 4)
     assert sorted(part.real for parts in found for part in parts) == [False, False, True, True]

@@ -1,4 +1,4 @@
-"""No rank goes on, and perhaps writes a snapshot in the place of the one that was read, before all have read it."""
+"""No rank continues, and possibly overwrites the snapshot, before all ranks have read it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ from dragoman.training.run import snapshot
 
 
 @pytest.mark.parametrize("sharded", [True, False])
-def test_ranks_meet_when_all_have_read(monkeypatch: pytest.MonkeyPatch, sharded: bool) -> None:
+def test_ranks_synchronise_after_all_have_read(monkeypatch: pytest.MonkeyPatch, sharded: bool) -> None:
     events: list[str] = []
 
     def read(folder: Path, targets: Mapping[str, torch.Tensor]) -> None:

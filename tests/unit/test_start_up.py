@@ -1,4 +1,4 @@
-"""What a command costs before it begins: nothing that takes a second is imported without need."""
+"""The start-up time of commands: nothing that takes a second is imported without need."""
 
 import subprocess
 import sys
@@ -26,7 +26,7 @@ OLD = tuple(map(int, version("torch").split("+")[0].split(".")[:2])) < (2, 13)
 
 @pytest.mark.skipif(OLD, reason="torch before 2.13 imports it also for Tensor.sign on the meta device")
 def test_translating_imports_no_compiler() -> None:
-    """torch imports it for what is drawn or made by torch.arange on the meta device, and for dispatch modes."""
+    """torch imports it for random tensors and torch.arange on the meta device, and for dispatch modes."""
     result = subprocess.run([sys.executable, "-c", PROGRAM, str(MODEL)], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr or "torch._dynamo is imported, which takes a second"
 

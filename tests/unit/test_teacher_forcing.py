@@ -1,4 +1,4 @@
-"""Teacher forcing with a ratio: what is fed, what gradients flow, how the ratio falls, and that runs resume."""
+"""Scheduled sampling: inputs, gradients, schedules of the ratio, and resumed runs."""
 
 from math import exp, log
 
@@ -111,7 +111,7 @@ def test_a_ratio_of_one_is_the_single_pass_and_so_is_a_loop_over_the_reference(
     whole = model(pairs.source, pairs.source_mask, pairs.inputs)
     once = forward(model, pairs, 1.0)
     assert torch.equal(once.hidden, whole.hidden)
-    monkeypatch.setattr(torch, "rand", lambda shape, generator: torch.zeros(shape))  # every coin says: the reference
+    monkeypatch.setattr(torch, "rand", lambda shape, generator: torch.zeros(shape))  # every draw chooses the reference
     looped = forward(model, pairs, 0.5)
     torch.testing.assert_close(looped.hidden[pairs.target_mask], whole.hidden[pairs.target_mask], rtol=1e-4, atol=1e-5)
     gradients = []
@@ -125,8 +125,8 @@ def test_a_ratio_of_one_is_the_single_pass_and_so_is_a_loop_over_the_reference(
 
 @pytest.mark.parametrize("name", MODELS)
 @torch.no_grad()
-def test_a_ratio_of_zero_feeds_what_greedy_search_writes(name: str) -> None:
-    """Against whole passes over ever longer prefixes, and up to its end against the search."""
+def test_a_ratio_of_zero_feeds_the_output_of_greedy_search(name: str) -> None:
+    """Compared with full passes over growing prefixes, and with the search up to the end symbol."""
     model = MODELS[name]().eval()
     pairs = batch()
     memory = model.encode(pairs.source, pairs.source_mask)
@@ -149,8 +149,8 @@ def test_a_ratio_of_zero_feeds_what_greedy_search_writes(name: str) -> None:
 
 
 @pytest.mark.parametrize("ratio", [0.0, 0.25, 0.8])
-def test_each_token_has_a_coin_of_its_own(ratio: float) -> None:
-    """A decoder whose own output is always EOS, which no reference input is: what it read can be told apart."""
+def test_each_token_is_drawn_independently(ratio: float) -> None:
+    """A decoder whose own output is always EOS, which no reference input is, so that its inputs can be identified."""
     model = recurrent()
     decoder = model.decoder
     with torch.no_grad():
@@ -171,14 +171,14 @@ def test_each_token_has_a_coin_of_its_own(ratio: float) -> None:
     assert torch.where(own == 1, pairs.inputs[:-1, 1:], fed[:-1, 1:]).equal(pairs.inputs[:-1, 1:])
     deviation = (ratio * (1 - ratio) / own.numel()) ** 0.5
     assert abs(float(own.mean()) - (1 - ratio)) <= 4 * deviation
-    if 0 < ratio < 1:  # independent over places and over sentences
+    if 0 < ratio < 1:  # independent over positions and over sentences
         assert abs(float(torch.corrcoef(torch.stack([own[:, :-1].flatten(), own[:, 1:].flatten()]))[0, 1])) < 0.1
         assert 0 < float(own[:, 0].mean()) < 1
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_gradients_are_those_of_finite_differences(name: str) -> None:
-    """Between changes of an argmax the loss is smooth, and its gradient flows through all the states."""
+    """Between changes of an argmax the loss is smooth, and its gradient flows through all states."""
     model, pairs = MODELS[name]().double(), batch()
 
     def loss() -> Tensor:
@@ -200,7 +200,7 @@ def test_gradients_are_those_of_finite_differences(name: str) -> None:
         assert (values[0] - values[1]) / 2e-6 == pytest.approx(expected, rel=1e-4, abs=1e-5)
 
 
-def test_what_modules_tell_in_steps_is_what_they_tell_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auxiliary_losses_in_steps_equal_those_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "rand", lambda shape, generator: torch.zeros(shape))
     model, pairs = recurrent(), batch()
     told = []
@@ -213,7 +213,7 @@ def test_what_modules_tell_in_steps_is_what_they_tell_at_once(monkeypatch: pytes
     assert torch.equal(told[0].counts["tokens"], told[1].counts["tokens"])
     steps = torch.cat([each.log_probability for each in told[1].decisions[model.decoder]], 1)
     assert steps.shape == pairs.inputs.shape
-    assert steps[0].tolist() == list(range(pairs.inputs.size(1)))  # in time's order
+    assert steps[0].tolist() == list(range(pairs.inputs.size(1)))  # in temporal order
 
 
 @pytest.mark.parametrize("kind", ["transformer", "recurrent"])

@@ -1,4 +1,4 @@
-"""Threads that divide an update: the gradient of one thread, the same every time, and only where that is possible."""
+"""Threads that divide an update: the same gradient as one thread, reproducible, and only if that is possible."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,7 +34,7 @@ def two() -> Iterator[Threads]:
 
 
 def engine(folder: Path, threads: Threads | None, dropout: float = 0.0, model: Seq2Seq | None = None) -> Engine:
-    """Plain gradient descent, so that the parameters' change is the gradient."""
+    """Gradient descent, so that the change of the parameters is the gradient."""
     model = model or tiny_model(tiny_config(dropout=dropout), tiny_tokenizers())
     optimiser = torch.optim.SGD(model.parameters(), lr=0.0)
     decisions = Journal(folder / "decisions.jsonl")
@@ -71,7 +71,7 @@ def test_draws_do_not_depend_on_which_thread_is_first(tmp_path: Path, two: Threa
 
 
 def test_one_after_another_is_the_same(tmp_path: Path, two: Threads) -> None:
-    """As a profile computes them."""
+    """As during profiling."""
     expected, _ = after(engine(tmp_path / "a", two, dropout=0.3), 3, 7)
     watched = engine(tmp_path / "b", two, dropout=0.3)
     watched.profile.active = True
@@ -115,7 +115,7 @@ def count(model: nn.Module, objective: CrossEntropy | RDrop, device: str, cores:
     return threads.count
 
 
-def test_how_many_there_are() -> None:
+def test_the_number_of_threads() -> None:
     model, plain = tiny_model(tiny_config(), tiny_tokenizers()), CrossEntropy()
     for threads, tokens, expected in [
         (1, 4096, 1),
@@ -130,7 +130,7 @@ def test_how_many_there_are() -> None:
     assert count(model, RDrop(plain, 5.0), "cpu", 2, 4096) == 2
 
 
-def test_what_cannot_be_divided_is_not() -> None:
+def test_indivisible_models_and_losses_get_no_threads() -> None:
     tokenizers, plain = tiny_tokenizers(), CrossEntropy()
     normed = tiny_model(tiny_config(encoder={"normalisation": BatchNormConfig().model_dump()}), tokenizers)
     assert count(normed, plain, "cpu", 2, 4096) == 1

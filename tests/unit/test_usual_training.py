@@ -1,4 +1,4 @@
-"""What a run has that was told nothing of its training, and that a resumed one takes what was chosen."""
+"""The default training settings, which a resumed run keeps."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ DATA = {"train": {"source": "a", "target": "b"}, "valid": {"source": "c", "targe
         ({"patience": 4}, 4),
     ],
 )
-def test_a_run_with_a_limit_goes_on_to_it(given: dict[str, Any], patience: int | None) -> None:
+def test_a_run_with_a_limit_continues_to_it(given: dict[str, Any], patience: int | None) -> None:
     for config in (LoopConfig, TranslationLoopConfig):
         assert config.model_validate(given).patience == patience
 
@@ -41,7 +41,7 @@ def test_a_run_with_a_limit_goes_on_to_it(given: dict[str, Any], patience: int |
         ({"start": "runs/trained", "dropout_epochs": 3}, 3),
     ],
 )
-def test_dropout_rises_where_a_translator_begins_to_learn(given: dict[str, Any], epochs: float) -> None:
+def test_dropout_rises_for_a_new_translator(given: dict[str, Any], epochs: float) -> None:
     assert TranslationLoopConfig.model_validate(given).resolved(192).dropout_epochs == epochs
     assert LoopConfig.model_validate(given).resolved(192).dropout_epochs == given.get("dropout_epochs", 0)
 
@@ -63,7 +63,7 @@ def run(**train: Any) -> TranslationRun:
     return TranslationRun.model_validate({"data": DATA, "train": train, "out": Path("runs/x")})
 
 
-def test_what_was_left_open_is_no_other_run_than_what_was_chosen() -> None:
+def test_open_settings_match_the_chosen_ones() -> None:
     given = run(max_steps=5)
     batch = given.data.batch.sized(50)
     chosen = given.model_copy(

@@ -1,4 +1,4 @@
-"""Model FLOPs utilisation: FLOPs against formulas written out, and what the log tells."""
+"""Model FLOPs utilisation: FLOPs against explicit formulas, and the log."""
 
 import itertools
 import json
@@ -38,7 +38,7 @@ def by_hand(source: int, target: int) -> float:
 
 @pytest.mark.parametrize("length", [4, 9])
 def test_flops_are_those_of_the_formula_forward_and_backward(length: int) -> None:
-    lengths = np.full((30, 2), length - 1, np.int32)  # and an end symbol each
+    lengths = np.full((30, 2), length - 1, np.int32)  # plus an end symbol each
     found = flops_per_target_token(transformer(), VocabularySizes(SIZE, SIZE), lengths)
     # a product's backward pass is two products of its size
     assert found == pytest.approx(3 * by_hand(length, length) / length, rel=1e-6)
@@ -79,7 +79,7 @@ def test_the_rate_is_that_of_the_fastest_product(monkeypatch: pytest.MonkeyPatch
     assert measure_rate(torch.device("cpu"), torch.float32) == pytest.approx(2 * 1024**3 / 0.005)
 
 
-def test_log_lines_tell_the_share_of_their_own_speed(tmp_path: Path) -> None:
+def test_log_lines_report_the_utilisation_of_their_own_speed(tmp_path: Path) -> None:
     with Reporter(tmp_path, 1, 0, PendingSums(), Utilisation(1e6, 1e9)) as report:
         report.step(StepResult(4.0, 4.0, 1.0, 10), RunStatus(1, 1, 0.1, 1.0, 10, Horizon(0, 0.0, 3)))
     line = json.loads((tmp_path / LOG_FILE).read_text())
