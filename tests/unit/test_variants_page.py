@@ -20,7 +20,7 @@ from dragoman.tasks.translation.config import TranslationRun
 
 PAGE = (Path(__file__).parents[2] / "docs" / "variants.md").read_text(encoding="utf-8")
 REFUSED = "## What does not go together"
-SNIPPET = re.compile(r"`(\{?(?:data|text|model|train|search|beside): .*?)`")
+SNIPPET = re.compile(r"`(\{?(?:data|text|model|train|search|auxiliary_tasks): .*?)`")
 # A recipe needs these too.
 REST = ("data={train: {tsv: corpus.tsv}, valid: {tsv: corpus.tsv}}", "out=run")
 # Levels whose default means "chosen from other settings" or "none", and groups that every recipe has.

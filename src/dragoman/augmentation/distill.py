@@ -44,7 +44,7 @@ def student_recipe(
     sections: dict[str, Any] = {
         "model": {"preset": student},
         "train": {"teacher": str(teacher)},
-        "beside": None,
+        "auxiliary_tasks": None,
         "out": str(out),
     }
     if sources:

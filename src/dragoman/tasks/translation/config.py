@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from dragoman.base.log import warn
 from dragoman.base.settings.config import Config
 from dragoman.control.marking import TerminologyConfig
 from dragoman.control.placeholders import PlaceholdersConfig
@@ -50,8 +52,9 @@ class AuxiliaryLanguageModelConfig(Config):
 class MultiTaskConfig(Config):
     """Several tasks in one run: Σ λ_t L_t, where L_t is the mean loss of task t in an update (deck 001, multi-task).
 
-    Every update has as many batches of each task. An epoch, validation's decision and the model folder are those of the
-    run's own task. YAML: `beside: {tasks: {german: {kind: language_model, data: {train: {text: news.de}, valid: …}}}}`.
+    Every update has as many batches of each task. Epochs, the choice of the best checkpoint and the model folder are
+    those of the run's own task.
+    YAML: `auxiliary_tasks: {tasks: {german: {kind: language_model, data: {train: {text: news.de}, valid: …}}}}`.
     """
 
     tasks: dict[str, AuxiliaryLanguageModelConfig] = Field(min_length=1, description="Auxiliary tasks, by name.")
@@ -66,7 +69,7 @@ class MultiTaskConfig(Config):
     def _weights_or_a_temperature(self) -> "MultiTaskConfig":
         weighted = [name for name, task in self.tasks.items() if "weight" in task.model_fields_set]
         if self.temperature is not None and weighted:
-            raise ValueError(f"temperature stands instead of weights: leave out the weight of {weighted[0]}")
+            raise ValueError(f"temperature replaces weights: leave out the weight of {weighted[0]}")
         return self
 
 
@@ -206,7 +209,9 @@ class TranslationRun(RunConfig):
     model: ModelConfig = Field(ModelConfig(), description="Model architecture.")
     train: TranslationLoopConfig = Field(TranslationLoopConfig(), description="Training loop.")
     search: SearchConfig = Field(SearchConfig(), description="Default search settings of the trained model.")
-    beside: MultiTaskConfig | None = Field(None, description="Auxiliary tasks that the model learns in the same run.")
+    auxiliary_tasks: MultiTaskConfig | None = Field(
+        None, description="Auxiliary tasks that the model learns in the same run."
+    )
 
     def with_all_tags(self, tokenizers: Tokenizers) -> Tokenizers:
         """The same tokenizers with the tags of this run that they lack, after their own."""
@@ -219,6 +224,19 @@ class TranslationRun(RunConfig):
         """With an automatic preset, and batches whose size was left open, as the stored run has chosen them."""
         data = self.data.model_copy(update={"batch": self.data.batch.chosen_as(stored.data.batch)})
         return self.model_copy(update={"data": data, "model": self.model.chosen_as(stored.model)})
+
+    @model_validator(mode="before")
+    @classmethod
+    def _former_name_of_auxiliary_tasks(cls, values: Any) -> Any:
+        """The section was called `beside`; what is set there replaces or completes what the new name has."""
+        if not isinstance(values, dict) or "beside" not in values:
+            return values
+        values = dict(values)
+        former = values.pop("beside")
+        if former is None:
+            return {**values, "auxiliary_tasks": None}
+        _warn_of_beside()
+        return {**values, "auxiliary_tasks": _merged(values.get("auxiliary_tasks"), former)}
 
     @model_validator(mode="before")
     @classmethod
@@ -243,9 +261,21 @@ class TranslationRun(RunConfig):
 
     @model_validator(mode="after")
     def _several_tasks_are_not_sharded(self) -> "TranslationRun":
-        if self.beside is not None and self.train.parallel == "fsdp":
+        if self.auxiliary_tasks is not None and self.train.parallel == "fsdp":
             raise ValueError(
-                "beside does not go with train.parallel=fsdp: the passes of several tasks need different shares of the "
-                "model, and the processes would wait for one another without end; use train.parallel=ddp"
+                "auxiliary_tasks cannot be combined with train.parallel=fsdp: the passes of several tasks need different "
+                "shards of the model, and the processes would wait for one another forever; use train.parallel=ddp"
             )
         return self
+
+
+@cache
+def _warn_of_beside() -> None:
+    warn("the section beside is now called auxiliary_tasks, with the same settings")
+
+
+def _merged(one: Any, other: Any) -> Any:
+    """Nested settings of both; where both set the same, the other's."""
+    if not isinstance(one, dict) or not isinstance(other, dict):
+        return other
+    return {**one, **{key: _merged(one.get(key), value) for key, value in other.items()}}

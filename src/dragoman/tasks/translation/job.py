@@ -45,7 +45,7 @@ class TranslationJob(CorpusJob):
 
     Without a start its text section is that of `train.teacher`, where that is set and it says nothing else.
 
-    data_beside: fingerprints of other corpora that the model learns from, by name.
+    auxiliary_data: fingerprints of other corpora that the model learns from, by name.
     """
 
     run: TranslationRun
@@ -66,7 +66,7 @@ class TranslationJob(CorpusJob):
         check_tags(self._held_out, run, self._tokenizers)
         check_compilable(run)
         self._resampler: Resampler | None = None
-        self.data_beside: dict[str, str] = {}
+        self.auxiliary_data: dict[str, str] = {}
 
     def check_initial_values(self) -> None:
         """The beginnings of files with word vectors."""
@@ -167,7 +167,7 @@ class TranslationJob(CorpusJob):
                 "target_languages": tuple(dict.fromkeys([*before.target_languages, *data.languages])),
                 "tags": tuple(dict.fromkeys(tags)),
                 "teacher": before.teacher if self._teacher is None else self._teacher.note,
-                "data": meta.data | self.data_beside,
+                "data": meta.data | self.auxiliary_data,
                 "embeddings": dict(self.notes),
             }
         )

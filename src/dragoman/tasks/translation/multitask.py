@@ -1,4 +1,4 @@
-"""`MultiTaskTranslation`: translation, and language modelling of the target's text by the same decoder."""
+"""`MultiTaskTranslation`: translation, and language modelling of target text by the same decoder."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,60 +18,62 @@ from dragoman.tasks.translation.job import TranslationJob
 from dragoman.training.config import LoopConfig
 from dragoman.training.task import Job
 
+_SECTION = "auxiliary_tasks.tasks"
+
 
 def open_translation(run: TranslationRun) -> Job:
-    """The job of a run that learns to translate, and other tasks beside it where it names some."""
+    """Open the job of a run that learns to translate, together with its auxiliary tasks if it has any."""
     job = TranslationJob(run)
-    return job if run.beside is None else MultiTaskTranslation(job, run.beside)
+    return job if run.auxiliary_tasks is None else MultiTaskTranslation(job, run.auxiliary_tasks)
 
 
 class MultiTaskTranslation(MultiTaskJob):
-    """The other tasks learn the vocabulary's entries that translation has, and only those."""
+    """Translation with auxiliary tasks, which use the translator's target vocabulary."""
 
-    def __init__(self, translation: TranslationJob, mixture: MultiTaskConfig) -> None:
-        """Raises ConfigError and DataError for what is cheap to find wrong with any of the tasks."""
+    def __init__(self, translation: TranslationJob, config: MultiTaskConfig) -> None:
+        """Raises ConfigError and DataError for problems of any of the tasks that are cheap to find."""
         super().__init__(translation, "translation")
-        self._translation, self._mixture = translation, mixture
-        if "translation" in mixture.tasks:
-            raise ConfigError("beside.tasks has a task called translation, as the run's own is: choose another name")
+        self._translation, self._config = translation, config
+        if "translation" in config.tasks:
+            raise ConfigError(f"{_SECTION}: the name translation is taken by the run's own task: choose another name")
         run = translation.run
-        self._beside = {
-            name: LanguageModelJob(_run_of(task, run.train, run.out)) for name, task in mixture.tasks.items()
+        self._auxiliary = {
+            name: LanguageModelJob(_run_of(task, run.train, run.out)) for name, task in config.tasks.items()
         }
 
     def prepare(self) -> None:
-        """Translation's pairs and vocabularies, then the other tasks' text with the target's."""
+        """Prepare the sentence pairs and vocabularies of translation, then the text of the auxiliary tasks."""
         self._translation.prepare()
-        jobs = list(self._beside.values())
+        jobs = list(self._auxiliary.values())
         for job in jobs:
-            job.use(self._translation.prepared.tokenizers)
+            job.use(self._translation.tokenizers)
             job.prepare()
-        weights = [task.weight for task in self._mixture.tasks.values()]
-        if self._mixture.temperature is not None:
+        weights = [task.weight for task in self._config.tasks.values()]
+        if self._config.temperature is not None:
             tokens = [int(job.lengths[:, -1].sum(dtype=np.int64)) for job in (self._translation, *jobs)]
-            weights = temperature_weights(tokens, self._mixture.temperature)[1:]
-        for (name, job), weight in zip(self._beside.items(), weights, strict=True):
+            weights = temperature_weights(tokens, self._config.temperature)[1:]
+        for (name, job), weight in zip(self._auxiliary.items(), weights, strict=True):
             self.join(Member(name, job, weight, DecoderAlone.of))
-            self._translation.data_beside |= dict(
+            self._translation.auxiliary_data |= dict(
                 zip(map(str, job.run.data.corpora), job.prepared.fingerprints, strict=True)
             )
 
     def build(self) -> nn.Module:
-        """Raises ConfigError where excerpts are longer than the decoder's positions, too."""
+        """Build the translator. Raises ConfigError if excerpts exceed the decoder's positions."""
         model = self._translation.build()
-        for name, job in self._beside.items():
+        for name, job in self._auxiliary.items():
             limit, block = model.limits.target, job.run.data.block
             if limit.positions is not None and block > limit.positions:
                 raise ConfigError(
-                    f"beside.tasks.{name}: excerpts of {block} tokens, but the model has {limit.positions} target "
-                    f"positions ({limit.setting}): lower beside.tasks.{name}.data.block, or raise {limit.setting}"
+                    f"{_SECTION}.{name}: excerpts of {block} tokens, but the model has {limit.positions} target "
+                    f"positions ({limit.setting}): lower {_SECTION}.{name}.data.block, or raise {limit.setting}"
                 )
         return model
 
 
 @dataclass(frozen=True)
 class DecoderAlone:
-    """A decoder as a language model: what may follow each of inputs (B, T), without a source."""
+    """A translator's decoder as a language model, which predicts without a source."""
 
     decoder: Decoder
 
@@ -81,13 +83,14 @@ class DecoderAlone:
         return cls(model.decoder)
 
     def __call__(self, inputs: Tensor) -> Output:
-        """inputs: (B, T) int64."""
+        """inputs (B, T) int64 → what follows each of them."""
         return self.decoder.step(inputs, self.decoder.start(None))[0]
 
 
 def _run_of(task: AuxiliaryLanguageModelConfig, train: LoopConfig, out: Any) -> LanguageModelRun:
-    """The task as if it were a run of its own, of which its data and its loss count."""
-    loop = {name: getattr(train, name) for name in LoopConfig.model_fields if name not in ("metric", "start")}
+    """The task as a run of its own, of which only data and loss are used."""
+    left_out = ("metric", "start", "start_parts")
+    loop = {name: getattr(train, name) for name in LoopConfig.model_fields if name not in left_out}
     return LanguageModelRun(
         task=LanguageModelTask(),
         data=task.data,

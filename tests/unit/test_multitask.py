@@ -20,6 +20,7 @@ from dragoman.tasks.kinds import open_job
 from dragoman.tasks.multitask.job import temperature_weights
 from dragoman.tasks.multitask.members import Member, MultiTaskObjective, TaskBatch
 from dragoman.tasks.multitask.plan import Interleaved, OwnBatches
+from dragoman.tasks.translation import config
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.multitask import DecoderAlone
 from dragoman.training.machine.journal import Journal
@@ -28,11 +29,11 @@ from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.updates.update import Update
 
 BESIDE = [
-    "beside.tasks.reversed.data.train.text=train.b",
-    "beside.tasks.reversed.data.valid.text=valid.b",
-    "beside.tasks.reversed.data.block=9",
-    "beside.tasks.reversed.data.batch.tokens=100",
-    "beside.tasks.reversed.weight=0.5",
+    "auxiliary_tasks.tasks.reversed.data.train.text=train.b",
+    "auxiliary_tasks.tasks.reversed.data.valid.text=valid.b",
+    "auxiliary_tasks.tasks.reversed.data.block=9",
+    "auxiliary_tasks.tasks.reversed.data.batch.tokens=100",
+    "auxiliary_tasks.tasks.reversed.weight=0.5",
 ]
 
 
@@ -118,18 +119,34 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path, monkeypatch: pytes
     write_corpus(tmp_path, 20)
     corpus = ["data={train: {source: train.a, target: train.b}, valid: {source: valid.a, target: valid.b}}", "out=run"]
     with pytest.raises(ConfigError, match="leave out the weight of reversed"):
-        load_settings(None, [*corpus, *BESIDE, "beside.temperature=5"], TranslationRun)
-    wrong = [*corpus, *BESIDE, "beside.tasks.reversed.data.train.text=nowhere"]
+        load_settings(None, [*corpus, *BESIDE, "auxiliary_tasks.temperature=5"], TranslationRun)
+    wrong = [*corpus, *BESIDE, "auxiliary_tasks.tasks.reversed.data.train.text=nowhere"]
     run = load_settings(None, wrong, TranslationRun)
     with pytest.raises(DataError, match="nowhere"):
         open_job(run)
+
+
+def test_the_former_name_of_the_section_is_read_with_a_note(capsys: pytest.CaptureFixture[str]) -> None:
+    corpus = ["data={train: {source: train.a, target: train.b}, valid: {source: valid.a, target: valid.b}}", "out=run"]
+    former = [setting.replace("auxiliary_tasks.", "beside.", 1) for setting in BESIDE]
+    config._warn_of_beside.cache_clear()
+    run = load_settings(None, [*corpus, *former], TranslationRun)
+    assert run == load_settings(None, [*corpus, *BESIDE], TranslationRun)
+    assert capsys.readouterr().err.count("the section beside is now called auxiliary_tasks") == 1
+    assert load_settings(None, [*corpus, *BESIDE, "beside=null"], TranslationRun).auxiliary_tasks is None
+    heavier = load_settings(None, [*corpus, *BESIDE, "beside.tasks.reversed.weight=3"], TranslationRun).auxiliary_tasks
+    assert heavier is not None
+    assert (heavier.tasks["reversed"].weight, heavier.tasks["reversed"].data.block) == (3, 9)
+    stored = {**load_settings(None, corpus, TranslationRun).model_dump(mode="json"), "beside": None}
+    del stored["auxiliary_tasks"]  # as runs of earlier versions stored it
+    assert load_settings(stored, [], TranslationRun).auxiliary_tasks is None
 
 
 def test_several_tasks_are_not_sharded() -> None:
     corpus = {"source": "a", "target": "b"}
     settings = {
         "data": {"train": corpus, "valid": {"source": "c", "target": "d"}},
-        "beside": {"tasks": {"more": {"data": {"train": {"text": "e"}, "valid": {"text": "f"}}}}},
+        "auxiliary_tasks": {"tasks": {"more": {"data": {"train": {"text": "e"}, "valid": {"text": "f"}}}}},
         "train": {"parallel": "fsdp"},
         "out": "run",
     }
