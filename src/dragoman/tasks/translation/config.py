@@ -263,8 +263,8 @@ class TranslationRun(RunConfig):
     def _several_tasks_are_not_sharded(self) -> "TranslationRun":
         if self.auxiliary_tasks is not None and self.train.parallel == "fsdp":
             raise ValueError(
-                "auxiliary_tasks cannot be combined with train.parallel=fsdp: the passes of several tasks need different "
-                "shards of the model, and the processes would wait for one another forever; use train.parallel=ddp"
+                "auxiliary_tasks cannot be combined with train.parallel=fsdp: the passes of several tasks need "
+                "different shards of the model, and the processes would wait for one another forever; use train.parallel=ddp"
             )
         return self
 
