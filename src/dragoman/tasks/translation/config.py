@@ -264,7 +264,7 @@ class TranslationRun(RunConfig):
         if self.auxiliary_tasks is not None and self.train.parallel == "fsdp":
             raise ValueError(
                 "auxiliary_tasks cannot be combined with train.parallel=fsdp: the passes of several tasks need "
-                "different shards of the model, and the processes would wait for one another forever; use train.parallel=ddp"
+                "different shards of the model, and the processes would wait forever; use train.parallel=ddp"
             )
         return self
 
