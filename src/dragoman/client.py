@@ -1,4 +1,4 @@
-"""`Client` and `AsyncClient`: a translation server, asked from Python."""
+"""`Client` and `AsyncClient`: translation by a dragoman server, with retries."""
 
 import asyncio
 import random
@@ -16,16 +16,16 @@ from typing import Any, overload
 from dragoman.base.errors import DragomanError
 from dragoman.base.packages import import_optional
 
-AGAIN = frozenset((429, 502, 503, 504))
-"""Statuses of a server that may answer later."""
+RETRIED_STATUSES = frozenset((429, 502, 503, 504))
+"""Statuses after which a server may answer later."""
 
 
 @dataclass(frozen=True)
 class Retry:
-    """Doubling waits with a random part, so that many clients do not come back together; a server's word goes first.
+    """Exponential backoff with jitter, so that many clients do not retry together; `Retry-After` takes precedence.
 
-    attempts: tries in all; first: seconds of the first wait; longest: seconds of any wait. A server that asks for more
-    than the longest is not asked again.
+    attempts: the number of tries in total; first: the first wait, in seconds; longest: the longest wait. If a server
+    asks for a longer one, there is no further try.
     """
 
     attempts: int = 5
@@ -34,11 +34,11 @@ class Retry:
     draw: random.Random = field(default_factory=random.Random, compare=False)
 
     def wait(self, attempt: int, status: int | None, headers: Mapping[str, str]) -> float | None:
-        """Seconds before the next try; None where there is none.
+        """Return the seconds before the next try, or None if there is none.
 
-        attempt: how many there were; status: None where no answer came.
+        attempt: the number of tries so far; status: None if there was no answer.
         """
-        if attempt >= self.attempts or (status is not None and status not in AGAIN):
+        if attempt >= self.attempts or (status is not None and status not in RETRIED_STATUSES):
             return None
         asked = _retry_after(headers.get("retry-after"))
         if asked is not None and asked > self.longest:
@@ -48,7 +48,7 @@ class Retry:
 
 
 def _retry_after(value: str | None) -> float | None:
-    """Seconds, of a number or a date (RFC 9110, section 10.2.3)."""
+    """Parse `Retry-After`, a number of seconds or a date (RFC 9110, section 10.2.3)."""
     if value is None:
         return None
     if value.strip().isdigit():
@@ -62,7 +62,7 @@ def _retry_after(value: str | None) -> float | None:
 
 
 class ServerError(DragomanError):
-    """What a server refused, or that it could not be reached. status: None where no answer came."""
+    """A request that a server refused, or a server that cannot be reached. status: None if there was no answer."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
@@ -70,7 +70,7 @@ class ServerError(DragomanError):
 
 
 class _Requests:
-    """What both clients send, and how they read answers."""
+    """The requests of both clients, and the interpretation of answers."""
 
     def __init__(self, url: str, key: str | None, timeout: float, retry: Retry | None) -> None:
         self._httpx: Any = import_optional("httpx", "client")
@@ -82,16 +82,16 @@ class _Requests:
         return given if self._key is None else {**given, "api_key": self._key}
 
     def _answer(self, answer: Any) -> Any:
-        """Raises ServerError where it is none."""
+        """The content of an answer. Raises ServerError unless it is a successful answer in JSON."""
         try:
             content = answer.json()
         except ValueError:
             content = None
         if answer.status_code != 200:
-            told = content.get("error") if isinstance(content, dict) else None
-            raise ServerError(f"{self._url}: {told or f'status {answer.status_code}'}", answer.status_code)
+            message = content.get("error") if isinstance(content, dict) else None
+            raise ServerError(f"{self._url}: {message or f'status {answer.status_code}'}", answer.status_code)
         if content is None:
-            raise ServerError(f"{self._url} does not answer as a translation server does", answer.status_code)
+            raise ServerError(f"{self._url} does not answer like a translation server", answer.status_code)
         return content
 
     def _lost(self, error: Exception) -> ServerError:
@@ -103,14 +103,14 @@ def _translated(content: Any) -> list[str]:
 
 
 class Client(_Requests):
-    """A server, asked one thing at a time. Safe between threads.
+    """A client of a server that sends one request at a time per thread. Safe for several threads.
 
-    url: such as http://127.0.0.1:5000; key: where the server wants one; timeout: seconds that an answer may take;
-    retry: what is done about a server that is busy or cannot be reached.
+    url: the server's address, such as http://127.0.0.1:5000; key: an API key, if the server requires one; timeout:
+    seconds to wait for an answer; retry: what to do if the server is busy or cannot be reached.
     """
 
     def __init__(self, url: str, key: str | None = None, timeout: float = 30.0, retry: Retry | None = None) -> None:
-        """Raises ConfigError where the package httpx is missing."""
+        """Raises ConfigError if the package httpx is not installed."""
         super().__init__(url, key, timeout, retry)
         self._client = self._httpx.Client(**self._options)
 
@@ -121,9 +121,10 @@ class Client(_Requests):
     def translate(
         self, text: str | Sequence[str], target: str, source: str = "auto", **settings: Any
     ) -> str | list[str]:
-        """A text, or several of one language. settings: fields of /v1/translate, such as `format`, `beam`, `glossary`.
+        """Translate a text, or several in one language.
 
-        Raises ServerError where the server refuses or cannot be reached.
+        settings: further fields of /v1/translate, such as `format`, `beam` or `glossary`. Raises ServerError if the
+        server refuses the request or cannot be reached.
         """
         found = _translated(self.translate_fully(text, target, source, **settings))
         return found[0] if isinstance(text, str) else found
@@ -131,21 +132,21 @@ class Client(_Requests):
     def translate_fully(
         self, text: str | Sequence[str], target: str, source: str = "auto", **settings: Any
     ) -> dict[str, Any]:
-        """All that /v1/translate tells: sentences, hypotheses with scores, alignments. Otherwise like `translate`."""
+        """Like `translate`, but return the whole answer of /v1/translate: sentences, hypotheses, scores, alignments."""
         given = text if isinstance(text, str) else list(text)
         answer = self._ask("POST", "/v1/translate", {"text": given, "target": target, "source": source, **settings})
         return answer  # type: ignore[no-any-return]
 
     def detect(self, text: str) -> list[dict[str, Any]]:
-        """Languages of a text with confidences from 0 to 100, the likeliest first."""
+        """Detect the language of a text: `language` and `confidence` (0 to 100), the most probable first."""
         return self._ask("POST", "/detect", {"q": text})  # type: ignore[no-any-return]
 
     def languages(self) -> list[dict[str, Any]]:
-        """What the server translates: `code`, `name` and `targets` of each language."""
+        """Return the source languages of the server, each with `code`, `name` and `targets`."""
         return self._ask("GET", "/languages", None)  # type: ignore[no-any-return]
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         self._client.close()
 
     def __enter__(self) -> "Client":
@@ -163,7 +164,7 @@ class Client(_Requests):
                 answer = self._client.request(method, route, json=None if fields is None else self._body(fields))
             except self._httpx.TransportError as error:
                 lost = self._lost(error)
-            wait = self._retry.wait(attempt, *_of(answer))
+            wait = self._retry.wait(attempt, *_status(answer))
             if wait is None:
                 if lost is not None:
                     raise lost
@@ -172,10 +173,10 @@ class Client(_Requests):
 
 
 class AsyncClient(_Requests):
-    """The same in asyncio: any number of requests at a time."""
+    """The asyncio version of `Client`; any number of requests can be in progress."""
 
     def __init__(self, url: str, key: str | None = None, timeout: float = 30.0, retry: Retry | None = None) -> None:
-        """As of `Client`."""
+        """See `Client`."""
         super().__init__(url, key, timeout, retry)
         self._client = self._httpx.AsyncClient(**self._options)
 
@@ -186,28 +187,28 @@ class AsyncClient(_Requests):
     async def translate(
         self, text: str | Sequence[str], target: str, source: str = "auto", **settings: Any
     ) -> str | list[str]:
-        """As `Client.translate`."""
+        """See `Client.translate`."""
         found = _translated(await self.translate_fully(text, target, source, **settings))
         return found[0] if isinstance(text, str) else found
 
     async def translate_fully(
         self, text: str | Sequence[str], target: str, source: str = "auto", **settings: Any
     ) -> dict[str, Any]:
-        """As `Client.translate_fully`."""
+        """See `Client.translate_fully`."""
         given = text if isinstance(text, str) else list(text)
         fields = {"text": given, "target": target, "source": source, **settings}
         return await self._ask("POST", "/v1/translate", fields)  # type: ignore[no-any-return]
 
     async def detect(self, text: str) -> list[dict[str, Any]]:
-        """As `Client.detect`."""
+        """See `Client.detect`."""
         return await self._ask("POST", "/detect", {"q": text})  # type: ignore[no-any-return]
 
     async def languages(self) -> list[dict[str, Any]]:
-        """As `Client.languages`."""
+        """See `Client.languages`."""
         return await self._ask("GET", "/languages", None)  # type: ignore[no-any-return]
 
     async def close(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         await self._client.aclose()
 
     async def __aenter__(self) -> "AsyncClient":
@@ -227,7 +228,7 @@ class AsyncClient(_Requests):
                 answer = await self._client.request(method, route, json=None if fields is None else self._body(fields))
             except self._httpx.TransportError as error:
                 lost = self._lost(error)
-            wait = self._retry.wait(attempt, *_of(answer))
+            wait = self._retry.wait(attempt, *_status(answer))
             if wait is None:
                 if lost is not None:
                     raise lost
@@ -235,7 +236,7 @@ class AsyncClient(_Requests):
             await asyncio.sleep(wait)
 
 
-def _of(answer: Any) -> tuple[int | None, Any]:
+def _status(answer: Any) -> tuple[int | None, Any]:
     return (None, {}) if answer is None else (answer.status_code, answer.headers)
 
 
@@ -248,10 +249,10 @@ def translate_lines(
     parallel: int = 4,
     **settings: Any,
 ) -> Iterator[str]:
-    """A translation a line, in order; a blank line stays blank. Lines are read as there is room for them.
+    """Yield the translation of each line, in order; a blank line stays blank. Lines are read as they are needed.
 
-    at_once: lines of a request; parallel: requests that are under way; settings: as `Client.translate` takes them.
-    Raises ServerError once all lines before were given.
+    at_once: lines per request; parallel: requests in progress at a time; settings: as in `Client.translate`. Raises
+    ServerError after yielding all lines before the one that failed.
     """
 
     def translated(some: list[str]) -> list[str]:

@@ -214,7 +214,7 @@ def test_a_read_only_file_is_said_to_be_one(tmp_path: Path) -> None:
     path.chmod(0o444)
     tmp_path.chmod(0o555)
     said = as_nobody(lambda: Keys(path).add("Grace"))
-    assert said.startswith("ResourceError: cannot open") and "rights" in said
+    assert said.startswith("ResourceError: cannot open") and "grant access" in said
     path.chmod(0o400)
     assert as_nobody(lambda: Keys(tmp_path / "other.db")).startswith("ResourceError: cannot write")
     tmp_path.chmod(0o700)
@@ -226,8 +226,8 @@ def test_a_read_only_file_is_said_to_be_one(tmp_path: Path) -> None:
     ("content", "message"),
     [
         (b"", "is empty"),
-        (b"a list of keys\n" * 100, "is no database of keys"),
-        (b"SQLite format 3\0" + b"\xff" * 5000, "is no database of keys"),
+        (b"a list of keys\n" * 100, "is not a database of keys"),
+        (b"SQLite format 3\0" + b"\xff" * 5000, "is not a database of keys"),
     ],
 )
 def test_a_file_that_is_no_database(tmp_path: Path, content: bytes, message: str) -> None:

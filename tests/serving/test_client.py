@@ -106,7 +106,7 @@ def test_a_busy_server_is_asked_again(busy: int | None) -> None:
         ((403, {}, b'{"error": "wrong key"}'), 403, 1, "wrong key"),
         ((429, {}, b'{"error": "too often"}'), 429, 4, "too often"),
         ((503, {"retry-after": "3600"}, b"{}"), 503, 1, "status 503"),
-        ((200, {}, b"<html>"), 200, 1, "does not answer as"),
+        ((200, {}, b"<html>"), 200, 1, "does not answer like"),
         ((500, {}, b"<html>"), 500, 1, "status 500"),
         (None, None, 4, "cannot be reached"),
     ],

@@ -181,7 +181,7 @@ def test_without_the_library_it_is_said_what_to_install(monkeypatch: pytest.Monk
         raise ConfigError("this needs the package py3langid")
 
     module._model.cache_clear()
-    monkeypatch.setattr(module, "optional", missing)
+    monkeypatch.setattr(module, "import_optional", missing)
     with pytest.raises(ConfigError, match="py3langid"):
         Detector(["en"])
 

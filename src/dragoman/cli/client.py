@@ -1,4 +1,4 @@
-"""`dragoman client`: lines through a translation server."""
+"""`dragoman client`: translates lines with a translation server."""
 
 import os
 import sys
@@ -14,23 +14,23 @@ KEY = "DRAGOMAN_KEY"
 
 def client(
     url: Annotated[str, typer.Argument(help="The server's address, such as http://127.0.0.1:5000.")],
-    target: Annotated[str, typer.Option("--target", "-t", help="Code of the language that is wanted.")],
-    source: Annotated[str, typer.Option("--source", "-s", help="Code of the language of the lines.")] = "auto",
+    target: Annotated[str, typer.Option("--target", "-t", help="Code of the target language.")],
+    source: Annotated[str, typer.Option("--source", "-s", help="Code of the source language.")] = "auto",
     input: Annotated[
-        Path | None, typer.Option("--input", "-i", help="Text, one sentence a line (default: standard input).")
+        Path | None, typer.Option("--input", "-i", help="Text, one sentence per line (default: standard input).")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where translations go (default: standard output).")
+        Path | None, typer.Option("--output", "-o", help="File for the translations (default: standard output).")
     ] = None,
     beam: Beam = None,
     keep: Annotated[
-        str | None, typer.Option("--keep", metavar="KIND,…", help="What stays as it is: all, or kinds of it.")
+        str | None, typer.Option("--keep", metavar="KIND,…", help="Text to copy unchanged: all, or some kinds.")
     ] = None,
-    guard: Annotated[bool, typer.Option("--guard", help="Search again where a translation is wrong.")] = False,
-    parallel: Annotated[int, typer.Option("--parallel", min=1, max=64, help="Requests under way at a time.")] = 4,
+    guard: Annotated[bool, typer.Option("--guard", help="Search again if a translation is wrong.")] = False,
+    parallel: Annotated[int, typer.Option("--parallel", min=1, max=64, help="Number of concurrent requests.")] = 4,
     quiet: Quiet = False,
 ) -> None:
-    """Translate lines by a server. A key is read from the variable DRAGOMAN_KEY."""
+    """Translate lines with a server. The API key is read from the environment variable DRAGOMAN_KEY."""
     from contextlib import nullcontext
 
     from dragoman.base.files import atomic_file

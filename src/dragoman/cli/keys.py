@@ -1,4 +1,4 @@
-"""`dragoman keys`: who may use a server."""
+"""`dragoman keys`: manages the API keys of a server."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,33 +12,33 @@ if TYPE_CHECKING:
 
     from dragoman.serving.access.keys import Key
 
-app = typer.Typer(no_args_is_help=True, help="API keys of a server: make them, list them, revoke them.")
+app = typer.Typer(no_args_is_help=True, help="Create, list and revoke the API keys of a server.")
 
 Database = Annotated[Path, typer.Option("--database", help="The SQLite file of the keys.")]
 
 
 @app.command("add")
 def add(
-    name: Annotated[str, typer.Argument(help="Whose key it is; no other key has the name that is not revoked.")],
+    name: Annotated[str, typer.Argument(help="Name of the key's owner, unique among keys that are not revoked.")],
     database: Database = Path("keys.db"),
     requests_per_minute: Annotated[
-        int | None, typer.Option("--requests-per-minute", min=1, help="Its own quota (default: the server's).")
+        int | None, typer.Option("--requests-per-minute", min=1, help="The key's own quota (default: the server's).")
     ] = None,
     tokens_per_minute: Annotated[
-        int | None, typer.Option("--tokens-per-minute", min=1, help="Its own quota (default: the server's).")
+        int | None, typer.Option("--tokens-per-minute", min=1, help="The key's own quota (default: the server's).")
     ] = None,
     expires: Annotated[
         str | None,
         typer.Option(
             "--expires",
             metavar="DATE",
-            help="The last day that it is for, such as 2027-12-31 (UTC), or a moment, 2027-12-31T18:00+01:00 (default: "
-            "it does not expire).",
+            help="The last day on which the key is valid, such as 2027-12-31 (UTC), or a time, such as "
+            "2027-12-31T18:00+01:00 (default: it does not expire).",
         ),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Make a key and print it: this once, since the file holds its hash only. The file is made where there is none."""
+    """Create a key and print it, once only, since the file stores its hash. A missing file is created."""
     from dragoman.base.log import info
     from dragoman.serving.access.keys import Keys
 
@@ -47,12 +47,12 @@ def add(
             name, requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute, expires=expires
         )
     print(made.text)
-    info(f"this is the key {made.key.id} of {made.key.name}; it cannot be shown again")
+    info(f"created the key {made.key.id} of {made.key.name}; it cannot be shown again")
 
 
 @app.command("list")
 def list_keys(database: Database = Path("keys.db")) -> None:
-    """Show whose keys there are: ids, names, dates and quotas, never the keys."""
+    """List all keys with ids, names, dates and quotas; the keys themselves are never shown."""
     from datetime import UTC, datetime
 
     from dragoman.serving.access.keys import Keys
@@ -65,17 +65,19 @@ def list_keys(database: Database = Path("keys.db")) -> None:
 
 @app.command("revoke")
 def revoke(
-    name: Annotated[str, typer.Argument(metavar="NAME-OR-ID", help="Of a key, as `dragoman keys list` shows it.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME-OR-ID", help="Name or id of a key, as listed by `dragoman keys list`.")
+    ],
     database: Database = Path("keys.db"),
     quiet: Quiet = False,
 ) -> None:
-    """From now on the key opens nothing, on servers that are running too."""
+    """Revoke a key at once, also on running servers."""
     from dragoman.base.log import info
     from dragoman.serving.access.keys import Keys
 
     with Keys(database, create=False) as keys:
         key = keys.revoke(name)
-    info(f"the key {key.id} of {key.name} is revoked")
+    info(f"revoked the key {key.id} of {key.name}")
 
 
 def _row(key: "Key", now: "datetime") -> tuple[str, ...]:
@@ -83,13 +85,13 @@ def _row(key: "Key", now: "datetime") -> tuple[str, ...]:
         key.id,
         key.name,
         key.state(now),
-        _moment(key.made),
-        _moment(key.revoked),
-        _moment(key.expires),
+        _format_time(key.made),
+        _format_time(key.revoked),
+        _format_time(key.expires),
         str(key.requests_per_minute or ""),
         str(key.tokens_per_minute or ""),
     )
 
 
-def _moment(when: "datetime | None") -> str:
+def _format_time(when: "datetime | None") -> str:
     return "" if when is None else when.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -17,13 +17,13 @@ def serve(
         typer.Option(
             "--languages",
             metavar="en-de",
-            help="Of each model, in their order: the codes of source and target, where its folder does not say them.",
+            help="Source and target language of each model, in order, if its folder does not name them.",
         ),
     ] = None,
-    host: Annotated[str | None, typer.Option("--host", help="Address to listen at (default: 127.0.0.1).")] = None,
+    host: Annotated[str | None, typer.Option("--host", help="Address to listen on (default: 127.0.0.1).")] = None,
     port: Annotated[int | None, typer.Option("--port", min=0, max=65535, help="Port (default: 5000).")] = None,
     config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE.yaml", help="All settings; options have precedence.")
+        Path | None, typer.Option("--config", metavar="FILE.yaml", help="All settings; options override them.")
     ] = None,
     device: Device = None,
     engine: Engine = "auto",
@@ -34,11 +34,11 @@ def serve(
         typer.Option(
             "--workers",
             min=0,
-            help="Processes that translate by each model, with one copy of its weights (default: 0, the server's own).",
+            help="Worker processes per model, which share its weights (default: 0, the server's own process).",
         ),
     ] = None,
 ) -> None:
-    """Serve translations: a page for people, and an interface that LibreTranslate's clients know."""
+    """Serve translations: a web page, and an HTTP API that is compatible with LibreTranslate's."""
     from dragoman.base.errors import ConfigError
     from dragoman.serving.server import serve
 
@@ -53,21 +53,21 @@ def serve(
     }
     settings: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     if languages and len(languages) != len(models or []):
-        raise ConfigError(f"{len(languages)} --languages and {len(models or [])} models: give each model its own")
+        raise ConfigError(f"{len(languages)} --languages for {len(models or [])} models: give one for each model")
     if models:
         settings["models"] = [
-            _model(path, languages[place] if languages else None) for place, path in enumerate(models)
+            _model(path, languages[index] if languages else None) for index, path in enumerate(models)
         ]
     serve(config, settings)
 
 
 def _model(path: Path, languages: str | None) -> dict[str, str]:
-    """Raises ConfigError for what names no two languages."""
+    """A model's settings. Raises ConfigError for languages that are not a pair."""
     from dragoman.base.errors import ConfigError
 
     if languages is None:
         return {"path": str(path)}
     source, separator, target = languages.rpartition("-") if ":" not in languages else languages.partition(":")
     if not (source and separator and target):
-        raise ConfigError(f"--languages {languages}: say source-target, such as en-de (or source:target, pt-BR:en)")
+        raise ConfigError(f"--languages {languages}: write source-target, such as en-de (or source:target, pt-BR:en)")
     return {"path": str(path), "source": source, "target": target}
