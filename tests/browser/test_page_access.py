@@ -152,7 +152,7 @@ def test_a_key_is_asked_for_where_there_must_be_one(browser: Any, tmp_path: Path
         tabs = Tabs(browser, server.address)
         tabs.expected = ("status of 401", "status of 403")
         tab = tabs.open(wait=False)
-        field = tab.get_by_label("This server asks for a key")
+        field = tab.get_by_label("This server requires a key")
         expect(field).to_have_attribute("type", "password")
         expect(tab.locator("#key-message")).to_contain_text("key")
         for key in ("dragoman-wrong", good):

@@ -90,7 +90,7 @@ def test_a_server_that_is_asked_too_often_is_left_alone_until_it_says(tabs: Tabs
 
     tab.route("**/v1/translate", answer)
     write(tab, "a dog")
-    expect(tab.locator("#state-text")).to_have_text(re.compile(r"Too much was asked for\. Trying again in \d s"))
+    expect(tab.locator("#state-text")).to_have_text(re.compile(r"Quota exceeded\. Trying again in \d s"))
     write(tab, "a dog runs")
     expect(tab.locator("#state-text")).to_have_text(re.compile(r"busy \(too much\)\. Trying again in \d s"))
     expect(tab.locator("#translation")).to_have_text("RUNS DOG A")

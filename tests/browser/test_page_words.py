@@ -89,7 +89,7 @@ def test_another_translation_of_a_sentence_is_chosen_by_keys(tab: Any) -> None:
     translated(tab, "a dog runs. It barks")
     tab.locator(".sentence").nth(1).focus()
     tab.keyboard.press("Enter")
-    box = tab.get_by_role("dialog", name="Other translations")
+    box = tab.get_by_role("dialog", name="Alternatives")
     expect(box.get_by_role("button")).to_have_text([f"BARKS IT{'!' * rank}" for rank in range(1, 5)])
     expect(box.get_by_role("button").first).to_be_focused()
     expect(box.locator("b").first).to_have_text("IT!")
@@ -134,7 +134,7 @@ def test_a_server_that_gives_fewer_alternatives_or_none(browser: Any) -> None:
             box = tab.get_by_role("dialog")
             expect(box.get_by_role("button")).to_have_count(expected)
             if not expected:
-                expect(box).to_contain_text("There is no other translation")
+                expect(box).to_contain_text("There are no alternatives")
             tabs.close()
 
 

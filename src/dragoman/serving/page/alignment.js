@@ -1,10 +1,11 @@
-// Which words belong together: asked for when somebody points at a word, some sentences at a time.
+// Word alignments, requested when the user points at a word, for some sentences at a time.
 
 const TOGETHER = 16;
 
 export class Alignment {
   /**
-   * ask: promises the server's answer for a list of sentences. announce: is called with what a key led to, in words.
+   * ask: returns a promise of the server's answer for a list of sentences. announce: called with a description of the
+   * word that a key has selected.
    */
   constructor(source, target, ask, announce) {
     this.source = source;
@@ -14,27 +15,27 @@ export class Alignment {
     this.sentences = [];
   }
 
-  /** sentences: as `located` gives them. Their links are not known yet. */
+  /** Start with sentences as `located` returns them, whose links are not known yet. */
   open(sentences) {
     this.close();
     this.sentences = sentences.map(({ source, target }) => ({ source, target, links: [] }));
     this.asking = new AbortController();
   }
 
-  /** They are about to change. */
+  /** Stop: the sentences are about to change. */
   close() {
     this.asking?.abort();
     this.point(null);
     this.sentences = [];
   }
 
-  /** Of a sentence that reads otherwise now, nothing is known. */
+  /** Forget the links of a sentence whose translation was replaced. */
   forget(number) {
     this.sentences[number].links = [];
     this.sentences[number].finding = Promise.resolve();
   }
 
-  /** place: a word's {sentence, word}, or null; side: source or target. */
+  /** Highlight a word, {sentence, word} or null, and its links. side: source or target. */
   async point(place, side, byKey = false) {
     if (this.place?.sentence === place?.sentence && this.place?.word === place?.word && this.side === side) return;
     this.place = place;
@@ -72,7 +73,7 @@ export class Alignment {
     this.announce(from.length ? `${own}: from ${from.join(", ")}` : `${own}`);
   }
 
-  /** Ask for the links of a sentence and its neighbours, as far as nobody has. */
+  /** Request the links of a sentence and its neighbours, unless they were requested already. */
   find(number) {
     const first = number - (number % TOGETHER);
     const some = this.sentences.slice(first, first + TOGETHER).filter(({ finding }) => finding === undefined);
@@ -80,7 +81,7 @@ export class Alignment {
     for (const each of some) each.finding = work;
   }
 
-  /** What fails is not asked for again by itself, and is shown as no link. */
+  /** If a request fails, it is not repeated, and no links are shown. */
   async read(some, signal) {
     let answer;
     try {

@@ -1,14 +1,14 @@
-// Other translations of a sentence, in a box below it.
+// Alternatives of a sentence, in a box below it.
 
-import { Refused } from "./server.js";
+import { RefusedError } from "./server.js";
 
 const WANTED = 5;
 const GAP = 6;
 
 export class Alternatives {
   /**
-   * ask: promises the server's answer for a sentence and a number of hypotheses.
-   * taken: is called with the number of the sentence and the translation that somebody chose.
+   * ask: returns a promise of the server's answer for a sentence and a number of hypotheses.
+   * taken: called with the number of the sentence and the translation that the user chose.
    */
   constructor(ask, taken) {
     this.ask = ask;
@@ -22,7 +22,7 @@ export class Alternatives {
     window.addEventListener("resize", () => this.close());
   }
 
-  /** Below the element of the sentence. now: its translation as it is shown. lang, dir: of the translations. */
+  /** Open the box below a sentence's element. now: its displayed translation. lang, dir: of the translations. */
   async open({ number, element, source, now, lang, dir }) {
     this.close();
     this.number = number;
@@ -30,7 +30,7 @@ export class Alternatives {
     this.list.lang = lang;
     this.list.dir = dir;
     this.list.replaceChildren();
-    this.state.textContent = "Looking for others …";
+    this.state.textContent = "Looking for alternatives …";
     element.setAttribute("aria-expanded", "true");
     this.box.showPopover();
     this.place();
@@ -42,7 +42,7 @@ export class Alternatives {
     } catch (error) {
       if (asking.signal.aborted) return;
       const later = error.retryAfter ? ` Try again in ${error.retryAfter} s.` : "";
-      this.state.textContent = error instanceof Refused ? `${error.message}.${later}` : "The server cannot be reached.";
+      this.state.textContent = error instanceof RefusedError ? `${error.message}.${later}` : "The server cannot be reached.";
     }
     this.place();
   }
@@ -53,14 +53,14 @@ export class Alternatives {
     if (this.box.matches(":popover-open")) this.box.hidePopover();
   }
 
-  /** As many as the server gives: how many that may be, it says when it is asked for more. */
+  /** Request as many as the server allows; if that is fewer, its error message says how many. */
   async find(source, signal) {
     while (this.wanted > 1) {
       try {
         const { translations } = await this.ask(source, this.wanted, signal);
         return this.joined(translations[0].sentences);
       } catch (error) {
-        const most = error instanceof Refused && error.status === 400 && error.message.match(/at most (\d+)$/);
+        const most = error instanceof RefusedError && error.status === 400 && error.message.match(/at most (\d+)$/);
         if (!most || Number(most[1]) >= this.wanted) throw error;
         this.wanted = Number(most[1]);
       }
@@ -68,7 +68,7 @@ export class Alternatives {
     return [];
   }
 
-  /** A sentence that the server divides once more has the alternatives of its parts, rank by rank. */
+  /** If the server splits the sentence further, combine the alternatives of its parts rank by rank. */
   joined(sentences) {
     const most = Math.max(0, ...sentences.map(({ hypotheses }) => hypotheses.length));
     return Array.from({ length: most }, (_, rank) =>
@@ -78,13 +78,13 @@ export class Alternatives {
 
   show(found, now) {
     const others = [...new Set(found)].filter((text) => text && text !== now);
-    this.state.textContent = others.length ? "" : "There is no other translation of this sentence.";
+    this.state.textContent = others.length ? "" : "There are no alternatives of this sentence.";
     const known = new Set(now.split(/\s+/));
     this.list.replaceChildren(...others.map((text) => this.item(text, known)));
     this.list.querySelector("button")?.focus();
   }
 
-  /** Words that the translation now has not are set off. */
+  /** Mark the words that the displayed translation does not have. */
   item(text, known) {
     const item = document.createElement("li");
     const button = document.createElement("button");
@@ -115,7 +115,7 @@ export class Alternatives {
     event.preventDefault();
   }
 
-  /** Below the sentence's last line, or above its first one where there is more room. */
+  /** Place the box below the sentence's last line, or above its first one if there is more space. */
   place() {
     const lines = [...this.element.getClientRects()];
     const first = lines[0];

@@ -1,9 +1,9 @@
-// The button that copies.
+// The copy button.
 
-/** Milliseconds for which it says that it did. */
+/** How long the button confirms that it has copied, in milliseconds. */
 const SHOWN = 2000;
 
-/** text: gives what is copied. announce: is called with what became of it. */
+/** text: returns the text to copy. announce: called with the outcome. */
 export function watch(text, announce) {
   const button = document.getElementById("copy");
   const label = document.getElementById("copy-text");
@@ -11,7 +11,7 @@ export function watch(text, announce) {
   button.addEventListener("click", async () => {
     const done = await copied(text());
     button.classList.toggle("is-done", done);
-    label.textContent = done ? "Copied" : "Not copied: mark it and press Ctrl C";
+    label.textContent = done ? "Copied" : "Not copied: select it and press Ctrl C";
     announce(label.textContent);
     clearTimeout(showing);
     showing = setTimeout(() => {

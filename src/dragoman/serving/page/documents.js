@@ -1,6 +1,6 @@
-// A document that is translated as a whole, and fetched as a file.
+// A document that the server translates as a whole, and that is downloaded as a file.
 
-import { inTime, told } from "./state.js";
+import { describe, inTime } from "./state.js";
 
 const box = document.getElementById("document");
 const line = document.getElementById("document-text");
@@ -10,8 +10,8 @@ const again = document.getElementById("document-again");
 
 export class DocumentBox {
   /**
-   * ask: is called with a file and an AbortSignal, and promises its translation's {address, name}.
-   * announce: is called with what became of it.
+   * ask: called with a file and an AbortSignal, returns a promise of its translation's {address, name}.
+   * announce: called with the outcome.
    */
   constructor(ask, announce) {
     this.ask = ask;
@@ -20,7 +20,7 @@ export class DocumentBox {
     again.addEventListener("click", () => this.translate(this.file));
   }
 
-  /** In place of the document before, which nobody wants any more. */
+  /** Translate a file, and cancel the previous one. */
   async translate(file) {
     this.close();
     const asking = new AbortController();
@@ -41,7 +41,7 @@ export class DocumentBox {
     }
   }
 
-  /** Whoever translates it is told that nobody waits. */
+  /** Cancel the request. */
   close() {
     clearInterval(this.counting);
     this.asking?.abort();
@@ -56,13 +56,13 @@ export class DocumentBox {
     link.textContent = `Download ${name}`;
     this.show("done", "Translated:");
     this.announce(`${this.file.name} is translated: ${link.textContent}`);
-    if (document.activeElement === stop) link.focus(); // who is elsewhere, such as in the text, stays there
+    if (document.activeElement === stop) link.focus(); // do not take the focus from elsewhere, such as the text
   }
 
   failed(error) {
     clearInterval(this.counting);
     const wait = error.retryAfter ? `. Try again in ${inTime(error.retryAfter)}` : "";
-    const message = `${this.file.name} was not translated: ${told(error)}${wait}`;
+    const message = `${this.file.name} was not translated: ${describe(error)}${wait}`;
     this.show("failed", message);
     this.announce(message);
   }

@@ -1,4 +1,4 @@
-// A sentence to begin with, in the languages of most who come.
+// An example sentence in the most common languages.
 
 export const EXAMPLES = {
   ar: "يلعب طفلان في الحديقة مع كلبهما.",

@@ -1,11 +1,11 @@
-// A file that is dropped or opened: what it holds is put into the text, or it is translated as a whole.
+// A file that is dropped or opened: its content becomes the text, or it is translated as a whole.
 
 const FORMATS = { md: "markdown", markdown: "markdown", html: "html", htm: "html" };
 const TEXTS = new Set(["txt", "text", "tsv", "csv", "log", "rst", "tex"]);
 
 /**
- * {text, format}; {whole: true} where the server should translate the file; {problem} where neither can be.
- * limit: characters of a text at most. whole: endings of files that the server translates, such as .docx.
+ * Returns {text, format}, or {whole: true} if the server should translate the file, or {problem} if neither is possible.
+ * limit: the longest text, in characters. whole: extensions of files that the server translates, such as .docx.
  */
 export async function read(file, limit, whole) {
   const ending = file.name.includes(".") ? file.name.split(".").at(-1).toLowerCase() : "";
@@ -13,23 +13,23 @@ export async function read(file, limit, whole) {
   const goesWhole = whole.includes(`.${ending}`);
   const isText = ending in FORMATS || TEXTS.has(ending) || (file.type.startsWith("text/") && !goesWhole);
   if (!isText) {
-    const taken = whole.map((each) => each.slice(1)).join(", ");
-    return goesWhole ? { whole: true } : { problem: `${file.name} is not taken by this server: ${taken} are. Copy its text instead.` };
+    const supported = whole.map((each) => each.slice(1)).join(", ");
+    return goesWhole ? { whole: true } : { problem: `${file.name} is not supported; this server supports ${supported}. Copy its text instead.` };
   }
   if (file.size > 4 * limit) {
     const size = `${Math.ceil(file.size / 1000).toLocaleString("en")} kB`;
-    return goesWhole ? { whole: true } : { problem: `${file.name} is too long: ${size}, but this server takes ${limit.toLocaleString("en")} characters at once.` };
+    return goesWhole ? { whole: true } : { problem: `${file.name} is too long: ${size}, but the limit of this server is ${limit.toLocaleString("en")} characters.` };
   }
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
     if (goesWhole && text.length > limit) return { whole: true };
     return { text: text.replaceAll("\r\n", "\n"), format };
   } catch {
-    return { problem: `${file.name} cannot be read: it is no text in UTF-8.` };
+    return { problem: `${file.name} cannot be read: it is not UTF-8 text.` };
   }
 }
 
-/** Where files can be dropped and opened. opened: is called with a file. */
+/** Let the user drop and open files. opened: called with a file. */
 export function watch(opened) {
   const pane = document.getElementById("source-pane");
   const chooser = document.getElementById("file");

@@ -1,8 +1,8 @@
-// The glossary box: lines `term = translation`, kept for each language that is translated into.
+// The glossary box: lines `term = translation`, stored for each target language.
 
 import { recall, remember } from "./storage.js";
 
-/** Its terms as the server takes them, and what is wrong, line by line. */
+/** Parse a glossary: its terms as the server expects them, and the problems of its lines. */
 export function parsed(text) {
   const terms = Object.create(null);
   const problems = [];
@@ -20,7 +20,7 @@ export function parsed(text) {
   return { terms, problems };
 }
 
-/** The box. changed: is called when the terms are others than before. */
+/** changed: called when the terms have changed. */
 export class GlossaryBox {
   constructor(changed) {
     this.terms = {};
@@ -33,7 +33,7 @@ export class GlossaryBox {
     });
   }
 
-  /** Show the one for a language. */
+  /** Show the glossary of a target language. */
   turnTo(code, name) {
     this.name = `glossary.${code}`;
     this.kept = true;
@@ -43,7 +43,7 @@ export class GlossaryBox {
     this.read();
   }
 
-  /** For a request; undefined where it is empty. */
+  /** The terms for a request; undefined if there are none. */
   get given() {
     return Object.keys(this.terms).length ? this.terms : undefined;
   }
@@ -56,8 +56,8 @@ export class GlossaryBox {
     this.text.setAttribute("aria-invalid", String(problems.length > 0));
     document.getElementById("glossary-problems").replaceChildren(...problems.slice(0, 5).map(item));
     document.getElementById("glossary-kept").textContent = this.kept
-      ? "Kept in this browser, and sent along with your texts."
-      : "This browser keeps nothing: the glossary is gone when you leave the page.";
+      ? "Stored in this browser, and sent with your texts."
+      : "This browser stores nothing: the glossary is lost when you close the page.";
   }
 }
 

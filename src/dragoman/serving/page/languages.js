@@ -1,16 +1,16 @@
-// The languages that the server has: their names, how they are written, and the two menus.
+// The server's languages: their names, their writing direction, and the two menus.
 
 import { recall, remember } from "./storage.js";
 
 export const AUTO = "auto";
 const RIGHT_TO_LEFT = new Set(["Adlm", "Arab", "Hebr", "Mand", "Nkoo", "Rohg", "Samr", "Syrc", "Thaa"]);
 
-/** As the attribute `lang` wants it. */
+/** A language code as a value of the attribute `lang`. */
 export function tag(code) {
   return code.replaceAll("_", "-");
 }
 
-/** rtl or ltr, by the script that the language is written in. */
+/** rtl or ltr, by the script of a language. */
 export function direction(code) {
   try {
     return RIGHT_TO_LEFT.has(new Intl.Locale(tag(code)).maximize().script) ? "rtl" : "ltr";
@@ -19,7 +19,7 @@ export function direction(code) {
   }
 }
 
-/** What can be translated into what, and the menus that say so. changed: is called when somebody chose. */
+/** The directions and their menus. changed: called when the user has chosen a language. */
 export class Languages {
   constructor(changed) {
     this.changed = changed;
@@ -32,7 +32,7 @@ export class Languages {
     this.targetMenu.addEventListener("change", () => this.chosen());
   }
 
-  /** served: as the route /languages tells it. */
+  /** Fill the menus. served: the answer of the route /languages. */
   open(served) {
     this.sources = new Map(served.map(({ code, name, targets }) => [code, { name, targets }]));
     const menu = [option(AUTO, "Detect language"), ...served.map(({ code, name }) => option(code, name))];
@@ -48,7 +48,7 @@ export class Languages {
     return this.targetMenu.value;
   }
 
-  /** The source's language, the one that was found where none was chosen; null where that is not known. */
+  /** The source language, chosen or detected; null if it is unknown. */
   get known() {
     return this.source === AUTO ? this.detected : this.source;
   }
@@ -70,7 +70,7 @@ export class Languages {
     }
   }
 
-  /** Choose these, as far as they are served. */
+  /** Choose these languages if they are served. */
   select(source, target) {
     this.sourceMenu.value = this.sources.has(source) ? source : AUTO;
     const targets = this.targets(this.source);
@@ -85,7 +85,7 @@ export class Languages {
     this.select(this.target, this.known);
   }
 
-  /** found: {language, confidence from 0 to 100}, or null. */
+  /** Show the detected language, {language, confidence from 0 to 100}, or null. */
   showDetected(found) {
     const sure = found !== null && found.confidence > 0;
     this.detected = sure ? found.language : null;
@@ -93,8 +93,8 @@ export class Languages {
     if (found === null) return;
     const name = this.name(found.language);
     const percent = Math.round(found.confidence);
-    const howSure = percent < 100 ? `${percent}% sure` : "over 99% sure"; // nobody can be quite sure
-    this.shown.textContent = sure ? `${name}, ${howSure}` : `can’t tell, taken as ${name}`;
+    const howSure = percent < 100 ? `${percent}% sure` : "over 99% sure"; // detection is never certain
+    this.shown.textContent = sure ? `${name}, ${howSure}` : `unknown, assumed to be ${name}`;
   }
 
   chosen() {
@@ -102,7 +102,7 @@ export class Languages {
     this.changed();
   }
 
-  /** What somebody will want to read who has not chosen: the browser's language, unless the text is in it already. */
+  /** The default target: the browser's language, unless the text is in it. */
   usual(targets) {
     const own = navigator.language.split("-")[0];
     return targets.find((code) => code.split("-")[0] === own && code !== this.source) ?? targets[0] ?? "";

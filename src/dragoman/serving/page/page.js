@@ -1,4 +1,4 @@
-// The page: which part tells which other what.
+// The page: connects its parts.
 
 import { Alignment } from "./alignment.js";
 import { Alternatives } from "./alternatives.js";
@@ -43,7 +43,7 @@ const alternatives = new Alternatives(
     target.replace(number, text);
     alignment.forget(number);
     target.focus(number);
-    state.announce(`Taken: ${text}`, 100);
+    state.announce(`Chosen: ${text}`, 100);
   },
 );
 const languages = new Languages(turned);
@@ -53,15 +53,15 @@ const documents = new DocumentBox(
   (file, signal) => server.translateFile(file, { source: languages.source, target: languages.target }, signal),
   (message) => state.announce(message, 100),
 );
-/** Endings of files that the server translates as a whole. */
+/** Extensions of files that the server translates as a whole. */
 let whole = [];
 
-/** What a request says beside its text; the source's language as it was found where it was. */
+/** The fields of a request except its text, with the detected source language if it is known. */
 function fields() {
   return { source: languages.known ?? AUTO, target: languages.target, glossary: glossary.given };
 }
 
-/** The text, its format or the glossary is another. */
+/** Called when the text, its format or the glossary has changed. */
 function changed() {
   alternatives.close();
   alignment.close();
@@ -81,7 +81,7 @@ function changed() {
   }
 }
 
-/** Another language was chosen. */
+/** Called when a language was chosen. */
 function turned() {
   target.setLanguage(languages.target);
   glossary.turnTo(languages.target, languages.name(languages.target));
@@ -96,7 +96,7 @@ function turnedSource() {
   const hint = languages.canSwap
     ? `Swap: translate from ${languages.name(languages.target)} into ${languages.name(languages.known)}`
     : languages.known === null
-      ? "Swap: the text’s language is not known yet"
+      ? "Swap: the language of the text is not known yet"
       : `This server does not translate from ${languages.name(languages.target)} into ${languages.name(languages.known)}`;
   swap.title = hint;
   element("swap-hint").textContent = hint;
@@ -110,7 +110,7 @@ function asked(signal) {
   return ask({ text: source.value, format: format.value, source: languages.source }, signal);
 }
 
-/** Where a language was found that is not translated into the one that was chosen, another is. */
+/** Translate; if the detected language is not translated into the chosen target, choose another target. */
 async function ask(given, signal) {
   const request = () => server.translate({ ...given, target: languages.target, glossary: glossary.given }, signal);
   try {
@@ -127,7 +127,7 @@ async function ask(given, signal) {
   }
 }
 
-/** What `Translating` tells. */
+/** Show the state that `Translating` reports. */
 function went(kind, { answer, error, seconds }) {
   element("target-pane").setAttribute("aria-busy", String(kind === "translating"));
   element("clear").hidden = !source.value;
@@ -135,15 +135,15 @@ function went(kind, { answer, error, seconds }) {
   if (kind === "done") {
     done(answer, seconds);
   } else if (kind === "waiting") {
-    const message = `${state.told(error)}. Trying again in ${state.inTime(seconds)}`;
+    const message = `${state.describe(error)}. Trying again in ${state.inTime(seconds)}`;
     if (element("state").dataset.state !== "waiting") state.announce(message);
     state.show(kind, message, "Try now");
   } else if (kind === "failed") {
     const needsKey = error.status === 401 || error.status === 403;
     if (needsKey) askForKey(error);
-    if (!(error instanceof server.Refused)) console.error(error);
-    state.show(kind, state.told(error), needsKey || error.status === 400 ? "" : "Try again");
-    state.announce(state.told(error));
+    if (!(error instanceof server.RefusedError)) console.error(error);
+    state.show(kind, state.describe(error), needsKey || error.status === 400 ? "" : "Try again");
+    state.announce(state.describe(error));
   } else {
     state.show(kind, kind === "translating" ? "Translating …" : "");
   }
@@ -208,7 +208,7 @@ function askForKey(error) {
   element("key-message").textContent = error.message;
 }
 
-/** The languages and limits of the server; asked for until there is an answer. */
+/** Requests the languages and limits of the server until there is an answer. */
 const opening = new Translating(
   (signal) => Promise.all([server.languages(signal), server.settings(signal)]),
   (kind, { answer, error, seconds }) => {

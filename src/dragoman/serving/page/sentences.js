@@ -1,17 +1,17 @@
-// Where the sentences of an answer stand in the text and in its translation, and where their words do.
+// The positions of an answer's sentences and words in the text and in its translation.
 
-/** What separates words for the server: Python's blanks, of which some are none of JavaScript's. */
+/** What separates words for the server: Python's whitespace, which differs from JavaScript's. */
 const WORD = /[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/g;
 
-/** Where words begin and end, in order, as [begin, end]. */
+/** The words of a text in order, as [begin, end]. */
 export function words(text) {
   return Array.from(text.matchAll(WORD), (found) => [found.index, found.index + found[0].length]);
 }
 
 /**
- * The sentences that can be found again, in order: {source, target, from: [begin, end], to: [begin, end]}, the places
- * being those in `text` and in `translation`. What stands between sentences is the same in both where the text has no
- * markup; where it has, the next place that reads alike is taken. A sentence that markup divides is left out.
+ * Locate the sentences, in order: {source, target, from: [begin, end], to: [begin, end]}, with positions in `text` and
+ * in `translation`. Without markup, everything between sentences is the same in both; with markup, the next occurrence
+ * of a sentence is used. A sentence that contains markup is left out.
  */
 export function located(text, translation, sentences) {
   const found = [];
@@ -31,7 +31,7 @@ export function located(text, translation, sentences) {
   return found;
 }
 
-/** How many characters a string has, counted as the server does: not in halves. */
+/** The number of characters of a string, counted as the server does: in code points. */
 export function characters(text) {
   let halves = 0;
   for (const _ of text.matchAll(/[\ud800-\udbff][\udc00-\udfff]/g)) halves += 1;

@@ -1,25 +1,25 @@
-// What the page asks the server for, and what can go wrong with it.
+// The page's requests to the server, and their errors.
 
-/** The server answered that it will not or cannot do it. retryAfter: seconds, or null where another try makes no sense. */
-export class Refused extends Error {
+/** The server refused a request. retryAfter: in seconds, or null if another try makes no sense. */
+export class RefusedError extends Error {
   constructor(status, message, retryAfter) {
     super(message);
     this.status = status;
     this.retryAfter = retryAfter;
   }
 
-  /** Whether the same request may succeed later, without anybody doing anything. */
+  /** Whether the same request may succeed later. */
   get passes() {
     return (this.status === 429 && this.retryAfter !== null) || (this.status >= 502 && this.status <= 504);
   }
 }
 
 /** There was no answer. */
-export class Unreachable extends Error {}
+export class UnreachableError extends Error {}
 
 let key = "";
 
-/** Of the person who uses the page. It is kept in this module alone, until the page is left. */
+/** The user's API key, which is held in this module only, until the page is closed. */
 export function useKey(given) {
   key = given;
 }
@@ -32,24 +32,24 @@ export function settings() {
   return ask("frontend/settings");
 }
 
-/** fields: those of the route /v1/translate. */
+/** Translate. fields: those of the route /v1/translate. */
 export function translate(fields, signal) {
   return ask("v1/translate", fields, signal);
 }
 
-/** The likeliest languages of a text, as {language, confidence}. */
+/** Detect the most probable languages of a text, as {language, confidence}. */
 export function detect(text, signal) {
   return ask("detect", { q: text }, signal);
 }
 
-/** Of a file, whose name tells its format: where its translation can be fetched, and its name. */
+/** Translate a file, whose extension indicates its format; returns {address, name} of its translation. */
 export async function translateFile(file, { source, target }, signal) {
   const form = new FormData();
   form.append("file", file);
   form.append("source", source);
   form.append("target", target);
   const { translatedFileUrl } = await ask("translate_file", form, signal);
-  // the server may stand behind another one, under a name that it does not know: what counts is where this page is
+  // behind a proxy the server may not know its own address: use that of this page
   const address = translatedFileUrl.slice(translatedFileUrl.lastIndexOf("/download_file/") + 1);
   return { address, name: decodeURIComponent(address.split("/").at(-1)) };
 }
@@ -72,12 +72,12 @@ async function ask(route, fields, signal) {
     content = await answer.text();
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Unreachable(error.message);
+    throw new UnreachableError(error.message);
   }
   const found = parsed(content);
   if (answer.ok && found !== undefined) return found;
-  const told = typeof found?.error === "string" ? found.error : `the server answered with status ${answer.status}`;
-  throw new Refused(answer.ok ? 502 : answer.status, told, seconds(answer.headers.get("Retry-After")));
+  const message = typeof found?.error === "string" ? found.error : `the server answered with status ${answer.status}`;
+  throw new RefusedError(answer.ok ? 502 : answer.status, message, seconds(answer.headers.get("Retry-After")));
 }
 
 function parsed(content) {
@@ -88,7 +88,7 @@ function parsed(content) {
   }
 }
 
-/** Of a Retry-After header, which is a number of seconds or a date. */
+/** Parse a Retry-After header, which is a number of seconds or a date. */
 function seconds(header) {
   if (header === null) return null;
   const number = /^\s*\d+\s*$/.test(header) ? Number(header) : (Date.parse(header) - Date.now()) / 1000;

@@ -1,10 +1,10 @@
-// The text: a field to write in, with the same text behind it, of which words can be lit.
+// The source text: a text field, with the same text behind it, whose words can be highlighted.
 
 import { direction, tag } from "./languages.js";
 import { characters, words } from "./sentences.js";
 
 export class SourcePane {
-  /** changed: is called when the text is another. pointed: with a word's sentence and number, or with null. */
+  /** changed: called when the text has changed. pointed: called with a word's sentence and number, or null. */
   constructor(changed, pointed) {
     this.limit = Infinity;
     this.lit = [];
@@ -26,7 +26,7 @@ export class SourcePane {
     this.changed();
   }
 
-  /** Without halves of characters, which the server would read as others. */
+  /** The text without lone surrogates, which the server would replace. */
   get value() {
     return this.field.value.toWellFormed?.() ?? this.field.value;
   }
@@ -40,7 +40,7 @@ export class SourcePane {
     return characters(this.value) > this.limit;
   }
 
-  /** code: null where it is not known. */
+  /** code: null if the language is unknown. */
   setLanguage(code) {
     const dir = code === null ? "auto" : direction(code);
     for (const element of [this.field, this.mirror]) {
@@ -49,14 +49,14 @@ export class SourcePane {
     }
   }
 
-  /** What is wrong with the text or a file, until the text changes; "": nothing. */
+  /** Show a problem of the text or a file until the text changes; "": none. */
   tell(problem) {
     this.problem.textContent = problem;
     this.problem.hidden = !problem;
     this.field.setAttribute("aria-invalid", String(Boolean(problem)));
   }
 
-  /** sentences: as `located` gives them. Until the text changes their words can be pointed at and lit. */
+  /** Make the words of sentences, as `located` returns them, selectable until the text changes. */
   show(sentences) {
     const text = this.value;
     const parts = [];
@@ -78,14 +78,14 @@ export class SourcePane {
     this.mirror.replaceChildren(...parts, `${text.slice(place)}\u200b`);
   }
 
-  /** numbers: of words of a sentence; what was lit before is dark. */
+  /** Highlight words of a sentence, and no others. */
   light(sentence, numbers) {
     for (const span of this.lit) span.classList.remove("lit");
     this.lit = numbers.map((number) => this.spans?.[sentence]?.[number]).filter(Boolean);
     for (const span of this.lit) span.classList.add("lit");
   }
 
-  /** Of a sentence, as texts. */
+  /** Return words of a sentence as texts. */
   texts(sentence, numbers) {
     return numbers.map((number) => this.spans?.[sentence]?.[number]?.textContent).filter(Boolean);
   }

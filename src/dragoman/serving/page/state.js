@@ -1,10 +1,10 @@
-// What is going on, for the eye and for the ear.
+// The state of the translation, shown and announced.
 
-import { Refused, Unreachable } from "./server.js";
+import { RefusedError, UnreachableError } from "./server.js";
 
-/** Characters of a translation that is read out. */
+/** The longest translation that is announced, in characters. */
 const LONGEST_READ = 300;
-/** Milliseconds without a change before something is said. */
+/** The delay of announcements without a further change, in milliseconds. */
 const QUIET = 900;
 
 const line = document.getElementById("state");
@@ -13,7 +13,7 @@ const again = document.getElementById("again");
 const announced = document.getElementById("announced");
 let saying;
 
-/** kind: as `Translating` names what goes on, or what the page adds to it. */
+/** Show a state. kind: of `Translating`, or one that the page adds. */
 export function show(kind, message = "", action = "") {
   line.dataset.state = kind;
   text.textContent = message;
@@ -21,7 +21,7 @@ export function show(kind, message = "", action = "") {
   again.hidden = !action;
 }
 
-/** Read out soon, unless something else is by then. */
+/** Announce a message soon, unless another one follows. */
 export function announce(message, wait = QUIET) {
   clearTimeout(saying);
   saying = setTimeout(() => {
@@ -34,16 +34,16 @@ export function announceTranslation(translation) {
   announce(translation.length <= LONGEST_READ ? translation : `The translation is ready: ${count} words.`);
 }
 
-/** What is wrong, for people. */
-export function told(error) {
-  if (error instanceof Unreachable) return navigator.onLine ? "The server cannot be reached" : "You are offline";
-  if (!(error instanceof Refused)) return "This page has a fault";
-  if (error.status === 429 && error.retryAfter !== null) return "Too much was asked for";
+/** Describe an error. */
+export function describe(error) {
+  if (error instanceof UnreachableError) return navigator.onLine ? "The server cannot be reached" : "You are offline";
+  if (!(error instanceof RefusedError)) return "Internal error of this page";
+  if (error.status === 429 && error.retryAfter !== null) return "Quota exceeded";
   if (error.status === 503) return `The server is busy (${error.message})`;
   return error.message.charAt(0).toUpperCase() + error.message.slice(1);
 }
 
-/** A wait as people say it. */
+/** Describe a duration. */
 export function inTime(seconds) {
   if (seconds < 90) return `${seconds} s`;
   return seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;

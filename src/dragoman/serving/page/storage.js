@@ -1,9 +1,9 @@
-// What this browser remembers for its owner: languages and glossaries, never a text.
+// Local storage of languages and glossaries; texts are never stored.
 
 const PREFIX = "dragoman.";
 const unkept = new Map();
 
-/** The value, or null. Where the browser keeps nothing, what was said since the page was opened holds. */
+/** Return a value, or null. If the browser stores nothing, values last until the page is closed. */
 export function recall(name) {
   if (unkept.has(name)) return unkept.get(name);
   try {
@@ -13,7 +13,7 @@ export function recall(name) {
   }
 }
 
-/** Whether the browser keeps it. An empty value is forgotten. */
+/** Store a value; an empty one is deleted. Returns whether the browser stores it. */
 export function remember(name, value) {
   try {
     if (value) localStorage.setItem(PREFIX + name, value);

@@ -1,38 +1,38 @@
-// Translation as somebody types: asked a little later, asked again where the server was busy, old answers dropped.
+// Translation while the user types: requests are delayed, retried if the server is busy, and cancelled if out of date.
 
-import { Refused, Unreachable } from "./server.js";
+import { RefusedError, UnreachableError } from "./server.js";
 
-/** Milliseconds without a key after which a text is translated. */
+/** The delay after the last key before a text is translated, in milliseconds. */
 const PAUSE = 300;
-/** Seconds between tries at most, where the server does not say how many. */
+/** The longest time between tries in seconds, if the server names none. */
 const LONGEST_WAIT = 15;
-/** How often a busy server is asked by itself. One that is not reached is asked on and on. */
+/** The number of automatic tries if the server is busy. If it cannot be reached, there is no limit. */
 const TRIES = 6;
 
 export class Translating {
   /**
-   * ask: is called with an AbortSignal, and promises an answer; null where there is nothing to ask.
-   * told: is called with what goes on: idle, typing, translating, done (with the answer and its seconds), waiting (with
-   * the error and the seconds that are left), failed (with the error).
+   * ask: called with an AbortSignal, returns a promise of an answer, or null if there is nothing to request.
+   * onState: called with the state: idle, typing, translating, done (with the answer and its seconds), waiting (with
+   * the error and the seconds that are left), or failed (with the error).
    */
-  constructor(ask, told) {
+  constructor(ask, onState) {
     this.ask = ask;
-    this.told = told;
+    this.onState = onState;
     this.tries = 0;
     this.after = 0;
     window.addEventListener("online", () => this.after && this.now());
   }
 
-  /** Something has changed. While the server is waited for, that wait goes on. */
+  /** Translate after a delay. A wait for the server continues. */
   later() {
     this.drop();
     if (this.after) return;
     this.tries = 0;
-    this.told("typing", {});
+    this.onState("typing", {});
     this.timer = setTimeout(() => this.run(), PAUSE);
   }
 
-  /** At once, whatever was waited for. */
+  /** Translate at once, even during a wait. */
   now() {
     this.drop();
     this.endWait();
@@ -40,14 +40,14 @@ export class Translating {
     return this.run();
   }
 
-  /** Nothing is to be translated any more. */
+  /** Stop: there is nothing to translate. */
   stop() {
     this.drop();
     this.endWait();
-    this.told("idle", {});
+    this.onState("idle", {});
   }
 
-  /** Whoever is asked is told that nobody wants to know. */
+  /** Cancel the request. */
   drop() {
     clearTimeout(this.timer);
     this.asking?.abort();
@@ -60,12 +60,12 @@ export class Translating {
     const work = this.ask(asking.signal);
     if (work === null) return;
     this.asking = asking;
-    this.told("translating", {});
+    this.onState("translating", {});
     try {
       const answer = await work;
       if (asking.signal.aborted) return;
       this.tries = 0;
-      this.told("done", { answer, seconds: (performance.now() - began) / 1000 });
+      this.onState("done", { answer, seconds: (performance.now() - began) / 1000 });
     } catch (error) {
       if (!asking.signal.aborted) this.failed(error);
     }
@@ -73,9 +73,9 @@ export class Translating {
 
   failed(error) {
     this.tries += 1;
-    const passes = error instanceof Unreachable || (error instanceof Refused && error.passes && this.tries < TRIES);
+    const passes = error instanceof UnreachableError || (error instanceof RefusedError && error.passes && this.tries < TRIES);
     if (!passes) {
-      this.told("failed", { error });
+      this.onState("failed", { error });
       return;
     }
     const seconds = error.retryAfter ?? Math.min(2 ** (this.tries - 1), LONGEST_WAIT);
@@ -83,7 +83,7 @@ export class Translating {
     const count = () => {
       const left = Math.ceil((this.after - Date.now()) / 1000);
       if (left > 0) {
-        this.told("waiting", { error, seconds: left });
+        this.onState("waiting", { error, seconds: left });
         return;
       }
       this.endWait();

@@ -1,12 +1,12 @@
-// The translation: sentences that can be chosen, words that can be pointed at, by mouse, finger and keyboard.
+// The translation: sentences and words that can be selected by mouse, touch and keyboard.
 
 import { direction, tag } from "./languages.js";
 import { words } from "./sentences.js";
 
 export class TranslationPane {
   /**
-   * pointed: is called with a word's sentence and number and whether a key led there, or with null.
-   * chosen: with a sentence's number and its element.
+   * pointed: called with a word's sentence and number and whether a key selected it, or with null.
+   * chosen: called with a sentence's number and its element.
    */
   constructor(pointed, chosen) {
     this.pointed = pointed;
@@ -18,7 +18,7 @@ export class TranslationPane {
     this.element.addEventListener("pointermove", (event) => pointed(event.target.place ?? null, false));
     this.element.addEventListener("pointerleave", () => pointed(null, false));
     this.element.addEventListener("click", (event) => {
-      if (String(getSelection())) return; // somebody marks text
+      if (String(getSelection())) return; // the user is selecting text
       pointed(event.target.place ?? null, false);
       this.choose(this.numberOf(event.target));
     });
@@ -30,7 +30,7 @@ export class TranslationPane {
       if (event.target.matches(":focus-visible")) this.point(number, this.at);
     });
     this.element.addEventListener("focusout", () => pointed(null, false));
-    this.word = 0; // of the sentence that gets the focus next
+    this.word = 0; // in the sentence that receives the focus next
     this.at = 0;
   }
 
@@ -39,7 +39,7 @@ export class TranslationPane {
     this.element.dir = direction(code);
   }
 
-  /** sentences: as `located` gives them. */
+  /** Show a translation. sentences: as `located` returns them. */
   show(text, sentences) {
     this.text = text;
     this.sentences = sentences;
@@ -62,14 +62,14 @@ export class TranslationPane {
     this.element.replaceChildren(...parts, text.slice(place));
   }
 
-  /** The text has changed, and another translation will follow. */
+  /** Whether the text has changed, so that another translation will follow. */
   set isStale(stale) {
     this.stale = stale;
     this.element.classList.toggle("is-stale", stale);
     if (stale) this.light(0, []);
   }
 
-  /** In place of a sentence's translation. */
+  /** Replace a sentence's translation. */
   replace(number, target) {
     const { to: [begin, end] } = this.sentences[number];
     const more = target.length - (end - begin);
@@ -121,7 +121,7 @@ export class TranslationPane {
     if (number >= 0 && !this.stale) this.chosen(number, this.elements[number]);
   }
 
-  /** Words left and right, sentences up and down; left is back, except where lines run from right to left. */
+  /** Move by word with left and right, reversed for right-to-left languages, and by sentence with up and down. */
   pressed(event) {
     const number = this.numberOf(event.target);
     if (number < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
