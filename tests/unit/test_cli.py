@@ -16,7 +16,8 @@ from training_runs import Server
 
 from dragoman import Translator, __version__
 from dragoman.cli.main import app, main
-from dragoman.translation.translator import Request
+from dragoman.translation.request import TextRequest
+from dragoman.translation.window import WindowTranslation
 
 SOURCES = ["A dog runs .", "", "Two men sleep over the grass .", "  ", "A child"]
 
@@ -308,13 +309,13 @@ def test_evaluate_translates_as_translate_does(
     tiny_model_folder: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configs: list[Any] = []
-    translate = Translator.translate_window
+    translations = WindowTranslation.translations
 
-    def spy(self: Translator, texts: Sequence[str], request: Request, *given: Any, **named: Any) -> Iterator[Any]:
-        configs.append(request.decoding)
-        return translate(self, texts, request, *given, **named)
+    def spy(self: WindowTranslation, lines: Sequence[TextRequest], *given: Any) -> Iterator[Any]:
+        configs.append(lines[0][1].decoding)
+        return translations(self, lines, *given)
 
-    monkeypatch.setattr(Translator, "translate_window", spy)
+    monkeypatch.setattr(WindowTranslation, "translations", spy)
     model, output = str(tiny_model_folder), str(tmp_path / "output")
     options = ["--beam", "2", "--coverage-penalty", "0.5", "--length-penalty", "none", "--unknown", "forbid"]
     assert main(["translate", model, "-i", str(source), "-o", output, *options]) == 0

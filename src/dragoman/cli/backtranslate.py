@@ -6,19 +6,17 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.groups import grouped
 from dragoman.cli.options import (
     BatchSize,
     Beam,
     Device,
     LengthPenalty,
     Quiet,
-    Seed,
+    SamplingOptions,
     Tags,
-    Temperature,
     Threads,
     To,
-    TopK,
-    TopP,
     split_tags,
 )
 
@@ -30,6 +28,7 @@ class Method(StrEnum):
     sample = "sample"
 
 
+@grouped
 def backtranslate(
     model: Annotated[
         Path, typer.Argument(help="A model folder of the reverse direction: it reads what is to be written later.")
@@ -54,10 +53,8 @@ def backtranslate(
     ] = Method.beam,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
-    temperature: Temperature = None,
-    top_k: TopK = None,
-    top_p: TopP = None,
-    seed: Seed = None,
+    *,
+    drawing: SamplingOptions,
     empty: Annotated[bool | None, typer.Option("--empty/--no-empty", help="Drop pairs with a blank side.")] = None,
     duplicates: Annotated[
         bool | None, typer.Option("--duplicates/--no-duplicates", help="Drop lines that came before.")
@@ -105,16 +102,13 @@ def backtranslate(
     from dragoman.augmentation.backtranslate import backtranslate
     from dragoman.base.errors import refuse
     from dragoman.base.log import info
-    from dragoman.translation.request import Sampling
 
     drawn = None
     if method is Method.beam:
-        refuse(
-            {"--temperature": temperature, "--top-k": top_k, "--top-p": top_p, "--seed": seed}, "with --method sample"
-        )
+        refuse(drawing.given(), "with --method sample")
     else:
         refuse({"--beam": beam, "--length-penalty": length_penalty}, "with --method beam")
-        drawn = Sampling.of(temperature, top_k, top_p, seed)
+        drawn = drawing.sampling()
     switches = {"empty": empty, "duplicates": duplicates, "unfinished": unfinished}
     limits = {
         "max_tokens": max_tokens,

@@ -1,12 +1,14 @@
 """`dragoman distill`: a small, fast model that has learned from a trained one."""
 
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dragoman.cli.options import BatchSize, Device, Engine, Precision, Quiet, Threads, check_settings
+from dragoman.cli.groups import grouped
+from dragoman.cli.options import EngineOptions, Quiet, check_settings
 
 
 class Choice(StrEnum):
@@ -16,6 +18,7 @@ class Choice(StrEnum):
     closest = "closest"
 
 
+@grouped
 def distill(
     teacher: Annotated[Path, typer.Argument(help="A model folder that translates: the model to learn from.")],
     settings: Annotated[
@@ -56,11 +59,7 @@ def distill(
         bool, typer.Option("--originals", help="The student learns from the corpora as they are too.")
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out where it stopped.")] = False,
-    batch_size: BatchSize = 64,
-    engine: Engine = "auto",
-    precision: Precision = None,
-    device: Device = None,
-    threads: Threads = None,
+    computing: EngineOptions,
     quiet: Quiet = False,
 ) -> None:
     """Train a small model on what a larger one writes: sequence-level distillation.
@@ -82,10 +81,6 @@ def distill(
         choice=choice,
         originals=originals,
         resume=resume,
-        batch_size=batch_size,
-        engine=engine,
-        precision=precision,
-        device=device,
-        threads=threads,
+        **asdict(computing),
     )
     tell_result(result)

@@ -1,6 +1,7 @@
 """`dragoman translate`: lines of the source language in, lines of the target language out."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -30,11 +31,37 @@ from dragoman.cli.options import (
     check_settings,
     with_fusion,
 )
-from dragoman.cli.standard_output import StandardOutput
 
 if TYPE_CHECKING:
     from dragoman.translation.alignment import AttentionChoice
     from dragoman.translation.request import RequestSettings, Sampling
+
+
+class StandardOutput:
+    """Lines go out as soon as they are there.
+
+    lines: of input that are done with; counts: what was done about lines by an earlier process, which there is none of.
+    """
+
+    def __init__(self) -> None:
+        self.lines = 0
+        self.counts: Mapping[str, int] = {}
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody sees the lines come."""
+        return sys.stdout.isatty()
+
+    def follow(self, name: str, lines: Iterable[str], path: Path | None) -> Iterator[str]:
+        """The lines of an input: all of them."""
+        return iter(lines)
+
+    def write(self, lines: int, texts: Iterable[bytes], counts: Mapping[str, int]) -> None:
+        """What was made of so many lines."""
+        for text in texts:
+            sys.stdout.buffer.write(text)
+        sys.stdout.buffer.flush()
+        self.lines += lines
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,7 +46,7 @@ def search_in_rounds(
                 further[key] = steps[key].send(answer)
             except StopIteration as done:
                 yield key, done.value
-        searches = further
+        searches = {key: further[key] for key in steps if key in further}  # in order, however the answers came
 
 
 def _answers(engine: Engine, searches: Mapping[int, Search], batch_size: int) -> Iterator[tuple[int, Answer]]:

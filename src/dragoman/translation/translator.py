@@ -218,7 +218,7 @@ class Translator:
             wanted = list(wanted)
             check_counts(texts, wanted, "requests")
         with Work("Translating", "texts", len(texts)) as work:
-            return list(self.translate_window(texts, wanted, batch_size, work=work))
+            return list(self._windows([tuple(with_requests(texts, wanted, "requests"))], batch_size, work=work))
 
     def sample(
         self,
