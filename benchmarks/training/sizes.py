@@ -23,7 +23,7 @@ class Sizes:
         return {"preset": None, "width": self.width, **sides, "positions": {"kind": "sinusoidal"}, "dropout": DROPOUT}
 
 
-SIZES = {"small": Sizes(256, 3, 4, 1024), "base": Sizes(512, 6, 8, 2048)}
+SIZES = {"small": Sizes(256, 3, 4, 1024), "base": Sizes(512, 6, 8, 2048), "big": Sizes(1024, 6, 16, 4096)}
 
 
 def rate(step: int) -> float:

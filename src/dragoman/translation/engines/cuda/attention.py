@@ -4,6 +4,8 @@ R = B · K rows: K hypotheses of each of B sentences. C: places for output token
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
+from types import ModuleType
 from typing import NamedTuple
 
 import torch
@@ -12,7 +14,6 @@ from torch.nn import functional
 
 from dragoman.nn.attention.cache import Keys
 from dragoman.nn.attention.soft import SoftAttention
-from dragoman.translation.engines.cuda import kernels
 
 
 class Positions(NamedTuple):
@@ -67,7 +68,7 @@ class SlotSelfAttention:
             query = attention.relation.rotate(query.unsqueeze(2), start, left_padding).squeeze(2)
             new_key = attention.relation.rotate(new_key.unsqueeze(2), start, left_padding).squeeze(2)
         places, branches, active = positions[:3]
-        if kernels.usable(states.device):
+        if (kernels := triton_kernels(states.device)) is not None:
             scale = _scale(attention, query)
             context = kernels.self_attention(query, new_key, new_value, keys, values, places, branches, active, scale)
         else:
@@ -95,11 +96,21 @@ class SlotCrossAttention:
         """(R, 1, d) → (R, 1, d). mask: (B, S) bool, True at tokens."""
         attention, (keys, values) = self.attention, self.memory
         query = attention.query(states[:, 0]).view(states.size(0), attention.heads, -1)
-        if kernels.usable(states.device):
+        if (kernels := triton_kernels(states.device)) is not None:
             context = kernels.cross_attention(query, keys, values, mask, active, _scale(attention, query))
         else:
             context = _attend(attention.scorer.fold(query), keys, values, mask[:, None, None])
         return _combine(attention, context)
+
+
+@lru_cache
+def triton_kernels(device: torch.device) -> ModuleType | None:
+    """The module of kernels that this package brings for GPUs; None on a CPU, and where Triton does not run."""
+    if device.type != "cuda":
+        return None
+    from dragoman.translation.engines.cuda import kernels  # importing Triton takes longer than all else
+
+    return kernels if kernels.run_on(device) else None
 
 
 def _zeros(attention: SoftAttention, slots: int, *places: int) -> Keys:

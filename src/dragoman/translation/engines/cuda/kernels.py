@@ -5,8 +5,6 @@ of 2,048 sentences they took 2.5 of 3.6 ms on an H200. These read each key and v
 Where Triton is missing, `engines.cuda.attention` computes the same with PyTorch.
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -24,7 +22,7 @@ _PLACES = 16
 _ENTRIES = 4096
 """Logits that one program reads at a time."""
 
-if triton is not None:
+if AVAILABLE:
 
     @triton.jit
     def _self_attention(  # type: ignore[no-untyped-def]
@@ -245,20 +243,12 @@ def logsumexp(logits: Tensor) -> Tensor:
     return out
 
 
-def usable(device: torch.device) -> bool:
-    """Whether these kernels run on a device."""
-    return AVAILABLE and device.type == "cuda" and _compiles(device)
-
-
-_compiled: dict[Any, bool] = {}
-
-
-def _compiles(device: torch.device) -> bool:
-    """Tried once per device: Triton needs a C compiler, and a GPU that it knows."""
-    if device not in _compiled:
-        try:
-            logits = torch.randn(2, 5, device=device)
-            _compiled[device] = torch.allclose(logsumexp(logits), logits.logsumexp(1, keepdim=True), atol=1e-5)
-        except Exception:  # of many kinds, from Triton, the compiler and the driver
-            _compiled[device] = False
-    return _compiled[device]
+def run_on(device: torch.device) -> bool:
+    """Whether these kernels run on a GPU: Triton needs a C compiler, and a GPU that it knows. Tried out each time."""
+    if not AVAILABLE:
+        return False
+    try:
+        logits = torch.randn(2, 5, device=device)
+        return torch.allclose(logsumexp(logits), logits.logsumexp(1, keepdim=True), atol=1e-5)
+    except Exception:  # of many kinds, from Triton, the compiler and the driver
+        return False

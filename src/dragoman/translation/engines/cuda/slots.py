@@ -5,22 +5,25 @@ Names of sizes: B slots, K hypotheses per sentence, S source tokens, C output to
 """
 
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import NamedTuple, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.decode.rules.length_penalty import LengthPenalty
 from dragoman.decode.search import Hypothesis
 from dragoman.models.interface import Memory
 from dragoman.models.transformer import DecoderLayer, TransformerDecoder
 from dragoman.nn.attention.soft import SoftAttention
 from dragoman.nn.mask import Mask
 from dragoman.text.symbols import BOS, EOS, PAD
-from dragoman.translation.engines.cuda import kernels
-from dragoman.translation.engines.cuda.attention import Positions, SlotCrossAttention, SlotSelfAttention
+from dragoman.translation.engines.cuda.attention import (
+    Positions,
+    SlotCrossAttention,
+    SlotSelfAttention,
+    triton_kernels,
+)
 from dragoman.translation.engines.cuda.completed import completed_hypotheses
 from dragoman.translation.engines.native.request import NativeRequest
 
@@ -107,13 +110,14 @@ class Slots:
     def admit(self, requests: Sequence[NativeRequest], memory: Memory) -> None:
         """Start sentences in free slots, of which there are enough. memory: of their sources, padded to S tokens."""
         places = self.free[: len(requests)]
+        initial = self._initial(requests)  # while the device still encodes
         index = torch.tensor(places, device=self._device)
         mask = Mask.padding(memory.mask)
         for each in self.cross_attentions:
             made = each.attention.project_memory(memory.states, mask)
             each.memory.keys.index_copy_(0, index, made.keys)
             each.memory.values.index_copy_(0, index, made.values)
-        for name, values in self._initial(requests).items():
+        for name, values in initial.items():
             self.state[name].index_copy_(0, index, torch.from_numpy(values).to(self._device))
         self.state["source_mask"].index_copy_(0, index, memory.mask)
         for name in ("position", "sequences", "branches", "ended_lengths", "ended_totals"):
@@ -132,13 +136,17 @@ class Slots:
         forbidden = np.full((count, MOST_FORBIDDEN), EOS, np.int64)
         forbidding = np.zeros((count, MOST_FORBIDDEN), np.float32)
         divisors = np.ones((count, target + 1), np.float32)
+        known: dict[tuple[int, int], np.ndarray] = {}
         for row, request in enumerate(requests):
             if request.prefix:
                 prefix[row, : len(request.prefix)] = request.prefix
             if request.forbidden:
                 forbidden[row, : len(request.forbidden)] = request.forbidden
                 forbidding[row, : len(request.forbidden)] = -np.inf
-            divisors[row, : request.limit + 1] = _divisors(request.penalty, request.limit)
+            key = id(request.penalty), request.limit
+            if key not in known:
+                known[key] = np.array([request.penalty.divisor(length) for length in range(request.limit + 1)])
+            divisors[row, : request.limit + 1] = known[key]
         limits = np.array([request.limit for request in requests], np.int64)
         return {
             "prefix": prefix,
@@ -181,8 +189,8 @@ class Slots:
         if self.sizes.beam > 1:
             self._mark_branches()
         logits = self._read()  # (B · K, V)
-        fast = kernels.usable(self._device)
-        normaliser = kernels.logsumexp(logits) if fast else logits.logsumexp(1, keepdim=True)
+        kernels = triton_kernels(self._device)
+        normaliser = logits.logsumexp(1, keepdim=True) if kernels is None else kernels.logsumexp(logits)
         forced = self.state["prefix"].gather(1, self._place[:, None])
         forced = forced.repeat_interleave(self.sizes.beam, 0)  # (B · K, 1)
         given = logits.gather(1, forced) - normaliser
@@ -321,12 +329,6 @@ class Slots:
             found[slot] = completed_hypotheses(request, {name: each[row] for name, each in values.items()})
             self.requests[slot] = None
         return found
-
-
-@lru_cache(maxsize=4096)
-def _divisors(penalty: LengthPenalty, limit: int) -> np.ndarray:
-    """What sums are divided by at each length up to the limit."""
-    return np.array([penalty.divisor(length) for length in range(limit + 1)], np.float32)
 
 
 def _largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,70 @@
+"""Every variant of a model on a GPU: loss, gradient and searches are those of the CPU, half precision is finite."""
+
+import copy
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "property"))
+
+from searching import searched
+from torch import Tensor
+from variant_checks import BATCH, SOURCES, built
+from variant_settings import Case, Settings, cases
+
+from dragoman.data.batches.batch import pad
+from dragoman.decode.search import SearchConfig
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
+from dragoman.text.symbols import EOS
+from dragoman.training.objectives.cross_entropy import CrossEntropy
+
+
+def gradient(model: Seq2Seq, device: str) -> tuple[float, dict[str, Tensor]]:
+    torch.manual_seed(3)
+    model.zero_grad()
+    loss = CrossEntropy()(model, BATCH.to(torch.device(device)))
+    loss.total.backward()
+    found = {name: each.grad.cpu().clone() for name, each in model.named_parameters() if each.grad is not None}
+    return float(loss.total), found
+
+
+def distance(found: dict[str, Tensor], expected: dict[str, Tensor]) -> float:
+    """Relative, over all parameters."""
+    squares = [
+        (float((found[name].double() - each).square().sum()), float(each.square().sum()))
+        for name, each in expected.items()
+    ]
+    return (sum(one for one, _ in squares) / (sum(other for _, other in squares) + 1e-24)) ** 0.5
+
+
+def tokens(model: Seq2Seq, device: str, beam: int) -> list[list[tuple[int, ...]]]:
+    source, mask = pad(SOURCES, after=(EOS,))
+    memory = model.encode(source.to(device), mask.to(device))
+    config = SearchConfig(beam=beam, length_factor=0.0, length_margin=6)
+    return [[each.tokens for each in found] for found in searched(model.decoder, memory, config)]
+
+
+def draws(settings: Any) -> bool:
+    """Whether the loss depends on random numbers, which a GPU draws otherwise."""
+    return any(word in str(settings) for word in ("hard", "drawn", "noise"))
+
+
+@pytest.mark.parametrize("case", cases().items() if torch.cuda.is_available() else [], ids=lambda each: str(each[0]))
+def test_a_variant_computes_what_it_computes_on_a_cpu(case: tuple[Case, Settings]) -> None:
+    _, settings = case
+    model = built(ModelConfig.model_validate(settings), 1).double().train()
+    gpu = copy.deepcopy(model).cuda()
+    (loss, expected), (found_loss, found) = gradient(model, "cpu"), gradient(gpu, "cuda")
+    if not draws(settings):
+        assert found_loss == pytest.approx(loss, rel=1e-9)
+        assert distance(found, expected) < 1e-7
+    single = copy.deepcopy(gpu).float()
+    with torch.autocast("cuda", torch.bfloat16):
+        _, half = gradient(single, "cuda")
+    assert all(each.isfinite().all() for each in half.values())
+    with torch.inference_mode():
+        for beam in (1, 3):
+            assert tokens(gpu.eval(), "cuda", beam) == tokens(model.eval(), "cpu", beam)
