@@ -27,7 +27,7 @@ from dragoman import Translator
 from dragoman.base.errors import DragomanError
 from dragoman.checkpoint.folder import load_model_folder, write_model_folder
 from dragoman.checkpoint.tensors import model_parameters
-from dragoman.data.workers import cores
+from dragoman.data.workers import available_cores
 from dragoman.decode.search import SearchConfig
 from dragoman.exchange.ctranslate2.folder import export
 from dragoman.exchange.ctranslate2.specification import library, names
@@ -211,7 +211,7 @@ def main() -> None:
     parser.add_argument("--lines", type=int, help="use only the first N lines of the text")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument(
-        "--threads", type=int, default=cores(), help="threads of every engine (default: one per processor)"
+        "--threads", type=int, default=available_cores(), help="threads of every engine (default: one per processor)"
     )
     parser.add_argument(
         "--processor-time",

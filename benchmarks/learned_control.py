@@ -34,7 +34,7 @@ from dragoman.data.corpora.lines import open_lines
 from dragoman.decode.search import Hypothesis
 from dragoman.metrics.bleu import BLEU
 from dragoman.tasks.train import train
-from dragoman.text.words import units
+from dragoman.text.words import split_units
 from dragoman.translation.engine import Row
 from dragoman.translation.request import Request
 from dragoman.translation.translator import Translator
@@ -50,7 +50,7 @@ Required = tuple[Phrase, ...]
 
 def words(text: str) -> set[str]:
     """The words of four or more letters."""
-    return {text[start:end] for start, end in units(text) if end - start >= 4 and text[start:end].isalpha()}
+    return {text[start:end] for start, end in split_units(text) if end - start >= 4 and text[start:end].isalpha()}
 
 
 def dictionary(source: Path, target: Path) -> dict[str, list[str]]:

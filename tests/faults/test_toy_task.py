@@ -45,7 +45,7 @@ class Numbers:
     def to(self, device: torch.device) -> "Numbers":
         return replace(self, digits=self.digits.to(device), sums=self.sums.to(device))
 
-    def cut(self, count: int) -> list["Numbers"]:
+    def split(self, count: int) -> list["Numbers"]:
         places = [place for place in np.array_split(np.arange(len(self.rows)), count) if len(place)]
         return [Numbers(self.digits[at], self.sums[at], tuple(self.rows[row] for row in at)) for at in places]
 

@@ -12,7 +12,7 @@ import pytest
 
 from dragoman.base import journal as journals
 from dragoman.base.journal import OutputJournal
-from dragoman.base.progress import Work
+from dragoman.base.progress import Progress
 from dragoman.cli.main import main
 from dragoman.data.corpora.lines import open_lines
 
@@ -38,14 +38,14 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def stop(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Lets the next command get a signal after a line, which lies within a window."""
-    tell, signals = Work.tell, dict[int, int]()
+    tell, signals = Progress.update, dict[int, int]()
 
-    def telling(work: Work, done: int, said: str = "", total: int | None = None) -> None:
-        tell(work, done, said, total)
+    def telling(progress: Progress, done: int, said: str = "", total: int | None = None) -> None:
+        tell(progress, done, said, total)
         if (number := signals.pop(done, None)) is not None:
             os.kill(os.getpid(), number)
 
-    monkeypatch.setattr(Work, "tell", telling)
+    monkeypatch.setattr(Progress, "update", telling)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
     yield lambda line, number=signal.SIGINT: signals.update({line: number})
     signal.signal(signal.SIGINT, before)

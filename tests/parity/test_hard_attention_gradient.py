@@ -229,7 +229,7 @@ def exact_and_estimated(
     """The gradient of Σ P · loss over all that could be sampled, and the estimates' mean."""
     longest = 3 if layers == 1 else 2
     whole = rows(longest)
-    parts = [whole, None] if how != "parts" else whole.cut(2)
+    parts = [whole, None] if how != "parts" else whole.split(2)
     if how == "chunks":
         monkeypatch.setattr(fused_cross_entropy, "_CHUNK_ROWS", 2)
     policy = [parameter for name, parameter in built.named_parameters() if "baseline" not in name]

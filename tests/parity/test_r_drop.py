@@ -140,7 +140,7 @@ def test_without_weight_it_is_half_the_plain_loss_over_the_doubled_batch() -> No
     torch.manual_seed(7)
     found = RDrop(plain, 0)(subject, batch())
     torch.manual_seed(7)
-    expected = plain(subject, batch().twice())
+    expected = plain(subject, batch().repeat_rows())
     torch.testing.assert_close(found.total, expected.total / 2)
     assert found.cross_entropy == pytest.approx(expected.cross_entropy / 2)
     assert found.tokens == expected.tokens // 2 == batch().target_tokens
@@ -154,7 +154,7 @@ def test_the_whole_loss_equals_equation_4() -> None:
     torch.manual_seed(7)
     found = RDrop(CrossEntropy(), 3)(subject, pairs)
     torch.manual_seed(7)
-    both = pairs.twice()
+    both = pairs.repeat_rows()
     logits = subject(both.source, both.source_mask, both.inputs).logits()
     keep = pairs.target_mask
     one, other = logits[:8][keep], logits[8:][keep]

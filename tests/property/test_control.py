@@ -19,9 +19,9 @@ from dragoman.control.keep import KeepRules
 from dragoman.control.phrase import Phrase
 from dragoman.decode.search import Hypothesis
 from dragoman.models.interface import LengthLimit, LengthLimits
-from dragoman.text.symbols import TERMINOLOGY, Inlined, slot
+from dragoman.text.symbols import TERMINOLOGY, InlineText, placeholder_symbol
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
-from dragoman.text.words import units
+from dragoman.text.words import split_units
 from dragoman.translation.engine import Pair, Row
 from dragoman.translation.translator import Translator
 
@@ -45,7 +45,11 @@ def tokenizers_of(kind: str) -> Tokenizers:
     named = {"kind": kind.removesuffix(OWN), **KINDS[kind]}
     config = TextConfig.model_validate({"subword": named, "shared": False})
     tokenizers = train_tokenizers(config, [*SOURCES, "3 4 7"], [*TARGETS, "3 4 7"])
-    return tokenizers.with_tags([slot(1), slot(2), *TERMINOLOGY]) if kind.endswith(OWN) else tokenizers
+    return (
+        tokenizers.with_tags([placeholder_symbol(1), placeholder_symbol(2), *TERMINOLOGY])
+        if kind.endswith(OWN)
+        else tokenizers
+    )
 
 
 @cache
@@ -176,7 +180,7 @@ class Learned(Deaf):
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
         target = self.tokenizers.target
         parts = [part.partition("}")[::2] for part in self.text.split("{")[1:]]
-        line = Inlined((self.text.split("{")[0], *(part for _, part in parts)), tuple(symbol for symbol, _ in parts))
+        line = InlineText((self.text.split("{")[0], *(part for _, part in parts)), tuple(symbol for symbol, _ in parts))
         self.forced.append([bool(row.constraints) for row in rows])
         for place in range(len(rows)):
             yield place, [Hypothesis(tuple(target.encode_inlined([line])[0]), -1.0, -1.0, finished=True)]
@@ -231,5 +235,5 @@ def test_a_required_word_is_a_word_of_its_own(kind: str, text: str) -> None:
     (translation,) = translator(kind).translate(
         [text], requests=translator(kind).request(constraints=words, search={**SHORT, "beam": 3})
     )
-    found = {translation[begin:end] for begin, end in units(translation)}
+    found = {translation[begin:end] for begin, end in split_units(translation)}
     assert found >= set(words)

@@ -69,7 +69,7 @@ def test_every_token_is_predicted_once(
             (ids,) = dataset.take(chosen)
             batch = collate_text(ids, chosen.tolist())
             assert len(chosen) == 1 or batch.labels.numel() <= tokens
-            parts = batch.cut(data.draw(st.integers(1, 3)))
+            parts = batch.split(data.draw(st.integers(1, 3)))
             assert sum(part.target_tokens for part in parts) == batch.target_tokens
             for part in parts:
                 for place, row in enumerate(part.rows):
@@ -78,8 +78,8 @@ def test_every_token_is_predicted_once(
                     assert part.inputs[place][keep].tolist() == rows[row][:-1]
                     assert (part.inputs[place][~keep] == PAD).all()
                     assert (part.labels[place][~keep] == PAD).all()
-                assert torch.equal(part.at_targets(part.labels), part.labels[part.target_mask])
-                predicted += np.bincount(part.at_targets(part.labels), minlength=TOKENIZER.size)
+                assert torch.equal(part.select_targets(part.labels), part.labels[part.target_mask])
+                predicted += np.bincount(part.select_targets(part.labels), minlength=TOKENIZER.size)
         assert predicted.tolist() == counts.tolist()
 
 

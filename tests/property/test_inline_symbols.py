@@ -10,7 +10,7 @@ from tiny_model import SOURCES, TARGETS
 from dragoman.control.glossary import Glossary
 from dragoman.control.marking import PairMarking, Terminology, TerminologyConfig, written
 from dragoman.control.placeholders import Placeholders, PlaceholdersConfig
-from dragoman.text.symbols import AS, END, TERM, TERMINOLOGY, UNK, Inlined, slot
+from dragoman.text.symbols import AS, END, TERM, TERMINOLOGY, UNK, InlineText, placeholder_symbol
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 
@@ -54,7 +54,7 @@ def first_symbol(own: Tokenizer) -> int:
     return own.tag_ids(["bt"])[0]
 
 
-def shown(own: Tokenizer, ids: list[int], line: Inlined, meant: dict[str, str]) -> str:
+def shown(own: Tokenizer, ids: list[int], line: InlineText, meant: dict[str, str]) -> str:
     """The text of ids, with what their symbols mean."""
     unknown = [meant[symbol] for symbol in line.symbols]
     return own.decode([UNK if number >= first_symbol(own) else number for number in ids], unknown)
@@ -82,7 +82,7 @@ def test_marks_of_terms_come_off(kind: str, source: str, target: str, line: int)
     """What is between ⟨as⟩ and ⟨/term⟩ stands in the target; without it, the source is what it was."""
     pair = PairMarking(None, TERMS)(source, target, line)
     assert pair == PairMarking(None, TERMS)(source, target, line)
-    assert pair.target == Inlined((target,))
+    assert pair.target == InlineText((target,))
     assert pair.source.symbols == (TERM, AS, END) * pair.terms
     parts = list(pair.source.parts)
     for place in range(pair.terms):
@@ -95,12 +95,17 @@ def test_marks_of_terms_come_off(kind: str, source: str, target: str, line: int)
 
 
 @settings(max_examples=40, deadline=None)
-@given(kind=KIND, text=st.lists(st.one_of(st.sampled_from([slot(1), f"<{slot(2)}>", *TERMINOLOGY, "<bt>"]), TEXT)))
+@given(
+    kind=KIND,
+    text=st.lists(
+        st.one_of(st.sampled_from([placeholder_symbol(1), f"<{placeholder_symbol(2)}>", *TERMINOLOGY, "<bt>"]), TEXT)
+    ),
+)
 def test_no_text_spells_a_symbol(kind: str, text: list[str]) -> None:
     own, line = tokenizer(kind), "".join(text)
-    for ids in (*own.encode_inlined([Inlined((line,))]), *own.encode_further([line])):
+    for ids in (*own.encode_inlined([InlineText((line,))]), *own.encode_continuation([line])):
         assert max(ids, default=0) < first_symbol(own)
-    assert own.encode_inlined([Inlined((line,))]) == [own.encode(line)]
+    assert own.encode_inlined([InlineText((line,))]) == [own.encode(line)]
 
 
 @settings(max_examples=30, deadline=None)

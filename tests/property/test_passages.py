@@ -61,7 +61,7 @@ def test_ids_of_passages_are_those_of_the_document(
     tokenizer = learned[kind]
     first, *others = divided(text, longest)
     ids = tokenizer.encode(first.text) + [
-        number for each in tokenizer.encode_further([other.text for other in others]) for number in each
+        number for each in tokenizer.encode_continuation([other.text for other in others]) for number in each
     ]
     between_words = all(other.text[:1] == " " and other.text[1:2].strip() for other in others)
     if between_words or (kind == "character"):

@@ -17,7 +17,7 @@ from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.data.batches.resampling import Resampler
 from dragoman.data.cleaning.rules import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
-from dragoman.data.preparation.pipeline import Prepared
+from dragoman.data.preparation.pipeline import PreparedCorpora
 from dragoman.data.preparation.prepare import prepare
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizers import TextConfig
@@ -25,7 +25,7 @@ from dragoman.text.vocabularies.bpe import BPEConfig
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> PreparedCorpora:
     folder = tmp_path_factory.mktemp("corpus")
     lines = [f"sentence{'s' * (number % 7)} number {number}\tSatz Nummer {number}" for number in range(200)]
     (folder / "pairs.tsv").write_text("\n".join(lines))
@@ -33,7 +33,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     return prepare(CorpusConfig(tsv=folder / "pairs.tsv"), CleaningConfig(), text, folder / "cache")
 
 
-def loader(prepared: Prepared, start: int = 0, tokens: int = 100, dropout: bool = False, epoch: int = 3) -> Loader:
+def loader(
+    prepared: PreparedCorpora, start: int = 0, tokens: int = 100, dropout: bool = False, epoch: int = 3
+) -> Loader:
     plan = plan_epoch(prepared.dataset.lengths, BatchConfig(tokens=tokens), 1, epoch)
     return Loader(
         prepared.dataset, plan, start, Resampler(prepared.tokenizers, 1, processes=0) if dropout else None, epoch
@@ -44,7 +46,7 @@ def loader_threads() -> int:
     return sum(thread.name == "dragoman-loader" for thread in threading.enumerate())
 
 
-def test_batches_come_in_plan_order_with_their_own_sentences(prepared: Prepared) -> None:
+def test_batches_come_in_plan_order_with_their_own_sentences(prepared: PreparedCorpora) -> None:
     made = loader(prepared)
     batches = list(made)
     assert len(batches) == len(made) == len(made.plan.batches)
@@ -58,7 +60,7 @@ def test_batches_come_in_plan_order_with_their_own_sentences(prepared: Prepared)
 
 
 @pytest.mark.parametrize("dropout", [False, True])
-def test_starting_later_continues_the_same_row_of_batches(prepared: Prepared, dropout: bool) -> None:
+def test_starting_later_continues_the_same_row_of_batches(prepared: PreparedCorpora, dropout: bool) -> None:
     whole = list(loader(prepared, dropout=dropout))
     rest = list(loader(prepared, start=5, dropout=dropout))
     assert len(rest) == len(whole) - 5
@@ -77,7 +79,7 @@ def sentences(loader: Loader) -> dict[int, tuple[list[int], list[int]]]:
     return found
 
 
-def test_dropout_depends_on_seed_epoch_and_row_only(prepared: Prepared) -> None:
+def test_dropout_depends_on_seed_epoch_and_row_only(prepared: PreparedCorpora) -> None:
     first = sentences(loader(prepared, dropout=True))
     assert sentences(loader(prepared, tokens=37, dropout=True)) == first  # other batches, same splits
     assert sentences(loader(prepared, dropout=True, epoch=4)) != first
@@ -88,7 +90,7 @@ def test_dropout_depends_on_seed_epoch_and_row_only(prepared: Prepared) -> None:
         assert prepared.tokenizers.target.decode(target) == prepared.tokenizers.target.decode(stored[row][1])
 
 
-def test_an_abandoned_iteration_ends_its_thread(prepared: Prepared) -> None:
+def test_an_abandoned_iteration_ends_its_thread(prepared: PreparedCorpora) -> None:
     before = loader_threads()
     iterator = iter(loader(prepared))
     assert len(list(islice(iterator, 2))) == 2
@@ -100,7 +102,7 @@ def test_an_abandoned_iteration_ends_its_thread(prepared: Prepared) -> None:
     assert loader_threads() == before
 
 
-def test_a_failure_in_the_thread_reaches_the_consumer_in_its_place(prepared: Prepared) -> None:
+def test_a_failure_in_the_thread_reaches_the_consumer_in_its_place(prepared: PreparedCorpora) -> None:
     made = loader(prepared)
     made.plan.batches[3] = made.plan.batches[3] + 10_000
     iterator = iter(made)
@@ -124,7 +126,7 @@ def worker_processes() -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc")
-def test_processes_split_as_one_does_and_none_is_left(prepared: Prepared) -> None:
+def test_processes_split_as_one_does_and_none_is_left(prepared: PreparedCorpora) -> None:
     expected = sentences(loader(prepared, dropout=True))
     with closing(Resampler(prepared.tokenizers, 1, processes=2)) as resampler:
         plan = loader(prepared).plan
@@ -140,7 +142,7 @@ def test_processes_split_as_one_does_and_none_is_left(prepared: Prepared) -> Non
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc")
-def test_a_process_that_dies_is_an_error_and_the_next_epoch_has_a_new_one(prepared: Prepared) -> None:
+def test_a_process_that_dies_is_an_error_and_the_next_epoch_has_a_new_one(prepared: PreparedCorpora) -> None:
     with closing(Resampler(prepared.tokenizers, 1, processes=1)) as resampler:
         made = Loader(prepared.dataset, loader(prepared).plan, 0, resampler, 3)
         iterator = iter(made)

@@ -12,7 +12,7 @@ from dragoman.control.marking import PairMarking, TerminologyConfig
 from dragoman.control.placeholders import PlaceholdersConfig
 from dragoman.data.cleaning.rules import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
-from dragoman.data.preparation.pipeline import Prepared
+from dragoman.data.preparation.pipeline import PreparedCorpora
 from dragoman.data.preparation.prepare import prepare
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.symbols import TERMINOLOGY
@@ -44,13 +44,15 @@ def text(**settings: Any) -> TextConfig:
     return TextConfig.model_validate({"subword": {"kind": "bpe", "size": 300}, **settings})
 
 
-def run(corpus: CorpusConfig, marking: PairMarking | None, given: TextConfig | Tokenizers | None = None) -> Prepared:
+def run(
+    corpus: CorpusConfig, marking: PairMarking | None, given: TextConfig | Tokenizers | None = None
+) -> PreparedCorpora:
     assert corpus.tsv is not None
     folder = corpus.tsv.parent / "cache"
     return prepare(corpus, CleaningConfig(enabled=False), given or text(), folder, workers=1, marking=marking)
 
 
-def pieces(prepared: Prepared, row: int) -> list[str]:
+def pieces(prepared: PreparedCorpora, row: int) -> list[str]:
     sides = prepared.tokenizers.source, prepared.tokenizers.target
     shown = zip(sides, prepared.dataset[row], strict=True)
     return [

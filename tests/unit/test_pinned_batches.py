@@ -81,4 +81,4 @@ def test_positions_of_target_tokens_are_found_without_counting_them() -> None:
         keep = torch.rand(7, 9) < share
         assert torch.equal(_places(keep, int(keep.sum())), keep.flatten().nonzero()[:, 0])
     pairs = collate([[5, 6], [7]], [[8], [9, 10]], range(2))
-    assert pairs.at_targets(pairs.labels).tolist() == [8, 2, 9, 10, 2]
+    assert pairs.select_targets(pairs.labels).tolist() == [8, 2, 9, 10, 2]

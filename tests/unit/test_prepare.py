@@ -14,7 +14,7 @@ from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.dataset import Dataset, DatasetWriter, Sentences, id_types
 from dragoman.data.preparation import fingerprint, pipeline
 from dragoman.data.preparation import prepare as module
-from dragoman.data.preparation.pipeline import Prepared
+from dragoman.data.preparation.pipeline import PreparedCorpora
 from dragoman.data.preparation.prepare import _PairPreparation, prepare
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 from dragoman.text.vocabularies.bpe import BPEConfig
@@ -40,12 +40,12 @@ def messages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return said
 
 
-def run(corpus: CorpusConfig, text: Any = TEXT, **cleaning: Any) -> Prepared:
+def run(corpus: CorpusConfig, text: Any = TEXT, **cleaning: Any) -> PreparedCorpora:
     assert corpus.source is not None
     return prepare(corpus, CleaningConfig(**cleaning), text, corpus.source.parent / "cache")
 
 
-def pairs(prepared: Prepared) -> list[tuple[str, str]]:
+def pairs(prepared: PreparedCorpora) -> list[tuple[str, str]]:
     source, target = prepared.tokenizers.source, prepared.tokenizers.target
     return [
         (source.decode(a), target.decode(b)) for a, b in (prepared.dataset[row] for row in range(len(prepared.dataset)))

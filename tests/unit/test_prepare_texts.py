@@ -15,7 +15,7 @@ from dragoman.data.cleaning.cleaned_corpus import BYTES_A_PAIR
 from dragoman.data.cleaning.rules import TextCleaningConfig
 from dragoman.data.corpora.corpus import TextCorpusConfig
 from dragoman.data.preparation import pipeline
-from dragoman.data.preparation.pipeline import Prepared
+from dragoman.data.preparation.pipeline import PreparedCorpora
 from dragoman.data.preparation.prepare import prepare_texts
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
@@ -46,11 +46,11 @@ def messages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def run(
     corpora: list[TextCorpusConfig], text: TextConfig | Tokenizers = TEXT, block: int = 5, **cleaning: Any
-) -> Prepared:
+) -> PreparedCorpora:
     return prepare_texts(corpora, TextCleaningConfig(**cleaning), text, corpora[0].files[0].parent / "cache", block)
 
 
-def texts(prepared: Prepared) -> list[str]:
+def texts(prepared: PreparedCorpora) -> list[str]:
     """The documents, put together of their excerpts."""
     found: list[list[int]] = []
     for row in range(len(prepared.dataset)):
@@ -83,7 +83,7 @@ def test_one_vocabulary_is_learned_whatever_its_kind(
     text = TextConfig.model_validate({"subword": {"kind": kind}})
     prepared = run(corpora[:1], text)
     assert prepared.tokenizers.shared
-    subword = text.subword.sized(1)
+    subword = text.subword.with_size(1)
     expected = train_tokenizers(TextConfig(subword=subword), [], [DOCUMENTS[place] for place in (0, 2, 4)])
     assert prepared.tokenizers.fingerprint == expected.fingerprint
     prepared.tokenizers.save(tmp_path)
@@ -97,11 +97,11 @@ def test_the_size_of_a_vocabulary_goes_by_the_amount_of_text(tmp_path: Path, mon
     (tmp_path / "book").write_text("one two three\n" * 1000)
     asked: list[int] = []
 
-    def sized(config: BPEConfig, pairs: int) -> BPEConfig:
+    def with_size(config: BPEConfig, pairs: int) -> BPEConfig:
         asked.append(pairs)
         return config.model_copy(update={"size": 300})
 
-    monkeypatch.setattr(BPEConfig, "sized", sized)
+    monkeypatch.setattr(BPEConfig, "with_size", with_size)
     run([TextCorpusConfig(text=tmp_path / "book", documents="file")], TextConfig())
     assert asked == [14_000 // BYTES_A_PAIR]
 

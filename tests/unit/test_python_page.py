@@ -18,11 +18,11 @@ BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re
 NOTEBOOKS = find_spec("nbclient") is not None and find_spec("ipykernel") is not None
 IN_PROGRESS = """
 import time
-from dragoman.base.progress import Work
-with Work("Waiting", "moments", 4) as work:
+from dragoman.base.progress import Progress
+with Progress("Waiting", "moments", 4) as progress:
     for moment in range(4):
         time.sleep(0.3)
-        work.tell(moment + 1)
+        progress.update(moment + 1)
 """
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
-from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer, parted, tag_of
+from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer, split_language_code, tag_of
 from dragoman.text.vocabularies.union import load_tokenizer
 
 pytest.importorskip("sentencepiece")
@@ -112,7 +112,7 @@ def test_codes_of_languages_are_tags(learned: SentencePieceTokenizer) -> None:
     assert tagged.encode("dog >>de<<")[-1] != first
     assert tagged.words(">>de<< dog")[1][0] == ">>de<<"
     assert tagged.decode([first, *rest]) == "dog"
-    assert (parted(">>de dog"), parted("a>>de<<")) == (("", ">>de dog"), ("", "a>>de<<"))
+    assert (split_language_code(">>de dog"), split_language_code("a>>de<<")) == (("", ">>de dog"), ("", "a>>de<<"))
     assert [tag_of(each) for each in (">>de<<", ">><<", ">>a b<<", "de", ">>de", ">>de<<x")] == ["to:de", *[None] * 5]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.settings.load import parse_settings
-from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK, in_order, languages
+from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK, source_tags, tag_languages
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.text.vocabularies.union import load_tokenizer
@@ -128,6 +128,6 @@ def test_vectors_take_no_tags() -> None:
 
 
 def test_the_language_comes_first() -> None:
-    assert in_order("de", ["bt", "law"]) == ("to:de", "bt", "law")
-    assert in_order(None) == ()
-    assert languages(["bt", "to:fr", "to:de"]) == ("fr", "de")
+    assert source_tags("de", ["bt", "law"]) == ("to:de", "bt", "law")
+    assert source_tags(None) == ()
+    assert tag_languages(["bt", "to:fr", "to:de"]) == ("fr", "de")

@@ -14,7 +14,7 @@ from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.readers import read_pairs
 from dragoman.data.preparation import pipeline, vocabulary
 from dragoman.data.preparation import prepare as module
-from dragoman.data.preparation.pipeline import Prepared
+from dragoman.data.preparation.pipeline import PreparedCorpora
 from dragoman.data.preparation.prepare import prepare
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 from dragoman.text.vocabularies.bpe import BPEConfig
@@ -47,7 +47,7 @@ def messages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return said
 
 
-def run(corpora: list[CorpusConfig], text: TextConfig | Tokenizers = TEXT) -> Prepared:
+def run(corpora: list[CorpusConfig], text: TextConfig | Tokenizers = TEXT) -> PreparedCorpora:
     return prepare(corpora, CleaningConfig(), text, corpora[0].files[0].parent / "cache")
 
 

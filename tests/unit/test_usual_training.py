@@ -54,9 +54,9 @@ def test_dropout_rises_for_a_new_translator(given: dict[str, Any], epochs: float
     ],
 )
 def test_batches_of_few_pairs_are_small(pairs: int | None, tokens: int) -> None:
-    assert BatchConfig().sized(pairs).tokens == tokens
-    assert BatchConfig(tokens=77, sentences=5).sized(pairs) == BatchConfig(tokens=77, sentences=5)
-    assert BatchConfig(sentences=5).sized(pairs).sentences == 5
+    assert BatchConfig().with_size(pairs).tokens == tokens
+    assert BatchConfig(tokens=77, sentences=5).with_size(pairs) == BatchConfig(tokens=77, sentences=5)
+    assert BatchConfig(sentences=5).with_size(pairs).sentences == 5
 
 
 def run(**train: Any) -> TranslationRun:
@@ -65,7 +65,7 @@ def run(**train: Any) -> TranslationRun:
 
 def test_open_settings_match_the_chosen_ones() -> None:
     given = run(max_steps=5)
-    batch = given.data.batch.sized(50)
+    batch = given.data.batch.with_size(50)
     chosen = given.model_copy(
         update={
             "data": given.data.model_copy(update={"batch": batch}),

@@ -79,7 +79,7 @@ def test_batches_end_with_a_vector_of_zeros() -> None:
     assert batch.source_mask.sum(1).tolist() == [3, 5]
     assert np.array_equal(batch.source[1, :4].numpy(), sources[1])
     assert not batch.source[0, 2:].any()
-    first, second = batch.cut(2)
+    first, second = batch.split(2)
     assert first.source.shape == (1, 3, WIDTH)
     assert torch.equal(second.source, batch.source[1:])
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from dragoman.base import log, progress
 from dragoman.base.log import info, quietly, warn
-from dragoman.base.progress import Work
+from dragoman.base.progress import Progress
 
 
 @pytest.fixture
@@ -59,10 +59,10 @@ def last_lines(screen: Screen) -> list[str]:
 
 def test_lines_are_told_now_and_then_with_the_time_left(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     asked = []
-    with Work("Translating", "lines", lambda: asked.append(1) or 10_000, done=1000, closes=True) as told:
+    with Progress("Translating", "lines", lambda: asked.append(1) or 10_000, done=1000, closes=True) as told:
         for step in range(1, 9):
             clock[0] += 10
-            told.tell(1000 + 250 * step)
+            told.update(1000 + 250 * step)
             assert len(asked) == (step >= 3)  # all lines are counted only when there is something to tell
     assert capsys.readouterr().err.splitlines() == [
         "Translating: 1,750 of 10,000 lines · 25 lines/s · 0:05:30 left",
@@ -72,15 +72,15 @@ def test_lines_are_told_now_and_then_with_the_time_left(clock: list[float], caps
 
 
 def test_short_work_and_what_is_watched_tell_nothing(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
-    with Work("Translating", "lines", lambda: pytest.fail("not asked"), closes=True) as told:
+    with Progress("Translating", "lines", lambda: pytest.fail("not asked"), closes=True) as told:
         clock[0] += 29
-        told.tell(1000)
-    with Work("Translating", "lines", lambda: pytest.fail("not asked"), shown=False, closes=True) as told:
+        told.update(1000)
+    with Progress("Translating", "lines", lambda: pytest.fail("not asked"), shown=False, closes=True) as told:
         clock[0] += 1000
-        told.tell(1000)
-    with Work("Training", lines=False) as told:
+        told.update(1000)
+    with Progress("Training", lines=False) as told:
         clock[0] += 1000
-        told.tell(1000, "step 1,000")
+        told.update(1000, "step 1,000")
     assert capsys.readouterr().err == ""
 
 
@@ -88,9 +88,9 @@ def test_without_an_end_no_time_is_left_and_failures_end_nothing(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     def read() -> None:
-        with Work("Reading", "lines", lambda: None, closes=True) as told:
+        with Progress("Reading", "lines", lambda: None, closes=True) as told:
             clock[0] += 100
-            told.tell(50)
+            told.update(50)
             raise KeyError
 
     with pytest.raises(KeyError):
@@ -99,18 +99,18 @@ def test_without_an_end_no_time_is_left_and_failures_end_nothing(
 
 
 def test_the_first_that_is_told_may_be_what_others_did(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
-    with Work("Translating", "lines", 1000, done=None) as told:
+    with Progress("Translating", "lines", 1000, done=None) as told:
         for done in (400, 500):
             clock[0] += 20
-            told.tell(done, f"{done - 1} kept")
+            told.update(done, f"{done - 1} kept")
     assert capsys.readouterr().err.splitlines()[0] == "Translating: 499 kept · 5.0 lines/s · 0:01:40 left"
 
 
 def test_quietly_nothing_is_told_but_warnings(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     with quietly():
-        with quietly(False), Work("Translating", "lines", 100, closes=True) as told:
+        with quietly(False), Progress("Translating", "lines", 100, closes=True) as told:
             clock[0] += 100
-            told.tell(50)
+            told.update(50)
             info("on the way")
         warn("something is missing")
     with quietly(False):
@@ -120,9 +120,9 @@ def test_quietly_nothing_is_told_but_warnings(clock: list[float], capsys: pytest
 
 def test_other_threads_tell_nothing(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     def other() -> None:
-        with Work("Translating", "lines", 100) as told:
+        with Progress("Translating", "lines", 100) as told:
             clock[0] += 100
-            told.tell(50)
+            told.update(50)
 
     thread = threading.Thread(target=other)
     thread.start()
@@ -131,16 +131,16 @@ def test_other_threads_tell_nothing(clock: list[float], capsys: pytest.CaptureFi
 
 
 def test_a_terminal_has_one_line_of_the_innermost_work(screen: Screen) -> None:
-    with Work("Training", total=200) as outer:
-        outer.tell(50, "step 50 of 200")
+    with Progress("Training", total=200) as outer:
+        outer.update(50, "step 50 of 200")
         appears(screen, "Training: step 50 of 200")
-        with Work("Validating", "sentences", 8) as inner:
-            inner.tell(2)
+        with Progress("Validating", "sentences", 8) as inner:
+            inner.update(2)
             appears(screen, "Validating: 2 of 8 sentences")
             shown = screen.getvalue()
             assert "left" in shown and "━" in shown  # the bar
         before = len(screen.getvalue())
-        outer.tell(60, "step 60 of 200")
+        outer.update(60, "step 60 of 200")
         while "step 60" not in screen.getvalue()[before:]:
             time.sleep(0.01)
         assert "Validating" not in screen.getvalue()[before:].partition("step 60")[2]
@@ -149,8 +149,8 @@ def test_a_terminal_has_one_line_of_the_innermost_work(screen: Screen) -> None:
 
 
 def test_messages_stand_above_the_line(screen: Screen) -> None:
-    with Work("Translating", "lines", 10) as told:
-        told.tell(5)
+    with Progress("Translating", "lines", 10) as told:
+        told.update(5)
         appears(screen, "5 of 10 lines")
         info("a message")
         warn("a warning")
@@ -164,8 +164,8 @@ def test_messages_stand_above_the_line(screen: Screen) -> None:
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_the_line_goes_whatever_ends_the_work(screen: Screen, error: type[BaseException]) -> None:
     def translate() -> None:
-        with Work("Outer"), Work("Translating", "lines", 10, closes=True) as told:
-            told.tell(5)
+        with Progress("Outer"), Progress("Translating", "lines", 10, closes=True) as told:
+            told.update(5)
             appears(screen, "5 of 10 lines")
             raise error
 
@@ -176,15 +176,15 @@ def test_the_line_goes_whatever_ends_the_work(screen: Screen, error: type[BaseEx
 
 
 def test_a_work_that_was_never_closed_does_not_keep_the_line(screen: Screen) -> None:
-    with Work("Outer"):
-        Work("Translating", "lines", 10).__enter__()
+    with Progress("Outer"):
+        Progress("Translating", "lines", 10).__enter__()
         appears(screen, "Translating: 0 of 10 lines")
-    assert not progress._TERMINAL._works
+    assert not progress._TERMINAL._open
 
 
 def test_narrow_terminals_have_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = Work("Translating", "lines", 1000)
-    told.tell(500)
+    told = Progress("Translating", "lines", 1000)
+    told.update(500)
     for width, bar in ((120, True), (80, True), (66, False), (30, False)):
         console = Console(width=width, record=True, file=StringIO())
         monkeypatch.setattr(progress, "console", console)
@@ -194,10 +194,10 @@ def test_narrow_terminals_have_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_telling_costs_next_to_nothing() -> None:
-    with Work("Translating", "lines", 10**6) as told:
+    with Progress("Translating", "lines", 10**6) as told:
         begun = time.process_time()
         for done in range(20_000):
-            told.tell(done)
+            told.update(done)
         assert (time.process_time() - begun) / 20_000 < 20e-6  # about 0.3 µs; an update of training takes 10,000
 
 
@@ -216,11 +216,11 @@ def test_a_notebook_has_an_output_that_is_replaced(monkeypatch: pytest.MonkeyPat
     shell = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=None))
     monkeypatch.setitem(sys.modules, "IPython", shell)
     monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=show))
-    with Work("Translating", "lines", 100) as told:
+    with Progress("Translating", "lines", 100) as told:
         assert told.live
         for done in (10, 11, 20):
             clock[0] += 0.4
-            told.tell(done)
-    with Work("Short", "lines"):
+            told.update(done)
+    with Progress("Short", "lines"):
         pass
     assert outputs == [["Translating: 11 of 100 lines · 14 lines/s · 0:00:06 left", ""]]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.base.errors import DataError, ResourceError
-from dragoman.data.workers import ALONE, Workers, apply
+from dragoman.data.workers import ALONE, Workers, parallel_map
 
 
 def work(task: int) -> tuple[int, int]:
@@ -30,7 +30,7 @@ def work(task: int) -> tuple[int, int]:
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_results_come_in_order_whatever_the_number_of_processes(count: int) -> None:
     tasks = [0, 1, 2, 3, 4, 5, 6, 10, 11]
-    found = list(apply(work, tasks, count))
+    found = list(parallel_map(work, tasks, count))
     assert [square for square, _ in found] == [task * task for task in tasks]
     pids = {pid for _, pid in found}
     assert (pids == {os.getpid()}) if count == 0 else (os.getpid() not in pids)
@@ -38,18 +38,18 @@ def test_results_come_in_order_whatever_the_number_of_processes(count: int) -> N
 
 
 def test_few_tasks_start_no_process() -> None:
-    assert {pid for _, pid in apply(work, [1] * ALONE, 4)} == {os.getpid()}
+    assert {pid for _, pid in parallel_map(work, [1] * ALONE, 4)} == {os.getpid()}
 
 
 def test_failures_come_in_the_place_of_their_task() -> None:
-    found = apply(work, [1, 2, 3, 7, 4], 2)
+    found = parallel_map(work, [1, 2, 3, 7, 4], 2)
     assert [square for square, _ in islice(found, 3)] == [1, 4, 9]
     with pytest.raises(DataError, match=r"^the seventh$"):
         next(found)
     with pytest.raises(RuntimeError, match="(?s)in work.*ZeroDivisionError: the eighth"):
-        list(apply(work, [1, 2, 3, 8], 2))
+        list(parallel_map(work, [1, 2, 3, 8], 2))
     with pytest.raises(ResourceError, match="signal 9"):
-        list(apply(work, [1, 2, 3, 9, 4, 5], 2))
+        list(parallel_map(work, [1, 2, 3, 9, 4, 5], 2))
 
 
 def test_tasks_are_not_taken_far_ahead_and_what_is_left_is_no_next_result() -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dragoman.augmentation.filters import RULES, FilterConfig, Judged, broken_rule, unusable
-from dragoman.base.companion import member_writer
+from dragoman.base.companion import compressor_for
 from dragoman.base.errors import ConfigError
 from dragoman.base.journal import OutputJournal, work_folder
 from dragoman.base.log import info
-from dragoman.base.progress import Work
+from dragoman.base.progress import Progress
 from dragoman.checkpoint.folder import fingerprint
 from dragoman.data.corpora.lines import has_broken_utf8
 from dragoman.translation.request import Request
@@ -93,10 +93,10 @@ class Synthesis(ABC):
         digests of its lines, against duplicates, lie on disk until the end. Raises ConfigError where the folder beside
         the output was begun with another text or other settings, and the errors of reading and translating.
         """
-        compress = member_writer(self.output)
+        compress = compressor_for(self.output)
         with (
             OutputJournal(self.output, self.settings()) as journal,
-            Work("Translating", "lines", self.count, done=journal.kept, closes=True) as work,
+            Progress("Translating", "lines", self.count, done=journal.kept, closes=True) as progress,
         ):
             if self.output.exists() and not journal.finished:
                 raise exists(self.output)
@@ -105,7 +105,7 @@ class Synthesis(ABC):
             lines = self._left(journal)
             while not journal.finished:
                 window = list(islice(lines, self.window))
-                pairs, counts = self._pairs(window, journal, translator, work)
+                pairs, counts = self._pairs(window, journal, translator, progress)
                 text = "".join(f"{source}\t{target}\n" for source, target in pairs).encode()
                 last = len(window) < self.window
                 # an empty file of no members would be none of its format
@@ -127,11 +127,11 @@ class Synthesis(ABC):
             for last in self.read():
                 yield last.identity
 
-        for _ in journal.follow("text", texts(), self.origin):
+        for _ in journal.remaining_lines("text", texts(), self.origin):
             yield last
 
     def _pairs(
-        self, window: Sequence[Line], journal: OutputJournal, translator: Translator, work: Work
+        self, window: Sequence[Line], journal: OutputJournal, translator: Translator, progress: Progress
     ) -> tuple[list[tuple[str, str]], Counter[str]]:
         """The pairs that stay, and what became of the lines."""
         counts: Counter[str] = Counter({LINES: len(window)})
@@ -141,8 +141,8 @@ class Synthesis(ABC):
         lines = list(self._short_enough(lines, counts, translator))
         texts = [line.text for line in lines]
         dropped = len(window) - len(lines)
-        work.tell(journal.lines + dropped, kept(journal.counts) if journal.lines else "")
-        found = translator.translate_window(texts, self.request, self.batch_size, journal.lines + 1, work)
+        progress.update(journal.lines + dropped, kept(journal.counts) if journal.lines else "")
+        found = translator.translate_window(texts, self.request, self.batch_size, journal.lines + 1, progress)
         pairs = []
         for line, translations in zip(lines, found, strict=True):
             best = self.chosen(line, translations)
@@ -165,7 +165,7 @@ class Synthesis(ABC):
                 yield line
 
     def _first_ones(self, lines: Sequence[Line], journal: OutputJournal, counts: Counter[str]) -> Iterator[Line]:
-        for line, new in zip(lines, journal.new(line.identity for line in lines), strict=True):
+        for line, new in zip(lines, journal.first_seen(line.identity for line in lines), strict=True):
             if new:
                 yield line
             else:

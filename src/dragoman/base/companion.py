@@ -14,7 +14,7 @@ from dragoman.base.files import atomic_file, sync, unwritable
 Compress = Callable[[bytes], bytes]
 
 
-def member_writer(path: Path) -> Compress:
+def compressor_for(path: Path) -> Compress:
     """What turns a part of the text into bytes of the file, by the ending of its name: .gz, .xz, .zst, or none.
 
     Members one after another are a file of that format (RFC 1952, section 2.2; RFC 8878, section 3.1).
@@ -37,7 +37,7 @@ class Companion:
         """path: the name that it will have; file: open at its end, after `size` bytes."""
         self.path, self.size = path, size
         self._file = file
-        self._compress = member_writer(path)
+        self._compress = compressor_for(path)
 
     def write(self, text: str) -> None:
         """Append a text. Raises ResourceError where it cannot be written."""
@@ -58,7 +58,7 @@ class Companion:
 
 
 @contextmanager
-def companion_alone(path: Path) -> Iterator[Companion]:
+def atomic_companion(path: Path) -> Iterator[Companion]:
     """One that takes its name at the end, complete or not at all, beside an output that cannot be gone on with."""
     with atomic_file(path) as temporary, temporary.open("wb") as file:
         companion = Companion(path, file)
@@ -68,7 +68,7 @@ def companion_alone(path: Path) -> Iterator[Companion]:
 
 
 @contextmanager
-def companion_kept(path: Path, text: Path, size: int) -> Iterator[Companion]:
+def resumable_companion(path: Path, text: Path, size: int) -> Iterator[Companion]:
     """One that is gone on with. text: where it lies until `published`; size: how much of that counts.
 
     Raises ResourceError where there is less than counts, or it cannot be written.
@@ -86,7 +86,7 @@ def companion_kept(path: Path, text: Path, size: int) -> Iterator[Companion]:
         yield Companion(path, file, size)
 
 
-def published(path: Path, text: Path) -> None:
+def publish_companion(path: Path, text: Path) -> None:
     """Give what was written to `text` its name, unless it has it already. Raises ResourceError."""
     path = path.resolve()  # what a link points to is replaced, not the link
     if not text.exists():

@@ -18,7 +18,7 @@ class ConfigError(DragomanError):
     exit_code = 2
 
 
-def refuse(options: Mapping[str, object], company: str) -> None:
+def reject_options(options: Mapping[str, object], company: str) -> None:
     """Raises ConfigError for an option that is given though it would change nothing; company: what it goes with.
 
     options: by name; one that is not given is None or empty.

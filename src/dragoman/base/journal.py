@@ -113,7 +113,7 @@ class OutputJournal:
         """Whether nothing was written yet."""
         return self._place.size == 0
 
-    def follow(self, name: str, lines: Iterable[str], path: Path) -> Iterator[str]:
+    def remaining_lines(self, name: str, lines: Iterable[str], path: Path) -> Iterator[str]:
         """The lines of an input after those that are done with. name: which of the inputs it is; path: for messages.
 
         Undecodable bytes may be lone surrogates. Raises ConfigError where the lines that are done with are others now.
@@ -137,7 +137,7 @@ class OutputJournal:
             digest.update(line.encode("utf-8", "surrogateescape") + b"\n")
             yield line
 
-    def new(self, texts: Iterable[str]) -> list[bool]:
+    def first_seen(self, texts: Iterable[str]) -> list[bool]:
         """Whether each text is the first of its kind. What is asked here is kept by the next `commit`."""
         known = []
         for text in texts:

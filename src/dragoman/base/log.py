@@ -38,7 +38,7 @@ def _tell(message: Text) -> None:
         console.print(message)
 
 
-def silent() -> bool:
+def is_quiet() -> bool:
     """Whether nobody wants to be told what is going on."""
     return _quiet or console.quiet
 
@@ -55,7 +55,7 @@ def quietly(quiet: bool = True) -> Iterator[None]:
         _quiet = before
 
 
-def clock(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A duration as hours:minutes:seconds."""
     whole = round(seconds)
     return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"

@@ -16,17 +16,17 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from dragoman.base.log import clock, console, info, silent
+from dragoman.base.log import console, format_duration, info, is_quiet
 
 Total = int | None | Callable[[], int | None]
 
 
-class Work:
-    """On stderr it is a live line, where that is a terminal or a notebook's cell, else a line now and then.
+class Progress:
+    """Progress of a long task on stderr: a live line on a terminal or in a notebook, otherwise a line now and then.
 
-    Open it with `with` while it is done. Nothing is told of work that is over at once, of work within `quietly`, in
-    threads beside the main one, and of ranks but the first. Where one work is part of another, its line takes the
-    other's place. `tell` costs a microsecond.
+    Use it as a context manager around the task. Nothing is shown for tasks that end at once, within `quietly`, in
+    threads other than the main one, and in ranks other than the first. The line of a nested task replaces that of the
+    outer one. `update` costs a microsecond.
     """
 
     def __init__(
@@ -40,22 +40,22 @@ class Work:
         lines: bool = True,
         closes: bool = False,
     ) -> None:
-        """what: the activity, such as `Translating`; unit: what is counted, in the plural; none: no speed is told.
+        """what: the activity, such as `Translating`. unit: what is counted, in the plural; if empty, no speed is shown.
 
-        total: how many there are, or None where nobody knows; a function is asked once, and only of a work that takes
-        long. done: how many an earlier process did; None: those that are told first. shown: False tells nothing; lines:
-        False only a live line; closes: tell in the end what was done, if anything was told before.
+        total: the number of units, or None if unknown; a function is called once, and only if the task takes long.
+        done: units that an earlier process completed; None: those of the first update. shown: False shows nothing.
+        lines: False shows a live line only. closes: report at the end what was done, if anything was shown before.
         """
         self.what, self.unit = what, unit
         self.done, self.said = done or 0, ""
         self.opened = self.begun = time.monotonic()
         self._total, self._first, self._lines, self._closes = total, done, lines, closes
-        self._shown, self._told = shown, False
+        self._shown, self._reported = shown, False
         self._display: Display | None = None
         self._next = 0.0
 
     def __enter__(self) -> Self:
-        if self._shown and not silent() and threading.current_thread() is threading.main_thread():
+        if self._shown and not is_quiet() and threading.current_thread() is threading.main_thread():
             display = choose_display()
             if display.live or self._lines:
                 self._display = display
@@ -69,12 +69,12 @@ class Work:
         if self._display is None:
             return
         self._display.close(self)
-        if self._closes and self._told and error is None:
+        if self._closes and self._reported and error is None:
             seconds = time.monotonic() - self.begun
-            info(f"{self.done:,} {self.unit} are done: {self._speed(seconds)}, {clock(seconds)}.")
+            info(f"{self.done:,} {self.unit} are done: {self._speed(seconds)}, {format_duration(seconds)}.")
 
-    def tell(self, done: int, said: str = "", total: int | None = None) -> None:
-        """How much is done, earlier processes' share too. said: is told instead of that number; total: a new one."""
+    def update(self, done: int, said: str = "", total: int | None = None) -> None:
+        """Set the units done, earlier processes included. said: shown instead of the number; total: a new total."""
         self.done, self.said = done, said
         if total is not None:
             self._total = total
@@ -84,23 +84,23 @@ class Work:
         if self._display is None or now < self._next:
             return
         self._next = now + self._display.interval
-        self._told = True
+        self._reported = True
         if callable(self._total):
             self._total = self._total()
-        self._display.told(self, now)
+        self._display.show(self, now)
 
     @property
     def total(self) -> int | None:
-        """How many there are, as far as that is known yet."""
+        """The number of units, or None if it is not known yet."""
         return None if callable(self._total) else self._total
 
     @property
     def live(self) -> bool:
-        """Whether there is a line that changes as the work goes on."""
+        """Whether progress is shown by a line that is redrawn."""
         return self._display is not None and self._display.live
 
     def text(self, now: float) -> str:
-        """All that is told of it at a moment of the monotonic clock (seconds)."""
+        """The line that is shown. now: seconds of the monotonic clock."""
         if not self.unit:
             return f"{self.what}: {self.said}" if self.said else self.what
         of = "" if self.total is None else f" of {self.total:,}"
@@ -111,10 +111,10 @@ class Work:
         text = f"{text} · {self._speed(seconds)}"
         if self.total is None:
             return text
-        return f"{text} · {clock(max(0.0, (self.total - self.done) * seconds / own))} left"
+        return f"{text} · {format_duration(max(0.0, (self.total - self.done) * seconds / own))} left"
 
     def _speed(self, seconds: float) -> str:
-        """Of this process."""
+        """The speed of this process."""
         speed = (self.done - (self._first or 0)) / max(seconds, 1e-9)
         return f"{speed:,.{0 if speed >= 10 else 1}f} {self.unit}/s"
 
@@ -124,10 +124,9 @@ _SHORTEST_BAR, _LONGEST_BAR = 8, 24
 
 
 class Display(ABC):
-    """One of the places. Work is opened and closed by one thread, what is part of another before that.
+    """Where progress is shown. All tasks are opened and closed by one thread, inner ones before outer ones.
 
-    live: whether what it shows changes as work goes on; delay: seconds before anything is told of a work; interval:
-    seconds between two tellings.
+    live: whether the display is redrawn; delay: seconds before a task is shown; interval: seconds between two updates.
     """
 
     live: ClassVar[bool]
@@ -135,36 +134,36 @@ class Display(ABC):
     interval: ClassVar[float]
 
     def __init__(self) -> None:
-        self._works: list[Work] = []
+        self._open: list[Progress] = []
 
-    def open(self, work: Work) -> None:
-        """A work begins."""
-        self._works.append(work)
+    def open(self, progress: Progress) -> None:
+        """Called at the start of a task."""
+        self._open.append(progress)
 
-    def close(self, work: Work) -> None:
-        """It is over, done or not."""
-        if work in self._works:
-            del self._works[self._works.index(work) :]
+    def close(self, progress: Progress) -> None:
+        """Called at the end of a task, finished or not."""
+        if progress in self._open:
+            del self._open[self._open.index(progress) :]
 
     @abstractmethod
-    def told(self, work: Work, now: float) -> None:
-        """It has got on, and it is time to say so."""
+    def show(self, progress: Progress, now: float) -> None:
+        """Show the progress of a task; called at most once per interval."""
 
 
 class Lines(Display):
-    """A line on stderr now and then."""
+    """One line on stderr after another."""
 
     live, delay, interval = False, 30.0, 30.0
 
-    def told(self, work: Work, now: float) -> None:
-        """One more line."""
-        info(work.text(now))
+    def show(self, progress: Progress, now: float) -> None:
+        """Print another line."""
+        info(progress.text(now))
 
 
 class Terminal(Display):
-    """The last line of the terminal, four times a second, by a thread of its own: work waits for nothing.
+    """The last line of the terminal, redrawn four times per second by a thread, so that the task never waits.
 
-    It shows the innermost work that has lasted for a moment. Messages appear above it.
+    It shows the innermost task that has run for `delay` seconds. Messages appear above it.
     """
 
     live, delay, interval = True, 0.5, 0.5
@@ -172,54 +171,59 @@ class Terminal(Display):
 
     def __init__(self) -> None:
         super().__init__()
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self._spinner = Spinner("dots")
 
-    def open(self, work: Work) -> None:
-        """The first one starts the thread."""
-        super().open(work)
+    def open(self, progress: Progress) -> None:
+        """Start the thread with the first task."""
+        super().open(progress)
         if self._thread is None:
-            self._over.clear()
+            self._stopped.clear()
             self._thread = threading.Thread(target=self._draw, name="progress", daemon=True)
             self._thread.start()
 
-    def close(self, work: Work) -> None:
-        """With the last one the line goes."""
-        super().close(work)
-        if not self._works and self._thread is not None:
-            self._over.set()
+    def close(self, progress: Progress) -> None:
+        """Remove the line with the last task."""
+        super().close(progress)
+        if not self._open and self._thread is not None:
+            self._stopped.set()
             self._thread.join()
             self._thread = None
 
-    def told(self, work: Work, now: float) -> None:
-        """The thread looks for itself."""
+    def show(self, progress: Progress, now: float) -> None:
+        """Nothing to do: the thread reads the progress itself."""
 
     def _draw(self) -> None:
-        # whoever writes to stdout at this terminal meanwhile writes above the line too
+        # what the task writes to stdout on the same terminal appears above the line too
         live = Live(console=console, auto_refresh=False, transient=True, redirect_stdout=sys.stdout.isatty())
         try:
-            while not self._over.wait(self._EVERY):
+            while not self._stopped.wait(self._EVERY):
                 now = time.monotonic()
-                lasting = [work for work in self._works.copy() if now - work.opened >= self.delay]
-                if not lasting:
+                visible = [progress for progress in self._open.copy() if now - progress.opened >= self.delay]
+                if not visible:
                     continue
                 if not live.is_started:
                     live.start()
                     console.show_cursor()  # a killed process could not bring it back
-                live.update(self._line(lasting[-1], now), refresh=True)
+                live.update(self._line(visible[-1], now), refresh=True)
         finally:
             live.stop()
 
-    def _line(self, work: Work, now: float) -> RenderableType:
-        """Bar and time only where there is room for them."""
-        text, elapsed = Text(work.text(now), no_wrap=True, overflow="ellipsis"), clock(now - work.opened)
+    def _line(self, progress: Progress, now: float) -> RenderableType:
+        """The line, with bar and time if they fit."""
+        text, elapsed = (
+            Text(progress.text(now), no_wrap=True, overflow="ellipsis"),
+            format_duration(now - progress.opened),
+        )
         cells: list[RenderableType] = [self._spinner, text]
-        room = console.width - text.cell_len - len(elapsed) - 5
-        if work.total is not None and room >= _SHORTEST_BAR:
-            width = min(room, _LONGEST_BAR)
-            cells.append(ProgressBar(total=max(1, work.total), completed=min(work.done, work.total), width=width))
-        if room >= 0:
+        space = console.width - text.cell_len - len(elapsed) - 5
+        if progress.total is not None and space >= _SHORTEST_BAR:
+            width = min(space, _LONGEST_BAR)
+            cells.append(
+                ProgressBar(total=max(1, progress.total), completed=min(progress.done, progress.total), width=width)
+            )
+        if space >= 0:
             cells.append(Text(elapsed))
         line = Table.grid(padding=(0, 1))
         line.add_row(*cells)
@@ -227,7 +231,7 @@ class Terminal(Display):
 
 
 class Notebook(Display):
-    """An output of the cell that is replaced again and again, and empty in the end."""
+    """An output of the cell that is updated, and cleared at the end."""
 
     live, delay, interval = True, 0.5, 0.5
 
@@ -235,18 +239,18 @@ class Notebook(Display):
         super().__init__()
         self._output: Any = None
 
-    def close(self, work: Work) -> None:
-        """With the last one the text goes."""
-        super().close(work)
-        if not self._works and self._output is not None:
+    def close(self, progress: Progress) -> None:
+        """Clear the output with the last task."""
+        super().close(progress)
+        if not self._open and self._output is not None:
             self._output.update(_plain(""), raw=True)
             self._output = None
 
-    def told(self, work: Work, now: float) -> None:
-        """The outer work waits until the inner is done."""
-        if work is not self._works[-1]:
+    def show(self, progress: Progress, now: float) -> None:
+        """Update the output, for the innermost task only."""
+        if progress is not self._open[-1]:
             return
-        text = _plain(work.text(now))
+        text = _plain(progress.text(now))
         if self._output is None:
             self._output = import_module("IPython.display").display(text, raw=True, display_id=True)
         else:
@@ -257,7 +261,7 @@ _LINES, _TERMINAL, _NOTEBOOK = Lines(), Terminal(), Notebook()
 
 
 def choose_display() -> Display:
-    """What stderr is now."""
+    """The display for the current stderr."""
     if _in_notebook():
         return _NOTEBOOK
     return _TERMINAL if console.is_terminal and not console.is_dumb_terminal else _LINES

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.log import quietly
-from dragoman.base.progress import Work
+from dragoman.base.progress import Progress
 from dragoman.checkpoint.folder import CONFIG, PARAMETERS, read_config, read_meta, write_model_folder
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.text.tokenizers import Tokenizers
@@ -23,9 +23,9 @@ def average_parameters(folders: Sequence[Path]) -> dict[str, Tensor]:
         raise ModelError("no checkpoint to average; name at least one model folder")
     sums: dict[str, Tensor] = {}
     kinds: dict[str, torch.dtype] = {}
-    with Work("Averaging", "checkpoints", len(folders)) as work:
+    with Progress("Averaging", "checkpoints", len(folders)) as progress:
         for done, folder in enumerate(folders):
-            work.tell(done)
+            progress.update(done)
             stored, _ = load_tensors(Path(folder) / PARAMETERS)
             if not sums:
                 kinds = {name: tensor.dtype for name, tensor in stored.items()}

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import info, warn
-from dragoman.base.settings.load import flat
+from dragoman.base.settings.load import flatten
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.models.kinds import ModelKind, kind_of
 from dragoman.models.parts import Part, parts_of
@@ -135,8 +135,8 @@ class Start:
 
     def _warn_of_settings(self, transfer: Transfer, settings: Mapping[str, Any]) -> None:
         """Warn of settings that change what taken parameters compute although they have the same shapes."""
-        theirs = flat(dict(self.loaded.config["model"]))
-        ours = flat(dict(settings))
+        theirs = flatten(dict(self.loaded.config["model"]))
+        ours = flatten(dict(settings))
         sections = {name.partition(".")[0] for name in transfer.taken} | {"positions", "scale_embeddings"}
         different = [
             f"model.{key} is {ours[key]!r} here and {theirs[key]!r} there"

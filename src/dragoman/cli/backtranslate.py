@@ -100,14 +100,14 @@ def backtranslate(
     YAML lines that add the pairs to a recipe, with the tag bt.
     """
     from dragoman.augmentation.backtranslate import backtranslate
-    from dragoman.base.errors import refuse
+    from dragoman.base.errors import reject_options
     from dragoman.base.log import info
 
     drawn = None
     if method is Method.beam:
-        refuse(drawing.given(), "with --method sample")
+        reject_options(drawing.given(), "with --method sample")
     else:
-        refuse({"--beam": beam, "--length-penalty": length_penalty}, "with --method beam")
+        reject_options({"--beam": beam, "--length-penalty": length_penalty}, "with --method beam")
         drawn = drawing.sampling()
     switches = {"empty": empty, "duplicates": duplicates, "unfinished": unfinished}
     limits = {

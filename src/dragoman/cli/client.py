@@ -35,7 +35,7 @@ def client(
 
     from dragoman.base.files import atomic_file
     from dragoman.base.log import quietly
-    from dragoman.base.progress import Work
+    from dragoman.base.progress import Progress
     from dragoman.client import Client, translate_lines
     from dragoman.translation.files.lines import read_lines
 
@@ -44,8 +44,8 @@ def client(
     with quietly(quiet), Client(url, os.environ.get(KEY)) as asked, where as path:
         found = translate_lines(read_lines(input), asked, target, source, parallel=parallel, **settings)
         opened = nullcontext(sys.stdout.buffer) if path is None else path.open("wb")
-        with opened as file, Work("Translating", "lines") as work:
+        with opened as file, Progress("Translating", "lines") as progress:
             for text in found:
                 file.write(text.encode() + b"\n")
                 file.flush()
-                work.tell(work.done + 1, work.said)
+                progress.update(progress.done + 1, progress.said)

@@ -95,7 +95,7 @@ def check(
     The defaults are those of `dragoman train`, whose settings data.cleaning.* are named as the options here. Its limit
     on subword tokens is judged only there, once there is a tokeniser.
     """
-    from dragoman.base.errors import refuse
+    from dragoman.base.errors import reject_options
 
     common = {
         "empty": empty,
@@ -123,10 +123,12 @@ def check(
     scripts = {"source_scripts": source_script or None, "target_scripts": target_script or None}
     texts = {"text": text, "field": field, "documents": None if documents is None else documents.value}
     if text is not None or field is not None:
-        refuse(_options({**pairs, **numbers, **scripts}), "with sentence pairs")
+        reject_options(_options({**pairs, **numbers, **scripts}), "with sentence pairs")
         report = _check_text({**texts, "jsonl": jsonl, "heading": heading}, {**common, "scripts": script or None})
     else:
-        refuse(_options({"documents": documents, "heading": heading, "script": script}), "with --text or --field")
+        reject_options(
+            _options({"documents": documents, "heading": heading, "script": script}), "with --text or --field"
+        )
         limits = {name: value or None for name, value in numbers.items() if value is not None}
         report = _check_pairs({**pairs, "jsonl": jsonl}, {**_given({**common, **scripts}), **limits})
     if as_json:

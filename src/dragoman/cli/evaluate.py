@@ -84,7 +84,7 @@ def evaluate(
 
     Perplexity is given a token, a word and a byte; the latter two compare models with different vocabularies.
     """
-    from dragoman.base.errors import refuse
+    from dragoman.base.errors import reject_options
     from dragoman.evaluation.evaluate import evaluate
 
     settings: dict[str, Any] = {
@@ -100,12 +100,12 @@ def evaluate(
     if model is not None and _predicts_texts(model):
         of_measures = {"--hypothesis": hypothesis, "--source": source, "--metric": metric, "--tokenized": tokenized}
         options = {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
-        refuse({**of_measures, "--ensemble": ensemble, **options}, "with translations")
+        reject_options({**of_measures, "--ensemble": ensemble, **options}, "with translations")
         reading = {"documents": documents, "heading": heading, "stride": stride, "batch_size": batch_size}
         _evaluate_texts(model, reference, device, threads, reading, as_json)
         return
-    refuse({"--documents": documents, "--heading": heading, "--stride": stride}, "with a language model")
-    refuse({"--ensemble": ensemble if model is None else None}, "with a model to translate with")
+    reject_options({"--documents": documents, "--heading": heading, "--stride": stride}, "with a language model")
+    reject_options({"--ensemble": ensemble if model is None else None}, "with a model to translate with")
     found = evaluate(
         [model, *ensemble] if model is not None and ensemble else model,
         reference=reference,

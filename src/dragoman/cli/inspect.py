@@ -26,7 +26,7 @@ def inspect(
     quiet: Quiet = False,
 ) -> None:
     """Heat maps of every layer and head of every attention as PNG and SVG, the weights as .npz, a page to look at."""
-    from dragoman.base.errors import refuse
+    from dragoman.base.errors import reject_options
     from dragoman.base.log import info, warn
     from dragoman.base.machine.device import use_threads
     from dragoman.exchange.ctranslate2.folder import kind_serving
@@ -38,7 +38,7 @@ def inspect(
     use_threads(threads)
     check_free(out)
     if not kind_serving(model, "inspect").reads_source:
-        refuse({"--target": target, "--to": to, "--tags": tags}, "with a translation model")
+        reject_options({"--target": target, "--to": to, "--tags": tags}, "with a translation model")
         inspection = LanguageModel.load(model, device, "inspect").inspect(text)
     else:
         translator = Translator.load(model, device, engine="torch")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.base.errors import refuse
+from dragoman.base.errors import reject_options
 from dragoman.cli.cluster import (
     ActorsOption,
     ClusterOption,
@@ -89,7 +89,7 @@ class FileOptions:
     @property
     def source(self) -> Path | None:
         """The single input, None for the standard input. Raises ConfigError if there are several."""
-        refuse({"more than one --input": (self.inputs or [])[1:]}, "with --cluster")
+        reject_options({"more than one --input": (self.inputs or [])[1:]}, "with --cluster")
         return self.inputs[0] if self.inputs else None
 
 
@@ -225,9 +225,9 @@ def translate(
         check_patterns(search or [])
     check_settings(search or [], example="search.minimum_length=3")
     if lines.sample:
-        refuse({**request.of_search(), "--constraints": lines.constraints}, "without --sample")
+        reject_options({**request.of_search(), "--constraints": lines.constraints}, "without --sample")
     else:
-        refuse(drawing.given(), "with --sample")
+        reject_options(drawing.given(), "with --sample")
     command = _Command(
         models=[model, *ensemble] if ensemble else model,
         files=files,
@@ -268,7 +268,7 @@ class _Command:
             "--alignment-layer, --alignment-head": self.lines.attention,
             f"--device {device}": None if device == "cpu" else device,
         }
-        refuse({"--resume": self.files.resume or None, **self.lines.given(), **others}, "without --cluster")
+        reject_options({"--resume": self.files.resume or None, **self.lines.given(), **others}, "without --cluster")
         translate_on_cluster(
             self.models,
             self.files.inputs or [],
@@ -288,10 +288,10 @@ class _Command:
 
     def translate_document(self) -> None:
         """Translate a whole document."""
-        refuse(self.mode.of_cluster(), "with --cluster")
+        reject_options(self.mode.of_cluster(), "with --cluster")
         source = self.files.source
         others = {"--resume": self.files.resume or None, **self.lines.given(), "--sample": self.lines.sample or None}
-        refuse(others, "without --document")
+        reject_options(others, "without --document")
         how = {**asdict(self.computing), "attention": self.lines.attention, **self.settings}
         translate_document(self.models, source, self.files.target, self.mode.format, self.on_error, **how)
 
@@ -299,9 +299,9 @@ class _Command:
         """Translate the lines of a file or of the standard input."""
         from dragoman.translation.files.translate_file import translate_file
 
-        refuse(self.mode.of_cluster(), "with --cluster")
+        reject_options(self.mode.of_cluster(), "with --cluster")
         source = self.files.source
-        refuse({"--format": self.mode.format}, "with --document")
+        reject_options({"--format": self.mode.format}, "with --document")
         translate_file(
             self.models,
             source,

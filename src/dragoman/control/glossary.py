@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.control.phrase import Phrase
 from dragoman.data.corpora.lines import has_broken_utf8, open_lines
-from dragoman.text.words import units
+from dragoman.text.words import split_units
 
 EXACT = "="
 """Before a source term: letters are not taken for others of another case."""
@@ -93,7 +93,7 @@ class Glossary:
 
     def find(self, text: str, start: int = 0, end: int | None = None) -> list[Match]:
         """The terms in text[start:end], from left to right, none over another."""
-        places = [place for place in units(text) if place[0] >= start and (end is None or place[1] <= end)]
+        places = [place for place in split_units(text) if place[0] >= start and (end is None or place[1] <= end)]
         found, number = [], 0
         while number < len(places):
             match, count = self._longest(text, places, number)
@@ -135,7 +135,7 @@ def _entry(source: str, targets: tuple[str, ...]) -> Entry:
 
 
 def _folded(text: str) -> Iterator[str]:
-    return (_unit(text[begin:end]) for begin, end in units(text))
+    return (_unit(text[begin:end]) for begin, end in split_units(text))
 
 
 def _unit(text: str) -> str:

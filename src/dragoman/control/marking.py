@@ -13,7 +13,7 @@ from dragoman.base.settings.config import Config
 from dragoman.control.glossary import Glossary, Match
 from dragoman.control.placeholders import Placeholders, PlaceholdersConfig, Replaced
 from dragoman.data.preparation.tokenising import MarkedPair
-from dragoman.text.symbols import TERMINOLOGY, Inlined, InlineWriter
+from dragoman.text.symbols import TERMINOLOGY, InlineText, InlineWriter
 
 
 class TerminologyConfig(Config):
@@ -89,7 +89,7 @@ _KEY = 0x504C4143
 
 
 class PairMarking:
-    """Keeps the promise of `data.preparation.marking.Marking`."""
+    """Keeps the promise of `data.preparation.tokenising.PairMarker`."""
 
     def __init__(self, placeholders: Placeholders | None, terminology: Terminology | None) -> None:
         self._placeholders, self._terminology = placeholders, terminology
@@ -141,7 +141,7 @@ class PairMarking:
         return MarkedPair(*sides, len(sides[1].symbols), len(terms))
 
 
-def written(text: str, spans: Replaced, terms: list[Marked]) -> Inlined:
+def written(text: str, spans: Replaced, terms: list[Marked]) -> InlineText:
     """A side of a pair with its symbols; spans and terms share nothing."""
     line, place = InlineWriter(), 0
     for start, end, what, is_term in sorted([*((*each, False) for each in spans), *((*each, True) for each in terms)]):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from dragoman.base.errors import ConfigError
 from dragoman.data.corpora.lines import has_broken_utf8
-from dragoman.text.words import stands_apart
+from dragoman.text.words import is_whole_word
 
 SEPARATOR, ALTERNATIVE, ESCAPE = "\t", "|", "\\"
 
@@ -34,7 +34,7 @@ class Phrase(NamedTuple):
             start = text.find(form)
             while start >= 0:
                 end = start + len(form)
-                if stands_apart(text, start, end):
+                if is_whole_word(text, start, end):
                     yield start, end
                 start = text.find(form, start + 1)
 

@@ -10,8 +10,8 @@ from pydantic import Field, ValidationInfo, field_validator
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
 from dragoman.control.keep import KINDS, KeepRules, Span
-from dragoman.text.symbols import MOST_SLOTS, Inlined, slot
-from dragoman.text.words import is_word_character, units
+from dragoman.text.symbols import MAX_PLACEHOLDERS, InlineText, placeholder_symbol
+from dragoman.text.words import is_word_character, split_units
 
 SHORTEST_WORD = 3
 """Characters; shorter ones that two languages share are seldom names: `in` and `so` of English and German."""
@@ -48,7 +48,7 @@ class PlaceholdersConfig(Config):
     symbols: int = Field(
         default=9,
         ge=1,
-        le=MOST_SLOTS,
+        le=MAX_PLACEHOLDERS,
         description="Number of symbols ⟨1⟩, ⟨2⟩ …: the maximum number of spans per pair, or per text.",
     )
 
@@ -64,7 +64,7 @@ class PlaceholdersConfig(Config):
     @property
     def tags(self) -> tuple[str, ...]:
         """The symbols."""
-        return tuple(map(slot, range(1, self.symbols + 1)))
+        return tuple(map(placeholder_symbol, range(1, self.symbols + 1)))
 
     def build(self) -> "Placeholders":
         """What finds them in pairs."""
@@ -96,14 +96,18 @@ class Placeholders:
         numbers = np.sort(random.choice(self.config.symbols, len(chosen), replace=False)) + 1
         symbols = defaultdict[str, deque[str]](deque)
         for span, number in zip(chosen, numbers.tolist(), strict=True):
-            symbols[span.text].append(slot(number))
-        own = Replaced((span.start, span.end, slot(number)) for span, number in zip(chosen, numbers, strict=True))
+            symbols[span.text].append(placeholder_symbol(number))
+        own = Replaced(
+            (span.start, span.end, placeholder_symbol(number)) for span, number in zip(chosen, numbers, strict=True)
+        )
         others = Replaced(
             (span.start, span.end, symbols[span.text].popleft()) for span in targets if symbols.get(span.text)
         )
         return own, others
 
-    def with_added(self, source: Inlined, target: Inlined, random: np.random.Generator) -> tuple[Inlined, Inlined]:
+    def with_added(
+        self, source: InlineText, target: InlineText, random: np.random.Generator
+    ) -> tuple[InlineText, InlineText]:
         """With one more symbol at the same place of both sides, if it is drawn and there is one left."""
         free = [symbol for symbol in self.config.tags if symbol not in source.symbols]
         if not free or not random.random() < self.config.added:
@@ -127,13 +131,13 @@ _PLACES = ((True, "", " "), (True, "", ": "), (False, " ", ""), (False, " (", ")
 _FINAL = regex.compile(r"[\s\p{P}]*$")
 
 
-def _with_symbol(line: Inlined, symbol: str, begins: bool, before: str, after: str) -> Inlined:
+def _with_symbol(line: InlineText, symbol: str, begins: bool, before: str, after: str) -> InlineText:
     """At the end, it stands before the last signs."""
     if begins:
-        return Inlined((before, after + line.parts[0], *line.parts[1:]), (symbol, *line.symbols))
+        return InlineText((before, after + line.parts[0], *line.parts[1:]), (symbol, *line.symbols))
     *parts, last = line.parts
     end = _FINAL.search(last).start()
-    return Inlined((*parts, last[:end] + before, after + last[end:]), (*line.symbols, symbol))
+    return InlineText((*parts, last[:end] + before, after + last[end:]), (*line.symbols, symbol))
 
 
 def _words_beside(text: str, spans: Sequence[Span]) -> dict[str, Span]:
@@ -143,7 +147,7 @@ def _words_beside(text: str, spans: Sequence[Span]) -> dict[str, Span]:
         inside[span.start : span.end] = True
     words = [
         Span(start, end, text[start:end])
-        for start, end in units(text)
+        for start, end in split_units(text)
         if end - start >= SHORTEST_WORD and is_word_character(text[start])
     ]
     counts = Counter(word.text for word in words)

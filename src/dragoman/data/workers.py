@@ -29,14 +29,16 @@ _PLAIN = (ConfigError, DataError, ModelError, ResourceError)
 _SECONDS_TO_END = 2
 
 
-def cores() -> int:
+def available_cores() -> int:
     """The processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def apply(function: Callable[[Task], Result], tasks: Iterable[Task], count: int | None = None) -> Iterator[Result]:
+def parallel_map(
+    function: Callable[[Task], Result], tasks: Iterable[Task], count: int | None = None
+) -> Iterator[Result]:
     """`function` of each task, in order, in `count` processes (None: one a core); few tasks, or with 0: in this one."""
-    count = min(cores(), MOST) if count is None else count
+    count = min(available_cores(), MOST) if count is None else count
     stream = iter(tasks)
     first = list(islice(stream, ALONE + 1))
     if count == 0 or len(first) <= ALONE:

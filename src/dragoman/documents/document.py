@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Unpack
 
-from dragoman.base.companion import member_writer
+from dragoman.base.companion import compressor_for
 from dragoman.base.errors import ConfigError, DataError, DocumentError
 from dragoman.base.files import atomic_write
 from dragoman.base.log import info, warn
 from dragoman.base.machine.device import use_threads
-from dragoman.base.progress import Work
+from dragoman.base.progress import Progress
 from dragoman.data.corpora.lines import read_chunks
 from dragoman.documents.formats.format import Content, Format, ParsedDocument
 from dragoman.documents.formats.union import format_of
@@ -117,8 +117,8 @@ def _translate(
 
     def run(lines: Sequence[TextRequest]) -> list[Translation]:
         texts, requests = [text for text, _ in lines], [request for _, request in lines]
-        with Work("Translating", "sentences", len(lines)) as work:
-            return [best[0] for best in faulty.translate_window(texts, requests, batch_size, 1, work)]
+        with Progress("Translating", "sentences", len(lines)) as progress:
+            return [best[0] for best in faulty.translate_window(texts, requests, batch_size, 1, progress)]
 
     for lines in pipeline.attempts(document.sentences):
         try:
@@ -176,4 +176,4 @@ def write_document(content: Content, path: Path | None, format: Format[Content])
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     else:
-        atomic_write(path, member_writer(path)(data))
+        atomic_write(path, compressor_for(path)(data))

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from dragoman.base.errors import ConfigError, in_files, refuse
+from dragoman.base.errors import ConfigError, in_files, reject_options
 from dragoman.base.log import quietly
 from dragoman.base.machine.device import use_threads
 from dragoman.metrics.bleu import LengthScore, TokenisedBLEU, bleu_by_length
@@ -184,7 +184,7 @@ def _check(
         raise ConfigError("there is nothing to compare with: give --reference FILE")
     if model is None:
         options = {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
-        refuse(options, "with a model to translate with")
+        reject_options(options, "with a model to translate with")
 
 
 def _name(model: object) -> str:

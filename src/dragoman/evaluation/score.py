@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.base.errors import ConfigError, in_files, refuse
+from dragoman.base.errors import ConfigError, in_files, reject_options
 from dragoman.base.log import quietly
 from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import parse_settings
@@ -65,11 +65,11 @@ def score(
     use_threads(threads)
     with quietly(quiet):
         if isinstance(model, LanguageModel) or (isinstance(model, str | Path) and predicts_texts(Path(model))):
-            refuse({"--source": source, "--to": to, "--tags": list(tags)}, "with a translation model")
+            reject_options({"--source": source, "--to": to, "--tags": list(tags)}, "with a translation model")
             texts = _documents(target, documents, heading)
             opened = model if isinstance(model, LanguageModel) else LanguageModel.load(model, device, "score")
             return _scores(opened.score(texts, stride, batch_size), "documents")
-        refuse({"--documents": documents, "--heading": heading, "--stride": stride}, "with a language model")
+        reject_options({"--documents": documents, "--heading": heading, "--stride": stride}, "with a language model")
         if source is None:
             raise ConfigError(f"{model} translates: give the sentences that the translations are of, --source FILE")
         return _of_pairs(model, target, source, to, list(tags), batch_size, device, threads)
@@ -108,7 +108,7 @@ def _of_pairs(
 
 def _documents(target: Lines, kind: str | None, heading: str | None) -> list[str]:
     if not isinstance(target, str | Path):
-        refuse({"--documents": kind, "--heading": heading}, "with a file")
+        reject_options({"--documents": kind, "--heading": heading}, "with a file")
         return list(target)
     settings = {"text": target, "documents": kind or LINE, "heading": heading}
     return read_texts(parse_settings(settings, TextCorpusConfig, "documents"))

@@ -11,7 +11,7 @@ from typing import Any, cast, get_args
 
 import torch
 
-from dragoman.base.errors import ConfigError, ModelError, refuse
+from dragoman.base.errors import ConfigError, ModelError, reject_options
 from dragoman.base.log import quietly
 from dragoman.base.settings.yaml import dump_yaml
 from dragoman.checkpoint.folder import load_model_folder, write_model_folder
@@ -79,7 +79,7 @@ def _write_ctranslate2(model: Path, out: Path, quantization: str | None) -> None
 
 
 def _write_marian(model: Path, out: Path, quantization: str | None) -> None:
-    refuse({"--quantization": quantization}, "with --to ctranslate2")
+    reject_options({"--quantization": quantization}, "with --to ctranslate2")
     _check_new(out)
     write_marian(model, out)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.progress import Work
+from dragoman.base.progress import Progress
 from dragoman.data.batches.batch import collate_text
 from dragoman.decode.forced import force, read_labels
 from dragoman.models.interface import Decoder
@@ -50,7 +50,7 @@ class WholeScorer:
         """As of `WindowScorer`. batch_size: texts that are read together."""
         totals = [0.0] * len(texts)
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
-        with Work("Scoring", "texts", len(order)) as work:
+        with Progress("Scoring", "texts", len(order)) as progress:
             for begin in range(0, len(order), batch_size):
                 some = order[begin : begin + batch_size]
                 batch = collate_text([[BOS, *texts[place], EOS] for place in some], some).to(self.device)
@@ -60,7 +60,7 @@ class WholeScorer:
                     found, state = read_labels(self.decoder, state, inputs, labels, keep)
                     for place, value in zip(some, found.double().sum(1).tolist(), strict=True):
                         totals[place] += value
-                work.tell(begin + len(some))
+                progress.update(begin + len(some))
         return totals
 
 
@@ -91,7 +91,7 @@ class WindowScorer:
         ]
         parts.sort(key=lambda part: part.end - part.start)
         totals = [0.0] * len(texts)
-        with Work("Scoring", "windows", len(parts)) as work:
+        with Progress("Scoring", "windows", len(parts)) as progress:
             for begin in range(0, len(parts), batch_size):
                 some = parts[begin : begin + batch_size]
                 batch = collate_text([ids[part.text][part.start : part.end + 1] for part in some], range(len(some)))
@@ -102,5 +102,5 @@ class WindowScorer:
                 found = force(self.decoder, None, batch.inputs, batch.labels, asked).double().sum(1)
                 for part, value in zip(some, found.tolist(), strict=True):
                     totals[part.text] += value
-                work.tell(begin + len(some))
+                progress.update(begin + len(some))
         return totals

@@ -18,8 +18,8 @@ class TextStream:
         """prompt: its ids, by which blanks between it and what follows are set as in one text."""
         self._tokenizer, self._stop = tokenizer, tuple(stop)
         self._bytes = codecs.getincrementaldecoder("utf-8")("replace")
-        self._strips = tokenizer.added_blank == "first" and not prompt
-        self._ends_in_blank = tokenizer.added_blank == "last"
+        self._strips = tokenizer.added_space == "first" and not prompt
+        self._ends_in_blank = tokenizer.added_space == "last"
         self._held = " " if self._ends_in_blank and prompt else ""
         self.stopped = False
 

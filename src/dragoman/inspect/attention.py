@@ -146,7 +146,7 @@ def source_attention(
     device = next(model.parameters()).device
     batch = collate([source for source, _ in pairs], [target for _, target in pairs], range(len(pairs))).to(device)
     with torch.inference_mode(), recording() as recorded:
-        model(*batch.reads)
+        model(*batch.model_inputs)
     weights = torch.cat(recorded[attention], 2)  # (B, heads, T + 1, S + 1)
     if head is not None and not 1 <= head <= weights.size(1):
         raise ConfigError(f"there is no head {head} that attends the source: this layer has 1 to {weights.size(1)}")

@@ -56,7 +56,7 @@ class PresetSettings(ModelSettings):
         return settings
 
     @classmethod
-    def usual_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
+    def default_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
         """A preset says of which kind families and positions are."""
         preset = cls.presets.get(str(settings.get("preset")), {})
         return {part: preset[part]["kind"] for part in (*cls.families, "positions") if part in preset}

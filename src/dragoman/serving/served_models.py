@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import info
-from dragoman.data.workers import cores
+from dragoman.data.workers import available_cores
 from dragoman.exchange.ctranslate2.folder import is_exported
 from dragoman.serving.batcher import Backend, Batcher, BatchListener
 from dragoman.serving.config import EngineConfig, ModelConfig, QueueConfig
@@ -104,7 +104,7 @@ class ServedModel:
             return translator, InProcessBackend(translator, lines)
         here = "auto" if is_exported(config.path) else "torch"
         translator = load_translator(config, engine.model_copy(update={"name": here, "precision": None}), self._aligner)
-        threads = engine.threads or max(1, cores() // engine.workers)
+        threads = engine.threads or max(1, available_cores() // engine.workers)
         spec = WorkerSpec(config, engine.model_copy(update={"threads": threads}))
         pool = WorkerPool(spec, engine.workers, translator.tokenizers.target, lines)
         if not pool.is_shared:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dragoman.checkpoint.meta import Meta, Score
 from dragoman.data.batches.plan import BatchPlan, plan_epoch
-from dragoman.data.preparation.pipeline import Prepared
+from dragoman.data.preparation.pipeline import PreparedCorpora
 from dragoman.metrics.metric import Metric
 from dragoman.tasks.cost import activation_bytes, flops_per_target_token
 from dragoman.text.tokenizers import Tokenizers
@@ -42,7 +42,7 @@ class CorpusJob(Job):
     """
 
     special: ClassVar[int] = 1
-    prepared: Prepared
+    prepared: PreparedCorpora
 
     @property
     def tokenizers(self) -> Tokenizers:
@@ -56,7 +56,7 @@ class CorpusJob(Job):
         model's automatic preset is chosen by.
         """
         data = self.run.data
-        batch = data.batch.sized() if examples is None else data.batch.sized(examples)
+        batch = data.batch.with_size() if examples is None else data.batch.with_size(examples)
         data, model = data.model_copy(update={"batch": batch}), self.run.model.resolved(size)
         self.run = self.run.model_copy(update={"data": data, "model": model})
 

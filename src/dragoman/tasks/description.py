@@ -150,7 +150,7 @@ def _untrained(
     elif sizes:
         source, target, origin = sizes[0], sizes[-1], "as given"
     else:
-        subword = text.subword.sized(pairs) if pairs else text.subword
+        subword = text.subword.with_size(pairs) if pairs else text.subword
         size = getattr(subword, "size", None)
         stated = "subword" in text.model_fields_set or pairs is not None
         origin = (

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
-from dragoman.base.settings.load import flat, parse_settings
+from dragoman.base.settings.load import flatten, parse_settings
 from dragoman.checkpoint.folder import CONFIG
 from dragoman.checkpoint.start import Start
 from dragoman.models.kinds import kind_of
@@ -102,7 +102,7 @@ def compared(run: RunConfig, name: str, section: type[C], origin: Origin) -> tup
         return stored, []
     if isinstance(given, PresetSettings):
         given = given.chosen_as(stored)  # type: ignore[arg-type]
-    before, now = flat(stored.model_dump(mode="json")), flat(given.model_dump(mode="json"))
+    before, now = flatten(stored.model_dump(mode="json")), flatten(given.model_dump(mode="json"))
     return given, [
         f"{name}.{key} ({now.get(key)!r} here, {before.get(key)!r} there)"
         for key in sorted({*before, *now})

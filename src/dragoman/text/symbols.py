@@ -37,12 +37,12 @@ def language_tag(language: str) -> str:
     return TO + language
 
 
-def languages(tags: Iterable[str]) -> tuple[str, ...]:
+def tag_languages(tags: Iterable[str]) -> tuple[str, ...]:
     """The target languages among `tags`, in their order."""
     return tuple(tag.removeprefix(TO) for tag in tags if tag.startswith(TO))
 
 
-def in_order(language: str | None, tags: Sequence[str] = ()) -> tuple[str, ...]:
+def source_tags(language: str | None, tags: Sequence[str] = ()) -> tuple[str, ...]:
     """The tags that a source text gets: its target language's first, then the others in the order given."""
     return (*(() if language is None else (language_tag(language),)), *tags)
 
@@ -73,20 +73,20 @@ Tag = Annotated[str, AfterValidator(check_tag)]
 TERM, AS, END = TERMINOLOGY = ("⟨term⟩", "⟨as⟩", "⟨/term⟩")
 """Around a term of the source and its translation: ⟨term⟩ dog ⟨as⟩ Hund ⟨/term⟩."""
 
-MOST_SLOTS = 99
+MAX_PLACEHOLDERS = 99
 
 
-def slot(number: int) -> str:
+def placeholder_symbol(number: int) -> str:
     """The symbol that stands for a span which is the same in both languages: ⟨1⟩, ⟨2⟩ …"""
     return f"⟨{number}⟩"
 
 
-def slots(tags: Iterable[str]) -> tuple[str, ...]:
+def placeholder_symbols(tags: Iterable[str]) -> tuple[str, ...]:
     """Those of a vocabulary's tags that stand for spans."""
     return tuple(tag for tag in tags if is_inline(tag) and tag not in TERMINOLOGY)
 
 
-class Inlined(NamedTuple):
+class InlineText(NamedTuple):
     """A text with symbols in it: `symbols[i]` stands between `parts[i]` and `parts[i + 1]`, which keep their blanks."""
 
     parts: tuple[str, ...]
@@ -101,7 +101,7 @@ class Inlined(NamedTuple):
 
 @dataclass
 class InlineWriter:
-    """Writes an `Inlined` from left to right."""
+    """Writes an `InlineText` from left to right."""
 
     parts: list[str] = field(default_factory=lambda: [""])
     symbols: list[str] = field(default_factory=list)
@@ -129,6 +129,6 @@ class InlineWriter:
         self.write(f" {target}")
         self.mark(END)
 
-    def written(self) -> Inlined:
+    def written(self) -> InlineText:
         """All of it."""
-        return Inlined(tuple(self.parts), tuple(self.symbols))
+        return InlineText(tuple(self.parts), tuple(self.symbols))

@@ -14,7 +14,7 @@ import numpy as np
 from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.base.files import atomic_write
 from dragoman.text.pieces import display
-from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK, Inlined, is_inline, symbol
+from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK, InlineText, is_inline, symbol
 
 
 class Tokenizer(ABC):
@@ -26,7 +26,7 @@ class Tokenizer(ABC):
 
     kind: ClassVar[str]
     lossless: ClassVar[bool] = False
-    added_blank: ClassVar[Literal["first", "last"] | None] = "first"
+    added_space: ClassVar[Literal["first", "last"] | None] = "first"
     """Where the surfaces of a whole text have a blank that the text does not have."""
     joint: bool = False
     """Whether the other language's tokenizer, which splits otherwise, has the same entries at the same ids."""
@@ -37,7 +37,7 @@ class Tokenizer(ABC):
         """symbols: an entry's name in the vocabulary; surfaces: the UTF-8 that it stands for, empty for special ones.
 
         In a text's surfaces each word has the blank that stands before it, and so has the first; decoding takes this
-        `added_blank` off again.
+        `added_space` off again.
         """
         self._symbols = list(symbols)
         self._surfaces = list(surfaces)
@@ -89,7 +89,7 @@ class Tokenizer(ABC):
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text."""
 
-    def encode_further(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode_continuation(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of texts that go on where others ended.
 
         Of a text that is divided before a blank between two words, the ids of both parts one after another are those of
@@ -97,12 +97,12 @@ class Tokenizer(ABC):
         """
         return self.encode_batch(texts)
 
-    def encode_inlined(self, texts: Sequence[Inlined]) -> list[list[int]]:
+    def encode_inlined(self, texts: Sequence[InlineText]) -> list[list[int]]:
         """The ids of texts with inline symbols among their words. Raises ConfigError for a symbol it does not have."""
         ids = self.encode_batch([text.parts[0] for text in texts])
         if not any(text.symbols for text in texts):
             return ids
-        others = iter(self.encode_further(list(chain.from_iterable(text.parts[1:] for text in texts))))
+        others = iter(self.encode_continuation(list(chain.from_iterable(text.parts[1:] for text in texts))))
         return [
             [*first, *chain.from_iterable([number, *next(others)] for number in self.tag_ids(text.symbols))]
             for text, first in zip(texts, ids, strict=True)
@@ -118,12 +118,12 @@ class Tokenizer(ABC):
             next(stand_ins, "").encode() if number == UNK else self._surfaces[int(number)]  # no other special has one
             for number in ids
         ]
-        return self._without_added_blank(b"".join(parts).decode("utf-8", "replace"))
+        return self._without_added_space(b"".join(parts).decode("utf-8", "replace"))
 
-    def _without_added_blank(self, text: str) -> str:
-        if self.added_blank is None:
+    def _without_added_space(self, text: str) -> str:
+        if self.added_space is None:
             return text
-        return text.removeprefix(" ") if self.added_blank == "first" else text.removesuffix(" ")
+        return text.removeprefix(" ") if self.added_space == "first" else text.removesuffix(" ")
 
     def surface(self, number: int) -> bytes:
         """The UTF-8 that an id stands for, perhaps a part of a character; empty for special symbols and tags."""

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from dragoman.base.errors import ModelError
 from dragoman.base.settings.config import Config
-from dragoman.text.symbols import Tag, slots
+from dragoman.text.symbols import Tag, placeholder_symbols
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.vocabularies.bpe import BPEConfig
 from dragoman.text.vocabularies.union import SubwordConfig, load_tokenizer
@@ -110,7 +110,7 @@ class Tokenizers:
         source = self.source.with_tags(tags)
         if self.shared:
             return Tokenizers(source, source if self.alike else self.target.with_tags(tags))
-        spans = slots(tags)
+        spans = placeholder_symbols(tags)
         return Tokenizers(source, self.target.with_tags(spans) if spans else self.target)
 
     @property

@@ -40,7 +40,7 @@ def is_word_character(character: str) -> bool:
     return _CHARACTER.fullmatch(character) is not None
 
 
-def stands_apart(text: str, start: int, end: int) -> bool:
+def is_whole_word(text: str, start: int, end: int) -> bool:
     """Whether no word goes on beyond text[start:end]."""
     return not any(
         0 < place < len(text) and is_word_character(text[place - 1]) and is_word_character(text[place])
@@ -48,6 +48,6 @@ def stands_apart(text: str, start: int, end: int) -> bool:
     )
 
 
-def units(text: str) -> list[tuple[int, int]]:
+def split_units(text: str) -> list[tuple[int, int]]:
     """Beginning and end of each word, run of blanks, and other character; in scripts without blanks, each character."""
     return [match.span() for match in _UNITS.finditer(text)]

@@ -120,7 +120,7 @@ class LoopConfig(Config):
     )
 
     @classmethod
-    def usual_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
+    def default_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
         """A run with a limit uses a schedule that ends with it."""
         return {"schedule": "cosine"} if any(settings.get(limit) is not None for limit in _LIMITS) else {}
 

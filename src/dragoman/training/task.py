@@ -51,7 +51,7 @@ class Batch(Protocol):
         """The batch with its tensors on `device`."""
         ...
 
-    def cut(self, count: int) -> list[Self]:
+    def split(self, count: int) -> list[Self]:
         """`count` parts of about equal numbers of examples, or fewer if there are fewer examples."""
         ...
 

@@ -12,7 +12,7 @@ from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.log import info, warn
 from dragoman.base.machine.device import choose_device
 from dragoman.checkpoint.folder import LoadedModel
-from dragoman.data.workers import cores
+from dragoman.data.workers import available_cores
 from dragoman.exchange.ctranslate2.folder import Computing, Exported, hand_over, open_folder
 from dragoman.translation.engine import Engine
 from dragoman.translation.engines.ctranslate2 import CTranslate2Engine
@@ -143,7 +143,7 @@ def open_exported(
 
 def _threads() -> int:
     """One per processor, unless OMP_NUM_THREADS says otherwise."""
-    return torch.get_num_threads() if "OMP_NUM_THREADS" in os.environ else cores()
+    return torch.get_num_threads() if "OMP_NUM_THREADS" in os.environ else available_cores()
 
 
 def _reference(loaded: LoadedModel, device: torch.device) -> AttentionTorchEngine:

@@ -9,7 +9,7 @@ from dragoman.control.phrase import Phrase
 from dragoman.decode.constraints.constraint import Constraint
 from dragoman.decode.search import Hypothesis
 from dragoman.models.interface import LengthLimits, first_exceeded
-from dragoman.text.symbols import Inlined
+from dragoman.text.symbols import InlineText
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vocabularies.vectors import VectorError
 from dragoman.translation.constraints.codec import ConstrainedSource, ConstraintCodec
@@ -135,11 +135,11 @@ class Codec:
 
     def _constrained(self, number: int, text: str, prefix: Prefix, control: Control | None) -> ConstrainedSource:
         if control is None:
-            return ConstrainedSource(Inlined((text,)))
+            return ConstrainedSource(InlineText((text,)))
         if control.phrases and not text.strip():
             raise LineError(number - 1, "there is nothing to translate, but phrases are required: leave them out here")
         if not text.strip():
-            return ConstrainedSource(Inlined((text,)))
+            return ConstrainedSource(InlineText((text,)))
         if self._tokenizers.reads_vectors and (control.keep is not None or control.glossary is not None):
             raise ConfigError("a source of vectors has no words to keep or to look up in a glossary: leave them out")
         positions = self._limits.target.positions

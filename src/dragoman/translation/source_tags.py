@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.meta import Meta
-from dragoman.text.symbols import TO, in_order, is_inline, languages
+from dragoman.text.symbols import TO, is_inline, source_tags, tag_languages
 from dragoman.text.tokenizer import Tokenizer
 
 
@@ -12,10 +12,12 @@ class SourceTags:
     """languages: those that can be chosen, empty where the model writes one and has no tag for it."""
 
     def __init__(self, source: Tokenizer, meta: Meta | None = None) -> None:
-        """meta: what the model was trained on; where it names no languages, all that have a tag can be chosen."""
+        """meta: what the model was trained on; where it names no tag_languages, all that have a tag can be chosen."""
         self._source = source
         self._only = None if meta is None else meta.target_language
-        self.languages = languages(source.tags) if meta is None or not meta.target_languages else meta.target_languages
+        self.languages = (
+            tag_languages(source.tags) if meta is None or not meta.target_languages else meta.target_languages
+        )
 
     def of(self, to: str | None = None, tags: Iterable[str] = ()) -> tuple[str, ...]:
         """Those that stand before a source text, the language's first. `to` can be left out where there is only one.
@@ -30,7 +32,7 @@ class SourceTags:
                 raise ConfigError(f"the target language is not given as the tag {tag!r}: use --to (in Python, to=)")
             if is_inline(tag):
                 raise ConfigError(f"{tag!r} is no tag: --keep and --glossary put it where it belongs")
-        chosen = in_order(self._language(to), others)
+        chosen = source_tags(self._language(to), others)
         self._source.tag_ids(chosen)  # raises where one is unknown
         return chosen
 

@@ -11,7 +11,7 @@ import torch
 from dragoman.base.errors import ConfigError, DataError, LineError
 from dragoman.base.machine.device import choose_device
 from dragoman.base.machine.startup import keep_large_tensors_on_heap
-from dragoman.base.progress import Work
+from dragoman.base.progress import Progress
 from dragoman.base.settings.load import Overrides
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.meta import Meta
@@ -21,7 +21,7 @@ from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.exchange.ctranslate2.folder import Exported, is_exported
 from dragoman.inspect.attention import AttentionMap
 from dragoman.inspect.inspection import Inspection, check_text, check_tokens, inspected
-from dragoman.text.symbols import languages
+from dragoman.text.symbols import tag_languages
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.alignment import Aligner, Alignment, AttentionAligner, AttentionChoice
 from dragoman.translation.choice import choose_engine, open_exported
@@ -173,7 +173,7 @@ class Translator:
         """tags: of the source; they may name the target language."""
         if self.tokenizers.reads_vectors:
             raise ConfigError("a guard compares words, and this model reads vectors, which have none: leave it out")
-        target = next(iter(languages(tags)), self.meta.target_language)
+        target = next(iter(tag_languages(tags)), self.meta.target_language)
         return Guard(self._target_scripts, target is None or target != self.meta.source_language)
 
     @cached_property
@@ -217,8 +217,8 @@ class Translator:
         if not isinstance(wanted, Request):
             wanted = list(wanted)
             check_counts(texts, wanted, "requests")
-        with Work("Translating", "texts", len(texts)) as work:
-            return list(self._windows([tuple(with_requests(texts, wanted, "requests"))], batch_size, work=work))
+        with Progress("Translating", "texts", len(texts)) as progress:
+            return list(self._windows([tuple(with_requests(texts, wanted, "requests"))], batch_size, progress=progress))
 
     def sample(
         self,
@@ -251,15 +251,15 @@ class Translator:
         lines: Iterable[str],
         requests: Requests | None = None,
         batch_size: int = 64,
-        work: Work | None = None,
+        progress: Progress | None = None,
     ) -> Iterator[list[Translation]]:
         """Yield the hypotheses of each line, in order; 16 batches of lines are read ahead. Otherwise `translate_nbest`.
 
-        work: counts each completed line. Raises what `translate_window` raises, and DataError unless there are as many
+        progress: counts each completed line. Raises what `translate_window` raises, and DataError unless as many
         requests as lines.
         """
         asked = with_requests(lines, self._wanted(requests, None, {}), "requests")
-        return self._windows(chunks(asked, WINDOW_BATCHES * batch_size), batch_size, work=work)
+        return self._windows(chunks(asked, WINDOW_BATCHES * batch_size), batch_size, progress=progress)
 
     def translate_window(
         self,
@@ -267,18 +267,18 @@ class Translator:
         requests: Requests | None = None,
         batch_size: int = 64,
         first: int = 1,
-        work: Work | None = None,
+        progress: Progress | None = None,
     ) -> Iterator[list[Translation]]:
         """Yield the hypotheses of each text, in order, each as soon as those before it are complete.
 
-        first: the number of the first text, for messages and for sampling. work: as in `stream_nbest`. Raises
+        first: the number of the first text, for messages and for sampling. progress: as in `stream_nbest`. Raises
         ConfigError, before anything is yielded, if the engine doesn't support a request; ResourceError for a text that
         doesn't fit into memory and DataError for one that exceeds the model's positions, after those before it.
         """
         if isinstance(texts, str):
             raise TypeError("texts are lists of strings, not one string")
         asked = with_requests(texts, self._wanted(requests, None, {}), "requests")
-        return self._windows([tuple(asked)], batch_size, first, work)
+        return self._windows([tuple(asked)], batch_size, first, progress)
 
     def continuous(self, batch_size: int = 64) -> ContinuousTranslation | None:
         """Return continuous batching of at most `batch_size` lines, or None. Close it before any other translation."""
@@ -384,13 +384,17 @@ class Translator:
         return requests
 
     def _windows(
-        self, windows: Iterable[Sequence[TextRequest]], batch_size: int, first: int = 1, work: Work | None = None
+        self,
+        windows: Iterable[Sequence[TextRequest]],
+        batch_size: int,
+        first: int = 1,
+        progress: Progress | None = None,
     ) -> Iterator[list[Translation]]:
         """The hypotheses of each line of the windows; at their end a warning of those that were cut."""
         check_batch_size(batch_size)
         warnings = LineWarnings()
         for window in windows:
-            found = self._translation.translations(window, batch_size, first, work)
+            found = self._translation.translations(window, batch_size, first, progress)
             for line, translations in enumerate(found, start=first):
                 warnings.note_translation(line, translations[0], self.engine.limits.target)
                 yield translations

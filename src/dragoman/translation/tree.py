@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from dragoman.base.companion import Compress, member_writer
+from dragoman.base.companion import Compress, compressor_for
 from dragoman.base.files import atomic_file
 from dragoman.decode.search_tree import Fate
 from dragoman.translation.result import Translation
@@ -49,7 +49,7 @@ def tree_file(path: Path | None) -> Iterator[TreeFile | None]:
         yield None
         return
     with atomic_file(path) as temporary, temporary.open("wb") as file:
-        trees = TreeFile(file, member_writer(path))
+        trees = TreeFile(file, compressor_for(path))
         yield trees
         trees.flush()
 

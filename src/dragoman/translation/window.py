@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from dragoman.base.errors import ConfigError, LineError
-from dragoman.base.progress import Work
+from dragoman.base.progress import Progress
 from dragoman.decode.search import Hypothesis
 from dragoman.translation.codec import Codec
 from dragoman.translation.constraints.fallback import ConstraintFallback
@@ -23,11 +23,11 @@ class WindowTranslation:
         self._guard = GuardRetry(engine, codec, self._constraints)
 
     def translations(
-        self, lines: Sequence[TextRequest], batch_size: int, first: int, work: Work | None
+        self, lines: Sequence[TextRequest], batch_size: int, first: int, progress: Progress | None
     ) -> Iterator[list[Translation]]:
         """Yield the translations of each line as soon as all lines before it are complete.
 
-        first: the number of the first line. work: counts each completed line. Raises what
+        first: the number of the first line. progress: counts each completed line. Raises what
         `Translator.translate_window` raises.
         """
         rows = self._codec.rows(lines, first)
@@ -37,9 +37,9 @@ class WindowTranslation:
                 if (reason := self._engine.refusal(needed)) is not None:
                     raise ConfigError(reason)
         blank = {row.number - first: [self._codec.blank(row)] for row in rows if not row.text.strip()}
-        if work is not None and blank:
-            work.tell(work.done + len(blank), work.said)
-        steps = {row.number - first: self._steps(row, *lines[row.number - first], work) for row in filled}
+        if progress is not None and blank:
+            progress.update(progress.done + len(blank), progress.said)
+        steps = {row.number - first: self._steps(row, *lines[row.number - first], progress) for row in filled}
         found = search_in_rounds(self._engine, steps, batch_size)
         yield from in_order(len(rows) if error is None else error.place + 1 - first, blank, found)
         if error is not None:
@@ -50,7 +50,7 @@ class WindowTranslation:
         ((_, hypotheses),) = self._engine.hypotheses([row], 1)
         return hypotheses[0]
 
-    def _steps(self, row: Row, text: str, request: Request, work: Work | None) -> Steps:
+    def _steps(self, row: Row, text: str, request: Request, progress: Progress | None) -> Steps:
         answer = yield Search([row])
         assert answer is not None
         (hypotheses,) = answer
@@ -60,8 +60,8 @@ class WindowTranslation:
             translations = yield from self._constraints.translations(row, text, request.control, hypotheses)
         if request.guard is not None:
             translations = yield from self._guard.translations(row.number, text, request, translations)
-        if work is not None:
-            work.tell(work.done + 1, work.said)
+        if progress is not None:
+            progress.update(progress.done + 1, progress.said)
         return translations
 
     def _short_enough(self, rows: list[Row]) -> tuple[list[Row], LineError | None]:

@@ -67,8 +67,8 @@ def known_settings(config: Any) -> list[str]:
 def fill_kinds(config: Any, settings: Any) -> Any:
     """The same settings, where groups of a union that leave `kind` out get the kind of the field's default.
 
-    Where the default is null, the field may name a kind: `json_schema_extra={"kind": …}`. What a class's `usual_kinds`
-    says of the settings beside comes first.
+    Where the default is null, the field may name a kind: `json_schema_extra={"kind": …}`. `default_kinds` of a class
+    take precedence
     """
     if not isinstance(settings, dict):
         return settings
@@ -76,7 +76,7 @@ def fill_kinds(config: Any, settings: Any) -> Any:
     if len(groups) != 1:
         return settings
     filled = dict(settings)
-    usual = groups[0].usual_kinds(settings) if hasattr(groups[0], "usual_kinds") else {}
+    usual = groups[0].default_kinds(settings) if hasattr(groups[0], "default_kinds") else {}
     unions = members_of_fields(groups[0])
     for name, value in settings.items():
         if name not in unions or not isinstance(value, dict):
@@ -152,6 +152,6 @@ class Config(BaseModel):
         return fill_kinds(cls, values)
 
     @classmethod
-    def usual_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
+    def default_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
         """The kinds of fields that leave theirs out, where the settings beside them change what is usual."""
         return {}

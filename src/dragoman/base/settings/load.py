@@ -94,12 +94,12 @@ def _escaped(settings: Any) -> Any:
     return _map_text(settings, lambda text, key: _VARIABLE.sub(r"$\g<0>", text))
 
 
-def flat(tree: Any, path: str = "") -> dict[str, Any]:
+def flatten(tree: Any, path: str = "") -> dict[str, Any]:
     """Nested settings by their dotted keys."""
     if not isinstance(tree, dict):
         return {path: tree}
     return {
-        key: value for name, inner in tree.items() for key, value in flat(inner, f"{path}.{name}".strip(".")).items()
+        key: value for name, inner in tree.items() for key, value in flatten(inner, f"{path}.{name}".strip(".")).items()
     }
 
 

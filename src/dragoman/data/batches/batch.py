@@ -35,11 +35,11 @@ class TargetBatch:
         return ""
 
     @property
-    def reads(self) -> tuple[Tensor, ...]:
+    def model_inputs(self) -> tuple[Tensor, ...]:
         """What a model reads of it."""
         return (self.inputs,)
 
-    def twice(self) -> Self:
+    def repeat_rows(self) -> Self:
         """All rows, then all of them again."""
         doubled = self._mapped(lambda tensor: torch.cat([tensor, tensor]))
         return replace(doubled, target_tokens=2 * self.target_tokens, rows=2 * self.rows)
@@ -48,7 +48,7 @@ class TargetBatch:
         """The same batch with its tensors on `device`; from pinned memory they go there while the CPU goes on."""
         return self._mapped(lambda tensor: tensor.to(device, non_blocking=True))
 
-    def pinned(self) -> Self:
+    def pin_memory(self) -> Self:
         """The same batch in page-locked memory, which a GPU reads by itself."""
         return self._mapped(torch.Tensor.pin_memory)
 
@@ -58,19 +58,19 @@ class TargetBatch:
         return replace(self, **tensors)
 
     @property
-    def target_places(self) -> Tensor:
+    def target_positions(self) -> Tensor:
         """Where a target token stands: (B, T) bool, or (target_tokens,) int64, numbers of places counted row by row."""
         if self.target_mask.device.type == "cpu":
             return self.target_mask
         # a mask would make the CPU wait until the device has counted what is True in it
         return _places(self.target_mask, self.target_tokens)
 
-    def at_targets(self, values: Tensor) -> Tensor:
+    def select_targets(self, values: Tensor) -> Tensor:
         """(B, T, …) → (target_tokens, …): the values where a target token stands, row by row."""
-        places = self.target_places
+        places = self.target_positions
         return values[places] if places.dtype == torch.bool else values.flatten(0, 1).index_select(0, places)
 
-    def cut(self, count: int) -> list[Self]:
+    def split(self, count: int) -> list[Self]:
         """`count` parts with about equally many rows each, or as many parts as there are rows."""
         ends = [len(self.rows) * part // count for part in range(count + 1)]
         return [self._part(slice(*rows)) for rows in pairwise(ends) if rows[0] < rows[1]]
@@ -105,7 +105,7 @@ class Batch(TargetBatch):
     source_mask: Tensor
 
     @property
-    def reads(self) -> tuple[Tensor, ...]:
+    def model_inputs(self) -> tuple[Tensor, ...]:
         """What a model reads of it: the source, where it has tokens, and what the target is predicted from."""
         return self.source, self.source_mask, self.inputs
 

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from dragoman.data.batches.batch import collate
 from dragoman.data.batches.plan import BatchPlan
-from dragoman.data.batches.resampling import Resampler, Stored
+from dragoman.data.batches.resampling import Resampler, StoredBatch
 from dragoman.data.dataset import Dataset, DatasetUnion
 
 AHEAD = 4
@@ -68,7 +68,7 @@ class Loader(Generic[B]):
             with closing(self._batches()) as batches:
                 for rows, *sides in batches:
                     batch: Any = self.collate(*sides, rows.tolist())
-                    if not put(batch.pinned() if self.pin else batch):
+                    if not put(batch.pin_memory() if self.pin else batch):
                         return
             put(None)
         except BaseException as error:  # the consumer raises it
@@ -79,4 +79,4 @@ class Loader(Generic[B]):
         if self.resampler is None:
             yield from ((rows, *self.dataset.take(rows)) for rows in plans)
         else:
-            yield from self.resampler.map(self.epoch, (Stored(rows, *self.dataset.take(rows)) for rows in plans))
+            yield from self.resampler.map(self.epoch, (StoredBatch(rows, *self.dataset.take(rows)) for rows in plans))

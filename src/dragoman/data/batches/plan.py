@@ -36,7 +36,7 @@ class BatchConfig(Config):
         default=None, ge=1, description="Maximum number of sentence pairs per batch; null: no limit."
     )
 
-    def sized(self, pairs: int | None = None) -> "BatchConfig":
+    def with_size(self, pairs: int | None = None) -> "BatchConfig":
         """With a budget where none is set. pairs: of the corpus; None: of a corpus that is not of pairs."""
         if self.tokens is not None:
             return self

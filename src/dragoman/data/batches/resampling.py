@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.data.dataset import Sentences
-from dragoman.data.workers import Workers, cores
+from dragoman.data.workers import Workers, available_cores
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 
@@ -16,7 +16,7 @@ PROCESSES = 4
 """At most so many, and one for every four cores: splitting a batch takes a core about 20 ms."""
 
 
-class Stored(NamedTuple):
+class StoredBatch(NamedTuple):
     """A batch as the shards hold it. rows: (B,), the pairs' numbers in the corpus."""
 
     rows: NDArray[np.int64]
@@ -36,13 +36,13 @@ class Resampling:
     seed: int
     longest: tuple[int | None, ...]
 
-    def __call__(self, task: tuple[int, Stored]) -> Stored:
+    def __call__(self, task: tuple[int, StoredBatch]) -> StoredBatch:
         """task: the epoch and a batch as stored."""
         epoch, (rows, *stored) = task
         generators = [np.random.default_rng((self.seed, epoch, row)) for row in rows.tolist()]
         sides = zip(stored, (self.tokenizers.source, self.tokenizers.target), self.longest, strict=True)
         source, target = (_resampled(side, tokenizer, generators, most) for side, tokenizer, most in sides)
-        return Stored(rows, source, target)
+        return StoredBatch(rows, source, target)
 
 
 class Resampler:
@@ -57,11 +57,11 @@ class Resampler:
     ) -> None:
         """processes: None for as many as there is use for, 0 for none; the result does not depend on it."""
         self._function = Resampling(tokenizers, seed, longest)
-        self._count = max(1, min(PROCESSES, cores() // 4)) if processes is None else processes
-        self._idle: list[Workers[tuple[int, Stored], Stored]] = []
+        self._count = max(1, min(PROCESSES, available_cores() // 4)) if processes is None else processes
+        self._idle: list[Workers[tuple[int, StoredBatch], StoredBatch]] = []
         self._closed = False
 
-    def map(self, epoch: int, batches: Iterable[Stored]) -> Iterator[Stored]:
+    def map(self, epoch: int, batches: Iterable[StoredBatch]) -> Iterator[StoredBatch]:
         """The batches of an epoch, split anew, in their order. Raises ResourceError where a process has died.
 
         Iterations at the same time have each their own processes.
@@ -81,7 +81,7 @@ class Resampler:
             raise
         self._put_back(workers)
 
-    def _put_back(self, workers: Workers[tuple[int, Stored], Stored]) -> None:
+    def _put_back(self, workers: Workers[tuple[int, StoredBatch], StoredBatch]) -> None:
         self._idle.append(workers)
         if self._closed:
             self.close()

@@ -57,15 +57,15 @@ def is_whole_block(path: Path) -> bool:
     return True
 
 
-def joined_texts(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def pack_texts(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """UTF-8 of all texts one after another, and where each ends."""
     encoded = [text.encode() for text in texts]
     ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)))
     return np.frombuffer(b"".join(encoded), dtype=np.uint8), ends
 
 
-def split_texts(joined: NDArray[np.uint8], ends: NDArray[np.int64], chosen: NDArray[np.intp]) -> list[str]:
-    """The texts at the places `chosen` of what `joined_texts` made."""
+def unpack_texts(joined: NDArray[np.uint8], ends: NDArray[np.int64], chosen: NDArray[np.intp]) -> list[str]:
+    """The texts at the places `chosen` of what `pack_texts` made."""
     content = joined.tobytes()
     starts = ends - np.diff(ends, prepend=0)
     return [

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from dragoman.base.files import atomic_write
 from dragoman.base.log import quietly
-from dragoman.base.progress import Work
+from dragoman.base.progress import Progress
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import PYTHON, parse_settings
-from dragoman.data.cleaning.blocks import block_file, in_blocks, is_whole_block, joined_texts, write_block
+from dragoman.data.cleaning.blocks import block_file, in_blocks, is_whole_block, pack_texts, write_block
 from dragoman.data.cleaning.cleaned_corpus import CleanedCorpus, CleanedTextCorpus
 from dragoman.data.cleaning.report import RULES, CleaningReport
 from dragoman.data.cleaning.rules import (
@@ -30,13 +30,13 @@ from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.documents import read_passages
 from dragoman.data.corpora.items import Item
 from dragoman.data.corpora.readers import read_pairs
-from dragoman.data.workers import apply
+from dragoman.data.workers import parallel_map
 
 _READ = "read.json"
 
 
 @dataclass(frozen=True)
-class CleanBlock:
+class BlockCleaner:
     """Judges a block and stores it; texts: with the texts of the items that stay as far as an item alone can tell.
 
     A block file holds, for its n items, `verdicts` (n,) uint8 (0: stays, else one more than the rule's place), `lines`
@@ -52,19 +52,19 @@ class CleanBlock:
         """task: the block's number and its items."""
         number, items = task
         rules, config = self.rules, self.rules.config
-        broken = [rules.broken_by(item) for item in items]
+        broken = [rules.violated_rule(item) for item in items]
         staying = [item for item, rule in zip(items, broken, strict=True) if rule is None]
         verdicts = np.array([0 if rule is None else 1 + RULES.index(rule) for rule in broken], np.uint8)
         arrays: dict[str, NDArray[np.generic]] = {
             "verdicts": verdicts,
             "lines": np.array([item.line for item in items], np.int64),
-            **rules.marks(items),
+            **rules.block_arrays(items),
         }
         if config.enabled and config.wrong_script:
             names: dict[str | None, int] = {None: 0}
-            scripted = [rules.scripted(item) for item in staying]
+            script_texts = [rules.script_texts(item) for item in staying]
             scripts = [
-                [min(names.setdefault(dominant_script(texts[side]), len(names)), 255) for texts in scripted]
+                [min(names.setdefault(dominant_script(texts[side]), len(names)), 255) for texts in script_texts]
                 for side in range(len(rules.sides))
             ]
             arrays["scripts"] = np.array(scripts, np.uint8)
@@ -74,7 +74,7 @@ class CleanBlock:
             arrays["digests"] = np.frombuffer(digests, dtype=np.uint64).reshape(-1, 2)
         if self.texts:
             for place, side in enumerate(rules.sides):
-                arrays[side], arrays[f"{side}_ends"] = joined_texts([item.texts[place] for item in staying])
+                arrays[side], arrays[f"{side}_ends"] = pack_texts([item.texts[place] for item in staying])
         write_block(block_file(self.folder, number), arrays)
 
 
@@ -99,9 +99,9 @@ def clean(
     except (OSError, ValueError):
         sizes = []
         tasks = _missing(items, folder, sizes)
-        with Work("Cleaning", rules.items) as work:
-            for _ in apply(CleanBlock(rules, folder, texts), tasks, workers):
-                work.tell(sum(sizes))
+        with Progress("Cleaning", rules.items) as progress:
+            for _ in parallel_map(BlockCleaner(rules, folder, texts), tasks, workers):
+                progress.update(sum(sizes))
         atomic_write(folder / _READ, json.dumps(sizes))
     return cleaned(
         folder, np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64), rules.config, before

@@ -153,14 +153,14 @@ class Rules(ABC):
     origin: str
 
     @abstractmethod
-    def broken_by(self, item: Any) -> str | None:
+    def violated_rule(self, item: Any) -> str | None:
         """The first rule that an item breaks, if any. Raises DataError at broken UTF-8 where that is an error."""
 
-    def marks(self, items: Sequence[Any]) -> dict[str, NDArray[Any]]:
+    def block_arrays(self, items: Sequence[Any]) -> dict[str, NDArray[Any]]:
         """Arrays that a block stores for its items besides their lines."""
         return {}
 
-    def scripted(self, item: Any) -> tuple[str, ...]:
+    def script_texts(self, item: Any) -> tuple[str, ...]:
         """The text of each side whose script is judged."""
         texts: tuple[str, ...] = item.texts
         return texts
@@ -185,7 +185,7 @@ class PairRules(Rules):
         """
         self.config, self.origin, self.vectors = config, origin, vectors
 
-    def broken_by(self, pair: Pair) -> str | None:
+    def violated_rule(self, pair: Pair) -> str | None:
         """The first rule that a pair breaks on its own. Raises DataError at broken UTF-8 where that is an error."""
         config = self.config
         source, target = pair.source, pair.target
@@ -219,7 +219,7 @@ class PairRules(Rules):
                 return "copied_words"
         return None
 
-    def scripted(self, pair: Pair) -> tuple[str, ...]:
+    def script_texts(self, pair: Pair) -> tuple[str, ...]:
         """The text of each side; vectors have no script."""
         return ("", pair.target) if self.vectors else pair.texts
 
@@ -288,7 +288,7 @@ class TextRules(Rules):
         """origin: the corpus's name in error messages."""
         self.config, self.origin = config, origin
 
-    def broken_by(self, passage: Passage) -> str | None:
+    def violated_rule(self, passage: Passage) -> str | None:
         """The first rule that a passage breaks. Raises DataError at broken UTF-8 where that is an error."""
         config, text = self.config, passage.text
         if has_broken_utf8(text):
@@ -306,7 +306,7 @@ class TextRules(Rules):
             return "control_characters"
         return None
 
-    def marks(self, passages: Sequence[Passage]) -> dict[str, NDArray[Any]]:
+    def block_arrays(self, passages: Sequence[Passage]) -> dict[str, NDArray[Any]]:
         """What a block keeps of all its passages: where documents begin and end."""
         return {
             "begins": np.array([passage.begins for passage in passages], bool),

@@ -8,7 +8,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from dragoman.base.settings.config import LIST, Config
 from dragoman.text.symbols import Tag as TagName
-from dragoman.text.symbols import check_tag, in_order, language_tag
+from dragoman.text.symbols import check_tag, language_tag, source_tags
 
 FORMS = ("tsv", "jsonl", "tmx")
 """Forms of a corpus that is one file."""
@@ -94,7 +94,7 @@ class CorpusConfig(Config):
     @property
     def all_tags(self) -> tuple[str, ...]:
         """The tags that its sources get, in their order."""
-        return in_order(self.target_language, self.tags)
+        return source_tags(self.target_language, self.tags)
 
     def __str__(self) -> str:
         return self.name or " + ".join(map(str, self.files))

@@ -72,14 +72,14 @@ _SMALL = 8_000_000
 """Bytes of files, compressed or not."""
 
 
-class Contents:
+class CorpusContents:
     """A corpus and the digests of its files, which count by their contents and not by their names.
 
     before: the corpora whose pairs are dropped of this one.
     """
 
     def __init__(
-        self, corpus: CorpusConfig | TextCorpusConfig, folder: Path, before: Sequence["Contents"] = ()
+        self, corpus: CorpusConfig | TextCorpusConfig, folder: Path, before: Sequence["CorpusContents"] = ()
     ) -> None:
         """Reads all files; folder: see `file_digest`. Raises DataError where one is missing or no regular file."""
         self.corpus, self._folder, self._before = corpus, folder, before
@@ -116,7 +116,7 @@ class Contents:
 
     @staticmethod
     def vocabulary(
-        contents: Sequence["Contents"],
+        contents: Sequence["CorpusContents"],
         cleaning: AnyCleaning,
         text: TextConfig,
         sample: int,

@@ -14,7 +14,7 @@ from typing import ClassVar, Generic, TypeVar
 from dragoman.base.errors import DataError, DragomanError, ModelError, ResourceError
 from dragoman.base.files import atomic_folder, remove_folder, remove_stale_temporaries, unwritable
 from dragoman.base.log import info, warn
-from dragoman.base.progress import Work
+from dragoman.base.progress import Progress
 from dragoman.data.batches.epoch import Part, epoch_weights
 from dragoman.data.cleaning.clean import clean
 from dragoman.data.cleaning.cleaned_corpus import CleanedCorpus
@@ -23,8 +23,8 @@ from dragoman.data.cleaning.rules import CleaningConfig, Rules, TextCleaningConf
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.items import Item
 from dragoman.data.dataset import Dataset, DatasetUnion, DatasetWriter
-from dragoman.data.preparation.fingerprint import Contents
-from dragoman.data.preparation.tokenising import TokeniseBlock, tokenise
+from dragoman.data.preparation.fingerprint import CorpusContents
+from dragoman.data.preparation.tokenising import BlockTokeniser, tokenise
 from dragoman.data.preparation.vocabulary import learn_vocabulary
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 
@@ -36,7 +36,7 @@ SUSPICIOUS_SHARE = 0.2
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedCorpora:
     """dataset: the token ids of all corpora; tokenizers: what made them; reports: what cleaning dropped of each.
 
     parts: the rows of each corpus, one after another in the dataset, and how often an epoch reads it.
@@ -82,10 +82,10 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
     def __post_init__(self) -> None:
         """Raises ConfigError for a contradiction, which is better found before the work."""
         epoch_weights(self.corpora, [1] * len(self.corpora), self.temperature)
-        self.contents: list[Contents] = []
+        self.contents: list[CorpusContents] = []
         for index, corpus in enumerate(self.corpora):
             before = [self.contents[other] for other in self.before(index)]
-            self.contents.append(Contents(corpus, self.folder, before))
+            self.contents.append(CorpusContents(corpus, self.folder, before))
         self.cleaned: dict[int, CleanedCorpus] = {}
         self.reused: dict[str, Found] = {}
 
@@ -98,7 +98,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         """What is judged of it."""
 
     @abstractmethod
-    def function(self, corpus: Corpus, source: Path, work: Path, tokenizers: Tokenizers) -> TokeniseBlock:
+    def function(self, corpus: Corpus, source: Path, work: Path, tokenizers: Tokenizers) -> BlockTokeniser:
         """What tokenises the blocks in the folder `source` into the folder `work`."""
 
     def before(self, index: int) -> Sequence[int]:
@@ -109,11 +109,11 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         """What decides the ids of a corpus beside its text, its cleaning and the tokenizers."""
         return ""
 
-    def marked(self, function: TokeniseBlock, blocks: int) -> dict[str, dict[str, int]]:
+    def marked(self, function: BlockTokeniser, blocks: int) -> dict[str, dict[str, int]]:
         """What the report says of what was put into texts."""
         return {}
 
-    def run(self) -> Prepared:
+    def run(self) -> PreparedCorpora:
         prepared = self._made(make=False)
         if prepared is None:
             with _alone(self.folder):
@@ -131,7 +131,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         datasets, tokenizers, reports = prepared
         weights = epoch_weights(self.corpora, [dataset.amount for dataset in datasets], self.temperature)
         dataset = datasets[0] if len(datasets) == 1 else DatasetUnion(datasets, weights, self.folder)
-        return Prepared(dataset, tokenizers, tuple(reports), tuple(map(Part, map(len, datasets), weights)))
+        return PreparedCorpora(dataset, tokenizers, tuple(reports), tuple(map(Part, map(len, datasets), weights)))
 
     def _made(self, make: bool) -> tuple[list[Dataset], Tokenizers, list[CleaningReport]] | None:
         """All parts, opened, or made where they are missing and that is allowed."""
@@ -151,7 +151,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
     def _vocabulary(self, text: TextConfig, make: bool) -> Tokenizers | None:
         """What all corpora together give, in a folder of its own."""
         settings = text, self.sample, self.temperature
-        place = self.folder / Contents.vocabulary(self.contents, self.cleaning, *settings)[:16]
+        place = self.folder / CorpusContents.vocabulary(self.contents, self.cleaning, *settings)[:16]
         if place.exists():
             try:
                 return Tokenizers.load(place).with_dropout(text.subword.resampling)
@@ -170,7 +170,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         cleaned = [self._cleaned(index) for index in indices]
         sizes = [each.pairs for each in cleaned]
         weights = epoch_weights([self.corpora[index] for index in indices], sizes, self.temperature)
-        with Work("Learning the vocabulary"):
+        with Progress("Learning the vocabulary"):
             return learn_vocabulary(cleaned, weights, text, self.sample)
 
     def _part(self, index: int, text: TextConfig | Tokenizers, make: bool) -> Found | None:
@@ -195,7 +195,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         if not make:
             return None
         info(f"Data: preparing {corpus} into {place}")
-        with Work("Preparing"), atomic_folder(place) as temporary:
+        with Progress("Preparing"), atomic_folder(place) as temporary:
             self._build(index, text, temporary, fingerprint)
         found = self._open(place, fingerprint, text)
         self._tell(found[2])

@@ -13,8 +13,8 @@ from dragoman.data.corpora.documents import read_passages
 from dragoman.data.corpora.items import Pair, Passage
 from dragoman.data.corpora.readers import read_pairs
 from dragoman.data.dataset import Dataset, TextDataset
-from dragoman.data.preparation.pipeline import Preparation, Prepared
-from dragoman.data.preparation.tokenising import Marking, TokeniseBlock, TokenisePairs, TokeniseTexts
+from dragoman.data.preparation.pipeline import Preparation, PreparedCorpora
+from dragoman.data.preparation.tokenising import BlockTokeniser, PairMarker, PairTokeniser, TextTokeniser
 from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 
@@ -27,8 +27,8 @@ def prepare(
     temperature: float | None = None,
     sample: int = SAMPLE,
     workers: int | None = None,
-    marking: Marking | None = None,
-) -> Prepared:
+    marking: PairMarker | None = None,
+) -> PreparedCorpora:
     """Clean and tokenise corpora, or reuse what an earlier call left in `folder`, and say which of the two.
 
     text: how to learn subwords from the corpora, or tokenizers that exist (of a model to start from). temperature: see
@@ -55,7 +55,7 @@ def prepare_texts(
     temperature: float | None = None,
     sample: int = SAMPLE,
     workers: int | None = None,
-) -> Prepared:
+) -> PreparedCorpora:
     """Clean and tokenise documents, or reuse what an earlier call left in `folder`, and say which of the two.
 
     block: a document is divided into excerpts of so many tokens to predict, the last of fewer, see `TextDataset`. text:
@@ -68,7 +68,7 @@ def prepare_texts(
 
 @dataclass
 class _PairPreparation(Preparation[CorpusConfig, CleaningConfig]):
-    marking: Marking | None = None
+    marking: PairMarker | None = None
 
     unit = "pairs"
     dataset = Dataset
@@ -103,13 +103,13 @@ class _PairPreparation(Preparation[CorpusConfig, CleaningConfig]):
         tags = repr(corpus.all_tags) if corpus.all_tags else ""
         return tags if self.marking is None else f"{tags} {self.marking.fingerprint}"
 
-    def function(self, corpus: CorpusConfig, source: Path, work: Path, tokenizers: Tokenizers) -> TokenisePairs:
+    def function(self, corpus: CorpusConfig, source: Path, work: Path, tokenizers: Tokenizers) -> PairTokeniser:
         tags = tuple(tokenizers.source.tag_ids(corpus.all_tags)) if corpus.all_tags else ()
         limit = self.cleaning.max_tokens if self.cleaning.enabled else None
-        return TokenisePairs(source, work, tokenizers, tags, limit, corpus.files[0], self.marking)
+        return PairTokeniser(source, work, tokenizers, tags, limit, corpus.files[0], self.marking)
 
-    def marked(self, function: TokeniseBlock, blocks: int) -> dict[str, dict[str, int]]:
-        assert isinstance(function, TokenisePairs)
+    def marked(self, function: BlockTokeniser, blocks: int) -> dict[str, dict[str, int]]:
+        assert isinstance(function, PairTokeniser)
         counts = function.marked(blocks)
         return {"marked": counts} if counts else {}
 
@@ -145,8 +145,8 @@ class _TextPreparation(Preparation[TextCorpusConfig, TextCleaningConfig]):
     def more(self, corpus: TextCorpusConfig) -> str:
         return f"block {self.block}"
 
-    def function(self, corpus: TextCorpusConfig, source: Path, work: Path, tokenizers: Tokenizers) -> TokeniseTexts:
-        return TokeniseTexts(source, work, tokenizers.target, self.block)
+    def function(self, corpus: TextCorpusConfig, source: Path, work: Path, tokenizers: Tokenizers) -> TextTokeniser:
+        return TextTokeniser(source, work, tokenizers.target, self.block)
 
 
 def _check_vocabulary(text: TextConfig | Tokenizers, symbols: Sequence[str]) -> None:

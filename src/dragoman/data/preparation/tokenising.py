@@ -10,14 +10,14 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.base.progress import Work
-from dragoman.data.cleaning.blocks import block_file, is_whole_block, read_block, split_texts, write_block
+from dragoman.base.progress import Progress
+from dragoman.data.cleaning.blocks import block_file, is_whole_block, read_block, unpack_texts, write_block
 from dragoman.data.cleaning.cleaned_corpus import CleanedCorpus
 from dragoman.data.cleaning.report import MARKED, CleaningReport
 from dragoman.data.cleaning.rules import PairRules
 from dragoman.data.dataset import DatasetWriter, Sentences, id_types
-from dragoman.data.workers import apply
-from dragoman.text.symbols import EOS, Inlined
+from dragoman.data.workers import parallel_map
+from dragoman.text.symbols import EOS, InlineText
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vocabularies.vectors import VectorError
@@ -26,13 +26,13 @@ from dragoman.text.vocabularies.vectors import VectorError
 class MarkedPair(NamedTuple):
     """A pair as it is learned from. spans: symbols that stand for a span of both sides; terms: marked in the source."""
 
-    source: Inlined
-    target: Inlined
+    source: InlineText
+    target: InlineText
     spans: int = 0
     terms: int = 0
 
 
-class Marking(Protocol):
+class PairMarker(Protocol):
     """Puts inline symbols into pairs; can be sent to a process."""
 
     @property
@@ -61,7 +61,7 @@ class Rows(NamedTuple):
     too_long: NDArray[np.int64]
 
 
-class TokeniseBlock(Protocol):
+class BlockTokeniser(Protocol):
     """Tokenises what stays of a block, and writes a file of that number into `folder`; can be sent to a process."""
 
     @property
@@ -82,7 +82,7 @@ class TokeniseBlock(Protocol):
 
 
 def tokenise(
-    function: TokeniseBlock, cleaned: CleanedCorpus, writer: DatasetWriter, place: Path, workers: int | None = None
+    function: BlockTokeniser, cleaned: CleanedCorpus, writer: DatasetWriter, place: Path, workers: int | None = None
 ) -> CleaningReport:
     """Hand all rows to the writer, in order; gives the report, in files in `place`, with those that are too long.
 
@@ -92,9 +92,9 @@ def tokenise(
     missing = [number for number in range(len(cleaned)) if not is_whole_block(block_file(function.folder, number))]
     sizes, total = np.diff(cleaned.starts), int(cleaned.starts[-1])
     tasks = ((number, np.array(cleaned.verdicts(number))) for number in missing)
-    with Work("Tokenising", cleaned.items, total, done=total - int(sizes[missing].sum())) as work:
-        for number, _ in zip(missing, apply(function, tasks, workers), strict=True):
-            work.tell(work.done + int(sizes[number]))
+    with Progress("Tokenising", cleaned.items, total, done=total - int(sizes[missing].sum())) as progress:
+        for number, _ in zip(missing, parallel_map(function, tasks, workers), strict=True):
+            progress.update(progress.done + int(sizes[number]))
     counts = dict(cleaned.report.counts)
     for rule in counts:
         shutil.copyfile(CleaningReport.file(cleaned.folder, rule), CleaningReport.file(place, rule))
@@ -114,7 +114,7 @@ SIDES = PairRules.sides
 
 
 @dataclass(frozen=True)
-class TokenisePairs:
+class PairTokeniser:
     """Tokenises the pairs of a block that stay.
 
     A block file holds of the pairs the `lines`, of each side the ids and their numbers, and the lines of those that are
@@ -127,7 +127,7 @@ class TokenisePairs:
     tags: tuple[int, ...]
     limit: int | None
     file: Path
-    marking: Marking | None = None
+    marking: PairMarker | None = None
 
     def __call__(self, task: tuple[int, NDArray[np.uint8]]) -> None:
         """task: the block's number and the verdicts on its pairs. Raises DataError for a source that is no vectors."""
@@ -137,7 +137,7 @@ class TokenisePairs:
         chosen = np.flatnonzero(kept[verdicts == 0] == 0)
         lines = lines[kept == 0]
         sources, targets = (
-            split_texts(joined, ends, chosen) for joined, ends in zip(sides[::2], sides[1::2], strict=True)
+            unpack_texts(joined, ends, chosen) for joined, ends in zip(sides[::2], sides[1::2], strict=True)
         )
         marked: Counter[str] = Counter()
         parts = range(0, len(lines), PAIRS_AT_ONCE)
@@ -207,7 +207,7 @@ _NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
-class TokeniseTexts:
+class TextTokeniser:
     """Tokenises the passages of a block that stay.
 
     A block file holds the `lines` of the passages and whether a document ends with each (`ends`), and as `text` their
@@ -226,7 +226,7 @@ class TokeniseTexts:
         verdicts, lines, begins, ends, joined, text_ends = read_block(block_file(self.source, number), *names)
         chosen = np.flatnonzero(kept[verdicts == 0] == 0)
         lines, begins, ends = lines[kept == 0], begins[kept == 0].tolist(), ends[kept == 0]
-        texts = split_texts(joined, text_ends, chosen)
+        texts = unpack_texts(joined, text_ends, chosen)
         ids = Sentences.of(
             [
                 [*each, EOS] if last else each
@@ -240,7 +240,7 @@ class TokeniseTexts:
     def _ids(self, texts: Sequence[str], begins: Sequence[bool]) -> Iterator[list[int]]:
         whole = iter(self.tokenizer.encode_batch([text for text, first in zip(texts, begins, strict=True) if first]))
         others = iter(
-            self.tokenizer.encode_further([text for text, first in zip(texts, begins, strict=True) if not first])
+            self.tokenizer.encode_continuation([text for text, first in zip(texts, begins, strict=True) if not first])
         )
         return (next(whole if first else others) for first in begins)
 

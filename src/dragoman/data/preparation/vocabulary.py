@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dragoman.base.log import info
 from dragoman.data.batches.permutation import mixed
-from dragoman.data.cleaning.blocks import block_file, read_block, split_texts
+from dragoman.data.cleaning.blocks import block_file, read_block, unpack_texts
 from dragoman.data.cleaning.cleaned_corpus import CleanedCorpus, open_verdicts, text_bytes
 from dragoman.data.workers import Workers
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
@@ -71,11 +71,11 @@ class Sample:
             chosen = verdicts[places] == 0
             if self.rate < 1:
                 chosen &= draws < np.uint64(self.rate * 2**64)
-            yield draws[chosen], split_texts(joined, ends, np.flatnonzero(chosen))
+            yield draws[chosen], unpack_texts(joined, ends, np.flatnonzero(chosen))
 
 
 @dataclass(frozen=True)
-class Learning:
+class VocabularyLearner:
     """Learns a vocabulary from samples; `most`: see `learn_vocabulary`; sides: of the corpora."""
 
     text: TextConfig
@@ -112,7 +112,7 @@ def learn_vocabulary(
     needed afterwards.
     """
     pairs, sides = sum(cleaned.pairs for cleaned in corpora), corpora[0].sides
-    learning = Learning(text.model_copy(update={"subword": text.subword.sized(pairs)}), most, sides)
+    learning = VocabularyLearner(text.model_copy(update={"subword": text.subword.with_size(pairs)}), most, sides)
     task = [Sample(cleaned.folder, cleaned.starts) for cleaned in corpora], list(weights)
     if sum(sample.bytes(sides[-1]) for sample in task[0]) < _SMALL // 4:
         return learning(task)[0]

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.log import warn
-from dragoman.base.settings.load import flat, parse_settings
+from dragoman.base.settings.load import flatten, parse_settings
 from dragoman.exchange.huggingface import CONFIG
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
@@ -175,7 +175,7 @@ def _check_round_trip(model: ModelConfig, content: Mapping[str, Any]) -> None:
     )
     if model.target_positions == model.positions:
         model = model.model_copy(update={"target_positions": None})
-    ours, theirs = (flat(each.model_dump(mode="json")) for each in (model, read))
+    ours, theirs = (flatten(each.model_dump(mode="json")) for each in (model, read))
     differences = [
         f"model.{key} is {_shown(ours.get(key))}, and Marian's {_shown(theirs.get(key))}"
         for key in sorted(ours.keys() | theirs.keys())

@@ -44,7 +44,7 @@ from dragoman.exchange.marian.vocabulary import (
 from dragoman.models.assembly import unfilled
 from dragoman.models.kinds import parse_model
 from dragoman.models.seq2seq import ModelConfig
-from dragoman.text.symbols import BOS, EOS, PAD, languages
+from dragoman.text.symbols import BOS, EOS, PAD, tag_languages
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 from dragoman.text.vocabularies.sentencepiece import SentencePieceConfig, SentencePieceTokenizer
 
@@ -132,7 +132,7 @@ def _meta(about: Mapping[str, Any], tokenizers: Tokenizers) -> Meta:
         step=0,
         source_language=language("source"),
         target_language=language("target"),
-        target_languages=languages(tokenizers.tags),
+        target_languages=tag_languages(tokenizers.tags),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from dragoman.base.progress import Work
+from dragoman.base.progress import Progress
 from dragoman.data.batches.batch import collate_text, excerpts
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.metrics.metric import Outputs
@@ -53,14 +53,14 @@ class TextValidator:
         plain = CrossEntropy(label_smoothing=0.0)
         total = tokens = 0.0
         batches = self._plan.batches[runtime.ranks.rank :: runtime.ranks.size]
-        with Work("Validating", "excerpts", sum(map(len, batches))) as work:
+        with Progress("Validating", "excerpts", sum(map(len, batches))) as progress:
             for rows in batches:
                 batch = collate_text([self._excerpts[row] for row in rows], rows.tolist())
                 with runtime.autocast():
                     loss = plain(self._model, batch.to(runtime.device))
                 total += float(loss.cross_entropy)
                 tokens += loss.tokens
-                work.tell(work.done + len(rows))
+                progress.update(progress.done + len(rows))
         total, tokens = runtime.ranks.sum([total, tokens])
         likelihood = TextScore(-total, int(tokens), self._words, self._bytes)
         return validate(METRICS, Outputs(likelihood=likelihood), started)

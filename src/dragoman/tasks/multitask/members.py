@@ -33,9 +33,9 @@ class TaskBatch:
         """The same batch on `device`."""
         return replace(self, batch=self.batch.to(device))
 
-    def cut(self, count: int) -> list["TaskBatch"]:
+    def split(self, count: int) -> list["TaskBatch"]:
         """Parts of the batch."""
-        return [replace(self, batch=part) for part in self.batch.cut(count)]
+        return [replace(self, batch=part) for part in self.batch.split(count)]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.errors import ConfigError
-from dragoman.data.preparation.pipeline import Prepared
+from dragoman.data.preparation.pipeline import PreparedCorpora
 from dragoman.models.interface import LengthLimit, first_exceeded
 from dragoman.tasks.translation.config import DataConfig
 from dragoman.tasks.translation.validation import HeldOut
@@ -16,7 +16,7 @@ _AT_ONCE = 1 << 20
 
 
 def check_lengths(
-    limits: Sequence[LengthLimit], data: DataConfig, prepared: Prepared, held_out: Sequence[HeldOut]
+    limits: Sequence[LengthLimit], data: DataConfig, prepared: PreparedCorpora, held_out: Sequence[HeldOut]
 ) -> None:
     """Compare every pair with what the model can read; held_out: the validation sets.
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from dragoman.base.errors import ConfigError, in_files
-from dragoman.base.progress import Work
+from dragoman.base.progress import Progress
 from dragoman.data.batches.batch import collate
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.data.corpora.corpus import CorpusConfig
@@ -108,16 +108,16 @@ class Validator:
     def run(self, runtime: Runtime) -> Validation:
         """Judge the translator's model as it stands; several ranks share the sentences, and all know the result."""
         started = time.monotonic()
-        with Work("Validating", "sentences", len(self.sources) // runtime.ranks.size) as work:
-            hypotheses = self._shared(runtime.ranks, work) if runtime.ranks.distributed else self._all(work)
+        with Progress("Validating", "sentences", len(self.sources) // runtime.ranks.size) as progress:
+            hypotheses = self._shared(runtime.ranks, progress) if runtime.ranks.distributed else self._all(progress)
             outputs = Outputs(hypotheses, (self.targets,), self.sources, self._likelihood(runtime))
             return validate(self._metrics, outputs, started)
 
-    def _all(self, work: Work) -> list[str]:
+    def _all(self, progress: Progress) -> list[str]:
         """The translations of all sources."""
-        return [best[0].text for best in self.translator.stream_nbest(self.sources, self._request, work=work)]
+        return [best[0].text for best in self.translator.stream_nbest(self.sources, self._request, progress=progress)]
 
-    def _shared(self, ranks: Ranks, work: Work) -> list[str]:
+    def _shared(self, ranks: Ranks, progress: Progress) -> list[str]:
         """The same. Whole batches go to each rank, so most are those of a run of one process."""
         order = sorted(range(len(self.sources)), key=lambda row: len(self._source_ids[row]))
         blank = [row for row in order if not self.sources[row].strip()]
@@ -125,7 +125,7 @@ class Validator:
         batches = [filled[place : place + _SENTENCES] for place in range(0, len(filled), _SENTENCES)]
         own = sorted(row for batch in batches[ranks.rank :: ranks.size] for row in batch)
         lines = [self.sources[row] for row in own]
-        stream = self.translator.translate_window(lines, self._request, _SENTENCES, work=work)
+        stream = self.translator.translate_window(lines, self._request, _SENTENCES, progress=progress)
         hypotheses = dict.fromkeys(blank, "")
         for found in ranks.gather([(row, best[0].text) for row, best in zip(own, stream, strict=True)]):
             hypotheses |= dict(found)

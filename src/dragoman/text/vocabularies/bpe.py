@@ -23,8 +23,8 @@ from dragoman.text.pieces import byte_values, words_splitter
 from dragoman.text.symbols import SPECIAL_SYMBOLS
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.vocabularies.bpe_dropout import MergeTable
-from dragoman.text.vocabularies.config import LARGEST_SIZE, VocabularyConfig, usual_size
-from dragoman.text.vocabularies.hugging_face import LibraryTokenizer, pipeline, trained
+from dragoman.text.vocabularies.config import LARGEST_SIZE, VocabularyConfig, default_size
+from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer, pipeline, trained
 
 SMALLEST_SIZE = len(SPECIAL_SYMBOLS) + 256
 """The four special symbols and one symbol for each byte: enough to write any text."""
@@ -32,7 +32,7 @@ SMALLEST_SIZE = len(SPECIAL_SYMBOLS) + 256
 _BYTES = byte_values()
 
 
-class BytePairTokenizer(LibraryTokenizer):
+class BytePairTokenizer(HuggingFaceTokenizer):
     """Byte-level BPE: `decode(encode(text)) == text` for every Unicode text, and no id is ever UNK."""
 
     kind = "bpe"
@@ -134,9 +134,9 @@ class BPEConfig(VocabularyConfig):
         """The rate of BPE-dropout."""
         return self.dropout
 
-    def sized(self, pairs: int) -> "BPEConfig":
+    def with_size(self, pairs: int) -> "BPEConfig":
         """The config with a size, chosen for a corpus of so many sentence pairs where none was given."""
-        return self if self.size is not None else self.model_copy(update={"size": usual_size(pairs)})
+        return self if self.size is not None else self.model_copy(update={"size": default_size(pairs)})
 
     def learn(self, texts: Iterable[str]) -> BytePairTokenizer:
         """Learn merges from `texts`; without a size, those for a large corpus.

@@ -14,14 +14,14 @@ from dragoman.text.pieces import readable
 from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer, check_unicode
 from dragoman.text.vocabularies.config import VocabularyConfig
-from dragoman.text.vocabularies.hugging_face import LibraryTokenizer, pipeline
+from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer, pipeline
 
 
-class CharacterTokenizer(LibraryTokenizer):
+class CharacterTokenizer(HuggingFaceTokenizer):
     """One id a Unicode code point, blanks too: a text of known characters is kept exactly."""
 
     kind = "character"
-    added_blank = None
+    added_space = None
     model = "WordLevel"
     needs: ClassVar[str] = "a list of characters"
 

@@ -12,7 +12,7 @@ _SIZES = (100_000, 6_000), (1_000_000, 16_000)
 LARGEST_SIZE = 32_000
 
 
-def usual_size(pairs: int) -> int:
+def default_size(pairs: int) -> int:
     """The entries of a subword vocabulary for a corpus of so many sentence pairs."""
     return next((size for most, size in _SIZES if pairs < most), LARGEST_SIZE)
 
@@ -32,7 +32,7 @@ class VocabularyConfig(Config):
         """Files whose contents the vocabulary depends on."""
         return ()
 
-    def sized(self, pairs: int) -> Self:
+    def with_size(self, pairs: int) -> Self:
         """The same settings with a size, chosen for a corpus of so many sentence pairs where none was given."""
         return self
 

@@ -1,4 +1,4 @@
-"""`LibraryTokenizer`: a tokenizer whose splitting is done by Hugging Face's `tokenizers`."""
+"""`HuggingFaceTokenizer`: a tokenizer whose splitting is done by Hugging Face's `tokenizers`."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from dragoman.text.symbols import SPECIAL_SYMBOLS
 from dragoman.text.tokenizer import Tokenizer, check_unicode
 
 
-class LibraryTokenizer(Tokenizer):
+class HuggingFaceTokenizer(Tokenizer):
     """The library's splitting; ids are turned into text here, because unknowns may have texts that stand for them.
 
     model: the library's name of the model. needs: what a file of this kind has to hold, for messages.
@@ -43,7 +43,7 @@ class LibraryTokenizer(Tokenizer):
         """The ids of each text, on all cores."""
         return _encoded(self._library, texts)
 
-    def encode_further(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode_continuation(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of texts that go on where others ended: no blank is put in front."""
         if self._further is None:
             document = {**json.loads(self._library.to_str()), "normalizer": None}

@@ -14,7 +14,7 @@ from pydantic import Field
 from dragoman.base.errors import ConfigError, DataError, DragomanError, ModelError
 from dragoman.text.symbols import BOS, PAD, SPECIAL_SYMBOLS, TO, UNK, check_tag, language_tag
 from dragoman.text.tokenizer import Tokenizer, check_unicode
-from dragoman.text.vocabularies.config import LARGEST_SIZE, VocabularyConfig, usual_size
+from dragoman.text.vocabularies.config import LARGEST_SIZE, VocabularyConfig, default_size
 
 BLANK = "▁"
 """What stands for a blank in the name of a piece."""
@@ -81,7 +81,7 @@ class SentencePieceTokenizer(Tokenizer):
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text. Raises DataError if one holds lone surrogates."""
         check_unicode(texts)
-        begun, rest = zip(*map(parted, texts), strict=True) if texts else ((), ())
+        begun, rest = zip(*map(split_language_code, texts), strict=True) if texts else ((), ())
         split = self._processor.encode(list(rest), out_type=str, num_threads=1)
         return [
             [*self._code(language), *(self._ids.get(piece, UNK) for piece in pieces)]
@@ -94,7 +94,7 @@ class SentencePieceTokenizer(Tokenizer):
     def words(self, text: str) -> tuple[list[int], list[str]]:
         """Each piece is a word: an unknown one holds nothing but characters that no piece has."""
         check_unicode([text])
-        language, rest = parted(text)
+        language, rest = split_language_code(text)
         pieces = self._processor.encode(rest, out_type=str)
         words = [*([language] if language else []), *(piece.replace(BLANK, " ") for piece in pieces)]
         return list(range(len(words))), words
@@ -102,7 +102,7 @@ class SentencePieceTokenizer(Tokenizer):
     def spans(self, text: str) -> list[tuple[int, int]]:
         """As `Tokenizer.spans`, by the library's account of which characters its normalisation made of which."""
         check_unicode([text])
-        language, rest = parted(text)
+        language, rest = split_language_code(text)
         spans = [(0, len(language))] if language else []
         normal, origins = self._processor.normalize(rest, with_offsets=True)
         place, held = 0, 0  # in the normalised text; bytes of its next character that stood in pieces of their own
@@ -188,9 +188,9 @@ class SentencePieceConfig(VocabularyConfig):
         "fewer.",
     )
 
-    def sized(self, pairs: int) -> "SentencePieceConfig":
+    def with_size(self, pairs: int) -> "SentencePieceConfig":
         """The config with a size, chosen for a corpus of so many sentence pairs where none was given."""
-        return self if self.size is not None else self.model_copy(update={"size": usual_size(pairs)})
+        return self if self.size is not None else self.model_copy(update={"size": default_size(pairs)})
 
     def learn(self, texts: Iterable[str]) -> SentencePieceTokenizer:
         """Learn pieces from `texts`. The same texts give the same tokenizer."""
@@ -221,14 +221,14 @@ def code(tag: str) -> str:
 
 def tag_of(symbol: str) -> str | None:
     """The tag of a symbol that is the code of a language, such as `>>de<<`; None for any other."""
-    language, rest = parted(symbol)
+    language, rest = split_language_code(symbol)
     try:
         return check_tag(language_tag(language[2:-2])) if language and not rest else None
     except ValueError:
         return None
 
 
-def parted(text: str) -> tuple[str, str]:
+def split_language_code(text: str) -> tuple[str, str]:
     """The code of a language that a text begins with, and the rest; without one it is blank."""
     end = text.find("<<") + 2 if text.startswith(">>") else 1
     return ("", text) if end == 1 else (text[:end], text[end:])

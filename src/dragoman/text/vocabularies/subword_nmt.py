@@ -16,7 +16,7 @@ from tokenizers.trainers import BpeTrainer
 from dragoman.base.errors import DataError, ModelError
 from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer, check_unicode
-from dragoman.text.vocabularies.config import VocabularyConfig, count_words, occurrences, usual_size
+from dragoman.text.vocabularies.config import VocabularyConfig, count_words, default_size, occurrences
 
 END_OF_WORD = "</w>"
 OLDEST, USUAL = (0, 1), (0, 2)
@@ -43,7 +43,7 @@ class SubwordNMTTokenizer(Tokenizer):
     """Words are what stands between blanks; several blanks count as one. A character that is not known is UNK."""
 
     kind = "subword_nmt"
-    added_blank = "last"
+    added_space = "last"
 
     def __init__(self, codes: Codes, alphabet: Iterable[str]) -> None:
         """alphabet: the characters that are known."""
@@ -177,17 +177,17 @@ class SubwordNMTConfig(VocabularyConfig):
         """The codes."""
         return () if self.codes is None else (self.codes,)
 
-    def sized(self, pairs: int) -> "SubwordNMTConfig":
+    def with_size(self, pairs: int) -> "SubwordNMTConfig":
         """The config with a number of merges, chosen for a corpus of so many pairs where none and no file was given."""
         given = self.merges is not None or self.codes is not None
-        return self if given else self.model_copy(update={"merges": usual_size(pairs)})
+        return self if given else self.model_copy(update={"merges": default_size(pairs)})
 
     def learn(self, texts: Iterable[str]) -> SubwordNMTTokenizer:
         """Learn merges from `texts`, or read them and learn the alphabet."""
         words = count_words(texts, lambda text: text.strip("\r\n ").split(" "))
         alphabet = {letter for word in words for letter in word}
         if self.codes is None:
-            codes = Codes(USUAL, tuple(_learned(words, self.merges or usual_size(0), self.min_frequency)))
+            codes = Codes(USUAL, tuple(_learned(words, self.merges or default_size(0), self.min_frequency)))
         else:
             codes = read_codes(self.codes)
             codes = codes._replace(merges=codes.merges[: self.merges])

@@ -13,8 +13,8 @@ from tokenizers.trainers import UnigramTrainer
 from dragoman.text.pieces import words_splitter
 from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.vocabularies.config import LARGEST_SIZE, VocabularyConfig, count_words, occurrences, usual_size
-from dragoman.text.vocabularies.hugging_face import LibraryTokenizer, pipeline, trained
+from dragoman.text.vocabularies.config import LARGEST_SIZE, VocabularyConfig, count_words, default_size, occurrences
+from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer, pipeline, trained
 
 _BYTES = {f"<0x{byte:02X}>": bytes([byte]) for byte in range(256)}
 SMALLEST_SIZE = len(SPECIAL_SYMBOLS) + len(_BYTES)
@@ -22,7 +22,7 @@ COVERAGE = 0.9995
 """Share of the corpus's characters whose kinds are pieces themselves. Source: SentencePiece's character_coverage."""
 
 
-class UnigramTokenizer(LibraryTokenizer):
+class UnigramTokenizer(HuggingFaceTokenizer):
     """Pieces of words, and bytes for what no piece can write: `decode(encode(text)) == text` for every Unicode text."""
 
     kind = "unigram"
@@ -48,9 +48,9 @@ class UnigramConfig(VocabularyConfig):
         "corpus may yield fewer.",
     )
 
-    def sized(self, pairs: int) -> "UnigramConfig":
+    def with_size(self, pairs: int) -> "UnigramConfig":
         """The config with a size, chosen for a corpus of so many sentence pairs where none was given."""
-        return self if self.size is not None else self.model_copy(update={"size": usual_size(pairs)})
+        return self if self.size is not None else self.model_copy(update={"size": default_size(pairs)})
 
     def learn(self, texts: Iterable[str]) -> UnigramTokenizer:
         """Learn pieces from `texts`. The same texts give the same tokenizer."""

@@ -11,10 +11,10 @@ from dragoman.text.pieces import words_splitter
 from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.vocabularies.config import VocabularyConfig
-from dragoman.text.vocabularies.hugging_face import LibraryTokenizer, pipeline, trained
+from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer, pipeline, trained
 
 
-class WordTokenizer(LibraryTokenizer):
+class WordTokenizer(HuggingFaceTokenizer):
     """Words with the blank before them, as the text has them: a text of known words is kept exactly."""
 
     kind = "word"

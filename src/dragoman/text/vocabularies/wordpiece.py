@@ -13,14 +13,14 @@ from tokenizers.trainers import WordPieceTrainer
 from dragoman.text.pieces import WORDS
 from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.vocabularies.config import LARGEST_SIZE, VocabularyConfig, count_words, occurrences, usual_size
-from dragoman.text.vocabularies.hugging_face import LibraryTokenizer, pipeline, trained
+from dragoman.text.vocabularies.config import LARGEST_SIZE, VocabularyConfig, count_words, default_size, occurrences
+from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer, pipeline, trained
 
 CONTINUES = "##"
 _BOUNDARIES = " ?#|" + WORDS.replace("[^", "[^#")
 
 
-class WordPieceTokenizer(LibraryTokenizer):
+class WordPieceTokenizer(HuggingFaceTokenizer):
     """Pieces of words; a word with an unknown character, or of more than 100, is one UNK. Any other text is exact."""
 
     kind = "wordpiece"
@@ -59,9 +59,9 @@ class WordPieceConfig(VocabularyConfig):
         default=2, ge=1, description="Minimum number of occurrences in the corpus for a pair to be merged."
     )
 
-    def sized(self, pairs: int) -> "WordPieceConfig":
+    def with_size(self, pairs: int) -> "WordPieceConfig":
         """The config with a size, chosen for a corpus of so many sentence pairs where none was given."""
-        return self if self.size is not None else self.model_copy(update={"size": usual_size(pairs)})
+        return self if self.size is not None else self.model_copy(update={"size": default_size(pairs)})
 
     def learn(self, texts: Iterable[str]) -> WordPieceTokenizer:
         """Learn pieces from `texts`. The same texts give the same tokenizer."""

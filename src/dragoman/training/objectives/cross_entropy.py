@@ -77,7 +77,7 @@ class CrossEntropy:
         alpha: None, or the weight of the divergence between the two halves of the batch, which contain the same
         examples (see `RDrop`).
         """
-        predictions, labels = output.at(batch.target_places), batch.at_targets(batch.labels)
+        predictions, labels = output.at(batch.target_positions), batch.select_targets(batch.labels)
         losses = projected_losses(
             predictions.hidden,
             predictions.weight,

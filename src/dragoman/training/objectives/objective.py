@@ -70,7 +70,7 @@ Predict = Callable[[Any, Any, TrainingPoint], ProjectedOutput]
 
 def teacher_forcing(model: Any, batch: Any, point: TrainingPoint) -> ProjectedOutput:
     """Reads the whole reference in one pass."""
-    return model(*batch.reads)  # type: ignore[no-any-return]
+    return model(*batch.model_inputs)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class RDrop:
 
     def __call__(self, model: Any, batch: Any, point: TrainingPoint = FIRST) -> Loss:
         """The loss of one batch."""
-        both = batch.twice()
+        both = batch.repeat_rows()
         with collecting(point.step) as auxiliary:
             output = self.objective.predict(model, both, point)
         loss = self.objective.judge(output, both, auxiliary, self.alpha)

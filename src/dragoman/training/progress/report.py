@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Any
 
 from dragoman.base.files import atomic_write
-from dragoman.base.log import clock, info
-from dragoman.base.progress import Work
+from dragoman.base.log import format_duration, info
+from dragoman.base.progress import Progress
 from dragoman.inspect.pictures.curves import draw_curves
 from dragoman.training.profiling.utilisation import Utilisation
 from dragoman.training.progress.horizon import Horizon
@@ -63,7 +63,7 @@ class Reporter:
         self._keep_log_up_to(step)
         self._log = (folder / LOG_FILE).open("a", encoding="utf-8")
         self._since = time.monotonic()
-        self._work = Work("Training", lines=False)
+        self._work = Progress("Training", lines=False)
 
     def __enter__(self) -> "Reporter":
         self._work.__enter__()
@@ -99,7 +99,7 @@ class Reporter:
             shown = f" · {speed / self.ranks:,.0f} per process{shown}"
             used["target_tokens_per_second_and_process"] = speed / self.ranks
         left, end = _time_left(status), status.horizon.end
-        self._work.tell(
+        self._work.update(
             step,
             f"step {step:,}{'' if end is None else f' of {end:,}'} · epoch {epoch} · {speed:,.0f} tokens/s{left} · "
             f"loss {result.loss:.3f}{shown}",  # what a narrow terminal cuts off comes last
@@ -178,7 +178,7 @@ def _time_left(status: RunStatus) -> str:
     if horizon.end is None:
         return ""
     pace = status.seconds / step if horizon.pace is None else horizon.pace
-    return f" · {clock((horizon.end - step) * pace)} left"
+    return f" · {format_duration((horizon.end - step) * pace)} left"
 
 
 class NullReporter(Reporter):

@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import warn
-from dragoman.base.settings.load import flat
+from dragoman.base.settings.load import flatten
 from dragoman.checkpoint.store import TrainingSnapshot
 from dragoman.training.task import Job, RunConfig
 
@@ -72,12 +72,12 @@ def check_same_run(config: RunConfig, stored: RunConfig) -> None:
     free = {"out"} | {f"train.{name}" for name in MAY_CHANGE.union(OF_THE_MACHINE)}
     different = [
         key
-        for key in sorted(set(flat(given)) | set(flat(before)))
-        if flat(given).get(key) != flat(before).get(key) and key not in free
+        for key in sorted(set(flatten(given)) | set(flatten(before)))
+        if flatten(given).get(key) != flatten(before).get(key) and key not in free
     ]
     if different:
         shown = ", ".join(
-            f"{key} (was {flat(before).get(key)!r}, now {flat(given).get(key)!r})" for key in different[:5]
+            f"{key} (was {flatten(before).get(key)!r}, now {flatten(given).get(key)!r})" for key in different[:5]
         )
         raise ConfigError(
             f"cannot resume {config.out} with other settings: {shown}. Use the run's own, or another --out"

@@ -123,7 +123,7 @@ class Engine:
         known = self.journal.made("halvings", step) or self.halvings
         halvings = known
         while True:
-            cut = [part for batch in update.batches for part in batch.cut(2**halvings)]
+            cut = [part for batch in update.batches for part in batch.split(2**halvings)]
             try:
                 computed = self._gradients(cut, None, point, tokens)
                 break
@@ -196,7 +196,7 @@ class Engine:
         learned = [parameter for parameter in self.parallel.trained.parameters() if parameter.requires_grad]
         shares: list[list[tuple[tuple[int, int], Batch]]] = [[] for _ in range(threads.count)]
         for index, batch in enumerate(batches):
-            for number, piece in enumerate(batch.cut(threads.count)):
+            for number, piece in enumerate(batch.split(threads.count)):
                 shares[number].append(((index, number), piece))
 
         def compute(share: Sequence[tuple[tuple[int, int], Batch]]) -> tuple[list[Tensor | None], list[_Computed]]:

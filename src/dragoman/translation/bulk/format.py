@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from dragoman.base.companion import member_writer
+from dragoman.base.companion import compressor_for
 from dragoman.translation.files.faulty_lines import OnError
 from dragoman.translation.files.lines import one_line, read_any_lines, read_lines
 
@@ -56,7 +56,7 @@ class LinesFormat(ShardFormat):
     def part(self, window: Window, translations: list[str], name: str) -> bytes:
         """The lines as bytes, compressed."""
         text = "".join(f"{line}\n" for line in self.lines(window, translations))
-        return member_writer(Path(name))(text.encode())
+        return compressor_for(Path(name))(text.encode())
 
     @contextmanager
     def writer(self, source: Path, target: Path) -> Iterator[Callable[[Part], object]]:
@@ -64,7 +64,7 @@ class LinesFormat(ShardFormat):
         with target.open("wb") as file:
             yield file.write
             if not file.tell():  # without any member, an empty file would not be a valid compressed file
-                file.write(member_writer(target)(b""))
+                file.write(compressor_for(target)(b""))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from dragoman.base.errors import ConfigError, DataError, refuse
+from dragoman.base.errors import ConfigError, DataError, reject_options
 from dragoman.checkpoint.folder import fingerprint_of
 from dragoman.translation.bulk.format import ShardFormat, TextLines
 from dragoman.translation.bulk.json_lines import JsonLines
@@ -102,7 +102,7 @@ def shards_of(inputs: Inputs, output: Path, source_field: str | None, target_fie
             )
     if all(isinstance(shard.format, TextLines) for shard in found.values()):
         fields = {"--source-field": source_field, "--target-field": target_field}
-        refuse(fields, f"with files that have fields ({', '.join(WITH_FIELDS)})")
+        reject_options(fields, f"with files that have fields ({', '.join(WITH_FIELDS)})")
     return list(found.values())
 
 

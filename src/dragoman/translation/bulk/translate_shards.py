@@ -10,7 +10,7 @@ from typing import Any, Unpack
 from dragoman.base.errors import ConfigError, Interrupted
 from dragoman.base.files import atomic_file
 from dragoman.base.log import info, quietly
-from dragoman.base.progress import Work
+from dragoman.base.progress import Progress
 from dragoman.translation.bulk.actor import EndOfShard, Failure, TranslatedWindow
 from dragoman.translation.bulk.cluster import Actors, join_cluster, processors
 from dragoman.translation.bulk.job import Inputs, Job, Shard, digest, shards_of, with_absolute_paths
@@ -94,9 +94,9 @@ def translate_shards(
 
 def _remaining(shards: Sequence[Shard], manifest: Manifest) -> Iterator[Shard]:
     """The shards that are not completed. Raises ConfigError if the input or output of a completed one has changed."""
-    with Work("Checking completed shards", "shards", len(shards), lines=False) as work:
+    with Progress("Checking completed shards", "shards", len(shards), lines=False) as progress:
         for index, shard in enumerate(shards):
-            work.tell(index)
+            progress.update(index)
             completed = manifest.completed.get(shard.name)
             if completed is None or not shard.target.exists():
                 yield shard
@@ -124,10 +124,10 @@ def _run(job: Job, manifest: Manifest, shards: int, cluster: str, actors: int | 
             sized = replace(job, threads=size.threads)
             with (
                 closing(run_through_relay(ray, sized, size) if is_client(ray) else run(sized, size)) as rows,  # type: ignore[type-var]
-                Work("Translating", "lines", closes=True) as work,
+                Progress("Translating", "lines", closes=True) as progress,
             ):
                 for index, shard in enumerate(job.shards):
-                    _write(shard, _items(rows, index), manifest, noted, work, f"{before + index:,} of {shards:,}")
+                    _write(shard, _items(rows, index), manifest, noted, progress, f"{before + index:,} of {shards:,}")
     except Signal as stop:
         raise Interrupted(
             f"interrupted; {len(manifest.completed):,} of {shards:,} shards are completed. Run it again to resume",
@@ -142,7 +142,7 @@ def _write(
     items: Iterator[TranslatedWindow | EndOfShard],
     manifest: Manifest,
     noted: LineWarnings,
-    work: Work,
+    progress: Progress,
     done: str,
 ) -> None:
     """Write a shard, and record it in the manifest. done: `N of M`, for the progress line."""
@@ -158,7 +158,9 @@ def _write(
             records += item.records
             for what, number in item.notes:
                 noted.note(what, f"{shard.name}:{number}")
-            work.tell(work.done + item.records, f"{work.done + item.records:,} lines, {done} shards completed")
+            progress.update(
+                progress.done + item.records, f"{progress.done + item.records:,} lines, {done} shards completed"
+            )
         if end.records != records:
             raise RuntimeError(f"{shard.name}: received {records} of {end.records} records")
     manifest.add(shard.name, CompletedShard(end.digest, records, shard.target.stat().st_size, dict(counts)))

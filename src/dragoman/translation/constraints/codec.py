@@ -10,9 +10,9 @@ from dragoman.control.phrase import Phrase
 from dragoman.decode.constraints.automaton import Automaton
 from dragoman.decode.constraints.constraint import Alternative, Constraint, Edges, Shown, least
 from dragoman.decode.search import Hypothesis
-from dragoman.text.symbols import UNK, Inlined
+from dragoman.text.symbols import UNK, InlineText
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.text.words import is_word_character, units
+from dragoman.text.words import is_word_character, split_units
 from dragoman.translation.constraints.placeholders import (
     MaskedSource,
     NumberPlaceholder,
@@ -32,7 +32,7 @@ class ConstrainedSource:
     enforce them; None if it must.
     """
 
-    line: Inlined
+    line: InlineText
     constraints: tuple[Constraint, ...] = ()
     forbidden: tuple[int, ...] = ()
     free: tuple[int, ...] | None = None
@@ -61,7 +61,7 @@ class ConstraintCodec:
                     f"the phrases that its translation must hold need up to {needed} tokens, but the model has "
                     f"positions for {max_tokens}: require less, or train a model with more"
                 )
-            return ConstrainedSource(Inlined((requirements.text,)), required)
+            return ConstrainedSource(InlineText((requirements.text,)), required)
         constraints = (*required, *kept)
         own = tuple(each.id for each in masked.placeholders if isinstance(each, SymbolPlaceholder))
         return ConstrainedSource(
@@ -90,7 +90,7 @@ class ConstraintCodec:
             return False
         written = {self._target.decode(alternative.ids).strip() for alternative in held}
         left_over = written - {alternative.shown.text for alternative in held}
-        return all(left_over.isdisjoint(part[begin:end] for begin, end in units(part)) for part in parts)
+        return all(left_over.isdisjoint(part[begin:end] for begin, end in split_units(part)) for part in parts)
 
     def _parts(self, hypothesis: Hypothesis, constraints: Sequence[Constraint]) -> tuple[list[str], list[Alternative]]:
         """Return the texts between phrases and spans, and how the hypothesis writes these."""
@@ -149,13 +149,13 @@ class ConstraintCodec:
         return _distinct(ways if not before.strip() else ways[:1] if before[-1].isspace() else ways[1:])
 
     def _separate(self, written: str, shown: Shown) -> Alternative:
-        blank = self._target.added_blank
+        blank = self._target.added_space
         before, after = " " if blank == "first" else "", " " if blank == "last" else ""
         return self._alternative(self._target.encode(written), shown._replace(before=before, after=after))
 
     def _attached(self, written: str, shown: Shown) -> Alternative:
-        (ids,) = self._target.encode_further([written])
-        return self._alternative(ids, shown._replace(after=" " if self._target.added_blank == "last" else ""))
+        (ids,) = self._target.encode_continuation([written])
+        return self._alternative(ids, shown._replace(after=" " if self._target.added_space == "last" else ""))
 
     def _alternative(self, ids: Sequence[int], shown: Shown) -> Alternative:
         written = tuple(ids) or (UNK,)

@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from dragoman.control.control import Requirements
-from dragoman.text.symbols import TERMINOLOGY, UNK, Inlined, InlineWriter, slots
+from dragoman.text.symbols import TERMINOLOGY, UNK, InlineText, InlineWriter, placeholder_symbols
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.text.words import is_word_character, units
+from dragoman.text.words import is_word_character, split_units
 
 _LARGEST = 99
 _PIECES = 2
@@ -43,7 +43,7 @@ class MaskedSource:
     learned: whether the model was trained to write everything required, so that nothing needs to be enforced.
     """
 
-    line: Inlined
+    line: InlineText
     placeholders: tuple[NumberPlaceholder | SymbolPlaceholder | None, ...]
     learned: bool
 
@@ -58,7 +58,7 @@ class PlaceholderWriter:
     def __init__(self, tokenizers: Tokenizers) -> None:
         self._tokenizers = tokenizers
         tags = tokenizers.source.tags
-        own = [symbol for symbol in slots(tags) if symbol in tokenizers.target.tags]
+        own = [symbol for symbol in placeholder_symbols(tags) if symbol in tokenizers.target.tags]
         self.symbols = [SymbolPlaceholder(*each) for each in zip(own, tokenizers.target.tag_ids(own), strict=True)]
         """Those of the model's vocabularies."""
         self._knows_terms = all(symbol in tags for symbol in TERMINOLOGY)
@@ -108,7 +108,7 @@ class PlaceholderWriter:
     def _numbers(self, requirements: Requirements) -> Iterator[tuple[str, bool]]:
         """Yield the unused numbers and whether each is alone; those that are come first."""
         texts = [requirements.text, *(form for phrase in requirements.required for form in phrase.alternatives)]
-        used = {text[begin:end] for text in texts for begin, end in units(text)}
+        used = {text[begin:end] for text in texts for begin, end in split_units(text)}
         digits = {character for text in texts for character in text if character.isdigit()}
         free = [number for number in self._known if number not in used]
         alone = []

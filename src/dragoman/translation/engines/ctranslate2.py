@@ -13,7 +13,7 @@ from math import fsum, isnan
 from typing import Any, NamedTuple
 
 from dragoman.base.errors import ModelError, ResourceError
-from dragoman.base.progress import Work
+from dragoman.base.progress import Progress
 from dragoman.decode.rules.length_penalty import GNMTPenalty, LengthPenalty, MeanLogProbability
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.exchange.ctranslate2.folder import Exported
@@ -97,7 +97,7 @@ class CTranslate2Engine:
     def scores(self, pairs: Sequence[Pair], batch_size: int) -> list[float]:
         """As `Engine.scores`."""
         scores: list[float] = []
-        with Work("Scoring", "pairs", len(pairs)) as work:
+        with Progress("Scoring", "pairs", len(pairs)) as progress:
             for start in range(0, len(pairs), _SCORED_PAIRS):
                 some = pairs[start : start + _SCORED_PAIRS]
                 with _memory_errors():
@@ -108,7 +108,7 @@ class CTranslate2Engine:
                         max_input_length=0,
                     )
                 scores += [fsum(result.log_probs) for result in results]
-                work.tell(len(scores))
+                progress.update(len(scores))
         return scores
 
     def _limit(self, row: Row) -> int:

@@ -10,7 +10,7 @@ import torch
 
 from dragoman.base.errors import ResourceError
 from dragoman.base.machine.memory import available_memory, is_out_of_memory
-from dragoman.base.progress import Work
+from dragoman.base.progress import Progress
 from dragoman.data.batches.batch import collate, pad
 from dragoman.decode.constraints.constraint import constrained_beam_size
 from dragoman.decode.forced import CHUNK, force
@@ -75,12 +75,12 @@ class TorchEngine:
         """As `Engine.scores`; a batch that does not fit into memory is halved."""
         order = sorted(range(len(pairs)), key=lambda place: (len(pairs[place].target), len(pairs[place].source)))
         scores = [0.0] * len(pairs)
-        with Work("Scoring", "pairs", len(pairs)) as work:
+        with Progress("Scoring", "pairs", len(pairs)) as progress:
             for places in _chunks(order, batch_size):
                 found = self._halving([pairs[place] for place in places], self._scoring_bytes, self._score)
                 for place, score in zip(places, found, strict=True):
                     scores[place] = score
-                work.tell(work.done + len(places))
+                progress.update(progress.done + len(places))
         return scores
 
     def _halving(

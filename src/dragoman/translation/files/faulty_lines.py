@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, cast, get_args
 
 from dragoman.base.errors import ConfigError, TooLongError
-from dragoman.base.progress import Work
+from dragoman.base.progress import Progress
 from dragoman.data.corpora.lines import has_broken_utf8
 from dragoman.text.division import divide
 from dragoman.text.symbols import EOS
@@ -71,14 +71,14 @@ class FaultyLines:
         requests: Request | Sequence[Request],
         batch_size: int,
         first: int,
-        work: Work | None = None,
+        progress: Progress | None = None,
     ) -> Iterator[list[Translation]]:
         """As `Translator.translate_window`; a line that is too long ends it where it has to stop only."""
         begin = 0
         while begin < len(texts):
             rest = requests if isinstance(requests, Request) else requests[begin:]
             try:
-                for found in self.translator.translate_window(texts[begin:], rest, batch_size, first + begin, work):
+                for found in self.translator.translate_window(texts[begin:], rest, batch_size, first + begin, progress):
                     begin += 1
                     yield found
             except TooLongError as error:
@@ -87,8 +87,8 @@ class FaultyLines:
                 request = rest if isinstance(rest, Request) else rest[0]
                 yield self._too_long(texts[begin], request, batch_size, first + begin)
                 begin += 1
-                if work is not None:
-                    work.tell(work.done + 1, work.said)
+                if progress is not None:
+                    progress.update(progress.done + 1, progress.said)
 
     def _too_long(self, text: str, request: Request, batch_size: int, number: int) -> list[Translation]:
         if self.on_error == "blank":

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from dragoman.base.companion import Companion
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.base.progress import Work
+from dragoman.base.progress import Progress
 from dragoman.checkpoint.folder import fingerprint
 from dragoman.control.control import Control
 from dragoman.control.phrase import read_phrases
@@ -149,16 +149,16 @@ class LineTranslation:
             "on_error": self.on_error,
         }
 
-    def work(self, out: Destination) -> Work:
+    def work(self, out: Destination) -> Progress:
         """To tell how far it is; nothing where people type the lines or see the translations: they know."""
 
         def count() -> int | None:
             return count_lines(self.source) if self.source is not None and self.source.is_file() else None
 
         typed = self.source is None and sys.stdin.isatty()
-        return Work("Translating", "lines", count, done=out.lines, shown=not (typed or out.watched), closes=True)
+        return Progress("Translating", "lines", count, done=out.lines, shown=not (typed or out.watched), closes=True)
 
-    def write(self, out: Destination, work: Work, companion: Companion | None = None) -> None:
+    def write(self, out: Destination, progress: Progress, companion: Companion | None = None) -> None:
         """Translate what is not done yet. Raises DataError for unequal numbers of lines, and as `translate_window`.
 
         companion: where `alignments` go.
@@ -171,7 +171,7 @@ class LineTranslation:
                 first, counts = out.lines + 1, noted.window()
                 window, beside = faulty.readable(given, beside, first)
                 requests = self._requests(beside, first)
-                found = faulty.translate_window(window, requests, self.batch_size, first, work)
+                found = faulty.translate_window(window, requests, self.batch_size, first, progress)
                 if self.choice is not None:
                     found = chosen(self.choice, window, found, self.batch_size)
                 best: list[str] = []

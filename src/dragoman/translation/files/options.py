@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dragoman.base.errors import ConfigError, DataError, refuse
+from dragoman.base.errors import ConfigError, DataError, reject_options
 from dragoman.translation.alignment import Aligner, AttentionChoice
 from dragoman.translation.request import RequestSettings, Sampling
 from dragoman.translation.reranking.choice import Choice
@@ -140,11 +140,11 @@ class LineFiles:
             if (path := getattr(self, name)) is not None:
                 object.__setattr__(self, name, Path(path))
         if self.alignments is None:
-            refuse(
+            reject_options(
                 {"--alignment-layer, --alignment-head": self.attention, "aligner": self.aligner}, "with --alignments"
             )
         if self.aligner is not None:
-            refuse({"attention": self.attention}, "without aligner")
+            reject_options({"attention": self.attention}, "without aligner")
 
     def check(self, source: Path | None, target: Path | object, resume: bool) -> None:
         """Raise ConfigError or DataError if a file would be overwritten or cannot be resumed."""

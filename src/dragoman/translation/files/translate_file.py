@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
-from dragoman.base.companion import companion_alone
-from dragoman.base.errors import in_files, refuse
+from dragoman.base.companion import atomic_companion
+from dragoman.base.errors import in_files, reject_options
 from dragoman.base.log import quietly
 from dragoman.base.machine.device import use_threads
 from dragoman.checkpoint.folder import fingerprint_of
@@ -67,7 +67,7 @@ def translate_file(
     check_paths(source, target, resume)
     files.check(source, target, resume)
     if hypotheses.sampling is not None:
-        refuse({"--constraints": files.constraints}, "without --sample")
+        reject_options({"--constraints": files.constraints}, "without --sample")
     reranking = hypotheses.reranking()
     with quietly(quiet), ExitStack() as open_files:
         translator = computing.load(model, files.aligner)
@@ -97,7 +97,7 @@ def translate_file(
         if not isinstance(target, Path):
             companion = None
             if files.alignments is not None:
-                companion = open_files.enter_context(companion_alone(files.alignments))
+                companion = open_files.enter_context(atomic_companion(files.alignments))
             with in_files(source, files.prefix), translation.work(target) as work:
                 translation.write(target, work, companion)
             return TranslatedText(None, target.lines)

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from dragoman.base.companion import Companion, companion_kept, member_writer, published
+from dragoman.base.companion import Companion, compressor_for, publish_companion, resumable_companion
 from dragoman.base.errors import DataError, Interrupted
 from dragoman.base.journal import COMPANION, OutputJournal
 from dragoman.base.log import info
@@ -32,7 +32,7 @@ class TranslatedFile:
         companion: what is written along, and as far kept.
         """
         self._journal, self._repeatable, self.companion = journal, repeatable, companion
-        self._compress = member_writer(journal.output)
+        self._compress = compressor_for(journal.output)
         self._kept_at, self._first = time.monotonic(), journal.kept
 
     @property
@@ -52,7 +52,7 @@ class TranslatedFile:
 
     def follow(self, name: str, lines: Iterable[str], path: Path | None) -> Iterator[str]:
         """The lines of an input that are not done yet. Raises ConfigError where those before were changed."""
-        return self._journal.follow(name, lines, path or Path("standard input"))
+        return self._journal.remaining_lines(name, lines, path or Path("standard input"))
 
     def write(self, lines: int, texts: Iterable[bytes], counts: Mapping[str, int]) -> None:
         """The translations of a window of so many lines."""
@@ -137,7 +137,7 @@ def translated_file(
         stack.enter_context(signals_raise())
         beside = None
         if companion is not None and not journal.finished:
-            beside = stack.enter_context(companion_kept(companion, along, journal.counts[_SIZE]))
+            beside = stack.enter_context(resumable_companion(companion, along, journal.counts[_SIZE]))
         file = TranslatedFile(journal, not once, beside)
         try:
             if journal.kept:
@@ -150,7 +150,7 @@ def translated_file(
             file.failed()
             raise
     if companion is not None:
-        published(companion, along)
+        publish_companion(companion, along)
     journal.publish(replace=True)
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from dragoman.text.words import units
+from dragoman.text.words import split_units
 
 _LONG_WORD = 12
 """Characters. Repetitions within a word of at least this length count: `lalalalalala`."""
@@ -43,12 +43,12 @@ def _too_often(phrase: str) -> int:
     letters = sum(map(str.isalnum, phrase))
     if letters < 2:
         return 6 if letters else 8
-    return 2 if letters >= 12 and len(units(phrase)) >= 7 else 3  # four words and three blanks
+    return 2 if letters >= 12 and len(split_units(phrase)) >= 7 else 3  # four words and three blanks
 
 
 def _runs(text: str) -> Iterator[_Run]:
     """Yield the runs of words, then those of letters within each long word. Letter case is ignored."""
-    places = [(begin, end) for begin, end in units(text) if not text[begin].isspace()]
+    places = [(begin, end) for begin, end in split_units(text) if not text[begin].isspace()]
     words = [text[begin:end].casefold() for begin, end in places]
     for start, size, times in _tandem(words):
         yield _Run(text[places[start][0] : places[start + size - 1][1]], times)

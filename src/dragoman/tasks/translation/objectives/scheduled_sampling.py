@@ -131,7 +131,7 @@ def forward(model: Seq2Seq, batch: Batch, ratio: float = 1.0) -> ProjectedOutput
     through the choice of tokens. Padding stays padding.
     """
     if ratio >= 1:
-        return model(*batch.reads)  # type: ignore[no-any-return]
+        return model(*batch.model_inputs)  # type: ignore[no-any-return]
     state = model.decoder.start(model.encode(batch.source, batch.source_mask))
     reference = batch.inputs
     # drawn at once and on the CPU, so that they depend neither on the device nor on draws of modules
