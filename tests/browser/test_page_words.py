@@ -142,7 +142,7 @@ def test_a_glossary_is_sent_along(tab: Any) -> None:
     asked: list[dict[str, Any]] = []
     tab.on("request", lambda request: asked.append(json.loads(request.post_data or "{}")))
     tab.locator("#glossary-box summary").click()
-    box = tab.get_by_label("A line for each term")
+    box = tab.get_by_label("One term per line")
     box.fill("# animals\ndog = Hund|Hündin\n\n DRAGOMAN \n= x\ncat=\nbird = a | \ndog = Köter\n__proto__ = p\na=b=c")
     expect(tab.locator("#glossary-count")).to_have_text("4 terms")
     expect(tab.locator("#glossary-problems li")).to_have_text(
