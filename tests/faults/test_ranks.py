@@ -161,12 +161,12 @@ torch.set_num_threads(1)
 with open_ranks("cpu") as ranks:
     model = nn.Linear(300, 7)
     parallel = Replicated(model, lambda *_: None, ranks, False)
-    parallel.compare()  # DDP has broadcast the first rank's parameters
+    parallel.check_equal()  # DDP has broadcast the first rank's parameters
     if ranks.rank == 1:
         with torch.no_grad():
             model.weight[3, 200] = torch.nextafter(model.weight[3, 200], torch.tensor(9.0))
-    parallel.compare()
-    parallel.compare()
+    parallel.check_equal()
+    parallel.check_equal()
 """
 
 RANDOM = {

@@ -15,14 +15,14 @@ def never() -> None:
 def test_a_decision_is_made_once_and_repeated(tmp_path: Path) -> None:
     path = tmp_path / "training" / "decisions.jsonl"
     decisions = Journal(path)
-    assert decisions.make("end", 20, lambda: 371) == 371
-    assert decisions.make("end", 20, never) == 371
-    assert decisions.make("end", 40, lambda: 380) == 380
+    assert decisions.decide("end", 20, lambda: 371) == 371
+    assert decisions.decide("end", 20, never) == 371
+    assert decisions.decide("end", 40, lambda: 380) == 380
     again = Journal(path)
-    assert again.make("end", 20, never) == 371
-    assert again.made("end", 40) == 380
-    assert again.made("end", 60) is None
-    assert again.made("stop", 20) is None
+    assert again.decide("end", 20, never) == 371
+    assert again.get("end", 40) == 380
+    assert again.get("end", 60) is None
+    assert again.get("stop", 20) is None
 
 
 def test_values_are_returned_unchanged(tmp_path: Path) -> None:
@@ -31,28 +31,28 @@ def test_values_are_returned_unchanged(tmp_path: Path) -> None:
     for step, value in enumerate(values):
         decisions.record("value", step, value)
     again = Journal(tmp_path / "journal")
-    assert [again.made("value", step) for step in range(len(values))] == values
+    assert [again.get("value", step) for step in range(len(values))] == values
 
 
 def test_the_latest_record_counts(tmp_path: Path) -> None:
     decisions = Journal(tmp_path / "journal")
     decisions.record("halvings", 3, 1)
     decisions.record("halvings", 3, 2)
-    assert decisions.made("halvings", 3) == 2
-    assert Journal(tmp_path / "journal").made("halvings", 3) == 2
+    assert decisions.get("halvings", 3) == 2
+    assert Journal(tmp_path / "journal").get("halvings", 3) == 2
 
 
 def test_no_decision_leaves_no_trace(tmp_path: Path) -> None:
     decisions = Journal(tmp_path / "journal")
-    assert decisions.make("stop", 5, lambda: None) is None
+    assert decisions.decide("stop", 5, lambda: None) is None
     assert not (tmp_path / "journal").exists()
-    assert decisions.make("stop", 5, lambda: True) is True
+    assert decisions.decide("stop", 5, lambda: True) is True
 
 
 def test_a_decision_is_on_disk_before_it_takes_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[bytes] = []
     monkeypatch.setattr("os.fsync", lambda _: synced.append((tmp_path / "journal").read_bytes()))
-    Journal(tmp_path / "journal").make("end", 20, lambda: 371)
+    Journal(tmp_path / "journal").decide("end", 20, lambda: 371)
     assert len(synced) == 1
     assert b"371" in synced[0]
 
@@ -68,11 +68,11 @@ def test_an_incomplete_line_is_removed(tmp_path: Path) -> None:
     for size in range(len(first), len(both)):
         path.write_bytes(both[:size])
         torn = Journal(path)
-        assert torn.made("end", 20) == 371
-        assert torn.made("end", 40) is None
+        assert torn.get("end", 20) == 371
+        assert torn.get("end", 40) is None
         assert path.read_bytes() == first
         torn.record("end", 40, 390)
-        assert Journal(path).made("end", 40) == 390
+        assert Journal(path).get("end", 40) == 390
 
 
 def test_zeros_after_a_power_failure_are_removed(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_zeros_after_a_power_failure_are_removed(tmp_path: Path) -> None:
     Journal(path).record("end", 20, 371)
     first = path.read_bytes()
     path.write_bytes(first + b"\0" * 30)
-    assert Journal(path).made("end", 20) == 371
+    assert Journal(path).get("end", 20) == 371
     assert path.read_bytes() == first
 
 
@@ -96,7 +96,7 @@ def test_an_edited_journal_is_refused(tmp_path: Path, line: bytes) -> None:
 def test_forgetting_is_for_good(tmp_path: Path) -> None:
     decisions = Journal(tmp_path / "journal")
     decisions.record("end", 20, 371)
-    decisions.forget()
-    decisions.forget()
-    assert decisions.made("end", 20) is None
-    assert Journal(tmp_path / "journal").made("end", 20) is None
+    decisions.clear()
+    decisions.clear()
+    assert decisions.get("end", 20) is None
+    assert Journal(tmp_path / "journal").get("end", 20) is None

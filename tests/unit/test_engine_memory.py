@@ -74,7 +74,7 @@ def test_a_cut_step_has_the_gradient_of_the_whole(tmp_path: Path, rows: int, hal
         torch.testing.assert_close(other - start, one - start, rtol=1e-3, atol=1e-6, msg=name)
         moved += float((one - start).abs().sum())
     assert moved > 0.1
-    assert (Journal(tmp_path / "b").made("halvings", 5) or 0) == halvings
+    assert (Journal(tmp_path / "b").get("halvings", 5) or 0) == halvings
 
 
 def test_a_cut_is_repeated_without_trying_the_whole(tmp_path: Path) -> None:

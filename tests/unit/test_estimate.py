@@ -36,8 +36,8 @@ def cut(folder: Path, monkeypatch: pytest.MonkeyPatch, mebibytes: float) -> int:
     decisions = Journal(folder / "journal")
     job = _Job(config)
     check_memory(job, model.build(280, 280), decisions, Ranks("cpu"))
-    made = decisions.made("halvings of all", 0)
-    assert made == Journal(folder / "journal").made("halvings of all", 0)
+    made = decisions.get("halvings of all", 0)
+    assert made == Journal(folder / "journal").get("halvings of all", 0)
     return int(made)
 
 

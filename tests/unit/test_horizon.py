@@ -34,7 +34,7 @@ def shares(horizon: Horizon, first: int, last: int) -> list[float]:
     ],
 )
 def test_limits_in_steps_are_known_at_once(limits: dict[str, int], end: int | None, tmp_path: Path) -> None:
-    horizon = Horizon.first(config(**limits), steps_per_epoch=17)
+    horizon = Horizon.initial(config(**limits), steps_per_epoch=17)
     assert horizon.end == end
     if end is None:
         assert horizon.progress_at(10**6) == 0
@@ -46,21 +46,21 @@ def test_limits_in_steps_are_known_at_once(limits: dict[str, int], end: int | No
 
 def test_a_run_without_a_clock_is_never_fitted(tmp_path: Path) -> None:
     decisions = Journal(tmp_path / "journal")
-    horizon = Horizon.first(config(max_steps=100), 17)
-    assert horizon.fitted(config(max_steps=100), 17, 20, 3.0, decisions) == horizon
+    horizon = Horizon.initial(config(max_steps=100), 17)
+    assert horizon.refit(config(max_steps=100), 17, 20, 3.0, decisions) == horizon
     assert not decisions.path.exists()
 
 
 def test_minutes_become_steps_by_the_speed_so_far(tmp_path: Path) -> None:
     decisions = Journal(tmp_path / "journal")
     limits = config(max_minutes=1)
-    first = Horizon.first(limits, 17)
-    assert first.fitted(limits, 17, 4, 2.0, decisions) == first
-    fitted = first.fitted(limits, 17, 20, 2.0, decisions)  # ten steps per second, 58 seconds left
+    first = Horizon.initial(limits, 17)
+    assert first.refit(limits, 17, 4, 2.0, decisions) == first
+    fitted = first.refit(limits, 17, 20, 2.0, decisions)  # ten steps per second, 58 seconds left
     assert fitted.end == 600
     assert fitted.progress_at(600) == 1
-    assert fitted.fitted(limits, 17, 48, 9.0, decisions) == fitted, "a twentieth of the rest is not done"
-    slower = fitted.fitted(
+    assert fitted.refit(limits, 17, 48, 9.0, decisions) == fitted, "a twentieth of the rest is not done"
+    slower = fitted.refit(
         limits, 17, 200, 38.0, decisions
     )  # recently five per second, 22 seconds left: (0.1 + 0.2) / 2 per step
     assert slower.end == 200 + 146
@@ -70,14 +70,14 @@ def test_minutes_become_steps_by_the_speed_so_far(tmp_path: Path) -> None:
 def test_progress_rises_steadily_over_all_fits_to_the_end(tmp_path: Path) -> None:
     decisions = Journal(tmp_path / "journal")
     limits = config(max_minutes=1)
-    horizon = Horizon.first(limits, 17)
+    horizon = Horizon.initial(limits, 17)
     seen = [0.0]
     step, seconds = 0, 0.0
     while step < (horizon.end or 0) and seconds < 60:
         step += 1
         seconds += 0.05 if step < 300 else 0.06
         seen.append(horizon.progress_at(step))
-        horizon = horizon.fitted(limits, 17, step, seconds, decisions)
+        horizon = horizon.refit(limits, 17, step, seconds, decisions)
     assert seen == sorted(seen)
     assert seen[-1] == 1
     assert 1040 < step <= 1051
@@ -102,13 +102,13 @@ def test_a_run_of_changing_speed_ends_in_time_with_its_schedule_done(tmp_path: P
     """Simulate a run with the loop's rules. Durations of steps, and of validations every 500 steps, in seconds."""
     minutes, seconds_of, pause = SPEEDS[name]
     limits, decisions = config(max_minutes=minutes), Journal(tmp_path / "journal", owned=False)
-    horizon = Horizon.first(limits, 17)
+    horizon = Horizon.initial(limits, 17)
     step, seconds = 0, 0.0
     while seconds < 60 * minutes and (step == 0 or step < (horizon.end or 0)):
         step += 1
         done = horizon.progress_at(step)
         seconds += seconds_of(step, seconds / 60 / minutes)
-        horizon = horizon.fitted(limits, 17, step, seconds, decisions)
+        horizon = horizon.refit(limits, 17, step, seconds, decisions)
         seconds += pause if step % 500 == 0 else 0
     assert 0.97 < seconds / 60 / minutes < 1.03
     cosine = CosineConfig(peak=1.0, warmup=0)
@@ -117,50 +117,50 @@ def test_a_run_of_changing_speed_ends_in_time_with_its_schedule_done(tmp_path: P
 
 def test_a_fit_is_repeated_and_not_made_again(tmp_path: Path) -> None:
     limits = config(max_minutes=1)
-    first = Horizon.first(limits, 17)
-    fitted = first.fitted(limits, 17, 20, 2.0, Journal(tmp_path / "journal"))
+    first = Horizon.initial(limits, 17)
+    fitted = first.refit(limits, 17, 20, 2.0, Journal(tmp_path / "journal"))
     assert Horizon(**json.loads(json.dumps(asdict(fitted)))) == fitted, "a snapshot holds it"
-    again = first.fitted(limits, 17, 20, 50.0, Journal(tmp_path / "journal"))
+    again = first.refit(limits, 17, 20, 50.0, Journal(tmp_path / "journal"))
     assert again == fitted
-    elsewhere = first.fitted(limits, 17, 20, 50.0, Journal(tmp_path / "other"))
+    elsewhere = first.refit(limits, 17, 20, 50.0, Journal(tmp_path / "other"))
     assert elsewhere != fitted
 
 
 def test_a_limit_in_steps_stays_the_limit(tmp_path: Path) -> None:
     limits = config(max_minutes=1, max_steps=400)
-    first = Horizon.first(limits, 17)
-    assert first.fitted(limits, 17, 20, 2.0, Journal(tmp_path / "fast")).end == 400
-    assert first.fitted(limits, 17, 20, 20.0, Journal(tmp_path / "slow")).end == 60
+    first = Horizon.initial(limits, 17)
+    assert first.refit(limits, 17, 20, 2.0, Journal(tmp_path / "fast")).end == 400
+    assert first.refit(limits, 17, 20, 20.0, Journal(tmp_path / "slow")).end == 60
 
 
 def test_a_run_without_time_left_ends_now(tmp_path: Path) -> None:
     limits = config(max_minutes=0.01)
-    fitted = Horizon.first(limits, 17).fitted(limits, 17, 20, 5.0, Journal(tmp_path / "journal"))
+    fitted = Horizon.initial(limits, 17).refit(limits, 17, 20, 5.0, Journal(tmp_path / "journal"))
     assert fitted.end == 20
     assert shares(fitted, 20, 22) == [1, 1, 1]
 
 
 def test_new_limits_stretch_the_rest_of_a_run() -> None:
     longer = config(max_steps=200)
-    assert Horizon.first(longer, 17).after_change(longer, 100, 50.0).progress_at(100) == 0.5
+    assert Horizon.initial(longer, 17).after_change(longer, 100, 50.0).progress_at(100) == 0.5
     minutes = config(max_minutes=2)  # half a second per step: 240 steps in total
-    joined = Horizon.first(minutes, 17).after_change(minutes, 100, 50.0)
+    joined = Horizon.initial(minutes, 17).after_change(minutes, 100, 50.0)
     assert joined.end == 240
     assert joined.progress_at(100) == pytest.approx(100 / 240)
     assert joined.progress_at(240) == 1
     both = config(max_minutes=2, max_steps=150)
-    assert Horizon.first(both, 17).after_change(both, 100, 50.0).end == 150
+    assert Horizon.initial(both, 17).after_change(both, 100, 50.0).end == 150
 
 
 def test_new_minutes_before_the_first_step_leave_everything_to_do() -> None:
     """A snapshot at step 0 took some seconds, from which no speed follows."""
     minutes = config(max_minutes=2)
-    joined = Horizon.first(minutes, 17).after_change(minutes, 0, 0.3)
+    joined = Horizon.initial(minutes, 17).after_change(minutes, 0, 0.3)
     assert joined.progress_at(0) == 0
     assert joined.progress_at(20) < 0.1
 
 
 def test_minutes_already_used_up_leave_nothing_to_do() -> None:
     minutes = config(max_minutes=0.5)
-    joined = Horizon.first(minutes, 17).after_change(minutes, 100, 50.0)
+    joined = Horizon.initial(minutes, 17).after_change(minutes, 100, 50.0)
     assert joined.progress_at(100) == 1

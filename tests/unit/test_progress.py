@@ -28,7 +28,7 @@ def test_while_bleu_is_zero_a_lower_loss_is_better_and_patience_waits_for_neithe
     run = progress()
     for step, loss in enumerate((9.0, 7.0, 6.0, 6.5), 1):
         run.step = step
-        run.validated(validation(0.0, loss).score("bleu"))
+        run.add_score(validation(0.0, loss).score("bleu"))
     assert run.best_step == 3
     assert run.waited == 1
 
@@ -37,7 +37,7 @@ def test_equal_losses_are_decided_by_bleu() -> None:
     run = progress()
     for step, bleu in enumerate((3.0, 5.0, 4.0), 1):
         run.step = step
-        run.validated(validation(bleu, 2.0).score("loss"))
+        run.add_score(validation(bleu, 2.0).score("loss"))
     assert run.best_step == 2
 
 
@@ -46,7 +46,7 @@ def test_the_best_step_is_the_first_of_the_ranking(judged: list[tuple[float, flo
     run = progress()
     for step, (bleu, loss) in enumerate(judged, 1):
         run.step = step
-        run.validated(validation(bleu, loss).score("bleu"))
+        run.add_score(validation(bleu, loss).score("bleu"))
     again = Progress.from_json(json.loads(json.dumps(run.to_json(), sort_keys=True)))
     assert again == run
     ranking = again.ranked()

@@ -25,7 +25,7 @@ def test_ranks_synchronise_after_all_have_read(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(snapshot, "fill", lambda targets, values: events.append("load"))
     model = tiny_model(tiny_config(), tiny_tokenizers())
     parts: Any = SimpleNamespace(
-        parallel=SimpleNamespace(like=lambda tensor, trained: tensor),
+        parallel=SimpleNamespace(shard_like=lambda tensor, trained: tensor),
         model=model,
         average=None,
         engine=SimpleNamespace(optimiser=AdamConfig().build(model, torch.float32)),

@@ -41,11 +41,11 @@ class Journal:
             if owned and intact < path.stat().st_size:
                 os.truncate(path, intact)
 
-    def make(self, name: str, step: int, decide: Callable[[], Any]) -> Any:
-        """The recorded value of `name` at `step`, or else that of `decide()`, which is recorded unless it is None."""
+    def decide(self, name: str, step: int, compute: Callable[[], Any]) -> Any:
+        """The recorded value of `name` at `step`, or else that of `compute()`, which is recorded unless it is None."""
         key = name, step
         if key not in self._made:
-            value = decide()
+            value = compute()
             if value is None:
                 return None
             self.record(name, step, value)
@@ -62,12 +62,12 @@ class Journal:
             journal.flush()
             os.fsync(journal.fileno())
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Delete all decisions, because the settings they depend on have changed."""
         self._made.clear()
         if self.owned:
             self.path.unlink(missing_ok=True)
 
-    def made(self, name: str, step: int) -> Any:
+    def get(self, name: str, step: int) -> Any:
         """The decision recorded for `name` at `step`, or None."""
         return self._made.get((name, step))

@@ -69,9 +69,9 @@ class CrossEntropy:
         """The loss of one batch."""
         with collecting(point.step) as auxiliary:
             output = self.predict(model, batch, point)
-        return self.judge(output, batch, auxiliary)
+        return self.loss(output, batch, auxiliary)
 
-    def judge(self, output: ProjectedOutput, batch: Any, auxiliary: Auxiliary, alpha: float | None = None) -> Loss:
+    def loss(self, output: ProjectedOutput, batch: Any, auxiliary: Auxiliary, alpha: float | None = None) -> Loss:
         """The loss of a model's output for `batch`, with the auxiliary losses that its modules have reported.
 
         alpha: None, or the weight of the divergence between the two halves of the batch, which contain the same

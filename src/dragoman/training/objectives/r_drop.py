@@ -48,5 +48,5 @@ class RDrop:
         both = batch.repeat_rows()
         with collecting(point.step) as auxiliary:
             output = self.objective.predict(model, both, point)
-        loss = self.objective.judge(output, both, auxiliary, self.alpha)
+        loss = self.objective.loss(output, both, auxiliary, self.alpha)
         return replace(loss, total=loss.total / 2, cross_entropy=loss.cross_entropy / 2, tokens=batch.target_tokens)

@@ -39,11 +39,11 @@ class NullProfiler:
         """Wrap the iterator that the updates read from."""
         return batches
 
-    def beside(self, name: str) -> AbstractContextManager[object]:
+    def separate(self, name: str) -> AbstractContextManager[object]:
         """Context of a validation or a checkpoint."""
         return nullcontext()
 
-    def stepped(self) -> None:
+    def after_update(self) -> None:
         """Called after each update, its validation and its checkpoint."""
 
     def close(self) -> None:
@@ -68,7 +68,7 @@ class Profiler(NullProfiler):
         self._updates = self._timed = self._traced = 0
         self._begin = self._seconds = self._apart = 0.0
         self._operators: Sequence[Operator] = ()
-        self._beside: dict[str, float] = {}
+        self._separate: dict[str, float] = {}
         self._shown = self._complete = False
 
     @property
@@ -90,7 +90,7 @@ class Profiler(NullProfiler):
             yield batch
 
     @contextmanager
-    def beside(self, name: str) -> Iterator[None]:
+    def separate(self, name: str) -> Iterator[None]:
         """Time a validation or a checkpoint; it does not count towards the update."""
         running, self.watch.running = self.watch.running, False
         begin = self.watch.now()
@@ -99,10 +99,10 @@ class Profiler(NullProfiler):
         finally:
             seconds = self.watch.now() - begin
             self._apart += seconds
-            self._beside.setdefault(name, seconds)
+            self._separate.setdefault(name, seconds)
             self.watch.running = running
 
-    def stepped(self) -> None:
+    def after_update(self) -> None:
         """Advance to the next stage when enough updates are done."""
         if self._complete:
             return
@@ -123,7 +123,7 @@ class Profiler(NullProfiler):
             self._stop_tracing()
             self._write()
             info(f"The profile is in {self.folder / TEXT_FILE}. The run continues; Ctrl-C stops and saves it.")
-        elif self._updates > WARM_UP + TIMED + TRACED and self._beside.keys() >= _EVERY.keys():
+        elif self._updates > WARM_UP + TIMED + TRACED and self._separate.keys() >= _EVERY.keys():
             self._write()
             self._complete = True
         if self.watch.running:
@@ -171,7 +171,7 @@ class Profiler(NullProfiler):
                 {"part": list(path), "seconds": seconds / self._timed, "share": seconds / self._seconds}
                 for path, seconds in parts
             ],
-            "beside_seconds": self._beside,
+            "beside_seconds": self._separate,
             "traced_updates": self._traced,
             "groups": by_group(self._operators),
             "operators": [asdict(operator) for operator in self._operators],

@@ -29,7 +29,7 @@ class Horizon:
     seconds: float = 0.0
 
     @staticmethod
-    def first(config: LoopConfig, steps_per_epoch: int) -> "Horizon":
+    def initial(config: LoopConfig, steps_per_epoch: int) -> "Horizon":
         """The horizon of a new run, before its speed is known."""
         end = _limit(config, steps_per_epoch)
         return Horizon(0, 0.0, _GUESS if end is None and config.max_minutes else end)
@@ -51,7 +51,7 @@ class Horizon:
             return 1.0
         return self.progress + (1 - self.progress) * (step - self.step) / (self.end - self.step)
 
-    def fitted(
+    def refit(
         self, config: LoopConfig, steps_per_epoch: int, step: int, seconds: float, decisions: Journal
     ) -> "Horizon":
         """The horizon after `step` updates in `seconds`, refitted to `max_minutes` by the recent speed if that is due.
@@ -70,7 +70,7 @@ class Horizon:
                 pace = (self.pace + (seconds - self.seconds) / (step - self.step)) / 2
             return [step + int(max(0.0, most - seconds) / pace), pace, seconds]
 
-        end, pace, at = decisions.make("fit", step, fit)
+        end, pace, at = decisions.decide("fit", step, fit)
         limit = _limit(config, steps_per_epoch)
         return Horizon(step, self.progress_at(step), end if limit is None else min(end, limit), pace, at)
 

@@ -86,7 +86,7 @@ class Progress:
     loss_scale: LossScale = field(default_factory=LossScale)
     unlogged: PendingSums = field(default_factory=PendingSums)
 
-    def validated(self, score: tuple[float, ...]) -> bool:
+    def add_score(self, score: tuple[float, ...]) -> bool:
         """Add the score of the current step; returns whether it is the best so far."""
         self.scores[self.step] = score
         better = self.best_step is None or score > self.scores[self.best_step]

@@ -41,22 +41,22 @@ class SingleProcess:
         """The loss of a batch."""
         return self.objective(self.model, batch, point)
 
-    def whole(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def gather(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Gather tensors that are held like the parameters of their names. A collective: every rank must call it."""
         return dict(tensors)
 
-    def show(self, tensors: Mapping[str, Tensor]) -> None:
-        """Load parameters and buffers, as returned by `whole` or read from a model folder, into `model`."""
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """Load parameters and buffers, as returned by `gather` or read from a model folder, into `model`."""
         fill(model_parameters(self.model), tensors)
 
-    def hide(self) -> None:
-        """Release what `show` has loaded, after a validation."""
+    def release(self) -> None:
+        """Release what `load` has loaded, after a validation."""
 
-    def like(self, tensor: Tensor, trained: Tensor) -> Tensor:
+    def shard_like(self, tensor: Tensor, trained: Tensor) -> Tensor:
         """Hold `tensor`, which is complete on every rank, as the parameter `trained` is held."""
         return tensor
 
-    def compare(self) -> None:
+    def check_equal(self) -> None:
         """Warn once if the parameters of the ranks differ. A collective: every rank must call it."""
 
 
@@ -122,7 +122,7 @@ class Replicated(_Distributed):
             yield
 
     @torch.no_grad()
-    def compare(self) -> None:
+    def check_equal(self) -> None:
         """Compare the sums of the parameters' bytes: each rank applies the common gradients itself."""
         parameters = [each.contiguous().view(-1).view(torch.uint8) for each in self.model.parameters()]
         sums = [int(each.sum(dtype=torch.int64)) for each in parameters]
@@ -139,7 +139,7 @@ class Sharded(_Distributed):
     """Every rank holds a shard of parameters, gradients and optimiser state (FSDP2).
 
     Modules found by `shardable_modules` gather their parameters while they run; all other parameters are gathered for
-    the whole pass. `model` is a plain copy that occupies memory only between `show` and `hide`.
+    the whole pass. `model` is a plain copy that occupies memory only between `load` and `release`.
     """
 
     sharded = True
@@ -154,7 +154,7 @@ class Sharded(_Distributed):
         # In-place operations on such views would lose gradients; a test compares parameters and would detect it.
         warnings.filterwarnings("ignore", message=".*returned a view tensor")
         self.model = deepcopy(model)
-        self.hide()
+        self.release()
         self._mesh = init_device_mesh(ranks.device.type, (ranks.size,))
         for module in (*separate, self.joined):
             fully_shard(module, mesh=self._mesh)
@@ -170,23 +170,23 @@ class Sharded(_Distributed):
         yield
 
     @torch.no_grad()
-    def whole(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def gather(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Gather tensors from all ranks, one by one, into CPU memory."""
         return {name: gather_full(tensor.detach()).cpu() for name, tensor in tensors.items()}
 
     @torch.no_grad()
-    def show(self, tensors: Mapping[str, Tensor]) -> None:
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
         """Load tensors into the copy."""
         for name, value in model_parameters(self.model).items():
             value.data = tensors[name].to(self.ranks.device)
 
     @torch.no_grad()
-    def hide(self) -> None:
+    def release(self) -> None:
         """Release the copy's parameters."""
         for parameter in self.model.parameters():
             parameter.data = parameter.data.new_empty(0)
 
-    def like(self, tensor: Tensor, trained: Tensor) -> Tensor:
+    def shard_like(self, tensor: Tensor, trained: Tensor) -> Tensor:
         """This rank's shard of `tensor`."""
         return local_shard(tensor.to(self.ranks.device), trained)
 

@@ -91,7 +91,7 @@ class _Loop:
         info(f"Batches: {len(first):,} per epoch; {self.job.padding(first)}")
         contents = self.job.contents
         self.progress = Progress(
-            Horizon.first(self.config, self.steps_per_epoch),
+            Horizon.initial(self.config, self.steps_per_epoch),
             limits=self.config.limits,
             data=contents["data"].fingerprint,
         )
@@ -160,7 +160,7 @@ class _Loop:
                 progress.epoch, progress.batch = progress.epoch + 1, 0
             progress.target_tokens += result.target_tokens
             self._tick(agreed.seconds)
-            progress.horizon = progress.horizon.fitted(
+            progress.horizon = progress.horizon.refit(
                 config, self.steps_per_epoch, step, progress.seconds, self.session.journal
             )
             progress.finished = self._limit_reached()
@@ -168,7 +168,7 @@ class _Loop:
             seconds, tokens = progress.seconds, progress.target_tokens
             report.step(result, RunStatus(step, epoch, rate, seconds, tokens, progress.horizon, last))
             self._after_step(agreed.signal or (None if self.ranks.distributed else request.received), report)
-            self.profile.stepped()
+            self.profile.after_update()
             if progress.finished is not None:
                 return
 
@@ -180,11 +180,11 @@ class _Loop:
     def _after_step(self, signal: int | None, report: Reporter) -> None:
         progress, config = self.progress, self.config
         if progress.step % config.validate_every == 0 or progress.finished:
-            with self.profile.beside("validation"):
+            with self.profile.separate("validation"):
                 self._validate(report)
             progress.finished = progress.finished or self._patience_over()
         if progress.step % config.checkpoint_every == 0 or progress.finished:
-            with self.profile.beside("checkpoint"):
+            with self.profile.separate("checkpoint"):
                 self._checkpoint(report)
         if signal is not None and progress.finished is None:
             self._save_training(report)
@@ -209,7 +209,7 @@ class _Loop:
         if config.max_minutes is not None:
             late = progress.seconds >= config.max_minutes * 60 or progress.step >= (progress.horizon.end or 0) > 0
             # Recorded because it depends on the clock: a run resumed from an earlier step stops at the same one.
-            stop = self.session.journal.make("stop", 0, lambda: progress.step if late else None)
+            stop = self.session.journal.decide("stop", 0, lambda: progress.step if late else None)
             if stop is not None and progress.step >= stop:
                 return f"train.max_minutes={config.max_minutes:g} reached"
         return None
@@ -218,7 +218,7 @@ class _Loop:
         progress = self.progress
         with self._averaged():
             validation = self.session.validate(progress.step)
-        better = progress.validated(validation.score(self.config.metric))
+        better = progress.add_score(validation.score(self.config.metric))
         self._tick()
         where = {"step": progress.step, "epoch": progress.epoch + 1, "seconds": progress.seconds}
         report.validation(validation, where, better)
@@ -251,7 +251,7 @@ class _Loop:
         self.progress = Progress.from_json(snapshot.state)
         if self.session.limits_changed:
             self.progress.limits = self.config.limits
-            self.progress.horizon = Horizon.first(self.config, self.steps_per_epoch).after_change(
+            self.progress.horizon = Horizon.initial(self.config, self.steps_per_epoch).after_change(
                 self.config, self.progress.step, self.progress.seconds
             )
         if self.session.limits_changed or self.progress.finished is not None:
@@ -266,7 +266,7 @@ class _Loop:
     def _parameters(self) -> dict[str, Tensor]:
         """The tensors to validate and save: the moving average or else the parameters, and the buffers."""
         tensors = {name: value.detach() for name, value in model_parameters(self.session.model).items()}
-        return self.session.parallel.whole(
+        return self.session.parallel.gather(
             tensors if self.session.average is None else tensors | self.session.average.shadow
         )
 
@@ -274,10 +274,10 @@ class _Loop:
     def _averaged(self) -> Iterator[None]:
         average, parallel = self.session.average, self.session.parallel
         if parallel.sharded:
-            parallel.show(self._parameters())
+            parallel.load(self._parameters())
         with nullcontext() if average is None or parallel.sharded else average.in_place():
             yield
-        parallel.hide()
+        parallel.release()
 
     def _tick(self, seconds: float | None = None) -> None:
         """Update the elapsed time. seconds: of the first rank's clock, so that all ranks decide alike."""

@@ -44,7 +44,7 @@ def check_memory(job: Job, model: nn.Module, journal: Journal, ranks: Ranks, thr
     while fixed + need / 2**halvings > free and tokens / 2**halvings > longest:
         halvings += 1
     halvings = ranks.max(halvings)
-    known = journal.made("halvings of all", 0)
+    known = journal.get("halvings of all", 0)
     if known is not None and halvings > known:
         warn(
             f"less memory is free than when the run began, so batches are computed in {2**halvings} parts instead of "

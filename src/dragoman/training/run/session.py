@@ -120,7 +120,7 @@ def choose_final(session: Session, progress: Progress) -> Validation:
     assert progress.best_step is not None
     best = session.store.checkpoint_folder(progress.best_step)
     parameters, _ = load_tensors(best / "model.safetensors")
-    validation = _judged(session, parameters, progress.step)
+    validation = _validate_parameters(session, parameters, progress.step)
     step = progress.best_step
     steps: tuple[int, ...] = ()
     chosen = f"the checkpoint of step {progress.best_step}"
@@ -131,7 +131,7 @@ def choose_final(session: Session, progress: Progress) -> Validation:
     paths = [Path(path) for path in session.ranks.broadcast(list(map(str, paths)))]
     if len(paths) > 1:
         mean = average_parameters(paths)
-        averaged = _judged(session, mean, progress.step)
+        averaged = _validate_parameters(session, mean, progress.step)
         info(f"Mean of {len(paths)} checkpoints: validation {averaged.brief()}; {chosen}: {validation.brief()}")
         if averaged.score(config.metric) >= validation.score(config.metric):
             parameters, validation = mean, averaged
@@ -143,6 +143,6 @@ def choose_final(session: Session, progress: Progress) -> Validation:
     return validation
 
 
-def _judged(session: Session, parameters: Mapping[str, Tensor], step: int) -> Validation:
-    session.parallel.show(parameters)
+def _validate_parameters(session: Session, parameters: Mapping[str, Tensor], step: int) -> Validation:
+    session.parallel.load(parameters)
     return session.validate(step)

@@ -99,7 +99,7 @@ def _inspect_inputs(job: Job, resume: bool, ranks: Ranks, stack: ExitStack) -> P
     model = job.build().to(ranks.device)
     journal = Journal(config.out / "training" / "decisions.jsonl", owned=ranks.is_main)
     snapshot = store.latest_training() if stored is not None else None
-    limits_changed, job.notes = False, journal.made(NOTES, 0) or {}
+    limits_changed, job.notes = False, journal.get(NOTES, 0) or {}
     if snapshot is not None:
         check_same_contents(job, snapshot)
         # The snapshot decides, not the stored config: a kill may precede saving the new limits.
@@ -114,8 +114,8 @@ def _claim_folder(prepared: PreparedRun, ranks: Ranks) -> None:
     job, journal, step = prepared.job, prepared.journal, 0 if prepared.snapshot is None else prepared.snapshot.step
     _check_shared(job.run.out, ranks, None if prepared.snapshot is None else step)
     if prepared.limits_changed:
-        journal.forget()
-    if job.notes and job.notes != journal.made(NOTES, 0):
+        journal.clear()
+    if job.notes and job.notes != journal.get(NOTES, 0):
         journal.record(NOTES, 0, job.notes)
     if ranks.is_main:
         prepared.store.discard_after(step)

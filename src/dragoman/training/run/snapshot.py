@@ -15,7 +15,7 @@ from dragoman.training.run.session import Session
 
 def save_snapshot(session: Session, progress: Progress) -> None:
     """Save parameters, optimiser and progress. All ranks write sharded tensors; the first writes all others."""
-    session.parallel.compare()
+    session.parallel.check_equal()
     tensors: dict[str, Mapping[str, Tensor]] = {
         "model": {name: value.detach() for name, value in model_parameters(session.model).items()},
         "optimiser": optimiser_tensors(session.engine.optimiser, session.model),
@@ -51,9 +51,9 @@ def restore_snapshot(session: Session, snapshot: TrainingSnapshot) -> None:
         session.ranks.wait()
         return
     for stem, targets in {"model": parameters, **averages}.items():
-        fill(targets, {name: parallel.like(snapshot.tensors[stem][name], each) for name, each in targets.items()})
+        fill(targets, {name: parallel.shard_like(snapshot.tensors[stem][name], each) for name, each in targets.items()})
     state = {
-        name: parallel.like(value.to(session.ranks.device), parameters[name.rpartition("/")[0]])
+        name: parallel.shard_like(value.to(session.ranks.device), parameters[name.rpartition("/")[0]])
         for name, value in snapshot.tensors["optimiser"].items()
     }
     restore_optimiser(optimiser, model, state)

@@ -30,7 +30,7 @@ from dragoman.training.updates.update import MicroBatch, StepResult, Tokens, Upd
 
 
 @dataclass(frozen=True)
-class _Computed:
+class _MicroBatchLoss:
     """The loss of a micro-batch, its task and target tokens, and whether it is real or a placeholder."""
 
     loss: Loss
@@ -75,7 +75,7 @@ class Engine:
     @property
     def halvings(self) -> int:
         """How often every batch is halved, according to the memory estimate made before the run."""
-        return self.journal.made("halvings of all", 0) or 0
+        return self.journal.get("halvings of all", 0) or 0
 
     def step(
         self, update: Update, point: TrainingPoint, learning_rate: float, loss_scale: LossScale | None = None
@@ -100,7 +100,7 @@ class Engine:
             if overflowed:
                 self.optimiser.zero_grad(set_to_none=True)
             else:
-                self._move(learning_rate, point.step)
+                self._apply_gradients(learning_rate, point.step)
         # Read from the device last, because that synchronises with a GPU.
         result = self._result(computed, norm, tokens, several=update.micro_batches is not None)
         if not overflowed:
@@ -114,13 +114,13 @@ class Engine:
             torch._foreach_div_([each.grad for each in parameters if each.grad is not None], self._scale)
         return nn.utils.clip_grad_norm_(parameters, self.clip or float("inf"))
 
-    def _forward_and_backward(self, update: Update, point: TrainingPoint, tokens: Tokens) -> list[_Computed]:
+    def _forward_and_backward(self, update: Update, point: TrainingPoint, tokens: Tokens) -> list[_MicroBatchLoss]:
         """Sum the gradients of all batches, computed in micro-batches that fit the memory."""
         if update.micro_batches is not None:
             return self._shared(update.batches, update.micro_batches, point, tokens)
         statistics = [tensor.clone() for tensor in self._statistics]
         step = point.step
-        known = self.journal.made("halvings", step) or self.halvings
+        known = self.journal.get("halvings", step) or self.halvings
         halvings = known
         while True:
             cut = [part for batch in update.batches for part in batch.split(2**halvings)]
@@ -145,7 +145,7 @@ class Engine:
 
     def _shared(
         self, batches: Sequence[Batch], micro_batches: Sequence[MicroBatch], point: TrainingPoint, tokens: Tokens
-    ) -> list[_Computed]:
+    ) -> list[_MicroBatchLoss]:
         """Sum the gradients of this rank's batches, which it must not cut."""
         try:
             return self._gradients(batches, micro_batches, point, tokens)
@@ -159,7 +159,7 @@ class Engine:
 
     def _gradients(
         self, batches: Sequence[Batch], micro_batches: Sequence[MicroBatch] | None, point: TrainingPoint, tokens: Tokens
-    ) -> list[_Computed]:
+    ) -> list[_MicroBatchLoss]:
         self.optimiser.zero_grad(set_to_none=True)
         self.parallel.trained.train()
         if self.threads is not None:
@@ -168,13 +168,13 @@ class Engine:
 
     def _one_by_one(
         self, batches: Sequence[Batch], micro_batches: Sequence[MicroBatch] | None, point: TrainingPoint, tokens: Tokens
-    ) -> list[_Computed]:
+    ) -> list[_MicroBatchLoss]:
         """Accumulate gradients one batch after another."""
         computed = []
         ranks = self.runtime.ranks.size
         for index, batch in enumerate(batches):
             micro = None if micro_batches is None else micro_batches[index]
-            torch.manual_seed(_mix(self.seed, point.step, *((index,) if micro is None else micro.key)))
+            torch.manual_seed(_combine_seeds(self.seed, point.step, *((index,) if micro is None else micro.key)))
             with self.profile.phase("transfer"):
                 batch = batch.to(self.runtime.device)
             with self.parallel.micro_batch(last=index == len(batches) - 1):
@@ -186,12 +186,12 @@ class Engine:
                 with self.profile.phase("backward"):
                     (mean * self._scale).backward()  # type: ignore[no-untyped-call]
             loss = replace(loss, total=loss.total.detach())
-            computed.append(_Computed(loss, batch.task, batch.target_tokens, micro is None or micro.real))
+            computed.append(_MicroBatchLoss(loss, batch.task, batch.target_tokens, micro is None or micro.real))
         return computed
 
     def _by_threads(
         self, threads: Threads, batches: Sequence[Batch], point: TrainingPoint, tokens: Tokens
-    ) -> list[_Computed]:
+    ) -> list[_MicroBatchLoss]:
         """Accumulate gradients in threads, each with its part of every batch, and sum them in a fixed order."""
         learned = [parameter for parameter in self.parallel.trained.parameters() if parameter.requires_grad]
         shares: list[list[tuple[tuple[int, int], Batch]]] = [[] for _ in range(threads.count)]
@@ -199,11 +199,13 @@ class Engine:
             for number, piece in enumerate(batch.split(threads.count)):
                 shares[number].append(((index, number), piece))
 
-        def compute(share: Sequence[tuple[tuple[int, int], Batch]]) -> tuple[list[Tensor | None], list[_Computed]]:
+        def compute(
+            share: Sequence[tuple[tuple[int, int], Batch]],
+        ) -> tuple[list[Tensor | None], list[_MicroBatchLoss]]:
             gradients: list[Tensor | None] = [None] * len(learned)
             computed = []
             for key, piece in share:
-                draws = torch.Generator().manual_seed(_mix(self.seed, point.step, *key))
+                draws = torch.Generator().manual_seed(_combine_seeds(self.seed, point.step, *key))
                 with (
                     drawing_from(draws),
                     dropping(point.dropout),
@@ -218,7 +220,9 @@ class Engine:
                     new if before is None else before if new is None else before + new
                     for before, new in zip(gradients, found, strict=True)
                 ]
-                computed.append(_Computed(replace(loss, total=loss.total.detach()), piece.task, piece.target_tokens))
+                computed.append(
+                    _MicroBatchLoss(replace(loss, total=loss.total.detach()), piece.task, piece.target_tokens)
+                )
             return gradients, computed
 
         results = threads.map(compute, shares, together=not self.profile.active)
@@ -226,7 +230,7 @@ class Engine:
             parameter.grad = _total([each for each in gradients if each is not None])
         return [each for _, computed in results for each in computed]
 
-    def _move(self, learning_rate: float, step: int) -> None:
+    def _apply_gradients(self, learning_rate: float, step: int) -> None:
         """The optimiser's step."""
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate
@@ -241,7 +245,7 @@ class Engine:
             ) from None
         self.optimiser.zero_grad(set_to_none=True)
 
-    def _result(self, computed: Sequence[_Computed], norm: Tensor, tokens: Tokens, several: bool) -> StepResult:
+    def _result(self, computed: Sequence[_MicroBatchLoss], norm: Tensor, tokens: Tokens, several: bool) -> StepResult:
         """several: whether other ranks have computed parts of the update."""
         sums = _sums(computed, tokens)
         if several:
@@ -263,7 +267,7 @@ _Sums = dict[str, dict[str, Any]]
 `counts` by name."""
 
 
-def _sums(computed: Sequence[_Computed], tokens: Tokens) -> _Sums:
+def _sums(computed: Sequence[_MicroBatchLoss], tokens: Tokens) -> _Sums:
     sums: _Sums = {"total": {}, "cross_entropy": {}, "auxiliary": {}, "counts": {}}
     counted = Auxiliary()
     for each in computed:
@@ -314,6 +318,6 @@ def _total(gradients: Sequence[Tensor]) -> Tensor | None:
     return total
 
 
-def _mix(*numbers: int) -> int:
+def _combine_seeds(*numbers: int) -> int:
     digest = hashlib.blake2b(" ".join(map(str, numbers)).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
