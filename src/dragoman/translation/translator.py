@@ -53,8 +53,7 @@ from dragoman.translation.window import WindowTranslation
 
 __all__ = ["WINDOW_BATCHES", "PairScore", "Request", "Sampling", "Translation", "Translator"]
 
-WINDOW_BATCHES = 16
-"""Batches' worth of lines that `stream` reads ahead, for the engine to form batches of."""
+WINDOW_BATCHES = 16  # batches of lines that `stream` reads ahead
 
 
 class Translator:
@@ -69,9 +68,8 @@ class Translator:
         report_cut: bool = True,
         aligner: Aligner | None = None,
     ) -> None:
-        """search: the model's own search settings, without those that have default values.
-
-        report_cut: warn of unfinished translations. aligner: what aligns words; None for the decoder's attention.
+        """search: the model's own search settings, without those that have default values. report_cut: warn of
+        unfinished translations. aligner: what aligns words; None for the decoder's attention.
         """
         self.engine, self.tokenizers, self.report_cut, self.aligner = engine, tokenizers, report_cut, aligner
         self.meta, self.source_tags = meta or Meta(step=0), SourceTags(tokenizers.source, meta)
@@ -150,7 +148,6 @@ class Translator:
         keep_patterns: regular expressions for more. guard: inspect each translation, and search again if it repeats
         itself, is empty, copies the source, or differs in script or numbers; `Translation.guarded` reports what was
         found. The others are as in `search_config`.
-
         Raises ConfigError for an invalid value, and for a language or tag that the model doesn't have; DataError for
         an unreadable glossary.
         """
