@@ -1,4 +1,4 @@
-"""Bulk translation from outside the cluster, through Ray's client, and what becomes of it when the relay is killed."""
+"""Bulk translation from outside the cluster, through Ray's client, also if the relay is killed."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ def free_port() -> str:
 
 
 def relays() -> list[int]:
-    """Processes of the cluster that hand over translations."""
+    """The processes of the cluster that relay translations."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -42,7 +42,7 @@ def relays() -> list[int]:
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Of a head that answers clients."""
+    """The address of a head that accepts clients."""
     for package in ("ray", "grpc"):
         pytest.importorskip(package)
     said, client = tmp_path_factory.mktemp("head") / "said", free_port()
@@ -69,7 +69,7 @@ def start(model: Path, address: str, given: Path, out: Path, said: Path) -> subp
         return subprocess.Popen(command, stdout=into, stderr=into, env=HERE)
 
 
-def test_a_command_outside_the_cluster_goes_on_after_its_relay_was_killed(address: str, tmp_path: Path) -> None:
+def test_a_command_outside_the_cluster_resumes_after_its_relay_was_killed(address: str, tmp_path: Path) -> None:
     model, out, said = tmp_path / "model", tmp_path / "out", tmp_path / "said"
     write_tiny_model(model)
     files = write_shards(tmp_path / "in", 60)

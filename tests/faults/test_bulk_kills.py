@@ -29,7 +29,7 @@ ACTOR = "ray::MapWorker(MapBatches(WindowTranslator))"
 
 
 def processes(name: str) -> list[int]:
-    """Those whose command line begins so."""
+    """The processes whose command line starts with a string."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -41,7 +41,7 @@ def processes(name: str) -> list[int]:
 
 
 def children(process: int) -> set[int]:
-    """All processes below one."""
+    """All descendants of a process."""
     parents = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -55,7 +55,7 @@ def children(process: int) -> set[int]:
 
 
 def listening() -> Iterator[tuple[str, str]]:
-    """Inode and local address, in hexadecimal with the least byte first, of each socket that listens."""
+    """Inode and local address, in little-endian hexadecimal, of each listening socket."""
     for name in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
             words = line.split()
@@ -64,7 +64,7 @@ def listening() -> Iterator[tuple[str, str]]:
 
 
 def links(process: int) -> Iterator[str]:
-    """What a process has open."""
+    """The open files of a process."""
     for path in Path(f"/proc/{process}/fd").glob("*"):
         try:
             yield os.readlink(path)
@@ -73,7 +73,7 @@ def links(process: int) -> Iterator[str]:
 
 
 class Dying:
-    """An actor whose process ends whatever it is given."""
+    """An actor whose process ends with its first window."""
 
     def __init__(self, job: object) -> None:
         pass
@@ -86,7 +86,7 @@ class Dying:
 def cluster() -> Iterator[Any]:
     before = children(os.getpid())
     with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("RAY_worker_niceness", "0")  # else its workers wait for those of the tests
+        patched.setenv("RAY_worker_niceness", "0")  # otherwise its workers wait for those of the tests
         with join_cluster("local") as ray:
             yield ray
     end = time.monotonic() + 30
@@ -102,8 +102,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_nothing_is_told_to_anybody(cluster: Any) -> None:
-    """Neither usage statistics nor a dashboard, and no port to which another machine could come."""
+def test_no_statistics_dashboard_or_open_port(cluster: Any) -> None:
+    """No usage statistics, no dashboard, and no port that another machine could reach."""
     ours = children(os.getpid())
     commands = {process: Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0") for process in ours}
     (board,) = [process for process, words in commands.items() if any(b"dashboard.py" in word for word in words)]
@@ -116,7 +116,7 @@ def test_nothing_is_told_to_anybody(cluster: Any) -> None:
     assert all(address.endswith("0100007F") for address in ports), ports
 
 
-def test_a_killed_actor_costs_nothing(cluster: Any, model: Path, tmp_path: Path) -> None:
+def test_killing_an_actor_loses_nothing(cluster: Any, model: Path, tmp_path: Path) -> None:
     files, out = write_shards(tmp_path / "in", 60), tmp_path / "out"
     left: list[set[str]] = []
 
@@ -146,7 +146,7 @@ def test_a_killed_actor_costs_nothing(cluster: Any, model: Path, tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_killed_command_goes_on(cluster: Any, model: Path, tmp_path: Path) -> None:
+def test_a_killed_command_resumes(cluster: Any, model: Path, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for name in "abcd":
         (tmp_path / "in" / f"{name}.txt").write_text("".join(f"{text} {name}\n" for text in texts(48)))
@@ -154,7 +154,10 @@ def test_a_killed_command_goes_on(cluster: Any, model: Path, tmp_path: Path) -> 
     command = [sys.executable, "-m", "dragoman", "translate", str(model), "--cluster"]
     command += [cluster.get_runtime_context().gcs_address, "-i", str(tmp_path / "in"), "-o", str(out), "--beam", "1"]
     command += ["search.maximum_length=40", "--batch-size", "1", "--engine", "torch", "--threads", "1", "--actors", "1"]
-    here = {**os.environ, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # else Ray takes 127.0.0.1 for another address
+    here = {
+        **os.environ,
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    }  # or Ray would replace 127.0.0.1
     with (tmp_path / "said").open("wb") as said:
         process = subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True, env=here)
     manifest = out / "manifest.jsonl"
@@ -164,7 +167,7 @@ def test_a_killed_command_goes_on(cluster: Any, model: Path, tmp_path: Path) -> 
     assert process.wait() == -signal.SIGKILL, (tmp_path / "said").read_text()
     assert not (out / "d.txt").exists()
     kept = (out / "a.txt").stat().st_mtime_ns
-    while processes(ACTOR):  # the cluster takes its processors back
+    while processes(ACTOR):  # the cluster releases its processors
         time.sleep(0.05)
     assert translate_shards(model, tmp_path / "in", out, actors=1, **HOW).records == 192
     assert sorted(os.listdir(out)) == ["a.txt", "b.txt", "c.txt", "d.txt", "manifest.jsonl"]
@@ -177,7 +180,7 @@ def test_a_killed_command_goes_on(cluster: Any, model: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_lines_that_end_the_process_of_each_actor_are_given_up(
+def test_lines_that_end_every_actor_are_an_error(
     cluster: Any, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.cloudpickle.register_pickle_by_value(sys.modules[__name__])

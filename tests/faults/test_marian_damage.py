@@ -1,4 +1,4 @@
-"""Hugging Face folders that are damaged, foreign or hostile: told, and nothing is written."""
+"""Hugging Face folders that are damaged, foreign or hostile are reported, and nothing is written."""
 
 import json
 import shutil
@@ -37,7 +37,7 @@ Damage = Callable[[Path], object]
 
 
 def changed(path: Path, **changes: Any) -> None:
-    """Other values of a JSON object; None: the key is taken out."""
+    """Change values of a JSON object; None removes the key."""
     content = {**json.loads(path.read_text()), **changes}
     path.write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
 
@@ -125,7 +125,7 @@ def _cut(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_damage_is_told_and_nothing_is_written(theirs: Path, tmp_path: Path, name: str) -> None:
+def test_damage_is_reported_and_nothing_is_written(theirs: Path, tmp_path: Path, name: str) -> None:
     damage, message = DAMAGES[name]
     damage(theirs)
     with pytest.raises(ModelError, match=message):
@@ -133,7 +133,7 @@ def test_damage_is_told_and_nothing_is_written(theirs: Path, tmp_path: Path, nam
     assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
 
 
-def test_places_that_are_no_such_folder(theirs: Path, tmp_path: Path) -> None:
+def test_other_folders_are_refused(theirs: Path, tmp_path: Path) -> None:
     for folder, message in ((tmp_path / "none", "does not exist"), (tmp_path, "config.json is missing")):
         with pytest.raises(ModelError, match=message):
             import_model(folder, tmp_path / "ours")
@@ -144,8 +144,8 @@ def test_places_that_are_no_such_folder(theirs: Path, tmp_path: Path) -> None:
         import_model(tmp_path / "ours", tmp_path / "again")
 
 
-def test_stored_sines_are_known(theirs: Path, tmp_path: Path) -> None:
-    """As older folders have them, with all tables that are one."""
+def test_stored_sinusoids_are_recognised(theirs: Path, tmp_path: Path) -> None:
+    """As in older folders, with every name of tied tables."""
     import_model(theirs, tmp_path / "before")
     held = load_file(theirs / "model.safetensors")
     table = held["model.shared.weight"]
@@ -158,7 +158,7 @@ def test_stored_sines_are_known(theirs: Path, tmp_path: Path) -> None:
     assert (tmp_path / "before" / name).read_bytes() == (tmp_path / "after" / name).read_bytes()
 
 
-def test_a_pickle_is_read_only_where_it_is_asked_for(theirs: Path, tmp_path: Path) -> None:
+def test_a_pickle_is_read_only_on_request(theirs: Path, tmp_path: Path) -> None:
     import_model(theirs, tmp_path / "before")
     torch.save(load_file(theirs / "model.safetensors"), theirs / "pytorch_model.bin")
     (theirs / "model.safetensors").unlink()
@@ -195,7 +195,7 @@ def test_without_sentencepiece_the_extra_is_named(
     assert not (tmp_path / "ours").exists()
 
 
-def test_what_has_no_equal_is_told(theirs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unsupported_settings_are_reported(theirs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     changed(theirs / "config.json", encoder_layerdrop=0.1)
     asked = {"length_penalty": 0.7, "repetition_penalty": 1.3, "bad_words_ids": [[7, 8], [9]], "min_length": 4}
     changed(theirs / "generation_config.json", **asked, max_length=999, no_repeat_ngram_size=3)

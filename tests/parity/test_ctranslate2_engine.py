@@ -1,4 +1,4 @@
-"""The CTranslate2 engine returns what CTranslate2's own search finds, and scores pairs as PyTorch does."""
+"""The CTranslate2 engine returns the results of CTranslate2's own search, and scores pairs as PyTorch does."""
 
 from dataclasses import replace
 from functools import cache
@@ -36,12 +36,12 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 FREE: tuple[int, ...] = ()
 PENALTIES = {NoPenalty(): 0.0, GNMTPenalty(alpha=0.6): 0.6, MeanLogProbability(): 1.0}
-"""By penalty: CTranslate2's exponent of the length."""
+"""CTranslate2's exponent of the length, by our penalty."""
 
 
 @cache
 def loaded(name: str) -> LoadedModel:
-    """A random model: some translations end early, some late, and some never."""
+    """A random model, with translations that end early, late and never."""
     # a projection of its own, or the end's embedding would be longer than the others
     config = ModelConfig.model_validate({"preset": None, "tie_projection": False, **MODELS[name]})
     return random_model(config, tiny_tokenizers(), seed=4, end=-3.0 if name == "none" else 3.0)
@@ -79,7 +79,7 @@ def same(one: list[list[Hypothesis]], other: list[list[Hypothesis]], tolerance: 
 
 
 def plain(loaded: LoadedModel, row: Row) -> list[Hypothesis]:
-    """What CTranslate2 finds of a row alone, asked as its documentation says."""
+    """CTranslate2's own result for a single row, called as in its documentation."""
     exported = hand_over(loaded, Computing("float32", 1))
     config, symbols = row.decoding, names(exported.tokenizers.target)
     assert isinstance(config, SearchConfig)
@@ -119,8 +119,8 @@ def test_hypotheses_and_scores_are_those_of_plain_ctranslate2(name: str) -> None
     assert {each.finished for hypotheses in expected for each in hypotheses} == {True, False}
 
 
-def test_greedy_search_finds_what_the_reference_finds() -> None:
-    """Without a beam there is nothing to decide otherwise; the sums are those of forced decoding."""
+def test_greedy_search_equals_the_reference() -> None:
+    """The rules differ only for beams; log-probabilities are those of forced decoding."""
     for name in MODELS:
         theirs, ours = engines(loaded(name))
         rows = [
@@ -132,7 +132,7 @@ def test_greedy_search_finds_what_the_reference_finds() -> None:
 
 
 def test_log_probabilities_are_those_of_forced_decoding() -> None:
-    """Where no token is forbidden; a prefix is not counted."""
+    """If no token is forbidden; a prefix is not counted."""
     theirs, ours = engines(loaded("tiny"))
     rows = [
         Row(n, "", source, SearchConfig(beam=3, nbest=2, forbid=FREE), Prefix((7, 3)) if n % 2 else Prefix())
@@ -152,7 +152,7 @@ def test_log_probabilities_are_those_of_forced_decoding() -> None:
 
 
 def test_a_row_gets_what_it_gets_alone() -> None:
-    """Of lengths and limits of every kind: no row is cut, or goes on, because of another."""
+    """For rows of all lengths and limits: none is cut or continued because of another."""
     theirs, _ = engines(loaded("tiny"))
     rows = rows_of_every_kind(280, 24)
     batched = found(theirs, rows)
@@ -187,7 +187,7 @@ def test_forced_decoding() -> None:
     assert theirs.scores(pairs, 3) == pytest.approx(ours.scores(pairs, 3), abs=1e-3)
 
 
-def test_int8_is_near() -> None:
+def test_int8_scores_are_close() -> None:
     theirs, ours = engines(loaded("base"), "int8")
     texts = random_texts(280, [8] * 6)
     pairs = [Pair(number, text, text[::-1]) for number, text in enumerate(texts)]
@@ -206,7 +206,7 @@ def test_int8_is_near() -> None:
     ],
     ids=["sampling", "coverage", "positions", "empty"],
 )
-def test_what_it_cannot_do_is_refused(row: Row, reason: str) -> None:
+def test_unsupported_requests_are_refused(row: Row, reason: str) -> None:
     theirs, _ = engines(loaded("base"))
     refusal = theirs.refusal(row)
     assert refusal is not None
@@ -227,7 +227,7 @@ def small_config() -> ModelConfig:
     return ModelConfig.model_validate({"preset": None, "width": 8, "encoder": STACK, "decoder": STACK})
 
 
-def test_vocabularies_of_their_own() -> None:
+def test_separate_vocabularies() -> None:
     shared = tiny_tokenizers()
     apart = Tokenizers(shared.source, tiny_tokenizers(270, shared=False).target)
     config = ModelConfig.model_validate({**small_config().model_dump(), "tie_embeddings": False})

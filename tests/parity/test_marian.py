@@ -70,7 +70,7 @@ def ours(marian: "transformers.MarianMTModel") -> Seq2Seq:
             for here, there in names.items():
                 name = name.replace(here, there)
             parameter.copy_(weights[name])
-        # Marian puts all sines before all cosines; the paper's matrix, which we use, takes them in turn.
+        # Marian puts all sines before all cosines; the paper, like our default, alternates them.
         for side in (marian.model.encoder, marian.model.decoder):
             side.embed_positions.weight.copy_(sinusoids(len(side.embed_positions.weight), WIDTH))
     return model
@@ -86,10 +86,10 @@ def test_logits_equal_marian(marian: "transformers.MarianMTModel", ours: Seq2Seq
 
 @pytest.mark.parametrize("beam", [1, 4])
 def test_outputs_equal_marian(marian: "transformers.MarianMTModel", ours: Seq2Seq, beam: int) -> None:
-    """Only hypotheses that end are compared: unfinished ones compete in generate(), and come last in ours."""
+    """Only finished hypotheses are compared: unfinished ones compete in generate(), and come last in our search."""
     source, source_mask = pad(SOURCES)
     with torch.no_grad():
-        marian.final_logits_bias[0, EOS] = 6.0  # random models seldom end by themselves
+        marian.final_logits_bias[0, EOS] = 6.0  # random models rarely end by themselves
     generated = marian.generate(
         input_ids=source,
         attention_mask=source_mask.long(),

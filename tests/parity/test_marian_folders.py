@@ -1,4 +1,4 @@
-"""Hugging Face folders of Marian models, imported and exported: logits, round trips, texts, generation."""
+"""Hugging Face folders of Marian models, imported and exported: logits, round trips, tokenisation, generation."""
 
 import json
 from pathlib import Path
@@ -46,7 +46,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", params=VARIANTS)
 def folders(request: pytest.FixtureRequest, root: Path) -> tuple[Path, Path]:
-    """Theirs, and ours that was imported from it."""
+    """A Hugging Face folder, and the model folder imported from it."""
     theirs, ours = root / request.param, root / f"{request.param}, ours"
     write_marian(theirs, **VARIANTS[request.param])
     import_model(theirs, ours)
@@ -59,7 +59,7 @@ def loaded(folder: Path) -> LoadedModel:
 
 @torch.no_grad()
 def logits(theirs: Any, ours: LoadedModel) -> tuple[torch.Tensor, torch.Tensor]:
-    """Theirs and ours in their order; what ours has beside them takes no probability."""
+    """Both logits in Marian's order; additional entries of ours get no probability."""
     reads, writes = (rows(tokenizer) for tokenizer in (ours.tokenizers.source, ours.tokenizers.target))
     end, begin = theirs.config.eos_token_id, theirs.config.decoder_start_token_id
     source, source_mask = pad([[*each, end] for each in SOURCES])
@@ -77,7 +77,7 @@ def logits(theirs: Any, ours: LoadedModel) -> tuple[torch.Tensor, torch.Tensor]:
     return expected, found[:, writes]
 
 
-def test_logits_are_theirs(folders: tuple[Path, Path]) -> None:
+def test_logits_equal_hugging_face(folders: tuple[Path, Path]) -> None:
     expected, found = logits(their_model(folders[0]), loaded(folders[1]))
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
     assert float(expected.std()) > 0.5
@@ -98,7 +98,7 @@ def test_the_round_trip_is_exact(folders: tuple[Path, Path], tmp_path: Path) -> 
     for name in ("source.spm", "target.spm"):
         assert (theirs / name).read_bytes() == (tmp_path / "exported" / name).read_bytes()
     before, after = (load_file(folder / "model.safetensors") for folder in (theirs, tmp_path / "exported"))
-    dead = {"model.shared.weight"} if "lm_head.weight" in before else set()  # a table that nothing reads
+    dead = {"model.shared.weight"} if "lm_head.weight" in before else set()  # a table that is never read
     assert before.keys() - dead == after.keys() - dead
     for name in after.keys() - dead:
         assert before[name].dtype == after[name].dtype and torch.equal(before[name], after[name]), name
@@ -109,7 +109,7 @@ def test_the_round_trip_is_exact(folders: tuple[Path, Path], tmp_path: Path) -> 
     assert generation[0]["bad_words_ids"][0] in generation[1]["bad_words_ids"]
 
 
-def test_hugging_face_reads_what_is_exported(folders: tuple[Path, Path], tmp_path: Path) -> None:
+def test_hugging_face_reads_an_export(folders: tuple[Path, Path], tmp_path: Path) -> None:
     export(folders[1], tmp_path / "exported", "marian")
     expected, found = logits(their_model(tmp_path / "exported"), loaded(folders[1]))
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
@@ -145,7 +145,7 @@ TEXT = st.one_of(st.text(), st.lists(st.sampled_from(SPELT)).map("".join), st.sa
 @example(text=">><< the dog", name="joint")
 @example(text="ein Hund 犬 läuft ½", name="joint")
 @example(text="\0a\r\nb\u2028c\u200b", name="apart")
-def test_texts_are_split_as_theirs(tokenizers: dict[str, tuple[Any, Tokenizers]], text: str, name: str) -> None:
+def test_tokens_equal_hugging_face(tokenizers: dict[str, tuple[Any, Tokenizers]], text: str, name: str) -> None:
     theirs, ours = tokenizers[name]
     for side, expected in (("source", theirs(text)), ("target", theirs(text_target=text))):
         tokenizer = getattr(ours, side)
@@ -155,7 +155,9 @@ def test_texts_are_split_as_theirs(tokenizers: dict[str, tuple[Any, Tokenizers]]
 
 @settings(max_examples=150, deadline=None)
 @given(ids=st.lists(st.integers(0, 200)), name=st.sampled_from(["joint", "one code", "apart"]))
-def test_ids_are_joined_as_theirs(tokenizers: dict[str, tuple[Any, Tokenizers]], ids: list[int], name: str) -> None:
+def test_decoded_text_equals_hugging_face(
+    tokenizers: dict[str, tuple[Any, Tokenizers]], ids: list[int], name: str
+) -> None:
     theirs, ours = tokenizers[name]
     order = rows(ours.target)
     first_tag = ours.target.size - len(ours.target.tags)
@@ -164,8 +166,8 @@ def test_ids_are_joined_as_theirs(tokenizers: dict[str, tuple[Any, Tokenizers]],
     assert ours.target.decode([order[number] for number in written]) == expected
 
 
-def test_special_symbols_in_a_text_are_text_as_without_split(root: Path, tokenizers: Any) -> None:
-    """Hugging Face's own default makes an end of sentence of them, in the middle of a text."""
+def test_special_symbols_in_a_text_are_text(root: Path, tokenizers: Any) -> None:
+    """By default, Hugging Face reads them as special symbols, in the middle of a text."""
     default = transformers.MarianTokenizer.from_pretrained(root / "texts, joint")
     assert default("dog</s> cat").input_ids.count(0) == 2
     assert EOS not in tokenizers["joint"][1].source.encode("dog</s> cat")
@@ -174,7 +176,7 @@ def test_special_symbols_in_a_text_are_text_as_without_split(root: Path, tokeniz
 # generate() forces an end at the longest output, where ours is cut: these outputs end before, at different lengths.
 @pytest.mark.parametrize(("beam", "seed", "ends"), [(1, 2, 1.0), (1, 4, 1.0), (4, 2, 1.0), (4, 5, 0.0)])
 @torch.no_grad()
-def test_translations_are_generated_as_theirs(tmp_path: Path, beam: int, seed: int, ends: float) -> None:
+def test_translations_equal_hugging_face(tmp_path: Path, beam: int, seed: int, ends: float) -> None:
     write_marian(tmp_path / "theirs", seed=seed, ends=ends, codes=(">>de<<", ">>fr<<"))
     import_model(tmp_path / "theirs", tmp_path / "ours")
     translator = Translator.load(tmp_path / "ours", "cpu")
@@ -192,5 +194,5 @@ def test_translations_are_generated_as_theirs(tmp_path: Path, beam: int, seed: i
     assert found == tokenizer.batch_decode(expected, skip_special_tokens=True)
 
 
-def test_pieces_of_both_languages_are_one_vocabulary() -> None:
+def test_two_sentencepiece_models_share_one_vocabulary() -> None:
     assert {*pieces("source")} - {*pieces("target")} and {*pieces("target")} - {*pieces("source")}

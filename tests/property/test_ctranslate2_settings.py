@@ -1,4 +1,4 @@
-"""Every level of every choice that a model has is either computed by CTranslate2 as by us, or refused by its name."""
+"""Every value of every setting of a model is computed equally by CTranslate2, or refused by name."""
 
 from itertools import chain
 
@@ -28,15 +28,15 @@ REFUSED = {
     "scorer": {"general", "additive"},
     "value_width": {"6"},
 }
-"""Levels that CTranslate2 has nothing for, by the last part of the setting's name."""
+"""Values that CTranslate2 cannot express, by the last part of the setting's name."""
 FAMILIES = {"encoder", "decoder", "attention", "cross_attention"}
 GROUPS = {*FAMILIES, "normalisation", "positions", "target_positions", "scorer"}
 
 
 def accepted(single: Single, refused: bool) -> Settings | None:
-    """The plainest settings that hold a level, make a model, and hold nothing else that is refused."""
+    """The simplest settings with a value that form a model, and contain nothing else that is refused."""
     choice, level = single
-    # some positions are concatenated by default, and tables can be frozen only beside a projection of its own
+    # some positions are concatenated by default, and tables can be frozen only with a separate projection
     added = {("positions", "join"): "add", ("target_positions", "join"): "add", ("tie_projection",): "false"}
     fixed = {**added, **dict(choice.within), choice.path: level}
     candidates = chain(holding(single, tries=0), [made(fixed)[0]], holding(single, tries=40))
@@ -45,7 +45,7 @@ def accepted(single: Single, refused: bool) -> Settings | None:
 
 
 def unused(path: tuple[str, ...], settings: Settings) -> bool:
-    """Whether it is a width of projections that are not there."""
+    """Whether the setting is a width of projections in settings without projections."""
     group = settings
     for name in path[:-1]:
         group = group.get(name) or {}
@@ -66,19 +66,19 @@ def expected_refusal(choice_path: tuple[str, ...], level: str) -> bool:
     return level in REFUSED["kind" if name in FAMILIES else name] if name in REFUSED or name in FAMILIES else False
 
 
-def test_every_level_is_equal_or_refused() -> None:
+def test_every_setting_is_equal_or_refused() -> None:
     text = {"subword": {"kind": "character", "min_frequency": 1}}
     tokenizers = train_tokenizers(TextConfig.model_validate(text), ["abcdefgh"], ["abcdefgh"])
     equal = 0
     for choice, level in singles():
         if any(expected_refusal(path, kind) for path, kind in choice.within):
-            continue  # the kind around it is a single level too
+            continue  # its kind is tested as a value of its own
         refused = expected_refusal(choice.path, level)
         settings = accepted((choice, level), refused)
         name = label((choice, level))
         if settings is None:
             assert (choice.path, level) == (("target_positions",), "fraction"), f"{name} is refused whatever is beside"
-            continue  # no decoder knows how long its text will be
+            continue  # a decoder cannot know the length of its output
         if refused:
             shown = f"kind={level}" if choice.path[-1] in GROUPS else f"{choice.path[-1]}="
             assert shown in reasons(settings), f"{name}: {reasons(settings) or 'is not refused'}"

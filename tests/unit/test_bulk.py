@@ -1,4 +1,4 @@
-"""Shards of a bulk translation: formats, manifest, going on, and what is refused; everything but Ray itself."""
+"""Shards of a bulk translation: formats, manifest, resuming, and refusals; everything except Ray itself."""
 
 import gzip
 import json
@@ -50,7 +50,7 @@ def entries(folder: Path) -> list[dict[str, object]]:
 
 
 @pytest.mark.usefixtures("alone")
-def test_each_shard_becomes_one_of_as_many_records_in_order(model: Path, tmp_path: Path) -> None:
+def test_shards_keep_their_records_in_order(model: Path, tmp_path: Path) -> None:
     files, out = write_shards(tmp_path / "in"), tmp_path / "out"
     done = translate_shards(model, tmp_path / "in", out, source_field="t.en", **HOW)
     translator = Translator.load(model, engine="torch")
@@ -72,7 +72,7 @@ def test_each_shard_becomes_one_of_as_many_records_in_order(model: Path, tmp_pat
 
 
 @pytest.mark.usefixtures("alone")
-def test_a_second_run_does_what_is_left(model: Path, tmp_path: Path) -> None:
+def test_a_second_run_translates_the_remaining_shards(model: Path, tmp_path: Path) -> None:
     write_shards(tmp_path / "in")
     out = tmp_path / "out"
     (tmp_path / "in" / "b.txt.gz").rename(tmp_path / "later.txt.gz")
@@ -81,7 +81,7 @@ def test_a_second_run_does_what_is_left(model: Path, tmp_path: Path) -> None:
     (tmp_path / "later.txt.gz").rename(tmp_path / "in" / "b.txt.gz")
     (out / "a.txt").unlink()
     with (out / "manifest.jsonl").open("ab") as file:
-        file.write(b'{"shard": "b.txt.gz", "dig')  # a kill within a line
+        file.write(b'{"shard": "b.txt.gz", "dig')  # a kill in the middle of a line
     (out / ".b.txt.gz.1234.partial").mkdir()
     done = translate_shards(model, tmp_path / "in", out, source_field="t.en", **HOW)
     after = {path.name: path.stat().st_mtime_ns for path in out.iterdir()}
@@ -92,7 +92,7 @@ def test_a_second_run_does_what_is_left(model: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("alone")
-def test_what_was_changed_is_refused_by_name(model: Path, tmp_path: Path) -> None:
+def test_changes_are_refused_by_name(model: Path, tmp_path: Path) -> None:
     source, out = tmp_path / "a.txt", tmp_path / "out"
     source.write_text("a dog\n")
     translate_shards(model, source, out, **HOW)
@@ -114,7 +114,7 @@ def test_what_was_changed_is_refused_by_name(model: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("alone")
-def test_a_faulty_line_stops_names_its_place_and_costs_no_finished_shard(model: Path, tmp_path: Path) -> None:
+def test_an_invalid_line_is_located_and_completed_shards_are_kept(model: Path, tmp_path: Path) -> None:
     good, bad, out = tmp_path / "good.txt", tmp_path / "bad.txt", tmp_path / "out"
     good.write_text("a dog\n")
     bad.write_bytes(b"a dog\n" * 20 + b"\xff\n")
@@ -127,7 +127,7 @@ def test_a_faulty_line_stops_names_its_place_and_costs_no_finished_shard(model: 
 
 @pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize("on_error", ["replace", "blank"])
-def test_a_faulty_line_is_mended_or_left_blank(
+def test_invalid_lines_are_repaired_or_left_blank(
     model: Path, tmp_path: Path, on_error: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text, objects = tmp_path / "a.txt", tmp_path / "b.jsonl"
@@ -158,7 +158,7 @@ def test_a_faulty_line_is_mended_or_left_blank(
         ('{"t": "a \\ud800"}', "half of a surrogate pair"),
     ],
 )
-def test_a_wrong_object_is_named(tmp_path: Path, line: str, message: str) -> None:
+def test_an_invalid_object_is_located(tmp_path: Path, line: str, message: str) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(f'{{"t": "a"}}\n{line}\n')
     with pytest.raises(DataError, match=rf"a.jsonl, line 2: .*{message}"):
@@ -174,7 +174,7 @@ def test_a_wrong_object_is_named(tmp_path: Path, line: str, message: str) -> Non
     ],
 )
 @pytest.mark.usefixtures("alone")
-def test_a_wrong_table_is_named(model: Path, tmp_path: Path, columns: dict[str, list[object]], message: str) -> None:
+def test_an_invalid_table_is_named(model: Path, tmp_path: Path, columns: dict[str, list[object]], message: str) -> None:
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
     with pytest.raises(DataError, match=message):
         translate_shards(model, tmp_path / "a.parquet", tmp_path / "out", source_field="t", **HOW)
@@ -198,7 +198,7 @@ def test_an_object_keeps_its_other_fields(others: dict[str, object], translation
 
 
 @pytest.mark.usefixtures("alone")
-def test_a_full_disk_leaves_what_is_done(model: Path, tmp_path: Path) -> None:
+def test_a_full_disk_keeps_completed_shards(model: Path, tmp_path: Path) -> None:
     small, large, out = tmp_path / "a.txt", tmp_path / "b.jsonl", tmp_path / "out"
     small.write_text("a dog\n")
     large.write_text(f'{{"id": "{"x" * 100}", "t": "two dogs"}}\n' * 40)
@@ -220,14 +220,14 @@ def test_a_machine_with_another_model_does_not_translate(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.txt").write_text("a dog\n")
-    found = iter(["one", "other"])  # where the command runs, and on an actor's machine
+    found = iter(["one", "other"])  # on the machine that runs the command, and on an actor's
     monkeypatch.setattr("dragoman.translation.bulk.job.fingerprint_of", lambda folders: next(found))
     with pytest.raises(ModelError, match=r"would translate differently .*: model \(was 'one', now 'other'\)"):
         translate_shards(model, tmp_path / "a.txt", tmp_path / "out", **HOW)
     assert not (tmp_path / "out").exists()
 
 
-def test_what_is_wrong_with_files_and_folders_is_told_before_a_model_is_loaded(tmp_path: Path) -> None:
+def test_invalid_files_and_folders_are_reported_before_a_model_is_loaded(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     (tmp_path / "a.txt").write_text("a\n")
     (tmp_path / "x" / "a.txt").write_text("a\n")
@@ -251,7 +251,7 @@ def test_what_is_wrong_with_files_and_folders_is_told_before_a_model_is_loaded(t
 
 
 @pytest.mark.usefixtures("alone")
-def test_a_folder_of_somebody_elses_is_left_alone(model: Path, tmp_path: Path) -> None:
+def test_a_folder_with_other_content_is_not_touched(model: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a dog\n")
     out = tmp_path / "out"
     out.mkdir()
@@ -265,7 +265,7 @@ def test_a_folder_of_somebody_elses_is_left_alone(model: Path, tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("alone")
-def test_a_shard_is_drawn_as_the_file_alone(model: Path, tmp_path: Path) -> None:
+def test_sampling_a_shard_equals_sampling_the_file(model: Path, tmp_path: Path) -> None:
     file, how = write_shards(tmp_path / "in")[0], {"batch_size": 1, "engine": "torch", "quiet": True}
     drawn = dragoman.Sampling.of(top_k=5, seed=3, settings={"maximum_length": 6})
     translate_shards(model, file, tmp_path / "out", sampling=drawn, **how)
@@ -273,7 +273,7 @@ def test_a_shard_is_drawn_as_the_file_alone(model: Path, tmp_path: Path) -> None
     assert (tmp_path / "out" / "a.txt").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
-def test_files_of_the_search_are_named_for_any_machine(model: Path, tmp_path: Path, monkeypatch: Any) -> None:
+def test_files_of_the_search_get_absolute_paths(model: Path, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     Path("words.tsv").write_text("dog\tHund\n")
     request = with_absolute_paths(Translator.load(model, engine="torch").request(unknown="words.tsv"))
@@ -292,7 +292,7 @@ def test_actors_share_the_processors() -> None:
         Actors.of([0], None, None)
 
 
-def test_a_missing_ray_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(ConfigError, match=r"pip install 'dragoman\[ray\]'"), join_cluster("auto"):
         pass
@@ -327,7 +327,7 @@ def test_options_that_do_not_go_together(options: list[str], message: str, monke
 
 
 @pytest.mark.usefixtures("alone")
-def test_the_verb_takes_patterns_and_settings_of_the_search(model: Path, tmp_path: Path) -> None:
+def test_the_command_line_takes_patterns_and_search_settings(model: Path, tmp_path: Path) -> None:
     files = write_shards(tmp_path / "in", count=6)
     (tmp_path / "terms.tsv").write_text("dog\tHund\n")
     command = ["translate", str(model), "search.minimum_length=3", "--cluster", "auto", "--glossary"]

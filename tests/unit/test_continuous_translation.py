@@ -1,4 +1,4 @@
-"""Lines that come while others are translated get what a window of them gets; what is not plain is for the window."""
+"""Continuous batching gives the results of window translation, and leaves to it the lines that are not plain."""
 
 import random
 import time
@@ -26,11 +26,11 @@ def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
 
 def opened(translator: Translator) -> ContinuousTranslation:
     found = translator.continuous(8)
-    assert found is not None, "the native engine is there"
+    assert found is not None, "the native engine is available"
     return found
 
 
-def settled(batch: ContinuousTranslation) -> list[tuple[TextRequest, list[Translation]]]:
+def drain(batch: ContinuousTranslation) -> list[tuple[TextRequest, list[Translation]]]:
     done: list[tuple[TextRequest, list[Translation]]] = []
     until = time.monotonic() + 30
     while batch.in_progress:
@@ -44,8 +44,8 @@ def shown(found: Sequence[Translation]) -> list[tuple[str, float, tuple[int, ...
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_finds_what_a_window_finds(translator: Translator, seed: int) -> None:
-    """Of several searches side by side, with prefixes that hold words the vocabulary lacks."""
+def test_equals_window_translation(translator: Translator, seed: int) -> None:
+    """With several searches at once, and prefixes with words that the vocabulary lacks."""
     chance = random.Random(seed)
     requests = [
         translator.request(),
@@ -66,13 +66,13 @@ def test_finds_what_a_window_finds(translator: Translator, seed: int) -> None:
         for begin in range(0, len(lines), 5):
             assert batch.submit(lines[begin : begin + 5]) == []
             found += batch.completed(chance.choice([0, 0.01]))
-        found += settled(batch)
+        found += drain(batch)
     finally:
         batch.close()
     assert {line: shown(each) for line, each in found} == expected and len(found) == len(lines)
 
 
-def test_takes_plain_lines_alone(translator: Translator) -> None:
+def test_only_plain_lines_are_accepted(translator: Translator) -> None:
     plain = (SOURCES[0], translator.request())
     others: list[TextRequest] = [
         ("  ", translator.request()),
@@ -86,17 +86,17 @@ def test_takes_plain_lines_alone(translator: Translator) -> None:
     ]
     batch = opened(translator)
     try:
-        assert batch.submit(others) == others, "none of them opens a batch"
+        assert batch.submit(others) == others, "none of them starts a session"
         assert batch.in_progress == 0 and batch.completed(0) == []
         assert batch.submit([others[0], plain, others[4]]) == [others[0], others[4]]
-        assert [line for line, _ in settled(batch)] == [plain]
-        assert batch.submit([plain, others[-1]]) == [others[-1]], "an open one refuses what is too long as well"
+        assert [line for line, _ in drain(batch)] == [plain]
+        assert batch.submit([plain, others[-1]]) == [others[-1]], "an open session refuses lines that are too long, too"
     finally:
         batch.close()
 
 
-def test_one_wrong_line_leaves_the_others_to_the_window(translator: Translator) -> None:
-    """A tag that the vocabulary lacks: who asked for it is told by the window, which fails."""
+def test_an_invalid_line_leaves_all_lines_to_window_translation(translator: Translator) -> None:
+    """A tag that the vocabulary lacks: window translation then reports the line."""
     plain = translator.request()
     wrong = type(plain)(plain.decoding, tags=("<2xx>",))
     lines = [(SOURCES[0], plain), (SOURCES[1], wrong)]
@@ -107,6 +107,6 @@ def test_one_wrong_line_leaves_the_others_to_the_window(translator: Translator) 
         batch.close()
 
 
-def test_pytorch_takes_in_none(tmp_path: Path) -> None:
+def test_pytorch_has_no_continuous_batching(tmp_path: Path) -> None:
     write_tiny_model(tmp_path)
     assert Translator.load(tmp_path, engine="torch").continuous() is None

@@ -1,4 +1,4 @@
-"""Which engine translates, and what is said where it cannot."""
+"""The choice of an engine, and the messages when it cannot compute a model or a request."""
 
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ def test_auto_is_exact_unless_int8_is_allowed(model: Path) -> None:
     assert ENGINES[-1].name == "torch"
 
 
-def test_without_a_compiler_the_next_engine_is_taken(
+def test_without_a_compiler_the_next_engine_is_used(
     model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -59,9 +59,7 @@ def test_without_a_compiler_the_next_engine_is_taken(
         Translator.load(model, engine="native")
 
 
-def test_an_engine_is_left_where_it_must_be_and_this_is_said_once(
-    model: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_refused_requests_go_to_the_reference_with_one_warning(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     translator = Translator.load(model, precision="int8")
     wanted = [translator.request(coverage_penalty=penalty) for penalty in (0.0, 0.3, 0.0)]
     found = [translator.translate(SOURCES, requests=wanted) for _ in range(2)]
@@ -71,7 +69,7 @@ def test_an_engine_is_left_where_it_must_be_and_this_is_said_once(
     assert translator.attention(SOURCES[0])
 
 
-def test_an_engine_that_was_asked_for_refuses(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_named_engine_refuses(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["translate", str(model), "--engine", "ctranslate2", "-i", str(model / "README.md")]
     assert main([*arguments, "--sample"]) == 2
     assert "--engine torch" in capsys.readouterr().err
@@ -109,7 +107,7 @@ def test_without_the_package(
         ("auto", "int4", "unknown precision 'int4'"),
     ],
 )
-def test_names_that_are_none(model: Path, engine: str, precision: str | None, message: str) -> None:
+def test_unknown_names_are_refused(model: Path, engine: str, precision: str | None, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         Translator.load(model, engine=engine, precision=precision)
 

@@ -1,4 +1,4 @@
-"""An engine of its own drives `Translator`: nothing of it is in the package, and it knows no model."""
+"""`Translator` works with an engine from outside the package, which has no model."""
 
 from collections.abc import Iterator, Sequence
 
@@ -17,7 +17,7 @@ LIMIT = 6
 
 
 class Dictionary:
-    """Writes each word's translation; `dogs` has none. It finds the last rows first, and cannot sample."""
+    """Writes the translation of each word; returns the last rows first, and cannot sample."""
 
     limits = LengthLimits(LengthLimit("source", LIMIT, "words"), LengthLimit("target", None, "words"))
 
@@ -48,7 +48,7 @@ def translator() -> Translator:
     return Translator(Dictionary(tokenizers), tokenizers)
 
 
-def test_texts_go_in_and_texts_come_out_in_their_order(translator: Translator) -> None:
+def test_translations_come_in_the_order_of_the_texts(translator: Translator) -> None:
     texts = ["a dog runs", "", "a man sees a dog", " "]
     assert translator.translate(texts) == ["ein Hund läuft", "", "ein Mann sieht ein Hund", ""]
     assert list(translator.stream(iter(texts * 9), batch_size=1)) == translator.translate(texts) * 9
@@ -69,12 +69,12 @@ def test_each_row_carries_its_own_request(translator: Translator) -> None:
     assert [row.tags for row in (first, second, third)] == [0, 1, 0]
     assert second.source[0] == translator.tokenizers.source.tag_ids(["bt"])[0]
     assert [row.number for row in (first, second, third)] == [1, 2, 3]
-    # what is drawn or searched never holds a tag of the target's vocabulary, and so says the row
+    # tags of the target vocabulary are forbidden in every row
     assert translator.translate(["a dog"], requests=requests[2]) == ["mein Hund"]
     assert list(translator.stream(["a man", "a dog"], requests=iter(requests[1:]))) == ["ein Mann", "mein Hund"]
 
 
-def test_requests_that_do_not_fit_are_refused(translator: Translator) -> None:
+def test_a_wrong_number_of_requests_is_refused(translator: Translator) -> None:
     request = translator.request()
     with pytest.raises(DataError, match="2 texts and 1 requests: give each text one$"):
         translator.translate(["a", "a"], requests=[request])
@@ -84,7 +84,7 @@ def test_requests_that_do_not_fit_are_refused(translator: Translator) -> None:
         translator.translate(["a"], requests=request, beam=2, prefixes=["a"])
 
 
-def test_what_an_engine_cannot_do_is_refused_before_anything_is_computed(translator: Translator) -> None:
+def test_refusals_come_before_any_computation(translator: Translator) -> None:
     requests = [translator.request(), translator.request(sampling=Sampling())]
     with pytest.raises(ConfigError, match="a dictionary has nothing to draw"):
         translator.translate(["a dog", "a dog"], requests=requests)
@@ -93,7 +93,7 @@ def test_what_an_engine_cannot_do_is_refused_before_anything_is_computed(transla
         translator.attention("a dog")
 
 
-def test_its_limits_hold_and_nothing_before_a_long_line_is_lost(translator: Translator) -> None:
+def test_limits_are_kept_and_lines_before_a_long_one_are_returned(translator: Translator) -> None:
     found = translator.stream(["a dog", "", "a dog runs " * LIMIT, "a"])
     assert [next(found), next(found)] == ["ein Hund", ""]
     with pytest.raises(LineError, match=f"line 3: .* source tokens, but the model has {LIMIT} positions"):
@@ -102,7 +102,7 @@ def test_its_limits_hold_and_nothing_before_a_long_line_is_lost(translator: Tran
         translator.score(["a", "a dog " * LIMIT], ["ein", "ein"])
 
 
-def test_a_row_that_an_engine_leaves_out_is_noticed(translator: Translator) -> None:
+def test_a_missing_row_is_detected(translator: Translator) -> None:
     translator.engine.silent = True
     with pytest.raises(RuntimeError, match="the engine gave nothing for place 0 of 2"):
         translator.translate(["a", "a dog"])

@@ -1,4 +1,4 @@
-"""`dragoman export --to ctranslate2`: the folder, what uses it, and what is refused before anything is written."""
+"""`dragoman export --to ctranslate2`: the folder, its uses, and refusals before anything is written."""
 
 import json
 from pathlib import Path
@@ -38,7 +38,7 @@ def exported(model: Path) -> Path:
 
 
 def test_the_folder_translates_text(model: Path, exported: Path) -> None:
-    """Greedily as the model folder does; a beam is searched by CTranslate2's own rules (tests/parity)."""
+    """Greedy translations are those of the model folder; beam search is CTranslate2's own (tests/parity)."""
     reference, translator = Translator.load(model), Translator.load(exported)
     assert translator.translate(SOURCES, beam=1) == reference.translate(SOURCES, beam=1)
     found = translator.translate_nbest(SOURCES, translator.request(beam=3, nbest=2))
@@ -64,8 +64,8 @@ def test_the_folder_is_evaluated_and_scores(
     assert said[0][1] == pytest.approx(said[1][1], abs=1e-3)
 
 
-def test_plain_ctranslate2_takes_its_pieces(model: Path, exported: Path) -> None:
-    """As the README of the folder says: pieces in, pieces out, the ends are its own."""
+def test_plain_ctranslate2_translates_pieces(model: Path, exported: Path) -> None:
+    """As the README of the folder says: it reads and writes pieces, and adds the ends itself."""
     tokenizer = Translator.load(model).tokenizers.source
     vocabulary = json.loads((exported / "shared_vocabulary.json").read_text("utf-8"))
     assert vocabulary == list(tokenizer.symbols)
@@ -78,7 +78,7 @@ def test_plain_ctranslate2_takes_its_pieces(model: Path, exported: Path) -> None
 
 
 @pytest.mark.parametrize("quantization", ["int8", "int16", "bfloat16", "float16", "int8_float32"])
-def test_quantization_is_what_is_stored(model: Path, tmp_path: Path, quantization: str) -> None:
+def test_weights_are_stored_with_the_quantization(model: Path, tmp_path: Path, quantization: str) -> None:
     arguments = ["export", str(model), "--to", "ctranslate2", "--out", str(tmp_path / "x")]
     assert main([*arguments, "--quantization", quantization]) == 0
     assert quantization in (tmp_path / "x" / "README.md").read_text("utf-8")
@@ -110,7 +110,7 @@ def test_all_that_is_refused_is_named() -> None:
     assert "model.encoder.kind=recurrent" in refused(encoder={"kind": "recurrent"}, positions={"kind": "none"})
 
 
-def test_a_setting_that_nobody_decided_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_setting_without_a_decision_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     decisions = {name: each for name, each in expressible.DECISIONS[ModelConfig].items() if name != "dropout"}
     monkeypatch.setitem(expressible.DECISIONS, ModelConfig, decisions)  # type: ignore[arg-type]
     assert "model.dropout={embedding: 0.3, " in refused()
@@ -126,7 +126,7 @@ def test_vectors_are_refused() -> None:
         expressible.check_expressible(tiny_config(tie_embeddings=False), vectors=True)
 
 
-def test_nothing_is_written_where_it_is_refused(model: Path, tmp_path: Path) -> None:
+def test_nothing_is_written_for_a_refused_model(model: Path, tmp_path: Path) -> None:
     write_tiny_model(tmp_path / "alibi", config=tiny_config(positions={"kind": "alibi"}))
     loaded = load_model_folder(tmp_path / "alibi", CPU)
     with pytest.raises(ModelError, match="alibi"):
@@ -136,7 +136,7 @@ def test_nothing_is_written_where_it_is_refused(model: Path, tmp_path: Path) -> 
         export(load_model_folder(model, CPU), model, tmp_path / "alibi")
 
 
-def test_damage_is_told(exported: Path, tmp_path: Path) -> None:
+def test_damage_is_reported(exported: Path, tmp_path: Path) -> None:
     for name in ("config.yaml", "meta.json", "tokenizer.json", "config.json", "shared_vocabulary.json"):
         (tmp_path / name).write_bytes((exported / name).read_bytes())
     (tmp_path / "model.bin").write_bytes((exported / "model.bin").read_bytes()[:500])
@@ -147,7 +147,7 @@ def test_damage_is_told(exported: Path, tmp_path: Path) -> None:
         Translator.load(tmp_path)
 
 
-def test_equal_symbols_get_names_of_their_own() -> None:
+def test_equal_symbols_get_distinct_names() -> None:
     tokenizer = CharacterConfig(min_frequency=1).learn(["ab"]).with_tags(["bt"])
     tokenizer._symbols[4] = "<bt>"
     found = names(tokenizer)

@@ -1,4 +1,4 @@
-"""Models that came from Marian: used like any other, trained further, sent back; and own ones that go there."""
+"""Models imported from Marian are used, trained and exported like any other; trained models are exported, too."""
 
 import json
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ STACK = {"layers": 2, "heads": 2, "feedforward": 24}
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with a corpus, a model of Hugging Face with two codes, `theirs`, and `ours` that was imported."""
+    """A folder with a corpus, `theirs`, a Hugging Face model with two languages, and `ours`, imported from it."""
     folder, threads = tmp_path_factory.mktemp("models"), torch.get_num_threads()
     write_marian(folder / "theirs", codes=(">>de<<", ">>fr<<"), ends=0.0, seed=5)
     with pytest.MonkeyPatch.context() as patch:
@@ -54,7 +54,7 @@ def _inside(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(root)
 
 
-def test_the_command_line_translates_with_it(root: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_translates_with_an_imported_model(root: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (root / "texts").write_text("\n".join(lines("source")[:4]) + "\n\n", encoding="utf-8")
     assert main(["translate", "ours", "--to", "fr", "-i", "texts", "--threads", "1"]) == 0
     out = capfd.readouterr().out.split("\n")
@@ -68,7 +68,7 @@ def test_the_command_line_translates_with_it(root: Path, capfd: pytest.CaptureFi
     assert "choose one with --to (in Python, to=). It knows de, fr" in " ".join(capfd.readouterr().err.split())
 
 
-def test_it_is_described_scored_and_averaged(capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_imported_model_is_described_scored_and_averaged(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["describe", "ours"]) == 0
     assert "one vocabulary of" in capfd.readouterr().out
     assert main(["score", "ours", "--to", "de", "--source", "valid.a", "--target", "valid.b"]) == 0
@@ -80,7 +80,7 @@ def test_it_is_described_scored_and_averaged(capfd: pytest.CaptureFixture[str]) 
     assert (meta.source_language, meta.target_language, meta.target_languages) == ("en", "de", ("de", "fr"))
 
 
-def test_settings_of_generation_become_those_of_the_search(root: Path) -> None:
+def test_generation_settings_become_search_settings(root: Path) -> None:
     search = read_config(root / "ours")["search"]
     assert (search["beam"], search["length_penalty"]) == (4, {"kind": "mean"})
     assert (search["length_factor"], search["length_margin"]) == (0.0, 47)
@@ -104,7 +104,7 @@ def hugging_face_agrees(folder: Path, theirs: Path, code: str = "") -> None:
     assert found == pytest.approx(float(expected), rel=1e-4)
 
 
-def test_it_is_trained_further_with_a_new_tag_and_goes_back() -> None:
+def test_an_imported_model_is_trained_with_a_new_tag_and_exported() -> None:
     for_tag = ["data.train.target_language=de", "data.valid.target_language=de", "data.train.tags=[bt]"]
     train(settings("train.start=ours", *for_tag, "train.objective.label_smoothing=0", out="further"))
     before, after = (load_tensors(Path(each) / "model.safetensors")[0] for each in ("ours", "further"))
@@ -128,7 +128,7 @@ OWN: dict[str, tuple[bool, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_a_model_of_our_own_goes_there_and_comes_back(root: Path, name: str) -> None:
+def test_a_trained_model_survives_export_and_import(root: Path, name: str) -> None:
     shared, model = OWN[name]
     positions = {"kind": "sinusoidal", "layout": "halves"}
     section = {"preset": None, "width": 16, "positions": positions, "encoder": STACK, "decoder": STACK, **model}
@@ -145,7 +145,7 @@ def test_a_model_of_our_own_goes_there_and_comes_back(root: Path, name: str) -> 
         assert torch.equal(tensor, model_parameters(other.model)[key]), key
 
 
-def test_what_marian_does_not_have_is_named(tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_that_marian_lacks_are_named(tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import_model(root / "theirs", tmp_path / "changed")
     config = tmp_path / "changed" / "config.yaml"
     content = parse_yaml(config.read_text(), "config").content
@@ -171,10 +171,10 @@ def test_what_marian_does_not_have_is_named(tmp_path: Path, root: Path, capsys: 
 
 
 @pytest.mark.parametrize("engine", [kind.name for kind in ENGINES])
-def test_every_engine_finds_the_same_or_refuses(root: Path, engine: str) -> None:
-    """Of a model with a bias at its projection, swish, unscaled embeddings and sines before cosines."""
+def test_all_engines_agree_or_refuse(root: Path, engine: str) -> None:
+    """For a model with a projection bias, swish, unscaled embeddings and sines before cosines."""
     texts = lines("source")[:6]
-    beam = 1 if engine == "ctranslate2" else None  # its beam search has other rules
+    beam = 1 if engine == "ctranslate2" else None  # its beam search differs
     expected = Translator.load(root / "ours", "cpu", engine="torch").translate(texts, to="fr", beam=beam)
     try:
         found = Translator.load(root / "ours", "cpu", engine=engine).translate(texts, to="fr", beam=beam)
@@ -183,13 +183,13 @@ def test_every_engine_finds_the_same_or_refuses(root: Path, engine: str) -> None
     assert found == expected
 
 
-def test_other_vocabularies_do_not_go_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_vocabularies_are_not_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_tiny_model(tmp_path / "tiny")
     assert main(["export", str(tmp_path / "tiny"), "--to", "marian", "--out", str(tmp_path / "out")]) == 1
     assert "text.subword.kind=sentencepiece" in " ".join(capsys.readouterr().err.split())
 
 
-def test_settings_of_the_search_become_those_of_generation(capsys: pytest.CaptureFixture[str]) -> None:
+def test_search_settings_become_generation_settings(capsys: pytest.CaptureFixture[str]) -> None:
     search = {"length_penalty": "mean", "maximum_length": 20, "minimum_length": 3, "no_repeat_ngram": 2}
     plain = SearchConfig.model_validate(search)
     found = generation_json(plain, 48, [])

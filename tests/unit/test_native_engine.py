@@ -1,4 +1,4 @@
-"""The native engine finds what the PyTorch search finds, whatever the model, the search and the processor."""
+"""The native engine gives the results of PyTorch's search, for every model, search and instruction set."""
 
 import ctypes
 import os
@@ -6,6 +6,7 @@ import random
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def close(found: list[Hypothesis], expected: list[Hypothesis]) -> bool:
-    """The same hypotheses; two whose scores differ by no more than rounding may have changed places."""
+    """Whether the hypotheses are the same; two whose scores differ only by rounding may be swapped."""
     if [each.tokens for each in found] != [each.tokens for each in expected]:
         scores = [each.score for each in (*found, *expected)]
         return any(abs(a - b) < 1e-4 for a, b in pairwise(scores))
@@ -58,44 +59,46 @@ def close(found: list[Hypothesis], expected: list[Hypothesis]) -> bool:
 
 @pytest.mark.parametrize("instructions", available(), ids=lambda each: each.name)
 @pytest.mark.parametrize("seed", range(6))
-def test_finds_what_the_search_finds(instructions: InstructionSet, seed: int) -> None:
+def test_equals_the_pytorch_search(instructions: InstructionSet, seed: int) -> None:
     chance = random.Random(seed)
     model = random_model(random_settings(chance), seed)
     searches = [random_search(chance) for _ in range(7)]
-    texts = [native_request(model, *each) for each in searches]
+    requests = [native_request(model, *each) for each in searches]
     native = NativeModel(model, "float32", threads=2, instructions=instructions)
-    found = native.translate(texts, batch_size=3, workers=2)
+    found = native.translate(requests, batch_size=3, workers=2)
     assert all(close(one, searched(model, *each)) for one, each in zip(found, searches, strict=True))
-    # bit for bit whatever stands beside, in whatever order, and however many threads share the work
-    assert native.translate(texts[::-1], batch_size=7, workers=1) == found[::-1]
-    assert [NativeModel(model, "float32", 1, instructions).translate([text], 1, 1)[0] for text in texts] == found
+    # bit for bit with any batch, order and number of threads
+    assert native.translate(requests[::-1], batch_size=7, workers=1) == found[::-1]
+    assert [
+        NativeModel(model, "float32", 1, instructions).translate([request], 1, 1)[0] for request in requests
+    ] == found
 
 
-def test_eight_bits_do_not_depend_on_what_is_at_work_together() -> None:
-    """More texts than the engine takes on at a time, of all beam sizes, in two orders."""
+def test_int8_results_do_not_depend_on_the_batch() -> None:
+    """With more requests than are decoded together, of all beam sizes, in two orders."""
     chance = random.Random(5)
     model = random_model(random_settings(chance), 5)
     native = NativeModel(model, "int8", threads=2)
-    texts = [native_request(model, *random_search(chance)) for _ in range(60)]
-    found = native.translate(texts, batch_size=64, workers=1)
-    assert native.translate(texts[::-1], batch_size=5, workers=2) == found[::-1]
-    assert [native.translate([text], 1, 1)[0] for text in texts] == found
+    requests = [native_request(model, *random_search(chance)) for _ in range(60)]
+    found = native.translate(requests, batch_size=64, workers=1)
+    assert native.translate(requests[::-1], batch_size=5, workers=2) == found[::-1]
+    assert [native.translate([request], 1, 1)[0] for request in requests] == found
 
 
 @pytest.mark.parametrize("instructions", available(), ids=lambda each: each.name)
-def test_eight_bits_are_near(instructions: InstructionSet) -> None:
-    """Forced to write the same, a model of codes gives nearly the same log-probability."""
+def test_int8_log_probabilities_are_close(instructions: InstructionSet) -> None:
+    """With the same prefix, the 8-bit model gives nearly the same log-probability."""
     model = random_model({**BASE, "width": 64}, seed=1)
     exact, codes = (NativeModel(model, precision, 1, instructions) for precision in ("float32", "int8"))
     source, _, config = random_search(random.Random(3))
     prefix = [5, 6, 7, 8, 9, 10, 11, 12]
-    texts = [native_request(model, [*range(4, 4 + length), 3], prefix, config) for length in (1, 5, 20)]
-    for a, b in zip(exact.translate(texts, 3, 1), codes.translate(texts, 3, 1), strict=True):
+    requests = [native_request(model, [*range(4, 4 + length), 3], prefix, config) for length in (1, 5, 20)]
+    for a, b in zip(exact.translate(requests, 3, 1), codes.translate(requests, 3, 1), strict=True):
         first = min(len(a[0].tokens), len(b[0].tokens), len(prefix))
         assert first == len(prefix)
         assert a[0].log_probability != b[0].log_probability
         assert a[0].log_probability == pytest.approx(b[0].log_probability, abs=1.5)
-    assert codes.translate(texts, 1, 1) == codes.translate(texts[::-1], 3, 1)[::-1]
+    assert codes.translate(requests, 1, 1) == codes.translate(requests[::-1], 3, 1)[::-1]
     assert source
 
 
@@ -131,7 +134,7 @@ def test_activations_far_from_zero(activation: str, bias: float) -> None:
         ({"decoder": {"residual": False}}, "residual is false"),
     ],
 )
-def test_what_it_does_not_have_is_refused_by_name(settings: dict[str, Any], named: str) -> None:
+def test_unsupported_parts_are_refused_by_name(settings: dict[str, Any], named: str) -> None:
     merged = {**BASE}
     for key, value in settings.items():
         merged[key] = {**(BASE.get(key) or {}), **value} if value.get("kind", "transformer") == "transformer" else value
@@ -141,16 +144,14 @@ def test_what_it_does_not_have_is_refused_by_name(settings: dict[str, Any], name
         NativeModel(random_model(merged, 1), "float32", 1)
 
 
-def test_damaged_weights_and_foreign_ids_are_refused() -> None:
+def test_damaged_weights_and_unknown_ids_are_refused() -> None:
     model = random_model(BASE, 1)
     native = NativeModel(model, "float32", 1)
     source, prefix, config = random_search(random.Random(1))
     for wrong in ({"source": [99]}, {"source": [-1]}, {"prefix": [37]}, {"forbidden": [37]}):
-        text = native_request(model, source, prefix, config).__class__(
-            **{**vars(native_request(model, source, prefix, config)), **wrong}
-        )
+        request = replace(native_request(model, source, prefix, config), **wrong)
         with pytest.raises(ModelError, match="is not in the vocabulary"):
-            native.translate([text], 1, 1)
+            native.translate([request], 1, 1)
     assert native.translate([], 1, 1) == []
     with torch.no_grad():
         model.encoder.layers[0].feedforward.inner.weight[3, 4] = torch.nan
@@ -158,7 +159,7 @@ def test_damaged_weights_and_foreign_ids_are_refused() -> None:
         NativeModel(model, "int8", 1)
 
 
-def test_numbers_that_grow_too_large_are_told() -> None:
+def test_overflow_is_reported() -> None:
     model = random_model({**BASE, "tie_projection": False}, 1)
     with torch.no_grad():
         model.decoder.projection.weight.fill_(3e38)
@@ -167,7 +168,7 @@ def test_numbers_that_grow_too_large_are_told() -> None:
         NativeModel(model, "float32", 1).translate([native_request(model, source, [], config)], 1, 1)
 
 
-def test_behind_a_translator(tmp_path: Path) -> None:
+def test_translator_with_the_native_engine(tmp_path: Path) -> None:
     write_tiny_model(tmp_path)
     plain = Translator.load(tmp_path, "cpu", engine="torch")
     engine = NativeEngine(plain.engine.model, plain.tokenizers, plain.engine, "float32", 2)
@@ -201,7 +202,7 @@ def test_a_damaged_library_is_reported(tmp_path: Path) -> None:
 
 
 def test_structures_agree_field_by_field() -> None:
-    """Sizes alone would not show two fields that have changed places."""
+    """Sizes alone would not show two fields that are swapped."""
     compiled = library.load(compiled_library(available()[0]))
     assert library.layout_differences(compiled) == []
 
@@ -220,7 +221,7 @@ def test_a_library_of_another_layout_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_address_and_undefined_behaviour_sanitizers() -> None:
-    """They find nothing in models of odd widths and requests of odd lengths."""
+    """They report no error for models of odd widths and requests of odd lengths."""
     preload = [sanitizer_library(name) for name in ("libasan.so", "libubsan.so")]
     flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-g")
     path = compiled_library(available()[0], flags)
@@ -236,7 +237,7 @@ def test_address_and_undefined_behaviour_sanitizers() -> None:
 
 
 def test_thread_sanitizer(tmp_path: Path) -> None:
-    """It finds no data race between the workers of a session, the members of a team and the thread that submits."""
+    """It reports no data race between the workers of a session, the members of a team and the thread that submits."""
     sanitizer_library("libtsan.so")
     program = tmp_path / "program"
     flags = ["-std=gnu11", "-O1", "-g", "-Wno-psabi", "-fsanitize=thread", f"-I{build.SOURCE}"]
@@ -250,7 +251,7 @@ def test_thread_sanitizer(tmp_path: Path) -> None:
 
 
 def sanitizer_library(name: str) -> str:
-    """Its path. Skips the test if the compiler has none."""
+    """The path of a sanitizer's library. Skips the test if the compiler has none."""
     command = ["cc", f"-print-file-name={name}"]
     path = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
     if not os.path.isabs(path):
@@ -258,19 +259,19 @@ def sanitizer_library(name: str) -> str:
     return path
 
 
-def test_on_another_processor(tmp_path: Path) -> None:
-    """The portable kernels, compiled for 64-bit ARM and run under an emulator, find what they find here."""
+def test_another_processor(tmp_path: Path) -> None:
+    """The portable kernels, compiled for 64-bit ARM and run under an emulator, give the same results as here."""
     compiler, emulator = "aarch64-linux-gnu-gcc", "qemu-aarch64"
     for name in (compiler, emulator):
         if shutil.which(name) is None:
             pytest.skip(
                 f"there is no {name} (Debian: apt install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)"
             )
-    said = []
+    outputs = []
     for name, before in (("cc", []), (compiler, [emulator])):
         flags = ["-std=gnu11", "-O2", "-Wno-psabi", "-ffp-contract=off", "-static", f"-I{build.SOURCE}"]
         made = tmp_path / name
         subprocess.run([name, *flags, str(RANDOM_MODEL), "-o", str(made), "-lm", "-lpthread"], check=True)
-        said.append(subprocess.run([*before, str(made)], capture_output=True, text=True, check=True).stdout)
-    assert said[0] == said[1]
-    assert said[0].count("\n") == 72
+        outputs.append(subprocess.run([*before, str(made)], capture_output=True, text=True, check=True).stdout)
+    assert outputs[0] == outputs[1]
+    assert outputs[0].count("\n") == 72

@@ -1,4 +1,4 @@
-"""What comes through Ray's client: everything but Ray, whose part a class without processes plays."""
+"""The pipeline through Ray's client, with a class without processes in place of Ray."""
 
 import sys
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ SAID = "The actor died unexpectedly.\n\tclass_name: Relay\n\tpid: 7\nIts worker 
 
 
 class Cluster:
-    """`ray` as far as `run_through_relay` knows it. lost: the error of the n-th answer that is waited for."""
+    """The part of `ray` that `run_through_relay` uses. lost: errors, by the number of the awaited answer."""
 
     def __init__(self, lost: dict[int, Exception] | None = None) -> None:
         self.lost, self.asked, self.waited, self.killed = lost or {}, 0, 0, 0
@@ -46,7 +46,7 @@ class Cluster:
 
 
 def gives(monkeypatch: pytest.MonkeyPatch, *rows: object) -> None:
-    """The pipeline within the cluster gives these, and raises those of them that are errors."""
+    """Let the pipeline in the cluster yield these rows, and raise those that are errors."""
 
     def run(job: object, actors: object) -> Iterator[object]:
         assert (job, actors) == (JOB, ACTORS)
@@ -65,7 +65,7 @@ def test_rows_come_in_order_and_the_relay_ends(monkeypatch: pytest.MonkeyPatch) 
     assert cluster.killed == 1
 
 
-def test_the_next_row_is_asked_for_before_one_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_row_is_requested_before_one_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     gives(monkeypatch, (0, "a"), (0, "b"))
     cluster = Cluster()
     rows = run_through_relay(cluster, JOB, ACTORS)
@@ -73,7 +73,7 @@ def test_the_next_row_is_asked_for_before_one_is_written(monkeypatch: pytest.Mon
     assert (cluster.asked, cluster.waited) == (2, 1)
 
 
-def test_whoever_stops_early_ends_the_relay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stopping_early_ends_the_relay(monkeypatch: pytest.MonkeyPatch) -> None:
     gives(monkeypatch, (0, "a"), (0, "b"))
     cluster = Cluster()
     rows = run_through_relay(cluster, JOB, ACTORS)
@@ -82,7 +82,7 @@ def test_whoever_stops_early_ends_the_relay(monkeypatch: pytest.MonkeyPatch) -> 
     assert cluster.killed == 1
 
 
-def test_an_error_of_the_pipeline_comes_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_the_pipeline_are_raised_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     gives(monkeypatch, (0, "a"), ModelError("no model there"))
     cluster = Cluster()
     rows = run_through_relay(cluster, JOB, ACTORS)
@@ -101,7 +101,7 @@ def test_an_error_of_the_pipeline_comes_as_it_was(monkeypatch: pytest.MonkeyPatc
     ],
     ids=["killed", "connection", "system"],
 )
-def test_a_lost_cluster_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, error: Exception, told: str) -> None:
+def test_a_lost_cluster_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch, error: Exception, told: str) -> None:
     gives(monkeypatch, (0, "a"), (0, "b"))
     cluster = Cluster({2: error})
     rows = run_through_relay(cluster, JOB, ACTORS)
@@ -113,7 +113,7 @@ def test_a_lost_cluster_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, err
     assert cluster.killed == 1
 
 
-def test_a_relay_that_cannot_be_killed_any_more_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_to_kill_the_relay_is_not_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     gives(monkeypatch, (0, "a"))
 
     class Gone(Cluster):
@@ -128,10 +128,10 @@ def test_without_a_client_nothing_is_relayed() -> None:
 
 
 @pytest.mark.parametrize(("address", "token"), [("ray://127.0.0.1:1", True), ("127.0.0.1:1", False)])
-def test_a_head_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch, address: str, token: bool) -> None:
-    """The client's own message does not say that the head may ask for a token."""
+def test_an_unreachable_head_is_reported(monkeypatch: pytest.MonkeyPatch, address: str, token: bool) -> None:
+    """The client's own message does not say that the head may require a token."""
     pytest.importorskip("grpc")
-    monkeypatch.setenv("RAY_ADDRESS", "another:1")  # which an address that is given comes before
+    monkeypatch.setenv("RAY_ADDRESS", "another:1")  # an explicit address takes precedence
 
     def init(**how: object) -> None:
         raise ConnectionError("ray client connection timeout")
@@ -142,7 +142,7 @@ def test_a_head_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch, ad
     assert ("RAY_AUTH_MODE=token" in str(raised.value)) == token
 
 
-def test_an_address_of_the_environment_needs_the_client_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_from_the_environment_needs_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "ray://head:10001")
     monkeypatch.setitem(sys.modules, "grpc", None)
     with pytest.raises(ConfigError, match=r"dragoman\[ray\]"), join_cluster("auto"):
