@@ -11,9 +11,9 @@ import torch
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.log import info, warn
 from dragoman.base.machine.device import choose_device
-from dragoman.checkpoint.folder import LoadedModel
+from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.data.workers import available_cores
-from dragoman.exchange.ctranslate2.folder import Computing, Exported, hand_over, open_folder
+from dragoman.exchange.ctranslate2.folder import Computing, Exported, hand_over, is_exported, open_folder
 from dragoman.translation.engine import Engine
 from dragoman.translation.engines.ctranslate2 import CTranslate2Engine
 from dragoman.translation.engines.cuda.engine import CudaEngine
@@ -21,6 +21,7 @@ from dragoman.translation.engines.native.build import NoCompilerError
 from dragoman.translation.engines.native.engine import NativeEngine
 from dragoman.translation.engines.preferred import PreferredEngine
 from dragoman.translation.engines.torch import AttentionTorchEngine
+from dragoman.translation.ensemble import open_ensemble
 
 Precision = Literal["float32", "float16", "bfloat16", "int8"]
 """The numbers of matrix products. All but float32 are faster and round: some translations differ."""
@@ -76,6 +77,23 @@ ENGINES: Sequence[EngineKind] = (
     EngineKind("torch", ("float32",), ("float32",), _torch),
 )
 """The fastest first. The last is the reference, which supports every request."""
+
+
+def open_engine(
+    folders: Sequence[Path], device: str | None, name: str, precision: str | None, threads: int | None
+) -> tuple[Engine, LoadedModel | Exported]:
+    """The engine for one model folder, for one that `dragoman export` wrote, or for several, an ensemble.
+
+    Arguments as of `Translator.load`. Raises as `open_ensemble`, `open_exported`, `load_model_folder`, `choose_engine`.
+    """
+    if len(folders) != 1:
+        return open_ensemble(folders, device, name, precision)
+    (folder,) = folders
+    if is_exported(folder):
+        return open_exported(folder, device, name, precision, threads)
+    chosen = choose_device(device or "auto")
+    loaded = load_model_folder(folder, chosen, "translate")
+    return choose_engine(loaded, chosen, name, precision, threads), loaded
 
 
 def choose_engine(

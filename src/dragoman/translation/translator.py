@@ -9,27 +9,24 @@ from typing import Any, Unpack
 import torch
 
 from dragoman.base.errors import ConfigError, DataError, LineError
-from dragoman.base.machine.device import choose_device
 from dragoman.base.machine.startup import keep_large_tensors_on_heap
 from dragoman.base.progress import Progress
 from dragoman.base.settings.load import Overrides
-from dragoman.checkpoint.folder import LoadedModel, load_model_folder
+from dragoman.checkpoint.folder import LoadedModel
 from dragoman.checkpoint.meta import Meta
 from dragoman.control.control import Control
 from dragoman.control.glossary import Glossary
 from dragoman.decode.search import Hypothesis, SearchConfig
-from dragoman.exchange.ctranslate2.folder import Exported, is_exported
 from dragoman.inspect.attention import AttentionMap
 from dragoman.inspect.inspection import Inspection, check_text, check_tokens, inspected
 from dragoman.text.symbols import tag_languages
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.alignment import Aligner, Alignment, AttentionAligner, AttentionChoice
-from dragoman.translation.choice import choose_engine, open_exported
+from dragoman.translation.choice import open_engine
 from dragoman.translation.codec import Codec
 from dragoman.translation.continuous import ContinuousTranslation, continuous_engine
 from dragoman.translation.engine import Engine, attention_engine
 from dragoman.translation.engines.torch import AttentionTorchEngine
-from dragoman.translation.ensemble import open_ensemble
 from dragoman.translation.guard.guard import Guard
 from dragoman.translation.guard.wrong_script import usual_scripts
 from dragoman.translation.line_warnings import LineWarnings
@@ -102,16 +99,7 @@ class Translator:
         """
         keep_large_tensors_on_heap()
         folders = [Path(folder)] if isinstance(folder, str | Path) else [Path(each) for each in folder]
-        opened: Engine
-        loaded: LoadedModel | Exported
-        if len(folders) != 1:
-            opened, loaded = open_ensemble(folders, device, engine, precision)
-        elif is_exported(folders[0]):
-            opened, loaded = open_exported(folders[0], device, engine, precision, threads)
-        else:
-            chosen = choose_device(device or "auto")
-            loaded = load_model_folder(folders[0], chosen, "translate")
-            opened = choose_engine(loaded, chosen, engine, precision, threads)
+        opened, loaded = open_engine(folders, device, engine, precision, threads)
         return cls(opened, loaded.tokenizers, loaded.meta, loaded.config.get("search"), aligner=aligner)
 
     @classmethod
