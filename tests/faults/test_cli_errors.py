@@ -92,7 +92,7 @@ def test_a_mistyped_key_brings_the_right_one(failure, tmp_path: Path, text: Path
 def test_what_is_neither_recipe_nor_setting_is_refused(failure, text: Path) -> None:
     assert failure("train", "fast")[0] == 2
     assert "nothing to train on" in failure("train")[1]
-    assert "go in pairs" in failure("train", "--source", text)[1]
+    assert "must be given together" in failure("train", "--source", text)[1]
 
 
 def test_resume_needs_a_run(failure, tmp_path: Path) -> None:

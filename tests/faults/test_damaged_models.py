@@ -171,7 +171,7 @@ def test_tokenizer_of_another_size(folder: Path) -> None:
     other.save(folder)
     text = refusal(folder)
     assert f"vocabularies of {other.source.size} entries" in text
-    assert "different runs" in text
+    assert "belong to another run" in text
 
 
 def test_separate_vocabularies_under_tied_embeddings(folder: Path) -> None:

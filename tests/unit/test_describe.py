@@ -249,7 +249,7 @@ def test_what_is_assumed_is_said(tmp_path: Path, capsys: pytest.CaptureFixture) 
         (["model.preset=tiny", "words"], "'words' is not a setting"),
         (["model.preset=tiny", "--vocabulary", "many"], "neither a size"),
         (["model.preset=tiny", "model.positions.kind=learned", "--length", "600"], "512 positions"),
-        ([str(FORMAT_1), "model.width=3"], "nothing can be set"),
+        ([str(FORMAT_1), "model.width=3"], "settings cannot be changed"),
         ([str(FORMAT_1.parent)], "not a model folder"),
     ],
 )
@@ -288,4 +288,4 @@ def test_a_language_models_recipe_and_folder(
     assert main(["describe", str(recipe)]) == 0
     shown = capsys.readouterr().out
     assert "source" not in shown
-    assert "what it holds of one text" in shown
+    assert "per text" in shown

@@ -74,7 +74,7 @@ FAMILIES: dict[str, tuple[dict[str, Any], dict[str, int], list[str]]] = {
     "average": (
         {"decoder": {**TRANSFORMER, "attention": {"kind": "average"}}, **SINUSOIDAL},
         {ENCODER: 2, CROSS: 2},
-        [f"{DECODER}: average attention, in which all tokens so far count alike"],
+        [f"{DECODER}: average attention, which weights all earlier tokens equally"],
     ),
 }
 
@@ -217,8 +217,8 @@ def test_the_command_takes_a_language_model(tmp_path: Path, capsys: pytest.Captu
     [
         (["model", " "], "the text is blank"),
         (["model", SOURCE, "--target", " "], "the target is blank"),
-        (["model", "dog " * MOST_TOKENS], "pictures hold 512 a side: inspect a part of it"),
-        (["model", SOURCE, "--target", "Hund " * MOST_TOKENS], "pictures hold 512 a side: inspect a part of it"),
+        (["model", "dog " * MOST_TOKENS], "pictures show at most 512 per side: inspect a part of it"),
+        (["model", SOURCE, "--target", "Hund " * MOST_TOKENS], "pictures show at most 512 per side: inspect a part of it"),
         (["model", SOURCE, "--to", "fr"], "leave out --to fr"),
         (["few", "dog " * 20], "the text is too long: "),
         (["nothing", SOURCE], "there is no model folder"),

@@ -122,7 +122,7 @@ def test_a_model_without_a_decoder_is_measured() -> None:
     found = describe(GraphConfig(), VocabularySizes(0, 0), 4)
     assert found.operations.reading * 4 == 2 * 4 * 3  # (4, 1) times (1, 3), 2 per multiply-add
     assert found.operations.writing == found.memory["cache"] == 0
-    assert "the most held while it reads" in numbers_text(found)
+    assert "peak of a forward pass" in numbers_text(found)
 
 
 def test_text_models_without_tokenizers_are_refused(tmp_path: Path) -> None:

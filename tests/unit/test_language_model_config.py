@@ -52,7 +52,7 @@ def test_everything_that_is_built_is_used(family: str) -> None:
     ],
 )
 def test_what_leads_to_a_source_is_refused(decoder: dict[str, Any], name: str) -> None:
-    with pytest.raises(ValidationError, match=f"decoder: {name} would lead to a source, which a language model"):
+    with pytest.raises(ValidationError, match=f"decoder: {name} would connect to a source, which a language model"):
         config(decoder=decoder)
 
 

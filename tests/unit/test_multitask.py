@@ -118,7 +118,7 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     write_corpus(tmp_path, 20)
     corpus = ["data={train: {source: train.a, target: train.b}, valid: {source: valid.a, target: valid.b}}", "out=run"]
-    with pytest.raises(ConfigError, match="leave out the weight of reversed"):
+    with pytest.raises(ConfigError, match="remove the weight of reversed"):
         load_settings(None, [*corpus, *BESIDE, "auxiliary_tasks.temperature=5"], TranslationRun)
     wrong = [*corpus, *BESIDE, "auxiliary_tasks.tasks.reversed.data.train.text=nowhere"]
     run = load_settings(None, wrong, TranslationRun)

@@ -129,7 +129,7 @@ def test_of_one_table_for_both_the_source_goes_first(tmp_path: Path, capsys: pyt
     assert shares == {"source": round((1 + full_stops) / ordinary, 4), "target": round(2 / ordinary, 4)}
     said = capsys.readouterr().err
     assert f"{1 + full_stops} of {ordinary} entries of the source's vocabulary" in said
-    assert f"2 of {ordinary} entries of the target's vocabulary ({2 / ordinary:.1%}) begin with a vector from" in said
+    assert f"2 of {ordinary} entries of the target's vocabulary ({2 / ordinary:.1%}) are initialised from" in said
 
 
 def test_files_that_do_not_fit_the_model_or_the_language_are_refused(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_settings_that_clash_are_refused_before_any_file_is_read() -> None:
     with pytest.raises(ValidationError, match="set model.tie_projection=false"):
         ModelConfig.model_validate({**tied, "tie_embeddings": True, "embeddings": {"source": "x", "frozen": True}})
     ModelConfig.model_validate({**tied, "embeddings": {"source": "nowhere", "frozen": True}})
-    with pytest.raises(ConfigError, match="leave out model.embeddings.source"):
+    with pytest.raises(ConfigError, match="remove model.embeddings.source"):
         ModelConfig.model_validate(settings(source="nowhere")).build(5, 9, vectors=True)
 
 

@@ -101,7 +101,7 @@ def test_language_models_too(tmp_path: Path) -> None:
 
 
 def test_a_run_folder_is_its_run_wherever_it_is_now(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"there is no run to resume in .*: it holds no config.yaml"):
+    with pytest.raises(ConfigError, match=r"there is no run to resume in .*: it contains no config.yaml"):
         train(tmp_path, resume=True)
     (tmp_path / "config.yaml").write_text(dump_settings(load_recipe(RECIPE, {})), encoding="utf-8")
     run = load_recipe(tmp_path, {"train.max_steps": 11})

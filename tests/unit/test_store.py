@@ -41,7 +41,7 @@ def test_damaged_snapshot_is_passed_over_loudly(tmp_path: Path, capsys: pytest.C
         store.discard_after(2)
         assert entries(tmp_path / "training") == ["step-00000002"]
         (tmp_path / "training" / "step-00000002" / "state.json").write_text("{", encoding="utf-8")
-        with pytest.raises(ModelError, match="start anew"):
+        with pytest.raises(ModelError, match="start over"):
             store.latest_training()
 
 

@@ -15,9 +15,9 @@ from dragoman.text.tokenizers import Tokenizers
 
 
 def average_parameters(folders: Sequence[Path]) -> dict[str, Tensor]:
-    """The mean of each parameter over model folders, summed in float64, in the first one's number types.
+    """The mean of each parameter over model folders, summed in float64, in the number types of the first folder.
 
-    Raises ModelError when there is no folder, one is damaged, or their names and shapes differ.
+    Raises ModelError if there is no folder, one is damaged, or their names and shapes differ.
     """
     if not folders:
         raise ModelError("no checkpoint to average; name at least one model folder")
@@ -40,15 +40,15 @@ def average_parameters(folders: Sequence[Path]) -> dict[str, Tensor]:
 
 
 def average(checkpoints: Sequence[str | Path], out: str | Path, *, quiet: bool = False) -> Path:
-    """Write the model folder `out`, whose parameters are the mean of those of `checkpoints`; gives the folder.
+    """Write the model folder `out` with the mean of the parameters of `checkpoints`; returns the folder.
 
-    Settings and tokenizers are the last one's; it has no scores. Raises ModelError as `average_parameters` does, when
-    the vocabularies or architectures differ, and when `out` is there and is no model folder; ConfigError where it is
-    one of the checkpoints.
+    Settings and tokenizers are those of the last checkpoint; there are no scores. Raises ModelError as
+    `average_parameters` does, if vocabularies or architectures differ, and if `out` exists and is not a model folder;
+    ConfigError if it is one of the checkpoints.
     """
     folders, out = [Path(folder) for folder in checkpoints], Path(out)
     if any(out.resolve() == folder.resolve() for folder in folders):
-        raise ConfigError(f"--out {out} is one of the models to average, and would be lost: choose another name")
+        raise ConfigError(f"--out {out} is one of the models to average and would be overwritten: choose another name")
     with quietly(quiet):
         parameters = average_parameters(folders)
     metas = [read_meta(folder) for folder in folders]
@@ -56,11 +56,11 @@ def average(checkpoints: Sequence[str | Path], out: str | Path, *, quiet: bool =
     models = [read_config(folder)["model"] for folder in folders]
     for folder, vocabulary, model in zip(folders, tokenizers, models, strict=True):
         if vocabulary.fingerprint != tokenizers[-1].fingerprint:
-            raise ModelError(f"{folder} and {folders[-1]} have different vocabularies, so their mean means nothing")
+            raise ModelError(f"{folder} and {folders[-1]} have different vocabularies, so their mean is meaningless")
         if model != models[-1]:
-            raise ModelError(f"{folder} and {folders[-1]} have different sections model in {CONFIG}")
+            raise ModelError(f"{folder} and {folders[-1]} have different model sections in {CONFIG}")
     if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or (out / PARAMETERS).is_file())):
-        raise ModelError(f"{out} is there already and is not a model folder; choose another name")
+        raise ModelError(f"{out} exists and is not a model folder: choose another name")
     steps = tuple(sorted({step for meta in metas for step in (meta.averaged_steps or (meta.step,))}))
     meta = metas[-1].model_copy(update={"step": max(steps), "averaged_steps": steps, "scores": ()})
     config_yaml = (folders[-1] / CONFIG).read_text(encoding="utf-8")

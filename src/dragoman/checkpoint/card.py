@@ -1,4 +1,4 @@
-"""The model card: what a stranger should know before using a model (Mitchell et al. 2019, "Model Cards")."""
+"""The model card: what users should know about a model (Mitchell et al. 2019, "Model Cards")."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ UNKNOWN = "not stated"
 
 
 def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
-    """Markdown for `README.md`. config: the run's resolved settings; parameters: how many values were trained."""
+    """The Markdown of `README.md`. config: resolved settings of the run; parameters: number of parameters."""
     targets = ", ".join(meta.target_languages) or meta.target_language
     model = config.get("model")
     kind = kind_of(model if isinstance(model, Mapping) else {})
@@ -20,7 +20,7 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
     )
     facts = {
         "Languages": languages or UNKNOWN,
-        "Licence": meta.licence or f"{UNKNOWN}: ask whoever trained it before passing it on",
+        "Licence": meta.licence or f"{UNKNOWN}: ask its authors before you distribute it",
         "Parameters": f"{parameters:,}, {origin}",
         "Architecture": ", ".join(_outline(model)) if isinstance(model, Mapping) else UNKNOWN,
         **({"Tags of source texts": ", ".join(meta.tags)} if meta.tags else {}),
@@ -52,22 +52,22 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
         "",
         f"{use}. All settings of the training run are in `config.yaml`.",
         "",
-        f"It has learned from the data above and {kind.activity} text like it best; expect errors elsewhere, and wrong "
-        "names and numbers anywhere. Nobody has checked it for bias.",
+        f"It was trained on the data above and {kind.activity} similar text best. Expect errors on other text, "
+        "and wrong names and numbers on any. It has not been checked for bias.",
         "",
     ]
     return "\n".join(lines)
 
 
 def _word_vectors(meta: Meta, model: Any) -> dict[str, str]:
-    """Where embeddings come from that this run did not learn itself: their licence is part of the model's."""
+    """The files of word vectors that initialised embeddings; their licences apply to the model too."""
     files = (isinstance(model, Mapping) and model.get("embeddings")) or {}
     sides = [f"{share:.1%} of the {side} from {files.get(side) or UNKNOWN}" for side, share in meta.embeddings.items()]
-    return {"Word vectors to begin with": ", ".join(sides)} if sides else {}
+    return {"Initial word vectors": ", ".join(sides)} if sides else {}
 
 
 def _outline(model: Mapping[str, Any]) -> list[str]:
-    """`model`'s plain values by name, those of its groups with the group's name before."""
+    """The plain values of a section by name; those of groups are prefixed with the group's name."""
     found = []
     for name, value in model.items():
         if isinstance(value, Mapping):

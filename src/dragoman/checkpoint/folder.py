@@ -1,4 +1,4 @@
-"""A model folder: everything that using a model takes, in files that hold no code."""
+"""Model folders: everything needed to use a model, in files that contain no code."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,15 +25,15 @@ from dragoman.text.tokenizers import Tokenizers, VocabularySizes
 PARAMETERS, CONFIG, META, CARD = "model.safetensors", "config.yaml", "meta.json", "README.md"
 _FLOATING = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
 _MOST_LISTED = 20
-_LARGE = 65_536  # a setting up to this size can be built without harm, whatever the file holds
+_LARGE = 65_536  # a setting up to this size can be built safely, whatever the file contains
 
 
 @dataclass(frozen=True)
 class LoadedModel:
     """A model folder in memory.
 
-    model: an nn.Module that keeps the promise `models.interface.Model`, of the class that its kind of config builds.
-    text: its tokenizers, None for a kind of model that has none. config: the resolved settings of its training run.
+    model: an nn.Module that implements `models.interface.Model`, of the class that its config builds. text: its
+    tokenizers, None for a kind of model without text. config: the resolved settings of its training run.
     """
 
     model: Any
@@ -43,7 +43,7 @@ class LoadedModel:
 
     @property
     def tokenizers(self) -> Tokenizers:
-        """Its tokenizers. Raises ModelError for a kind of model that has none."""
+        """Its tokenizers. Raises ModelError for a kind of model without text."""
         if self.text is None:
             raise ModelError("this model reads and writes no text, so it has no vocabulary")
         return self.text
@@ -52,11 +52,11 @@ class LoadedModel:
 def write_model_folder(
     folder: Path, parameters: Mapping[str, Tensor], config_yaml: str, tokenizers: Tokenizers | None, meta: Meta
 ) -> None:
-    """Write a model folder: a new one appears in one step, an existing one's files are replaced once all are written.
+    """Write a model folder. A new one appears atomically; files of an existing one are replaced after all are written.
 
     parameters: unique tensors by name (`model_parameters`); config_yaml: the resolved settings, with a `model` section.
-    tokenizers: None for a kind of model that has none.
-    Raises ResourceError when the disk is full; what stood there before is then intact.
+    tokenizers: None for a kind of model without text.
+    Raises ResourceError if the disk is full; previous files are then intact.
     """
     folder = Path(folder)
     exists = folder.is_dir() and any(folder.iterdir())
@@ -71,24 +71,24 @@ def write_model_folder(
         (staged / CARD).write_text(card, encoding="utf-8")
         (staged / META).write_text(dump_meta(meta), encoding="utf-8")
         kept = {path.name for path in staged.iterdir()}
-    for other in folder.glob("tokenizer*.json"):  # an earlier model's, with the vocabularies shared otherwise
+    for other in folder.glob("tokenizer*.json"):  # of an earlier model with a different number of vocabularies
         if other.name not in kept:
             other.unlink()
 
 
 def read_meta(folder: Path) -> Meta:
-    """What the folder's `meta.json` says. Raises ModelError when it is no model folder or of another format version."""
+    """Read `meta.json`. Raises ModelError if it is not a model folder or has another format version."""
     _check_files(Path(folder))
     return parse_meta(_read(Path(folder) / META), str(Path(folder) / META))
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The resolved settings in `config.yaml`, not checked. Raises ModelError when it is damaged or missing."""
+    """Read the resolved settings in `config.yaml`, unchecked. Raises ModelError if it is damaged or missing."""
     path = Path(folder) / CONFIG
     try:
         content = parse_yaml(_read(path), str(path)).content
     except ConfigError as error:
-        raise ModelError(f"{error}. Copy the model folder again from its origin") from None
+        raise ModelError(f"{error}. Copy the model folder again from its source") from None
     if not isinstance(content.get("model"), dict):
         raise ModelError(f"{path} has no section model, so the architecture is unknown")
     return dict(content)
@@ -111,9 +111,9 @@ def check_serves(folder: Path, verb: str) -> ModelKind:
 def load_model_folder(folder: Path, device: torch.device, verb: str | None = None) -> LoadedModel:
     """Read a model folder, ready for use (evaluation mode) on `device`.
 
-    verb: what the model will be asked for, of `models.kinds.VERBS`; None: any. Raises ModelError for a model whose kind
-    does not serve it, and one that lists all that does not fit (files, parameters by name and shape, vocabulary sizes),
-    before a parameter is read or filled; ResourceError when they do not fit the memory.
+    verb: a verb of `models.kinds.VERBS` that the model must serve; None: any model. Raises ModelError for another kind
+    of model, and one that lists everything that does not fit (files, parameters by name and shape, vocabulary sizes),
+    before any parameter is read; ResourceError if the parameters do not fit into memory.
     """
     folder = Path(folder)
     meta = read_meta(folder)
@@ -145,7 +145,7 @@ def load_model_folder(folder: Path, device: torch.device, verb: str | None = Non
 def validate(
     expected: Mapping[str, Tensor], shapes: Mapping[str, Shape], path: Path, vocabularies: VocabularySizes
 ) -> None:
-    """Compare a file's header with the parameters that a model has. Raises ModelError that lists every difference."""
+    """Compare the header of a file with a model's parameters. Raises ModelError that lists all differences."""
     wrong = [f"missing: {name} {tuple(tensor.shape)}" for name, tensor in expected.items() if name not in shapes]
     wrong += [f"unknown: {name} {shape.size}" for name, shape in shapes.items() if name not in expected]
     vocabulary = False
@@ -164,7 +164,7 @@ def validate(
     if vocabulary:
         sizes = " and ".join(str(size) for size in dict.fromkeys(vocabularies[:2]))
         advice = (
-            f"The tokenizers have vocabularies of {sizes} entries: they and the parameters come from different runs"
+            f"The tokenizers have vocabularies of {sizes} entries, so they belong to another run than the parameters"
         )
     else:
         advice = f"{CONFIG} and {PARAMETERS} come from different runs, or one of them was edited"
@@ -192,7 +192,7 @@ def _kind(config: Mapping[str, Any], folder: Path) -> ModelKind:
 
 
 def _reads_no_text(folder: Path) -> bool:
-    """Whether the model in a folder, which may be damaged, is known to need no tokenizers."""
+    """Whether the model in a (possibly damaged) folder is known to need no tokenizers."""
     try:
         return not _kind(read_config(folder), folder).tokenizers
     except ModelError:
@@ -200,7 +200,7 @@ def _reads_no_text(folder: Path) -> bool:
 
 
 def _check_plausible(section: Mapping[str, Any], shapes: Mapping[str, Shape], folder: Path) -> None:
-    """Refuse sizes that no tensor of the file comes near, before building them: a hostile number would never end."""
+    """Reject sizes far beyond those of the file before building them: malicious values could exhaust the memory."""
     largest = max((size for shape in shapes.values() for size in shape.size), default=0)
     for name, value in section.items():
         if isinstance(value, Mapping):
@@ -210,11 +210,11 @@ def _check_plausible(section: Mapping[str, Any], shapes: Mapping[str, Shape], fo
 
 
 def _agreed(meta: Meta, labels: Mapping[str, str], folder: Path) -> Meta:
-    """`meta`, without its scores where a kill between two renames left it beside parameters of another step."""
+    """`meta`, without scores if an interruption between two renames left it with parameters of another step."""
     step = labels.get("step", "")
     if not step.isdecimal() or int(step) == meta.step:
         return meta
-    warn(f"{folder / META} describes step {meta.step}, but the parameters are of step {step}: its scores are left out")
+    warn(f"{folder / META} describes step {meta.step}, but the parameters are of step {step}: scores are ignored")
     return meta.model_copy(update={"step": int(step), "scores": (), "averaged_steps": ()})
 
 
@@ -236,7 +236,7 @@ def _read(path: Path) -> str:
 
 @contextmanager
 def _no_draws() -> Iterator[None]:
-    """Random fills would take seconds and be overwritten, and touch memory before it is validated."""
+    """Skip random initial values, which would take seconds, be overwritten, and touch memory before validation."""
     with torch.random.fork_rng(devices=[]), SkipInitialValues():
         yield
 
@@ -245,9 +245,9 @@ _PARAMETERS = (".safetensors", ".bin")
 
 
 def fingerprint(folder: Path) -> str:
-    """A digest of the parameters, settings and tokenizers, whatever format they are in, and wherever the folder lies.
+    """A digest of the parameters, settings and tokenizers in any format, independent of the folder's path.
 
-    The card and `meta.json` say nothing that a translation depends on once its request is made.
+    Translations do not depend on the card and `meta.json`, which are not included.
     """
     digest = hashlib.sha256()
     for path in sorted(Path(folder).iterdir()):
@@ -258,7 +258,7 @@ def fingerprint(folder: Path) -> str:
 
 
 def fingerprint_of(folders: str | Path | Sequence[str | Path]) -> str:
-    """Of one folder, or of several that translate together, in their order."""
+    """The fingerprint of one folder, or of several that translate together, in order."""
     if isinstance(folders, str | Path):
         return fingerprint(Path(folders))
     return "+".join(fingerprint(Path(folder)) for folder in folders)

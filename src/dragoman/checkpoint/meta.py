@@ -1,4 +1,4 @@
-"""`Meta`: what a model folder says of its parameters."""
+"""`Meta`: the description of a model folder's parameters."""
 
 import json
 import platform

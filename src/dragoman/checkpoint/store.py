@@ -20,7 +20,7 @@ from dragoman.base.log import warn
 from dragoman.checkpoint.tensors import load_tensors, read_shapes, save_tensors, sort_metadata
 
 KEPT_SNAPSHOTS = 2
-"""Training snapshots that stay: the newest, and the one before in case that the newest is damaged on the disk."""
+"""Number of training snapshots to keep: the newest, and the previous one in case the newest is damaged on disk."""
 
 _STEP = re.compile(r"step-(\d{8,})")
 _STATE = "state.json"
@@ -28,9 +28,9 @@ _STATE = "state.json"
 
 @dataclass(frozen=True)
 class TrainingSnapshot:
-    """All that resuming takes. tensors: file stem (`model`, `optimiser`, `average`) → tensors by name.
+    """Everything needed to resume. tensors: file stem (`model`, `optimiser`, `average`) → tensors by name.
 
-    shards: the same stems → folders for `checkpoint.shards`, where each rank wrote a share of the tensors.
+    shards: file stem → folder for `checkpoint.shards`, in which each rank wrote a shard of the tensors.
     """
 
     step: int
@@ -43,9 +43,8 @@ class TrainingSnapshot:
 class CheckpointStore:
     """Owns a run folder while it is open: `checkpoints/step-…` (model folders) and `training/step-…` (snapshots).
 
-    Raises ResourceError when another process has the folder open or it cannot be written to. Close it, or use `with`.
-
-    owned: False for a process that only reads, beside the one that owns the folder.
+    Raises ResourceError if another process has opened the folder or it cannot be written to. Close it, or use `with`.
+    owned: False for a process that only reads while another one owns the folder.
     """
 
     def __init__(self, run_folder: Path, owned: bool = True) -> None:
@@ -72,17 +71,17 @@ class CheckpointStore:
         self.close()
 
     def close(self) -> None:
-        """Let other processes open the folder. The kernel does so too when the process ends in any way."""
+        """Release the folder for other processes. The kernel also releases it when the process ends in any way."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
 
     def checkpoint_folder(self, step: int) -> Path:
-        """Where the model folder of `step` belongs."""
+        """The path of the model folder of `step`."""
         return self._checkpoints / f"step-{step:08d}"
 
     def checkpoints(self) -> list[Path]:
-        """The model folders, by step."""
+        """The model folders in the order of steps."""
         return list_checkpoints(self.run_folder)
 
     def prune(self, keep: set[Path]) -> None:
@@ -93,17 +92,17 @@ class CheckpointStore:
                 remove_folder(folder)
 
     def discard_after(self, step: int) -> None:
-        """Delete checkpoints and snapshots newer than `step`, as a run that resumes there will make them again."""
+        """Delete checkpoints and snapshots newer than `step`, which a run that resumes there will write again."""
         for parent in (self._checkpoints, self._training):
             for found, folder in reversed(_steps(parent)):
                 if found > step:
                     remove_folder(folder)
 
     def commit_training(self, step: int, tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> None:
-        """Store a snapshot in one step, durably, then delete all but the newest `KEPT_SNAPSHOTS`.
+        """Write a snapshot atomically and durably, then delete all but the newest `KEPT_SNAPSHOTS`.
 
-        tensors: file stem → tensors by name; state: what JSON can hold. Raises ResourceError when the disk is full; the
-        earlier snapshots are then intact.
+        tensors: file stem → tensors by name; state: JSON values. Raises ResourceError if the disk is full; earlier
+        snapshots are then intact.
         """
         with self.staged_training(step, state) as folder:
             for stem, named in tensors.items():
@@ -111,7 +110,7 @@ class CheckpointStore:
 
     @contextmanager
     def staged_training(self, step: int, state: Mapping[str, Any]) -> Iterator[Path]:
-        """Gives a folder to fill with safetensors files, which is then stored as `commit_training` does."""
+        """Yields a folder to fill with safetensors files, which is then stored as by `commit_training`."""
         with atomic_folder(self._training / f"step-{step:08d}", replace=True) as folder:
             yield folder
             files = sorted(folder.rglob("*.safetensors"))
@@ -124,9 +123,9 @@ class CheckpointStore:
             remove_folder(old)
 
     def latest_training(self) -> TrainingSnapshot | None:
-        """The newest snapshot that loads whole, past damaged ones, which are warned about; None where there is none.
+        """The newest intact snapshot, with warnings about newer damaged ones; None if there are no snapshots.
 
-        Raises ModelError when there are snapshots and all are damaged: starting anew must be the user's choice.
+        Raises ModelError if all snapshots are damaged: only the user can decide to start over.
         """
         found = _steps(self._training)
         for step, folder in reversed(found):
@@ -135,12 +134,12 @@ class CheckpointStore:
             except ModelError as error:
                 warn(f"cannot resume from {folder}: {error}")
         if found:
-            raise ModelError(f"no training state in {self._training} can be loaded; start anew in another folder")
+            raise ModelError(f"no training state in {self._training} can be loaded: start over in another folder")
         return None
 
 
 def list_checkpoints(run_folder: Path) -> list[Path]:
-    """The model folders of a run, by step, without opening it."""
+    """The model folders of a run in the order of steps, without opening the run."""
     return [folder for _, folder in _steps(Path(run_folder) / "checkpoints")]
 
 
@@ -157,12 +156,12 @@ def _load(step: int, folder: Path) -> TrainingSnapshot:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(f"{folder / _STATE} is damaged or missing: {error!r}") from None
     if stored != step:
-        raise ModelError(f"{folder / _STATE} is of step {stored}; the folder was renamed")
+        raise ModelError(f"{folder / _STATE} belongs to step {stored}: the folder was renamed")
     tensors, shards = {}, {}
     for name, checksum in sums.items():
         file = folder / name
         if "/" in name:
-            read_shapes(file)  # says what is wrong with it
+            read_shapes(file)  # raises ModelError if it is damaged
             shards[file.parent.name] = file.parent
         else:
             tensors[file.stem], _ = load_tensors(file)
@@ -172,7 +171,7 @@ def _load(step: int, folder: Path) -> TrainingSnapshot:
 
 
 def _checksum(file: Path) -> int:
-    """CRC-32: safetensors notices a file that was cut, but not one whose values have changed."""
+    """The CRC-32 of a file: safetensors detects truncated files, but not changed values."""
     total = 0
     with file.open("rb") as content:
         while block := content.read(1 << 20):
@@ -181,7 +180,7 @@ def _checksum(file: Path) -> int:
 
 
 def _lock(path: Path) -> int:
-    """Take the kernel's lock on `path`, which no killed process can leave behind; gives the descriptor to close."""
+    """Lock `path` in the kernel, so that the lock ends with the process; returns the descriptor to close."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:

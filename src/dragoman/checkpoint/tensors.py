@@ -1,4 +1,4 @@
-"""Named tensors in a safetensors file: written atomically, read without running any code from the file."""
+"""Named tensors in safetensors files: written atomically, read without executing code from the file."""
 
 import json
 import os
@@ -17,23 +17,23 @@ from dragoman.base.errors import ModelError
 from dragoman.base.files import atomic_file, unwritable
 
 _OPENINGS = {
-    b"PK\x03\x04": "a PyTorch pickle, which dragoman never opens because it can run code; convert it to safetensors",
-    b"\x80": "a pickle, which dragoman never opens because it can run code; convert it to safetensors",
-    b"version https://git-lfs": "a pointer of Git LFS; fetch the file itself with git lfs pull",
+    b"PK\x03\x04": "a PyTorch pickle, which dragoman never loads as it can execute code: convert it to safetensors",
+    b"\x80": "a pickle, which dragoman never loads because it can execute code: convert it to safetensors",
+    b"version https://git-lfs": "a Git LFS pointer: fetch the file with git lfs pull",
 }
 
 
 class Shape(NamedTuple):
-    """What a file's header says of one tensor: its size and safetensors' name of its number type, such as F32."""
+    """The size of a tensor in a file's header, and safetensors' name of its number type, such as F32."""
 
     size: tuple[int, ...]
     kind: str
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
-    """Write `tensors` in one step; names that share memory (tied parameters) must be given once.
+    """Write `tensors` atomically; tensors that share memory (tied parameters) must be given once.
 
-    Raises ResourceError when the disk is full; the previous file is then intact.
+    Raises ResourceError if the disk is full; the previous file is then intact.
     """
     ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with atomic_file(path) as file:
@@ -49,17 +49,17 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[st
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors of a file, on the CPU, and its metadata.
+    """Read the tensors of a file to the CPU, and its metadata.
 
-    Raises ModelError for a file that is missing, cut off, too long, or no safetensors file. Its header's sizes are
-    checked against the file's before memory is taken.
+    Raises ModelError if the file is missing, truncated, too long, or not a safetensors file. The sizes in its header
+    are checked against the file size before memory is allocated.
     """
     with _opened(path) as file:
         return {name: file.get_tensor(name) for name in sorted(file.keys())}, dict(file.metadata() or {})
 
 
 def read_shapes(path: Path) -> tuple[dict[str, Shape], dict[str, str]]:
-    """What `load_tensors` would give, read from the header alone. Raises ModelError as it does."""
+    """Read the shapes of a file's tensors, and its metadata, from the header. Raises ModelError as `load_tensors`."""
     with _opened(path) as file:
         slices = {name: file.get_slice(name) for name in sorted(file.keys())}
         shapes = {name: Shape(tuple(part.get_shape()), part.get_dtype()) for name, part in slices.items()}
@@ -82,13 +82,13 @@ def _opened(path: Path) -> Iterator[Any]:
                 raise ModelError(f"{path} is {what}") from error
         size = path.stat().st_size
         raise ModelError(
-            f"{path} ({size:,} bytes) is damaged or no safetensors file: {error}. Copy it again from its origin, or "
+            f"{path} ({size:,} bytes) is damaged or not a safetensors file: {error}. Copy it again from its source, or "
             f"use another checkpoint"
         ) from error
 
 
 def model_parameters(model: nn.Module) -> dict[str, Tensor]:
-    """What a model folder stores: parameters and persistent buffers by name, tied ones under their first name only."""
+    """The parameters and persistent buffers that a model folder stores; tied ones under their first name only."""
     named: dict[int, tuple[str, Tensor]] = {}
     for name, tensor in model.state_dict(keep_vars=True).items():
         named.setdefault(id(tensor), (name, tensor))
@@ -103,9 +103,9 @@ def fill(parameters: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None
 
 
 def sort_metadata(file: Path) -> None:
-    """Sort the metadata of a safetensors file: the library writes them in random order.
+    """Sort the metadata of a safetensors file, which the library writes in random order.
 
-    The same content must be the same file, byte for byte.
+    So the same content gives the same file, byte for byte.
     """
     with file.open("r+b") as content:
         size = int.from_bytes(content.read(8), "little")
@@ -118,7 +118,7 @@ def sort_metadata(file: Path) -> None:
 
 
 def _allow_others(file: Path) -> None:
-    """Give the file the mode that any new file gets; the library leaves it readable by its owner only."""
+    """Set the default mode of new files; the library makes the file readable by its owner only."""
     mask = os.umask(0)
     os.umask(mask)
     file.chmod(0o666 & ~mask)

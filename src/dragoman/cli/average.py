@@ -1,4 +1,4 @@
-"""`dragoman average`: one model from several checkpoints."""
+"""`dragoman average`: average the parameters of several checkpoints."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,10 +12,10 @@ def average(
     checkpoints: Annotated[
         list[Path], typer.Argument(help="Model folders of one architecture, such as runs/x/checkpoints/step-*.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The model folder to write.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Model folder to write.")],
     quiet: Quiet = False,
 ) -> None:
-    """Write a model folder whose parameters are the mean of those given."""
+    """Write a model folder with the mean of the given models' parameters."""
     from dragoman.base.log import info
     from dragoman.checkpoint.average import average
 

@@ -1,4 +1,4 @@
-"""`dragoman describe`: what a model is made of, before it is trained or after."""
+"""`dragoman describe`: the parts, size and cost of a model, before or after training."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,8 +13,8 @@ def describe(
         list[str] | None,
         typer.Argument(
             metavar="[MODEL.yaml|RECIPE.yaml|FOLDER] [KEY=VALUE]...",
-            help="The keys of `model` as YAML, or a recipe, or a model folder; and settings that override the YAML, "
-            "such as model.preset=base.",
+            help="YAML with the settings of `model`, a recipe, or a model folder; followed by settings that override "
+            "the YAML, such as model.preset=base.",
             show_default=False,
         ),
     ] = None,
@@ -23,8 +23,8 @@ def describe(
         typer.Option(
             "--vocabulary",
             metavar="N[,M]",
-            help="Entries of a shared vocabulary, or of the source's and the target's (default: what the recipe asks "
-            "for, or 37,000).",
+            help="Size of a shared vocabulary, or of the source's and the target's (default: that of the recipe, or "
+            "37,000).",
         ),
     ] = None,
     pairs: Annotated[
@@ -32,16 +32,16 @@ def describe(
         typer.Option(
             "--pairs",
             min=1,
-            help="Sentence pairs of the corpus, by which preset auto chooses (default: 4,500,000, as WMT 2014).",
+            help="Number of sentence pairs, by which preset auto chooses (default: 4,500,000, as in WMT 2014).",
         ),
     ] = None,
     length: Annotated[
         int, typer.Option("--length", min=1, max=10_000, help="Tokens of source and target, for FLOPs and memory.")
     ] = 32,
-    depth: Annotated[int, typer.Option("--depth", min=0, help="Levels of parts inside parts that are shown.")] = 3,
+    depth: Annotated[int, typer.Option("--depth", min=0, help="Number of levels of nested parts to show.")] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
 ) -> None:
-    """A model's parts with their shapes and parameters, FLOPs a token, memory, and the longest text it can read."""
+    """Show a model's parts with shapes and parameters, FLOPs per token, memory, and the longest text it can read."""
     import json
     import shutil
 
@@ -63,12 +63,14 @@ def describe(
 
 
 def _sizes(vocabulary: str | None) -> tuple[int, ...]:
-    """The sizes given; none, one for a shared vocabulary, or two."""
+    """The given sizes: none, one for a shared vocabulary, or two."""
     from dragoman.base.errors import ConfigError
 
     if vocabulary is None:
         return ()
     parts = [part.strip() for part in vocabulary.split(",")]
     if len(parts) > 2 or not all(part.isdecimal() and 0 < int(part) <= 100_000_000 for part in parts):
-        raise ConfigError(f"--vocabulary {vocabulary} is neither a size, such as 37000, nor two, such as 8000,10000")
+        raise ConfigError(
+            f"--vocabulary {vocabulary} is neither a size, such as 37000, nor two sizes, such as 8000,10000"
+        )
     return tuple(int(part) for part in parts)

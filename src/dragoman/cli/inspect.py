@@ -1,4 +1,4 @@
-"""`dragoman inspect`: what a model looks at, as pictures and arrays."""
+"""`dragoman inspect`: attention weights as pictures and arrays."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 def inspect(
     model: Model,
-    text: Annotated[str, typer.Argument(help="What the model shall read: one sentence, or one text.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write; there must be none of that name.")],
+    text: Annotated[str, typer.Argument(help="Text for the model to read: one sentence, or one text.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write; it must not exist.")],
     target: Annotated[
         str | None,
-        typer.Option("--target", help="The translation that is looked into (default: the model's own)."),
+        typer.Option("--target", help="Translation to inspect (default: the model's own)."),
     ] = None,
     to: To = None,
     tags: Tags = None,
@@ -25,7 +25,7 @@ def inspect(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Heat maps of every layer and head of every attention as PNG and SVG, the weights as .npz, a page to look at."""
+    """Draw all layers and heads of all attentions as heat maps (PNG, SVG), with weights (.npz) and an HTML page."""
     from dragoman.base.errors import reject_options
     from dragoman.base.log import info, warn
     from dragoman.base.machine.device import use_threads
@@ -47,14 +47,14 @@ def inspect(
     _show(inspection)
     if missing := covering("".join(token for tokens in inspection.tokens.values() for token in tokens)).missing:
         warn(
-            f"no installed font has {' '.join(sorted(missing)[:20])}: the PNG files show boxes. A browser finds fonts "
-            "for the SVG files; or install one, such as Noto Sans CJK"
+            f"no installed font contains {' '.join(sorted(missing)[:20])}: PNG files show boxes instead. "
+            "Browsers find fonts for SVG files; or install one, such as Noto Sans CJK"
         )
     info(f"{len(files)} files are in {out}; open {out / PAGE}")
 
 
 def _show(inspection: "Inspection") -> None:
-    """What was looked into, and what there is to see."""
+    """Print the inspected texts and the available attentions."""
     if inspection.source is not None:
         print(f"source  {inspection.source}")
     print(f"{'text' if inspection.source is None else 'target'}  {inspection.target}")

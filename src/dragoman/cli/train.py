@@ -25,7 +25,9 @@ def train(
     ] = None,
     source: Annotated[
         Text,
-        typer.Option("--source", help="Source side of the training corpus, one sentence a line; .gz .xz .zst too."),
+        typer.Option(
+            "--source", help="Source side of the training corpus, one sentence per line; plain, .gz, .xz or .zst."
+        ),
     ] = None,
     target: Annotated[Text, typer.Option("--target", help="Target side, line by line.")] = None,
     tsv: Annotated[
@@ -34,21 +36,19 @@ def train(
     valid_source: Annotated[Text, typer.Option("--valid-source", help="Source side of the validation set.")] = None,
     valid_target: Annotated[Text, typer.Option("--valid-target", help="Target side of the validation set.")] = None,
     valid_tsv: Annotated[Text, typer.Option("--valid-tsv", help="Validation set as source TAB target.")] = None,
-    out: Annotated[
-        Text, typer.Option("--out", help="The run folder to write; afterwards it is the model folder.")
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out where it stopped.")] = False,
+    out: Annotated[Text, typer.Option("--out", help="Run folder to write; it becomes the model folder.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume the run in --out.")] = False,
     profile: Annotated[
         bool,
         typer.Option(
             "--profile",
-            help="Say where the time of updates 6 to 30 goes, on stderr and in profile.txt and profile.json of the run "
-            "folder; then the run goes on.",
+            help="Report where the time of updates 6 to 30 goes, on stderr and in profile.txt and profile.json of the "
+            "run folder; then training continues.",
         ),
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train a translator. `dragoman settings` lists all settings; the config.yaml of a run holds those it used."""
+    """Train a model. `dragoman settings` lists all settings; config.yaml of a run contains those it used."""
     from dragoman.base.errors import ConfigError
     from dragoman.tasks.train import train
 
@@ -58,9 +58,9 @@ def train(
         raise ConfigError(f"'{path}' is neither a recipe (….yaml) nor a setting (key=value)")
     check_settings(arguments)
     if (source and tsv) or (valid_source and valid_tsv):
-        raise ConfigError("a corpus is either two files, --source and --target, or one, --tsv: leave one form out")
+        raise ConfigError("a corpus is either two files, --source and --target, or one, --tsv: use only one form")
     if (source is None) != (target is None) or (valid_source is None) != (valid_target is None):
-        raise ConfigError("--source and --target, and --valid-source and --valid-target, go in pairs")
+        raise ConfigError("--source and --target, and --valid-source and --valid-target, must be given together")
     given = {
         "data.train.source": source,
         "data.train.target": target,
@@ -84,7 +84,7 @@ def train(
 
 
 def tell_result(result: "TrainingResult") -> None:
-    """What a run has reached, on stdout; on the first of several processes."""
+    """Print the result of a run on stdout, only in the first of several processes."""
     if result.first:
         print(result)
 

@@ -74,7 +74,7 @@ def _write_ctranslate2(model: Path, out: Path, quantization: str | None) -> None
     kind, kinds = quantization or "float32", get_args(Quantization)
     if kind not in kinds:
         raise ConfigError(f"unknown quantization {kind!r}: choose one of {', '.join(kinds)}")
-    loaded = load_model_folder(model, torch.device("cpu"))
+    loaded = load_model_folder(model, torch.device("cpu"), "export")
     export_to_ctranslate2(loaded, model, out, cast(Quantization, str(kind)))
 
 

@@ -1,4 +1,4 @@
-"""What every attention of a model looks at, for one sentence pair, or one text."""
+"""Attention weights: of all attentions for one text or sentence pair, and over the source for many pairs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ KINDS = ("encoder.self_attention", "decoder.self_attention", "decoder.cross_atte
 
 @dataclass(frozen=True)
 class AttentionMap:
-    """The weights of one attention: (heads, T, S) float32, rows sum to 1; labels of the T queries and the S keys."""
+    """The weights (heads, T, S) float32 of one attention, whose rows sum to 1, and labels of queries and keys."""
 
     name: str
     weights: np.ndarray
@@ -36,7 +36,7 @@ class AttentionMap:
 
     @property
     def layer(self) -> int | None:
-        """Which of the stack's layers, from 1; None where there is no stack, as in a recurrent decoder."""
+        """The layer, counted from 1; None without a stack of layers, as in a recurrent decoder."""
         parts = self.name.split(".")
         return int(parts[-2]) + 1 if parts[-2].isdigit() else None
 
@@ -47,7 +47,7 @@ class AttentionMap:
 
 
 def without_weights(model: Model) -> list[str]:
-    """What of a model cannot be shown, a line each: sides without attention, and layers that weigh no tokens."""
+    """What cannot be shown of a model, one line each: sides without attention, and layers without weights per token."""
     modules = {name: module for name, module in model.named_modules() if name}
     attentions = {name: module for name, module in modules.items() if isinstance(module, Attention)}
     told = []
@@ -62,13 +62,12 @@ def without_weights(model: Model) -> list[str]:
 
 
 def capture(model: Model, target: Sequence[int], source: Sequence[int] | None = None) -> dict[str, np.ndarray]:
-    """Read one text, of a pair with its source, as ids (no specials), and keep every attention's weights, by name.
+    """Run the model on one text, or one pair, of ids without special symbols; returns all attention weights by name.
 
     Names are the modules'. In a Transformer: `encoder.layers.N.self_attention` (heads, S, S),
-    `decoder.layers.N.self_attention` (heads, T, T) and `decoder.layers.N.cross_attention` (heads, T, S); without a
-    source, which a language model does not read, only the second of them. Other families have `cross_attention` only. S
-    counts the source's EOS and T the target's BOS.
-    Row t of the target's maps is the moment when the piece *after* input t is predicted.
+    `decoder.layers.N.self_attention` (heads, T, T) and `decoder.layers.N.cross_attention` (heads, T, S); in a language
+    model, only the second. Other families have `cross_attention` only. S includes the source's EOS and T the target's
+    BOS. Row t of the target's maps belongs to the prediction of the piece after input t.
     """
     names: dict[nn.Module, str] = {module: name for name, module in model.named_modules()}
     device = next(model.parameters()).device
@@ -87,9 +86,9 @@ def capture(model: Model, target: Sequence[int], source: Sequence[int] | None = 
 def attention_maps(
     model: Model, tokenizers: Tokenizers, target: Sequence[int], source: Sequence[int] | None = None
 ) -> list[AttentionMap]:
-    """What `capture` finds, labelled with the pieces that queries and keys stand for.
+    """The weights that `capture` returns, with labels of queries and keys.
 
-    A decoder's query is labelled by the piece that it predicts, its self-attention's key by the piece that it reads.
+    A decoder's query is labelled with the piece that it predicts, a key of its self-attention with the piece it reads.
     """
     read = () if source is None else (*tokenizers.source.pieces(source), END)
     written = tuple(tokenizers.target.pieces(target))
@@ -103,7 +102,7 @@ def attention_maps(
 
 
 def source_attentions(model: SourceModel) -> list[Attention]:
-    """The decoder's attentions over the source that weigh its tokens, the first layer's first."""
+    """The decoder's attentions to the source that have weights per token, in the order of layers."""
     return [
         module
         for name, module in model.named_modules()

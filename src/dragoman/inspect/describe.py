@@ -1,4 +1,4 @@
-"""What a model is made of: its parts, their shapes, parameters, operations a token and memory."""
+"""Describes a model: its parts with shapes and parameters, operations per token, and memory."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,16 +20,17 @@ from dragoman.text.tokenizers import VocabularySizes
 _BYTES = 4
 _FEW = 8
 _TRIAL = 512
-"""Tokens of the longest sentence that memory is measured on; what longer ones take follows from shorter ones."""
+"""Tokens of the longest sentence that memory is measured on; the memory of longer ones is extrapolated."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One module, or several alike in a row.
+    """One module, or several consecutive modules that are alike.
 
-    name: from the top, `encoder.layers.0–5` where six are alike; kind: the class; depth: 0 at the top; repeats: how
-    many are alike, those above it counted in; shapes: of one's own parameters, by name; parameters: of all its parts
-    and all repeats, those counted before left out; tied: the part that counted some of its own before, or None.
+    name: path from the top, such as `encoder.layers.0–5` for six alike modules. kind: the class. depth: 0 at the top.
+    repeats: number of alike modules, including repeats of the parts above. shapes: of the own parameters of one module,
+    by name. parameters: of all its parts and repeats, without those already counted. tied: the part in which some of
+    its own parameters were already counted, or None.
     """
 
     name: str
@@ -43,13 +44,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Operations:
-    """Multiplications and additions of the matrix products a token, 2 a multiply-add, at one sentence length.
+    """FLOPs of matrix products per token, 2 per multiply-add, at one sentence length.
 
-    reading: a source token: the encoder, and what a decoder makes of its memory once a sentence. writing: a target
-    token read with all others at once, so that it meets all of them where masks hide them; the vocabulary projection
-    included. training: a source and a target token,
-    forward and backward. What is computed element by element is not counted: norms, softmax, activations, the tanh of
-    additive scores, gates.
+    reading: per source token, for the encoder and the decoder's projection of its memory. writing: per target token, if
+    all are read at once, including products that masks hide and the vocabulary projection. training: per source and
+    target token, forward and backward. Element-wise operations are not counted: norms, softmax, activations, the tanh
+    of additive scores, gates.
     """
 
     reading: float
@@ -59,9 +59,10 @@ class Operations:
 
 @dataclass(frozen=True)
 class Description:
-    """A model, read off the model itself.
+    """The description of a model, derived from the model itself.
 
-    parameters: tied ones once; active: without experts that a token is not given to; trained: without frozen ones.
+    parameters: tied ones counted once. active: without experts that a token is not routed to. trained: without frozen
+    ones.
     length: source and target tokens of the text or pair that `operations` and `memory` are for. reads_source: false
     for a language model. has_decoder: false for a model that writes no text.
     """
@@ -79,7 +80,7 @@ class Description:
 
     @property
     def memory(self) -> dict[str, int]:
-        """Bytes in float32, by use: parameters; with gradients and Adam's two moments; the footprint's for `length`."""
+        """Bytes in float32, by use: parameters; with gradients and Adam's moments; and the footprint for `length`."""
         activations = {
             name: evaluate(getattr(self.footprint, name), self.length)
             for name in ("training", "encoding", "memory", "cache")
@@ -131,7 +132,7 @@ def count_operations(config: ModelSettings, sizes: VocabularySizes, length: int)
 def _parts(
     group: Sequence[nn.Module], name: str, depth: int, deepest: int, counted: dict[int, str], repeats: int
 ) -> Iterator[Part]:
-    """The parts of several modules that are alike, parents first; equal neighbours in a list stand in one line."""
+    """The parts of several alike modules, parents first; alike neighbours in a list are one part."""
     for path, modules in _children(group):
         own = {id(parameter): parameter.numel() for module in modules for parameter in module.parameters()}
         if not own:
@@ -150,7 +151,7 @@ def _parts(
 
 
 def _children(group: Sequence[nn.Module]) -> Iterator[tuple[str, list[nn.Module]]]:
-    """Names and modules, as many for each name as the group has, or more where several in a list are alike."""
+    """Names with their modules: one per module of the group, or more if several in a list are alike."""
     for name, child in group[0].named_children():
         modules = [getattr(module, name) for module in group]
         if isinstance(child, nn.ParameterList):
@@ -169,7 +170,7 @@ def _children(group: Sequence[nn.Module]) -> Iterator[tuple[str, list[nn.Module]
 
 
 def _direct(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """A module's own parameters, those in its lists of parameters too."""
+    """A module's own parameters, including those in its parameter lists."""
     yield from module.named_parameters(recurse=False)
     for name, child in module.named_children():
         if isinstance(child, nn.ParameterList):
@@ -184,9 +185,9 @@ def _like(one: nn.Module, other: nn.Module) -> bool:
 
 
 def operations_of(model: Any, length: int) -> Operations:
-    """Of a model (`models.interface.Model`) on the meta device, a length beyond its positions being cut.
+    """Count the operations of a model (`models.interface.Model`) on the meta device; the length is cut to its limits.
 
-    It is given empty storage where a module asks for numbers, or for what that device does not have.
+    The model gets uninitialised storage if a module needs values or an operation that the meta device lacks.
     """
     length = min([length, *(limit.positions for limit in model.limits if limit.positions is not None)])
     model.eval()
@@ -194,7 +195,7 @@ def operations_of(model: Any, length: int) -> Operations:
         return _counted(model, length)
     except (NotImplementedError, RuntimeError):
         for parameter in model.to_empty(device="cpu").parameters():
-            if parameter.requires_grad:  # one gradient at a time exists
+            if parameter.requires_grad:  # only one gradient exists at a time
                 parameter.register_post_accumulate_grad_hook(_forget)
         return _counted(model, length)
 
@@ -213,7 +214,7 @@ def _counted(model: Any, length: int) -> Operations:
 def _count(compute: Callable[[], Any], backward: bool) -> int:
     with (
         _Counter() as counter,
-        sdpa_kernel(SDPBackend.MATH),  # products that torch has formulas for, which it does not for every fused kernel
+        sdpa_kernel(SDPBackend.MATH),  # torch has no formulas for some fused kernels
         torch.set_grad_enabled(backward),
     ):
         result = compute()
@@ -228,9 +229,9 @@ def _forget(parameter: Tensor) -> None:
 
 
 class _Counter(TorchDispatchMode):
-    """Counts FLOPs by torch's formulas; torch's own counter fails where a module gives a parameter.
+    """Counts FLOPs with torch's formulas; torch's own counter fails if a module returns a parameter.
 
-    A mask's question whether all its keys are there is answered with yes: a tensor without storage cannot tell.
+    A mask that asks whether all its keys are unmasked is told so, since a tensor without storage has no values.
     """
 
     def __init__(self) -> None:

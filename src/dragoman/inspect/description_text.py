@@ -1,4 +1,4 @@
-"""A model's description for people, as a table, and for programs."""
+"""Formats the description of a model as a table and as JSON."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ from dragoman.inspect.describe import Description, Part
 
 
 def parts_table(description: Description, width: int) -> str:
-    """A line a part, indented below the part that it belongs to; lines are at most `width` wide where that is possible.
+    """One line per part, indented below its parent, at most `width` characters wide if possible.
 
-    The names of parameters are left out where they do not fit.
+    Names of parameters are left out if they do not fit.
     """
     parts = description.parts
     names = [f"{'  ' * part.depth}{_label(part, parts)}" for part in parts]
@@ -34,9 +34,9 @@ def numbers_text(description: Description) -> str:
     operations, memory, length = description.operations, description.memory, description.length
     lines = [f"{description.parameters:,} parameters, tied ones counted once"]
     if description.active != description.parameters:
-        lines.append(f"  {description.active:,} of them at work on a token: not all experts are")
+        lines.append(f"  {description.active:,} of them active for a token, because not all experts are")
     if description.trained != description.parameters:
-        lines.append(f"  {description.trained:,} of them trained: the others are frozen")
+        lines.append(f"  {description.trained:,} of them trained, the others are frozen")
     pair = description.reads_source and description.has_decoder
     lengths = f"{length} tokens"
     rows = [
@@ -47,30 +47,30 @@ def numbers_text(description: Description) -> str:
     if pair:
         lengths = f"{length} source and {length} target tokens"
         rows = [
-            ("a source token", _count(operations.reading), "encoder, and once what the decoder makes of it"),
+            ("a source token", _count(operations.reading), "encoder, and the decoder's projections"),
             ("a target token", _count(operations.writing), "decoder, all tokens at once, and projection"),
             ("in training", _count(operations.training), "one of each, forward and backward"),
             ("", _count(operations.training * length), "the whole pair of sentences"),
         ]
-    lines += ["", f"FLOPs of matrix products, 2 a multiply-add, at {lengths}"]
+    lines += ["", f"FLOPs of matrix products, 2 per multiply-add, at {lengths}"]
     lines += [f"  {name:14} {number:>12}  {meaning}" for name, number, meaning in rows]
     lines += [
-        "What is done element by element is not counted: norms, softmax, activations,",
-        "gates, the tanh of additive scores.",
+        "Element-wise operations are not counted: norms, softmax, activations, gates,",
+        "the tanh of additive scores.",
     ]
     of_source = (
-        ("encoding", "encoding", "the most held while the encoder translates"),
-        ("memory", "memory", "what the decoder holds of the source"),
+        ("encoding", "encoding", "peak of the encoder in translation"),
+        ("memory", "memory", "the source, as the decoder stores it"),
     )
-    of_target = (("cache", "cache", f"what it holds of one {'hypothesis' if pair else 'text'}"),)
+    of_target = (("cache", "cache", f"per {'hypothesis' if pair else 'text'}"),)
     uses = (
         ("parameters", "parameters", f"{_bytes(memory['optimised'])} with gradients and Adam's moments"),
-        ("in training", "training", "the most held in a forward pass, without logits"),
+        ("in training", "training", "peak of a forward pass, without logits"),
         *(of_source if pair else ()),
-        *(of_target if description.has_decoder else (("reading", "encoding", "the most held while it reads"),)),
+        *(of_target if description.has_decoder else (("reading", "encoding", "peak of a forward pass"),)),
     )
     text = f"a sentence pair of {length} and {length} tokens" if pair else f"a text of {length} tokens"
-    lines += ["", f"Memory in float32, for {text}, estimated from above"]
+    lines += ["", f"Memory in float32, for {text}, an upper bound"]
     lines += [f"  {name:14} {_bytes(memory[use]):>12}  {meaning}" for name, use, meaning in uses]
     lines.append("")
     for limit in description.limits:
@@ -81,7 +81,7 @@ def numbers_text(description: Description) -> str:
 
 
 def as_json(description: Description) -> dict[str, Any]:
-    """Everything in plain types."""
+    """The description in JSON types."""
     operations = description.operations
     return {
         "parts": [
@@ -112,7 +112,7 @@ def as_json(description: Description) -> dict[str, Any]:
 
 
 def _label(part: Part, parts: tuple[Part, ...]) -> str:
-    """The name without that of the part above."""
+    """The name without its parent's name."""
     above = [other.name for other in parts if other.depth == part.depth - 1 and part.name.startswith(f"{other.name}.")]
     return part.name.removeprefix(f"{above[-1]}.") if above else part.name
 

@@ -1,4 +1,4 @@
-"""`Inspection`: all that a model attends in one text or sentence pair, as arrays, and as a folder of pictures."""
+"""`Inspection`: all attention weights of a text or sentence pair, as arrays and as a folder of pictures."""
 
 import json
 from collections.abc import Sequence
@@ -17,15 +17,15 @@ from dragoman.inspect.attention import KINDS, AttentionMap
 ARRAYS, INDEX, PAGE = "attention.npz", "index.json", "index.html"
 
 MOST_TOKENS = 512
-"""A side. Weights and pictures grow with the square of the length; beyond, a cell would have fewer than four pixels."""
+"""Tokens per side. Weights and pictures grow with the square of the length; beyond it, cells get below 4 pixels."""
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """Every attention's weights while `target` was predicted, of a language model while its text was.
+    """The weights of all attentions while `target` was predicted.
 
-    source: the text that was read, None for a language model. target: the text that was predicted. maps: one an
-    attention, the encoder's first. absent: what the model has no weights of, and why.
+    source: the text that was read, None for a language model. target: the text that was predicted. maps: one per
+    attention, the encoder's first. absent: kinds of attention without weights, and why.
     """
 
     source: str | None
@@ -35,16 +35,16 @@ class Inspection:
 
     @cached_property
     def kinds(self) -> dict[str, list[AttentionMap]]:
-        """The maps by kind, layer by layer; only kinds that there are."""
+        """The maps by kind, in the order of layers; only kinds that the model has."""
         found = {kind: [each for each in self.maps if each.kind == kind] for kind in KINDS}
         return {kind: maps for kind, maps in found.items() if maps}
 
     @cached_property
     def tokens(self) -> dict[str, tuple[str, ...]]:
-        """What the rows and columns of the weights stand for, by name.
+        """The tokens that rows and columns of the weights belong to, by name.
 
-        `source`: the source with its end. `target`: what is predicted, the target with its end. `read`: what the
-        decoder has read by then, the target with its beginning. Only those that some attention has.
+        `source`: the source with its end symbol. `target`: the predicted tokens, with the end symbol. `read`: the
+        tokens that the decoder has read, with the start symbol. Only names that some attention uses.
         """
         sides = {_side(kind): maps[0] for kind, maps in self.kinds.items()}
         named: dict[str, tuple[str, ...]] = {}
@@ -54,17 +54,17 @@ class Inspection:
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
-        """Weights (heads, T, S) float32 by the attention's name, such as `decoder.layers.0.cross_attention`.
+        """Weights (heads, T, S) float32 by the name of the attention, such as `decoder.layers.0.cross_attention`.
 
-        Beside them `tokens.source`, `tokens.target` and `tokens.read`, as in `tokens`.
+        Also `tokens.source`, `tokens.target` and `tokens.read`, as in `tokens`.
         """
         weights = {each.name: each.weights for each in self.maps}
         return weights | {f"tokens.{name}": np.array(tokens) for name, tokens in self.tokens.items()}
 
     def save(self, folder: str | Path) -> list[Path]:
-        """Write pictures (PNG and SVG), `attention.npz`, `index.json` and `index.html`; gives the files.
+        """Write pictures (PNG and SVG), `attention.npz`, `index.json` and `index.html`; returns the files.
 
-        A picture of each kind, with all its layers and heads, and one of each attention. Raises ConfigError where the
+        There is one picture per kind, with all layers and heads, and one per attention. Raises ConfigError if the
         folder exists and is not empty.
         """
         from dragoman.inspect.pictures.attention import draw_attention, draw_overview  # matplotlib takes a second
@@ -84,7 +84,7 @@ class Inspection:
         return [folder / name for name in names]
 
     def index(self) -> dict[str, Any]:
-        """What a saved folder holds: texts, tokens, and of each attention its name, place, shape and pictures."""
+        """The content of a saved folder: texts, tokens, and the name, layer, heads and pictures of each attention."""
         kinds = []
         for kind, maps in self.kinds.items():
             queries, keys = _side(kind)
@@ -117,39 +117,41 @@ class Inspection:
 
 
 def inspected(source: str | None, target: str, maps: Sequence[AttentionMap], absent: Sequence[str] = ()) -> Inspection:
-    """The inspection of a text. Raises ConfigError where the model attends nothing."""
+    """The inspection of a text. Raises ConfigError if the model has no attention weights."""
     if not maps:
         raise ConfigError(f"this model has no attention to show. {'; '.join(absent)}")
     return Inspection(source, target, tuple(maps), tuple(absent))
 
 
 def check_free(folder: Path) -> None:
-    """Raises ConfigError where a folder cannot be written because something stands there."""
+    """Raises ConfigError if the path exists and is not an empty folder."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigError(f"{folder} exists already: choose another name, or remove it")
+        raise ConfigError(f"{folder} exists already: choose another name, or delete it")
 
 
 def check_text(text: str, what: str) -> None:
-    """Raises DataError for a text that is blank; what: the name that it has in the message."""
+    """Raises DataError for a blank text. what: its name in the message."""
     if not text.strip():
         raise DataError(f"the {what} is blank: give a text to inspect")
 
 
 def check_tokens(count: int) -> None:
-    """Raises DataError for a text of more tokens than can be drawn."""
+    """Raises DataError for a text with more tokens than can be drawn."""
     if count > MOST_TOKENS:
-        raise DataError(f"the text has {count} tokens, but pictures hold {MOST_TOKENS} a side: inspect a part of it")
+        raise DataError(
+            f"the text has {count} tokens, but pictures show at most {MOST_TOKENS} per side: inspect a part of it"
+        )
 
 
 def _side(kind: str) -> tuple[str, str]:
-    """What the rows and the columns of a kind's weights are."""
+    """The names of the tokens that the rows and the columns of a kind's weights belong to."""
     if kind.startswith("encoder."):
         return "source", "source"
     return "target", "source" if kind.endswith("cross_attention") else "read"
 
 
 def _name(attention: AttentionMap, kind: Sequence[AttentionMap]) -> str:
-    """What an attention's pictures are called; the only one of its kind has the kind's name."""
+    """The file name of an attention's pictures; the only attention of its kind has the name of the kind."""
     return f"{attention.kind}.layer-{attention.layer}" if len(kind) > 1 else attention.kind
 
 
@@ -164,7 +166,7 @@ _STYLE = (
 
 
 def page(index: dict[str, Any]) -> str:
-    """HTML, of an inspection's index."""
+    """The HTML page of an inspection's index."""
     parts = [f"<p><b>{name}</b> {escape(index[name])}</p>" for name in ("source", "target") if index[name] is not None]
     for kind in index["kinds"]:
         shown = "".join(map(_attention, kind["attentions"]))
@@ -175,7 +177,9 @@ def page(index: dict[str, Any]) -> str:
             f"<ul>\n{shown}</ul>"
         )
     if index["absent"]:
-        parts.append(f"<h2>Not there</h2>\n<ul>{''.join(f'<li>{escape(each)}</li>' for each in index['absent'])}</ul>")
+        parts.append(
+            f"<h2>Not available</h2>\n<ul>{''.join(f'<li>{escape(each)}</li>' for each in index['absent'])}</ul>"
+        )
     parts.append(f'<p>All weights: <a href="{index["arrays"]}">{index["arrays"]}</a></p>')
     body = "\n".join(parts)
     return (
@@ -186,8 +190,8 @@ def page(index: dict[str, Any]) -> str:
 
 _SIDES = {
     "source": "tokens of the source",
-    "target": "tokens of the target, each while it is predicted",
-    "read": "tokens that were read by then",
+    "target": "tokens of the target, when they are predicted",
+    "read": "tokens that the decoder has read",
 }
 
 

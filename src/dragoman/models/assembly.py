@@ -1,4 +1,4 @@
-"""What all assembled models share: schemes that fit families, initial values, building without storage."""
+"""Helpers for assembling models: position schemes that fit a family, initial values, building without storage."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from dragoman.nn.positions.scheme import PositionScheme
 
 @contextmanager
 def naming(side: str) -> Iterator[None]:
-    """Says on which side a part does not fit."""
+    """Adds the side to the errors of parts that do not fit."""
     try:
         yield
     except ConfigError as error:
@@ -23,7 +23,7 @@ def naming(side: str) -> Iterator[None]:
 
 
 def chosen_scheme(chosen: PositionScheme | None, family: Family, side: str) -> PositionScheme:
-    """The scheme of one side. Raises ConfigError for one that this family cannot use."""
+    """The position scheme of one side. Raises ConfigError if the family cannot use it."""
     if chosen is None:
         return family.default_positions
     if chosen.inside_attention and not family.attends_itself:
@@ -35,7 +35,7 @@ def chosen_scheme(chosen: PositionScheme | None, family: Family, side: str) -> P
 
 
 def check_written(scheme: PositionScheme, setting: str) -> None:
-    """Raises ConfigError for a scheme that a decoder cannot use, because it does not know how long its text will be."""
+    """Raises ConfigError for a scheme that needs the length of the text, which a decoder does not know in advance."""
     if scheme.needs_length:
         raise ConfigError(
             f"positions of kind {scheme.kind} need the length of the whole text, which a decoder does not know: "  # type: ignore[attr-defined]
@@ -44,7 +44,7 @@ def check_written(scheme: PositionScheme, setting: str) -> None:
 
 
 def initialise_linear_layers(model: nn.Module) -> None:
-    """Glorot's uniform weights, biases of zero."""
+    """Initialise weights by Glorot's uniform distribution and biases with zero."""
     for module in model.modules():
         if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight)
@@ -54,7 +54,7 @@ def initialise_linear_layers(model: nn.Module) -> None:
 
 @contextmanager
 def unfilled() -> Iterator[None]:
-    """What is built inside has shapes and no storage, so that it is cheap to see whether its parts go together."""
+    """Modules built in this context have shapes but no storage, which makes checking that parts fit cheap."""
     with torch.device("meta"), SkipInitialValues():
         yield
 

@@ -1,12 +1,12 @@
 """The dilated convolutional encoder and decoder of ByteNet (Kalchbrenner et al. 2016).
 
-As there: residual blocks with ReLU, width d outside and d/2 inside, dilations 1, 2, 4, 8, 16 and over again, masked in
-the decoder, which is stacked on the encoder. Otherwise than there:
-- The source is read as it is, and past its end the decoder gets zeros. So had the paper's first version; its second
-  pads the source to a·S + b tokens before the encoder reads it (a = 1.2 from English to German), and gives nothing
-  past those ("dynamic unfolding").
-- No multiplicative units, which the paper has in its character language model.
-- Any tokens, not characters alone; 5 blocks by default where the paper has 30.
+As in the paper: residual blocks with ReLU, width d outside and d/2 inside, dilations 1, 2, 4, 8, 16 repeated, masked in
+the decoder, which is stacked on the encoder. Differences:
+- The source is not padded, and the decoder reads zeros past its end, as in the paper's first version. The second
+  version pads the source to a·S + b tokens before the encoder reads it (a = 1.2 from English to German), and provides
+  nothing past those ("dynamic unfolding").
+- There are no multiplicative units, which the paper uses in its character language model.
+- Tokens may be of any kind, not only characters; the default is 5 blocks, the paper has 30.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ Dilation = Annotated[int, Field(ge=1, le=4096)]
 
 
 class _Layers(Config):
-    """What encoder and decoder have in common."""
+    """Settings that the encoder and the decoder share."""
 
     kind: Literal["bytenet"] = "bytenet"
     layers: int = Field(5, ge=1, description="Number of residual blocks (paper: 30).")
@@ -54,7 +54,7 @@ class ByteNetEncoderConfig(_Layers, EncoderFamily):
     """
 
     def build(self, context: SideContext) -> "ByteNetEncoder":
-        """Embeddings and blocks."""
+        """Build the embeddings and blocks."""
         return ByteNetEncoder(self, context)
 
 
@@ -79,12 +79,12 @@ class ByteNetDecoderConfig(_Layers, DecoderFamily):
     heads: int = Field(1, ge=1, description="Number of heads of this attention; must divide the model width.")
 
     def build(self, context: DecoderContext) -> "ByteNetDecoder":
-        """Embeddings, blocks and the vocabulary projection."""
+        """Build the embeddings, blocks and vocabulary projection."""
         return ByteNetDecoder(self, context)
 
 
 class Block(nn.Module):
-    """d → inner, a dilated convolution, inner → d, each behind a norm and a ReLU, inside a residual connection."""
+    """d → inner, a dilated convolution, inner → d, each after a norm and a ReLU, inside a residual connection."""
 
     def __init__(self, config: _Layers, layer: int, context: SideContext) -> None:
         super().__init__()
@@ -98,15 +98,15 @@ class Block(nn.Module):
         self.dropout = Dropout(context.dropout.residual)
 
     def read(self, states: Tensor, mask: Tensor) -> Tensor:
-        """(B, S, d) → (B, S, d), looking to both sides."""
+        """(B, S, d) → (B, S, d), with context on both sides."""
         return states + self._after(self.convolution.centred(self._before(states, mask), mask), mask)
 
     def extend(
         self, states: Tensor, past: Tensor | None, mask: Tensor | None, real: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """(R, T, d) → (R, T, d), looking back; and the past of the next call (R, (kernel − 1)·dilation, inner).
+        """(R, T, d) → (R, T, d) with context on the left, and the past for the next call.
 
-        real: as of `Convolution.extend`.
+        past: (R, (kernel − 1)·dilation, inner). real: as in `Convolution.causal`.
         """
         result, past = self.convolution.causal(self._before(states, mask), past, real)
         return states + self._after(result, mask), past
@@ -120,7 +120,7 @@ class Block(nn.Module):
 
 
 class ByteNetEncoder(nn.Module):
-    """Embeddings and blocks; keeps the `Encoder` promise."""
+    """Embeddings and blocks. Implements `Encoder`."""
 
     timed = (("forward", "encoder"),)
 
@@ -139,7 +139,7 @@ class ByteNetEncoder(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """A block, and attention over the memory where there is one."""
+    """A block, followed by attention to the source if that is configured."""
 
     def __init__(self, config: ByteNetDecoderConfig, layer: int, context: DecoderContext) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ class DecoderLayer(nn.Module):
     def forward(
         self, states: Tensor, past: Tensor | None, memory: TensorTree | None, step: Step
     ) -> tuple[Tensor, Tensor]:
-        """states (R, T, d), the convolution's past inputs, what attention holds → states, past."""
+        """states (R, T, d), the convolution's past inputs, the projected memory → states, past."""
         mask = step.mask
         states, past = self.block.extend(states, past, mask, step.causal.token_mask(step.causal.new))
 
@@ -169,31 +169,31 @@ class DecoderLayer(nn.Module):
 
 @dataclass(frozen=True)
 class StackedSource(HeldSource):
-    """below: (B, S, d), the source's states, zero at padding; None where they are not added to the target's tokens."""
+    """below: (B, S, d) source states, zero at padding; None if they are not added to the target tokens."""
 
     below: Tensor | None = None
 
     def under(self, causal: CausalSpan, rows: int) -> Tensor:
-        """What stands under the tokens that a step reads in each of so many rows: (rows, T, d), zero past the end."""
+        """The source states that are added to the tokens of a step: (rows, T, d), zero past the end of the source."""
         assert self.below is not None
         sentences, length = self.below.shape[:2]
         if causal.left_padding is None:
             under = self.below[:, causal.start : causal.start + causal.new]
             under = functional.pad(under, (0, 0, 0, causal.new - under.size(1)))
             return under.repeat_interleave(rows // sentences, 0)
-        places = (
+        positions = (
             torch.arange(causal.start, causal.start + causal.new, device=causal.device) - causal.left_padding[:, None]
         )
         row = torch.arange(rows, device=causal.device) // (rows // sentences)
-        under = self.below[row[:, None], places.clamp(0, length - 1)]
-        return under.masked_fill(((places < 0) | (places >= length)).unsqueeze(2), 0.0)
+        under = self.below[row[:, None], positions.clamp(0, length - 1)]
+        return under.masked_fill(((positions < 0) | (positions >= length)).unsqueeze(2), 0.0)
 
 
 class ByteNetDecoder(LayeredDecoder):
-    """Embeddings, blocks, ReLU(LN(h))W and the vocabulary projection; keeps the `Decoder` promise.
+    """Embeddings, blocks, ReLU(LN(h))W and the vocabulary projection. Implements `Decoder`.
 
-    The cache holds the last (kernel − 1)·dilation inputs of each convolution, however many tokens were read. Without
-    attention over the source there is none to give: `Output.attention` is None.
+    The cache holds the last (kernel − 1)·dilation inputs of each convolution, so its size is constant. Without
+    attention to the source, `Output.attention` is None.
     """
 
     timed = (("start", "decoder"), ("step", "decoder"))
@@ -208,14 +208,14 @@ class ByteNetDecoder(LayeredDecoder):
         self.projection = context.projection
 
     def hold(self, memory: Memory | None) -> StackedSource:
-        """What the layers need of the source, and what stands below them."""
+        """Project the source for the layers, and keep its states if they are added to the target tokens."""
         source = super().hold(memory)
         if memory is None or not self.stacked:
             return StackedSource(source.mask, source.layers)
         return StackedSource(source.mask, source.layers, memory.states.masked_fill(~memory.mask.unsqueeze(2), 0.0))
 
     def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
-        """Read tokens (R, T) after `state.position` others."""
+        """Read tokens (R, T), of which the first is at `state.position`."""
         step = self.read(tokens, state)
         states = step.embedded
         if state.memory.below is not None:

@@ -1,13 +1,14 @@
 """A convolutional encoder and decoder after ConvS2S (Gehring et al. 2017).
 
-As there: gated convolutions, attention in every decoder layer, √½ behind every sum. Otherwise than there:
-- Attention projects queries, keys, values and its result, and scores by scaled dot products, as everywhere here. The
-  paper's d·z without matrices or scale is `cross_attention: {scorer: {kind: dot}, projections: false}`.
-- Keys and values are one memory, (z + e)·√½; the paper has keys z and values z + e.
+As in the paper: gated convolutions, attention in every decoder layer, a factor √½ after every sum. Differences:
+- Attention projects queries, keys, values and its result, and scores by scaled dot products, as in the other families.
+  The paper's d·z without matrices or scale is `cross_attention: {scorer: {kind: dot}, projections: false}`.
+- Keys and values are the same memory, (z + e)·√½; the paper has keys z and values z + e.
 - The attended mean of m states is not multiplied by m·√(1/m).
-- No weight normalisation, no scaling of the encoder's gradient by the number of attentions, and other initial gains.
-- All layers are as wide as the embeddings; the paper's grow, with linear maps between.
-- Positions are sinusoids by default; the paper's are learned: `positions: {kind: learned}`.
+- There is no weight normalisation and no scaling of the encoder's gradient by the number of attentions, and the initial
+  gains differ.
+- All layers are as wide as the embeddings; in the paper width grows, with linear maps in between.
+- Positions are sinusoidal by default; the paper's are learned: `positions: {kind: learned}`.
 """
 
 from collections.abc import Mapping
@@ -30,24 +31,24 @@ from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig
 from dragoman.nn.residual import fitted
 
-# Keeps the variance of a sum of two terms of like variance (Gehring et al. 2017, section 3.5).
+# Keeps the variance of a sum of two terms of equal variance (Gehring et al. 2017, section 3.5).
 _HALF = sqrt(0.5)
 
-# Variance of what a gated linear unit gets if the layer's input has 1. The paper's 4 is for inputs of small variance;
-# embeddings here have one above 1, where gates open wider: with 4 the first gradient of 15 layers of width 256 had a
-# norm of 5e9, with 2.5 those of 4, 15 and 30 layers had 2.4, 1.3 and 1.0.
+# Variance of the input of a gated linear unit if the layer's input has variance 1. The paper's 4 is for inputs of
+# small variance. Embeddings here have a variance above 1, at which gates open wider: with 4 the first gradient of 15
+# layers of width 256 had a norm of 5e9; with 2.5 the norms for 4, 15 and 30 layers were 2.4, 1.3 and 1.0.
 _GAIN = 2.5
 
 
 class _Layers(Config):
-    """What encoder and decoder have in common."""
+    """Settings that the encoder and the decoder share."""
 
     kind: Literal["convolutional"] = "convolutional"
     layers: int = Field(4, ge=1, description="Number of convolutional layers (paper: 15).")
     kernel: int = Field(3, ge=1, le=1024, description="Kernel size of the convolutions, in tokens (paper: 3).")
 
     def gated(self, context: SideContext) -> Convolution:
-        """One layer's convolution; half of what it gives are gates."""
+        """Build the convolution of one layer; half of its output channels are gates."""
         width, gain = context.width, _GAIN * (1 - context.dropout.residual)
         return Convolution(width, 2 * width, self.kernel, gain=gain)
 
@@ -62,7 +63,7 @@ class ConvolutionalEncoderConfig(_Layers, EncoderFamily):
     default_positions: ClassVar[PositionScheme] = SinusoidalConfig()
 
     def build(self, context: SideContext) -> "ConvolutionalEncoder":
-        """Embeddings and layers."""
+        """Build the embeddings and layers."""
         return ConvolutionalEncoder(self, context)
 
 
@@ -82,7 +83,7 @@ class ConvolutionalDecoderConfig(_Layers, DecoderFamily):
     )
 
     def build(self, context: DecoderContext) -> "ConvolutionalDecoder":
-        """Embeddings, layers and the vocabulary projection."""
+        """Build the embeddings, layers and vocabulary projection."""
         return ConvolutionalDecoder(self, context)
 
 
@@ -100,7 +101,7 @@ class EncoderLayer(nn.Module):
 
 
 class ConvolutionalEncoder(nn.Module):
-    """Embeddings and gated convolutions; keeps the `Encoder` promise."""
+    """Embeddings and gated convolutions. Implements `Encoder`."""
 
     timed = (("forward", "encoder"),)
 
@@ -118,9 +119,9 @@ class ConvolutionalEncoder(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """One gated convolution and attention over the memory inside a residual connection.
+    """One gated convolution and attention to the source inside a residual connection.
 
-    Without attention over the memory, or without a memory, the convolution alone: h ← (g + h)·√½, as in an encoder.
+    Without attention to the source, or without a source, only the convolution: h ← (g + h)·√½, as in the encoder.
     """
 
     def __init__(self, config: ConvolutionalDecoderConfig, context: DecoderContext) -> None:
@@ -136,7 +137,7 @@ class DecoderLayer(nn.Module):
     def forward(
         self, states: Tensor, past: Tensor | None, memory: TensorTree | None, step: Step
     ) -> tuple[Tensor, Tensor]:
-        """states (R, T, d), past inputs (R, kernel − 1, d), what attention holds of B rows → states, past."""
+        """states (R, T, d), past inputs (R, kernel − 1, d), the projected memory of B rows → states, past."""
         result, past = self.convolution.causal(self.dropout(states), past, step.causal.token_mask(step.causal.new))
         result = functional.glu(result)
         if memory is not None:
@@ -147,9 +148,9 @@ class DecoderLayer(nn.Module):
 
 
 class ConvolutionalDecoder(LayeredDecoder):
-    """Embeddings, gated convolutions and the vocabulary projection; keeps the `Decoder` promise.
+    """Embeddings, gated convolutions and the vocabulary projection. Implements `Decoder`.
 
-    The cache holds the last kernel − 1 inputs of each layer, however many tokens were read.
+    The cache holds the last kernel − 1 inputs of each layer, so its size is constant.
     """
 
     timed = (("start", "decoder"), ("step", "decoder"))
@@ -162,7 +163,7 @@ class ConvolutionalDecoder(LayeredDecoder):
         self.projection = context.projection
 
     def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
-        """Read tokens (R, T) after `state.position` others."""
+        """Read tokens (R, T), of which the first is at `state.position`."""
         step = self.read(tokens, state)
         states, attention, after = self.through_layers(step.embedded, state, step)
         return ProjectedOutput(self.dropout(states), self.projection, attention), after

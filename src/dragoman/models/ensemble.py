@@ -1,4 +1,4 @@
-"""Several models as one that predicts the mean of their probabilities."""
+"""Several models as one that predicts the mean of their probability distributions."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -13,27 +13,27 @@ from dragoman.models.interface import Decoder, LengthLimit, LengthLimits, Memory
 
 @dataclass(frozen=True)
 class EnsembleOutput:
-    """An `Output` of N models' outputs: log (1/N · Σ_m p_m), which is normalised; attention is the mean of theirs."""
+    """The combined `Output` of N models: log (1/N · Σ_m p_m), which is normalised, and their mean attention."""
 
     members: Sequence[Output]
 
     @property
     def attention(self) -> Tensor | None:
-        """The mean over the members that attend the source; None where none does."""
+        """The mean over the members that attend to the source; None if there are none."""
         found = [each for member in self.members if (each := member.attention) is not None]
         return torch.stack([each.float() for each in found]).mean(0) if found else None
 
     def logits(self, places: Tensor | None = None) -> Tensor:
-        """As `Output` promises."""
+        """See `Output`."""
         return _log_mean([member.logits(places) for member in self.members])
 
     def last_logits(self) -> Tensor:
-        """As `Output` promises."""
+        """See `Output`."""
         return _log_mean([member.last_logits() for member in self.members])
 
 
 class EnsembleDecoder(nn.Module):
-    """Decoders of one vocabulary that read the same tokens. Its state holds theirs, which take rows themselves."""
+    """Decoders with the same vocabulary that read the same tokens. Its state holds their states."""
 
     def __init__(self, members: Sequence[Decoder]) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class EnsembleDecoder(nn.Module):
         left_padding: Tensor | None = None,
         capacity: int | None = None,
     ) -> State:
-        """memory: of each member. The others as of `Decoder`."""
+        """memory: one per member. The other arguments are those of `Decoder.start`."""
         # Decoders without support for left padding do not take the argument.
         options: dict[str, Any] = {} if left_padding is None else {"left_padding": left_padding}
         states = [
@@ -59,7 +59,7 @@ class EnsembleDecoder(nn.Module):
         )
 
     def step(self, tokens: Tensor, state: State) -> tuple[EnsembleOutput, State]:
-        """As of `Decoder`."""
+        """See `Decoder.step`."""
         outputs, states = [], []
         for member, its in zip(self._members, state.cache, strict=True):
             its = its if its.capacity == state.capacity else replace(its, capacity=state.capacity)
@@ -70,7 +70,7 @@ class EnsembleDecoder(nn.Module):
 
 
 class Ensemble(nn.Module):
-    """Models of the same vocabularies, of whatever families, whose probabilities are averaged step by step.
+    """Models of any families with the same vocabularies, whose probabilities are averaged at every step.
 
     The memory of an ensemble is the tuple of its members' memories.
     """
@@ -86,25 +86,25 @@ class Ensemble(nn.Module):
         )
 
     def trial(self, length: int) -> Trial:
-        """The first member's: all read the same."""
+        """A trial of the first member; all members read the same."""
         return self._models[0].trial(length)
 
     def remember(self, source: tuple[Tensor, ...]) -> tuple[Memory, ...]:
-        """As `encode`."""
+        """See `encode`."""
         return self.encode(*source)
 
     def encode(self, tokens: Tensor, mask: Tensor) -> tuple[Memory, ...]:
-        """What each member's decoder starts from; tokens and mask as of `SourceModel.encode`."""
+        """The memory of each member; arguments as in `SourceModel.encode`."""
         return tuple(member.encode(tokens, mask) for member in self._models)
 
     def forward(self, source: Tensor, source_mask: Tensor, inputs: Tensor) -> EnsembleOutput:
-        """Teacher forcing: read the source, as `encode`, and target inputs (B, T), give what follows each of T."""
+        """Teacher forcing: predict what follows each of the target inputs (B, T), given the source as in `encode`."""
         output, _ = self.decoder.step(inputs, self.decoder.start(self.encode(source, source_mask)))
         return output
 
 
 def _log_mean(logits: Sequence[Tensor]) -> Tensor:
-    """log (1/N · Σ softmax) of N tensors, over their last dimension; of one tensor N times, its log-softmax."""
+    """log (1/N · Σ softmax) of N tensors, over their last dimension."""
     return torch.stack([each.log_softmax(-1) for each in logits]).logsumexp(0) - log(len(logits))
 
 

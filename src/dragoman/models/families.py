@@ -1,4 +1,4 @@
-"""Every encoder and decoder by its `kind`; a new one is a file in this folder and a line here."""
+"""All encoders and decoders by `kind`. To add one, add a file to this folder and a line here."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""What a family of encoders or decoders is: a config that builds one."""
+"""Families of encoders and decoders: configs that build them, and the outputs of the decoders."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ from dragoman.nn.precision import at_least_single
 
 @dataclass(frozen=True)
 class Predictions:
-    """Of N tokens: hidden (N, d) and weight (V, d), whose product, plus bias (V,) or nothing, is the logits.
+    """Predictions of N tokens: logits are hidden (N, d) times weight (V, d), plus bias (V,) if there is one.
 
-    For a loss that never holds all of them (`training.objectives.fused_cross_entropy`).
+    For a loss that never holds all logits in memory (`training.objectives.fused_cross_entropy`).
     """
 
     hidden: Tensor
@@ -32,27 +32,27 @@ class Predictions:
 
 @dataclass(frozen=True)
 class ProjectedOutput:
-    """An `Output`: hidden (R, T, d) is what the vocabulary projection reads; attention as promised there."""
+    """An `Output` whose logits are a projection of hidden (R, T, d)."""
 
     hidden: Tensor
     projection: Projection
     attention: Tensor | None = None
 
     def at(self, places: Tensor) -> Predictions:
-        """What the predictions at `places`, as of `Output.logits`, are made of; differentiable."""
+        """The predictions at `places` (see `Output.logits`), differentiable."""
         return Predictions(_at(self.hidden, places), self.projection.weight, self.projection.bias)
 
     def logits(self, places: Tensor | None = None) -> Tensor:
-        """As `Output` promises; differentiable."""
+        """See `Output`; differentiable."""
         return at_least_single(self.projection(self.hidden if places is None else _at(self.hidden, places)))
 
     def last_logits(self) -> Tensor:
-        """As `Output` promises; differentiable."""
+        """See `Output`; differentiable."""
         return at_least_single(self.projection(self.hidden[:, -1]))
 
     @staticmethod
     def joined(outputs: Sequence["ProjectedOutput"]) -> "ProjectedOutput":
-        """What one decoder gave in step after step, as if in a single one."""
+        """Concatenate the outputs of one decoder's consecutive steps."""
         attention = [output.attention for output in outputs if output.attention is not None]
         return ProjectedOutput(
             torch.cat([output.hidden for output in outputs], 1),
@@ -67,11 +67,11 @@ def _at(values: Tensor, places: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class SideContext:
-    """What is given to whatever is built on one side of a model.
+    """What a family needs to build an encoder or a decoder.
 
-    embedding: of that side's tokens, or of vectors where it reads no text, absolute positions joined. width: d_model,
-    of the embeddings, of each layer's input and of an encoder's memory. dropout: its rates, by place. positions: the
-    scheme, for what it does inside self-attention.
+    embedding: embeds the tokens of that side, or its vectors, and adds absolute positions. width: d_model, the width of
+    embeddings, of each layer's input and of an encoder's memory. dropout: its rates. positions: the position scheme,
+    which may act inside self-attention.
     """
 
     embedding: Embedding
@@ -80,35 +80,36 @@ class SideContext:
     positions: PositionScheme
 
     def attention_sizes(self, heads: int) -> AttentionSizes:
-        """Of an attention of so many heads whose queries, memory and result are all d_model wide."""
+        """The sizes of an attention with `heads` heads whose queries, memory and result are d_model wide."""
         return AttentionSizes(self.width, self.width, self.width, heads, self.dropout.attention)
 
 
 @dataclass(frozen=True)
 class DecoderContext(SideContext):
-    """The same for a decoder. projection: reads hidden states of d_model numbers, gives logits."""
+    """What a family needs to build a decoder. projection: maps hidden states of width d_model to logits."""
 
     projection: Projection
 
 
 class ProjectingDecoder(Decoder, Protocol):
-    """A decoder that can be trained: its output says what a loss reads that never holds all logits."""
+    """A decoder that can be trained with a loss that never holds all logits in memory."""
 
     @property
     def projection(self) -> Projection:
-        """From hidden states to logits."""
+        """The map from hidden states to logits."""
         ...
 
     def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
-        """As `Decoder` promises."""
+        """See `Decoder.step`."""
         ...
 
 
 class Family(Config):
-    """default_positions: where the model names no scheme. attends_itself: whether there is self-attention in it.
+    """The base class of configs of encoders and decoders.
 
-    compilable: whether it has layers that torch.compile gains from. recurrent: whether all that it knows of what it has
-    read is a state whose size does not grow, so that a text of any length can be read.
+    default_positions: the scheme if the model names none. attends_itself: whether it has self-attention. compilable:
+    whether it has layers that torch.compile speeds up. recurrent: whether its state has a constant size, so that texts
+    of any length can be read.
     """
 
     default_positions: ClassVar[PositionScheme] = NoPositionsConfig()
@@ -117,45 +118,46 @@ class Family(Config):
     recurrent: ClassVar[bool] = False
 
     def shallow(self) -> Self:
-        """The same with a single layer: all layers are alike, so where it can be built, this can."""
+        """The config with a single layer. All layers are alike, so if this can be built, the whole can."""
         return self.model_copy(update={"layers": 1}) if "layers" in type(self).model_fields else self
 
 
 class EncoderFamily(Family):
-    """The base of every encoder's config."""
+    """The base class of encoder configs."""
 
     def build(self, context: SideContext) -> Encoder:
-        """An nn.Module that keeps the `Encoder` promise. Raises ConfigError for settings that do not go together."""
+        """Build an nn.Module that implements `Encoder`. Raises ConfigError for incompatible settings."""
         raise NotImplementedError
 
 
 class DecoderFamily(Family):
-    """The base of every decoder's config.
+    """The base class of decoder configs.
 
-    without_source: the settings that lead to the source, with the values at which they do not, as in language models.
+    without_source: the settings that connect the decoder to the source, with the values that disconnect it, as in
+    language models.
     """
 
     without_source: ClassVar[Mapping[str, Any]]
 
     def check_source(self) -> None:
-        """Raises ConfigError where nothing leads from the source to this decoder."""
+        """Raises ConfigError if nothing connects this decoder to the source."""
         if not self._leading():
             without = " and ".join(f"{name} {_as_yaml(value)}" for name, value in self.without_source.items())
             others = "it" if len(self.without_source) == 1 else "one of them"
-            raise ConfigError(f"with {without} nothing of the source reaches it: set {others} otherwise")
+            raise ConfigError(f"with {without} nothing connects it to the source: change {others}")
 
     def check_no_source(self) -> None:
-        """Raises ConfigError where something would."""
+        """Raises ConfigError if something would connect it to a source."""
         if leading := self._leading():
             raise ConfigError(
-                f"{' and '.join(leading)} would lead to a source, which a language model does not have: leave it out"
+                f"{' and '.join(leading)} would connect to a source, which a language model does not have: remove it"
             )
 
     def _leading(self) -> list[str]:
         return [name for name, value in self.without_source.items() if getattr(self, name) != value]
 
     def build(self, context: DecoderContext) -> ProjectingDecoder:
-        """An nn.Module that keeps the `Decoder` promise. Raises ConfigError for settings that do not go together."""
+        """Build an nn.Module that implements `ProjectingDecoder`. Raises ConfigError for incompatible settings."""
         raise NotImplementedError
 
 

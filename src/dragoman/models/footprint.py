@@ -1,4 +1,4 @@
-"""How much memory a model takes for so long a sentence: measured on short ones, so that it holds for every variant."""
+"""The memory that a model needs for a sentence of a given length, measured on short sentences of any variant."""
 
 import weakref
 from dataclasses import dataclass
@@ -14,23 +14,23 @@ from torch.utils._pytree import tree_leaves
 from dragoman.models.interface import Model, TensorTree, Trial, has_decoder, memories, tensors
 
 SHORT_TRIAL, LONG_TRIAL = 128, 2048
-"""Tokens. Texts are tried out as long as they are up to the long trial; only what starts to grow otherwise beyond it,
-such as a window of more than 1024 tokens, is estimated wrongly, too high."""
+"""Tokens. Texts are measured at their own length up to the long trial. Beyond it, memory that grows differently from
+there on, such as a window of more than 1024 tokens, is overestimated."""
 
 _DECODING = 8
-"""A decoder that reads a whole trial at once holds at most so many times what the encoder does."""
+"""Upper bound of the memory of a decoder that reads a whole trial at once, relative to the encoder."""
 
 _UNFILLED = 1.4
-"""Powers of two are tried; blocks that a sentence fills only in part take up to so many times the memory a token."""
+"""Only powers of two are measured; a partially filled block takes up to this factor more memory per token."""
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """Bytes a sentence as polynomials of its length in tokens, lowest power first, for float32.
+    """Bytes per sentence as polynomials of its length in tokens, lowest power first, for float32.
 
-    training: the most held in a forward pass that keeps what the backward pass needs, source and target both of that
-    length. encoding: the most held while the encoder reads in translation. memory: what a decoder holds of the source.
-    cache: what it holds of one hypothesis. measured: tokens of the longest trial asked for.
+    training: peak of a forward pass that keeps everything for the backward pass, with source and target of that length.
+    encoding: peak of the encoder in translation. memory: what the decoder holds of the source. cache: what it holds of
+    one hypothesis. measured: length of the longest requested trial in tokens.
     """
 
     measured: int
@@ -46,10 +46,9 @@ def evaluate(polynomial: tuple[float, ...], length: int) -> int:
 
 
 def measure(model: Any, longest: int, training: bool) -> Footprint:
-    """Run the model on single sentences of up to `longest` tokens, of which 2048 tell as much as more would.
+    """Run the model on single sentences of up to `longest` tokens, at most 2048.
 
-    training: with what the backward pass keeps, which only a run that trains needs to know. Modes, buffers and random
-    state of the model are left as they were.
+    training: also measure what the backward pass needs. Modes, buffers and random state of the model are restored.
     """
     was_training = model.training
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
@@ -81,7 +80,7 @@ def measure(model: Any, longest: int, training: bool) -> Footprint:
 
 
 def _held(model: Model, trial: Trial) -> tuple[int, int, int]:
-    """Bytes of one text: the most held while its source is encoded, its memory, and the cache of one hypothesis.
+    """Bytes for one text: the peak while its source is encoded, its memory, and the cache of one hypothesis.
 
     A model without a decoder has neither memory nor cache.
     """
@@ -98,10 +97,10 @@ def _held(model: Model, trial: Trial) -> tuple[int, int, int]:
 
 
 def refined(footprint: Footprint, model: Any, longest: int, training: bool, free: int) -> Footprint:
-    """A footprint for sentences of up to `longest` tokens: the same one, if it was measured on such.
+    """A footprint for sentences of up to `longest` tokens; the same one if it was measured on such sentences.
 
-    Also where the trial itself would not fit into `free` bytes. A trial takes less time than translating its sentence
-    does, and lengths are doubled, so that few are made.
+    It is also returned unchanged if the trial itself would not fit into `free` bytes. A trial takes less time than
+    translating its sentence, and lengths are doubled, so few trials are needed.
     """
     trial = min(1 << (longest - 1).bit_length(), LONG_TRIAL)
     needed = max(evaluate(footprint.training, trial), _DECODING * evaluate(footprint.encoding, trial))
@@ -109,9 +108,9 @@ def refined(footprint: Footprint, model: Any, longest: int, training: bool, free
 
 
 def _fit(lengths: np.ndarray, values: np.ndarray) -> tuple[float, ...]:
-    """The parabola nearest the points by ratio, its coefficients never below zero, raised until none lies above it.
+    """The parabola with the smallest relative errors and no negative coefficients, raised above all points.
 
-    So what is measured in steps, because of blocks, does not bend it downwards or far up. Lowest power first.
+    So steps in the measurements, which are due to blocks, do not bend it. Lowest power first.
     """
     if not values.all():
         return (0.0,)
@@ -128,7 +127,7 @@ def _fit(lengths: np.ndarray, values: np.ndarray) -> tuple[float, ...]:
 
 
 class _Peak(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """The most bytes that tensors made inside held at one time, whatever backend made them: `most`."""
+    """Records in `most` the peak number of bytes of tensors created in the context, for any backend."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -137,7 +136,7 @@ class _Peak(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """No: torch would import its compiler to keep it away from here, which takes a second."""
+        """False, because skipping would make torch import its compiler, which takes a second."""
         return False
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -151,7 +150,7 @@ class _Peak(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _add(self, storage: torch.UntypedStorage, given: set[int]) -> None:
         number, size = id(storage), storage.nbytes()
-        if number in self._storages or number in given:  # a view, or something written in place
+        if number in self._storages or number in given:  # a view, or an in-place result
             return
 
         def gone(_: object) -> None:

@@ -1,7 +1,7 @@
-"""The promises that every model family keeps.
+"""The protocols that every model implements.
 
-Any encoder hands a `Memory` to any decoder; a decoder is a pure step function over a `State`. One search, one training
-loop and one inspector serve every model that keeps them.
+Any encoder passes a `Memory` to any decoder; a decoder is a pure step function over a `State`. One search, one training
+loop and one inspector work with every model that implements them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,9 +16,9 @@ Side = Literal["source", "target"]
 
 @dataclass(frozen=True)
 class LengthLimit:
-    """One side's. positions: how many tokens its scheme has positions for, None for any number.
+    """The length limit of one side.
 
-    setting: which setting says so.
+    positions: number of positions of its scheme, None if unlimited. setting: the setting that determines it.
     """
 
     side: Side
@@ -27,15 +27,15 @@ class LengthLimit:
 
     @property
     def tokens(self) -> int | None:
-        """A text's tokens at most: one position goes to the source's end, or the target's beginning."""
+        """Maximum number of tokens of a text: one position is for the end of a source or the beginning of a target."""
         return None if self.positions is None else self.positions - 1
 
     def exceeded(self, length: int) -> bool:
-        """Whether a text of so many tokens is too long."""
+        """Whether a text of `length` tokens is too long."""
         return self.tokens is not None and length > self.tokens
 
     def describe(self, length: int) -> str:
-        """What is wrong with a text of so many tokens, for a message that goes on with what to do."""
+        """The first part of an error message about a text of `length` tokens, to be followed by a remedy."""
         special = "end" if self.side == "source" else "beginning"
         return (
             f"{length} {self.side} tokens, but the model has {self.positions} positions, one of them for the {special} "
@@ -44,14 +44,14 @@ class LengthLimit:
 
 
 class LengthLimits(NamedTuple):
-    """Of both sides of a model; a sequence of the two, source first."""
+    """The limits of both sides of a model: a sequence of two, source first."""
 
     source: LengthLimit
     target: LengthLimit
 
 
 def first_exceeded(limits: Sequence[LengthLimit], *lengths: int) -> tuple[LengthLimit, int] | None:
-    """The first limit that a pair of texts exceeds, with the length that does so."""
+    """The first limit that a pair of texts exceeds, with the length that exceeds it; None if there is none."""
     return next(
         ((limit, length) for limit, length in zip(limits, lengths, strict=True) if limit.exceeded(length)), None
     )
@@ -60,26 +60,26 @@ def first_exceeded(limits: Sequence[LengthLimit], *lengths: int) -> tuple[Length
 TensorTree = Any
 """Tensors, or None, in nested dicts, lists, tuples, NamedTuples and dataclasses.
 
-A plain number, bool or string has no rows, so it may stand nowhere but in a field of a dataclass, which thereby says
-that it is a constant, the same for all rows.
+Plain numbers, bools and strings have no rows. They are allowed only as fields of a dataclass, as constants that are the
+same for all rows.
 """
 
 
 class Reordered(Protocol):
-    """A part of a cache that takes its rows by itself, such as a `State` in it."""
+    """A part of a cache that selects its own rows, such as a nested `State`."""
 
     def reorder(self, rows: Tensor, beam_size: int) -> "Reordered":
-        """As of `State`."""
+        """See `State.reorder`."""
         ...
 
 
 def tree_map(
     function: Callable[[Tensor], Tensor], tree: TensorTree, reordered: Callable[[Reordered], Reordered] | None = None
 ) -> TensorTree:
-    """The same tree with `function` applied to every tensor in it.
+    """Apply `function` to every tensor of a tree.
 
-    reordered: what is done to parts that have a `reorder`; None: they are gone into as any dataclass. Raises TypeError
-    for a leaf that no tree may have.
+    reordered: applied to parts that have a method `reorder`; None: they are traversed like any dataclass. Raises
+    TypeError for an invalid leaf.
     """
     if isinstance(tree, Tensor):
         return function(tree)
@@ -102,8 +102,8 @@ def tree_map(
         }
         return replace(tree, **changed)
     raise TypeError(
-        f"a tree of tensors holds {tree!r:.80}, of type {type(tree).__name__}, whose rows nobody knows how to take: "
-        "make it a tensor with a row for each, or, where it is the same for all rows, a field of a dataclass"
+        f"a tree of tensors contains {tree!r:.80} of type {type(tree).__name__}, which has no rows to select: "
+        "make it a tensor with one row per hypothesis or, if it is the same for all of them, a field of a dataclass"
     )
 
 
@@ -122,11 +122,11 @@ def tensors(tree: TensorTree) -> Iterator[Tensor]:
 
 @dataclass(frozen=True)
 class Memory:
-    """What any encoder gives to any decoder: states (B, S, d) and mask (B, S) bool, True where a decoder may attend.
+    """The output of an encoder: states (B, S, d) and mask (B, S) bool, True where a decoder may attend.
 
-    final: (B, d), an encoder's own summary of the whole text, such as the last state of a recurrence; None where it
-    has none. What reads several texts, or one text several times, may give any tree of these; only decoders look into
-    it, others ask `source_mask`.
+    final: (B, d), an encoder's own summary of the whole text, such as the last state of a recurrence; None if it has
+    none. An encoder of several texts, or of several views of one text, may return any tree of these; only decoders
+    access its content, other code calls `source_mask`.
     """
 
     states: Tensor
@@ -135,7 +135,7 @@ class Memory:
 
     @property
     def summary(self) -> Tensor:
-        """(B, d): the encoder's own summary, or else the mean of the states."""
+        """(B, d): the encoder's own summary if there is one, otherwise the mean of the states."""
         if self.final is not None:
             return self.final
         mask = self.mask.unsqueeze(2).to(self.states.dtype)
@@ -143,9 +143,9 @@ class Memory:
 
 
 def source_mask(memory: TensorTree) -> Tensor:
-    """(B, S) bool, True at source tokens: how many sentences a memory is of, how long they are, where it lies.
+    """The mask (B, S) of a memory, True at source tokens; of a tree of memories, the mask of the first one.
 
-    Of a tree of memories it is the first one's. Raises TypeError where there is none.
+    Raises TypeError if there is no memory in the tree.
     """
     for found in memories(memory):
         return found.mask
@@ -163,7 +163,7 @@ def memories(tree: TensorTree) -> Iterator[Memory]:
 
 @dataclass(frozen=True)
 class State:
-    """Where a decoder stands, as a value: passed in and out of `step`, and not used again once passed in.
+    """The state of a decoder, a value that `step` takes and returns. Do not use it again after passing it in.
 
     memory: what the decoder holds of the source, a tree of tensors with one row a sentence (B rows), without any where
     there is no source. cache: a tree of tensors with one row a hypothesis (R = B · beam_size rows; rows of a sentence
@@ -184,14 +184,14 @@ class State:
     capacity: int | None = None
 
     def after(self, tokens: int, cache: TensorTree) -> "State":
-        """The state once so many more tokens are read."""
+        """The state after reading `tokens` more tokens."""
         return replace(self, cache=cache, position=self.position + tokens)
 
     def reorder(self, rows: Tensor, beam_size: int) -> "State":
-        """Take hypotheses `rows` (R',) int64 of the old state, `beam_size` of them a sentence.
+        """Select hypotheses `rows` (R',) int64 of the old state, `beam_size` per sentence.
 
-        Expansion to a beam, reordering within it and pruning of finished sentences are all this one row-take. Each run
-        of `beam_size` rows must come from one sentence.
+        Expanding to a beam, reordering within it and removing finished sentences are all this one selection of rows.
+        Each group of `beam_size` rows must come from one sentence.
         """
         return replace(
             self,
@@ -204,7 +204,7 @@ class State:
         )
 
     def _memory_of(self, sentences: Tensor) -> TensorTree:
-        """The memory of `sentences` (B',) int64: the very same where they are all of them, in order."""
+        """The memory of `sentences` (B',) int64; unchanged if they are all sentences in order."""
         first = next(tensors(self.memory), None)
         if first is None:
             return self.memory
@@ -215,35 +215,35 @@ class State:
 
 
 class Output(Protocol):
-    """What a step gives for each of the (R, T) tokens that it has read: what may follow it. Made only where asked."""
+    """The predictions of what follows each of the (R, T) tokens of a step; computed on demand."""
 
     @property
     def attention(self) -> Tensor | None:
-        """Where the state asks for it and the decoder attends the source, (R, T, S) without gradient; else None.
+        """Attention weights over the source (R, T, S), without gradient: a distribution over unmasked positions.
 
-        How much the prediction after each token looked at each source position: a distribution over those that the
-        memory keeps.
+        Row t belongs to the prediction after token t. None if the state does not request attention or the decoder has
+        no attention to the source.
         """
         ...
 
     def logits(self, places: Tensor | None = None) -> Tensor:
-        """Unnormalised log-probabilities of the next token, float32 or wider, after the tokens at `places`: (N, V).
+        """Unnormalised log-probabilities (N, V), float32 or wider, of the next token after the tokens at `places`.
 
-        places: (R, T) bool, N of them True, or (N,) int64, numbers of tokens counted row by row; None: all of them,
-        as (R, T, V).
+        places: (R, T) bool with N True values, or (N,) int64 indices of tokens counted row by row; None: all tokens, as
+        (R, T, V).
         """
         ...
 
     def last_logits(self) -> Tensor:
-        """The same after the last token of each row: (R, V), made anew, so that a search may write into it."""
+        """Logits (R, V) after the last token of each row, a new tensor that a search may modify in place."""
         ...
 
 
 class Trial(NamedTuple):
-    """What a whole model is called with for a made-up text.
+    """Arguments of a whole model for an artificial text.
 
-    source: what it reads, nothing for a language model. inputs: (1, T) int64, what its decoder reads; None for a model
-    without a decoder.
+    source: what the encoder reads; empty for a language model. inputs: (1, T) int64, what the decoder reads; None for a
+    model without a decoder.
     """
 
     source: tuple[Tensor, ...]
@@ -251,7 +251,7 @@ class Trial(NamedTuple):
 
     @property
     def arguments(self) -> tuple[Tensor, ...]:
-        """All of them, in the order of the call."""
+        """All arguments, in the order of the call."""
         return self.source if self.inputs is None else (*self.source, self.inputs)
 
 
@@ -262,15 +262,15 @@ class Model(Protocol):
 
     @property
     def limits(self) -> Iterable[LengthLimit]:
-        """How long texts may be."""
+        """The longest texts that the model can read."""
         ...
 
     def trial(self, length: int) -> Trial:
-        """A text of `length` tokens on each side, on the device of the model's parameters."""
+        """Arguments for a text of `length` tokens on each side, on the device of the model's parameters."""
         ...
 
     def __call__(self, *arguments: Any) -> Any:
-        """A tree of tensors, or an `Output`, for arguments such as those of a trial."""
+        """A tree of tensors, or an `Output`."""
         ...
 
     def eval(self) -> Self: ...
@@ -283,7 +283,7 @@ class Model(Protocol):
 
 
 class DecoderModel(Model, Protocol):
-    """A model with a decoder. It is called with its source, if it has one, and the inputs of its decoder."""
+    """A model with a decoder. Its arguments are the source, if it has one, and the inputs of the decoder."""
 
     @property
     def decoder(self) -> "Decoder": ...
@@ -293,7 +293,7 @@ class DecoderModel(Model, Protocol):
         ...
 
     def __call__(self, *arguments: Tensor) -> Output:
-        """Teacher forcing: what follows each of the inputs, which are given last."""
+        """Teacher forcing: predict what follows each of the inputs, the last argument."""
         ...
 
 
@@ -307,20 +307,20 @@ class CausalModel(DecoderModel, Protocol):
 
 
 def has_decoder(model: Model) -> TypeGuard[DecoderModel]:
-    """Whether a model keeps the promise of `DecoderModel`."""
+    """Whether a model implements `DecoderModel`."""
     return hasattr(model, "decoder")
 
 
 class SourceModel(DecoderModel, Protocol):
-    """A model of a target given its source."""
+    """A model that predicts a target given a source."""
 
     @property
     def limits(self) -> LengthLimits:
-        """How long sources and targets may be."""
+        """The longest sources and targets that the model can read."""
         ...
 
     def encode(self, tokens: Tensor, mask: Tensor) -> Memory:
-        """What the decoder starts from; tokens and mask as of `Encoder`, or vectors (B, S, n) float32 for tokens."""
+        """The memory for the decoder; arguments as in `Encoder`, or vectors (B, S, n) float32 as tokens."""
         ...
 
 
@@ -333,7 +333,7 @@ class Encoder(Protocol):
 
 
 class Decoder(Protocol):
-    """Writes the target, one or many tokens a step; T tokens at once equal T steps of one token."""
+    """Predicts the target, one or more tokens per step. A step of T tokens equals T steps of one token."""
 
     def start(
         self,

@@ -26,18 +26,18 @@ VERBS: Mapping[str, str] = {
     "export": "be exported",
     "teach": "be distilled into a student",
 }
-"""What can be done with models, each as it reads after "it cannot"."""
+"""The verbs that models can serve, each as it reads after "it cannot"."""
 
 
 @dataclass(frozen=True)
 class ModelKind:
     """What the package knows about one kind of model.
 
-    name: the value of `model.kind` in config.yaml. config: the settings of such a model, which build it. title: what
-    such a model is called, without an article. sides: the texts that it knows: `source` is read, `target` is predicted.
-    activity: what it does, as a verb in the third person. verbs: those of `VERBS` that it serves. use: how users do
-    that, for messages. example: the same for the model card, with `{option}` and `{argument}` where a target language
-    is chosen; empty: as `use`. tokenizers: whether its folder holds any.
+    name: the value of `model.kind` in config.yaml. config: the class of its settings, which builds it. title: its name
+    in messages, without an article. sides: the texts it processes: `source` is read, `target` is predicted. activity:
+    what it does with text, as a verb in the third person. verbs: the keys of `VERBS` that it serves. use: how to use
+    it, for messages. example: the same for the model card, with `{option}` and `{argument}` where a target language is
+    chosen; if empty, `use` is shown. tokenizers: whether its folder contains any.
     """
 
     name: str
@@ -61,14 +61,14 @@ class ModelKind:
         return "source" in self.sides
 
     def languages(self, source: str | None, target: str | None) -> str | None:
-        """The languages in a line, such as "en → de"; None where none that matters is known."""
+        """The languages of its sides, such as "en → de"; None if none of them is known."""
         named = {"source": source, "target": target}
         if not any(named[side] for side in self.sides):
             return None
         return " → ".join(named[side] or side for side in self.sides)
 
     def refusal(self, verb: str) -> str:
-        """Why it does not serve a verb and what does, to follow the name of a folder."""
+        """A message that follows the name of a folder: why the verb is not available, and what to use instead."""
         return f"is {self.noun}; it cannot {VERBS[verb]}: use {self.use}"
 
 
@@ -77,7 +77,7 @@ KINDS: dict[str, ModelKind] = {}
 
 
 def register(kind: ModelKind) -> ModelKind:
-    """Make a kind known to the package; gives it back. Raises ValueError for a verb or a name that cannot be taken."""
+    """Add a kind to the registry and return it. Raises ValueError for an unknown verb and for a name in use."""
     if unknown := kind.verbs - VERBS.keys():
         raise ValueError(f"unknown verbs: {', '.join(sorted(unknown))}; choose among {', '.join(VERBS)}")
     if KINDS.setdefault(kind.name, kind) != kind:
@@ -114,7 +114,7 @@ LANGUAGE_MODEL = register(
 
 
 def kind_of(section: Mapping[str, Any]) -> ModelKind:
-    """The kind of the model that a section `model` describes; old files of translation models name none.
+    """The kind of the model that a section `model` describes; old translation models do not name theirs.
 
     Raises ConfigError for an unknown kind.
     """

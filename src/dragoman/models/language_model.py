@@ -1,4 +1,4 @@
-"""A decoder alone: a model of what follows a text."""
+"""A decoder-only language model."""
 
 from math import inf
 from typing import Any, ClassVar, Literal
@@ -45,7 +45,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
-# What `auto` chooses from, with the most tokens of text that a model of that size is meant for.
+# The presets that `auto` chooses from, each with the largest number of tokens that it is meant for.
 AUTO_PRESETS = {"tiny": 10_000_000, "small": 100_000_000, "medium": 1_000_000_000, "base": inf}
 
 
@@ -80,7 +80,7 @@ class LanguageModelConfig(PresetSettings):
 
     @classmethod
     def completed(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        """No decoder attends a source unless somebody sets it to, which is refused."""
+        """Without attention to a source, unless it is set explicitly, which is an error."""
         decoder = settings.get("decoder")
         if not isinstance(decoder, dict):
             return settings
@@ -89,11 +89,11 @@ class LanguageModelConfig(PresetSettings):
         return {**settings, "decoder": {**without, **decoder}}
 
     def build(self, size: int) -> "DecoderOnly":
-        """A freshly initialised model for a vocabulary of `size` entries, drawn from torch's default generator."""
+        """Build the model for a vocabulary of `size` entries, initialised from torch's default generator."""
         return DecoderOnly(self, size)
 
     def build_for(self, sizes: VocabularySizes) -> "DecoderOnly":
-        """As `build`, for the target's vocabulary."""
+        """See `build`; for the target's vocabulary."""
         return self.build(sizes.target)
 
 
@@ -121,7 +121,7 @@ class DecoderOnly(nn.Module):
 
     @property
     def limits(self) -> tuple[LengthLimit]:
-        """The only one."""
+        """The length limit of its texts."""
         return (self.limit,)
 
     def trial(self, length: int) -> Trial:
@@ -130,7 +130,7 @@ class DecoderOnly(nn.Module):
         return Trial((), torch.full((1, length), BOS, dtype=torch.int64, device=device))
 
     def remember(self, source: tuple[Tensor, ...]) -> None:
-        """Nothing."""
+        """A language model has no memory: None."""
 
     def forward(self, inputs: Tensor) -> ProjectedOutput:
         """inputs (B, T) int64 → what follows each of them."""

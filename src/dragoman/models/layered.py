@@ -1,4 +1,4 @@
-"""What decoders of several layers that attend the source have in common."""
+"""The base class of decoders whose layers attend to the source."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -16,9 +16,10 @@ from dragoman.text.symbols import PAD
 
 @dataclass(frozen=True)
 class HeldSource:
-    """mask: (B, S) bool, True at source tokens; layers: what each layer's attention memorised, None where it has none.
+    """The source as the layers need it, projected once.
 
-    Without a source mask is None, and so is every layer's part.
+    mask: (B, S) bool, True at source tokens, None without a source. layers: the memory that each layer's attention has
+    projected; None for a layer without attention, and without a source.
     """
 
     mask: Tensor | None
@@ -26,16 +27,16 @@ class HeldSource:
 
     @cached_property
     def padding(self) -> Mask | None:
-        """Which source tokens may be attended; made once for all steps that have the same sentences."""
+        """The mask of source tokens that may be attended to; computed once for all steps on the same sentences."""
         return None if self.mask is None else Mask.padding(self.mask)
 
 
 @dataclass(frozen=True)
 class Step:
-    """What all layers share that read the same tokens: which tokens they are, and embedded (R, T, d).
+    """The input of one step, shared by all layers.
 
-    padding: of the source, None without one. mask: (R, T) bool, False at padding, None where all are taken for tokens,
-    as in translation.
+    causal: the positions of the tokens. embedded: (R, T, d). padding: mask of the source, None without a source. mask:
+    (R, T) bool, False at padding; None if there is no padding, as in translation.
     """
 
     causal: CausalSpan
@@ -45,10 +46,10 @@ class Step:
 
 
 class LayeredDecoder(nn.Module):
-    """Starts, and leads a step through the layers; a family embeds before it and projects after it.
+    """Base class: creates the state and runs the layers; subclasses embed tokens and project the result.
 
-    A layer is called with states (R, T, d), its part of the cache, its part of the source, and the `Step`, and gives
-    states and its part of the cache. Its `cross_attention` is None, or an `Attention`.
+    A layer is called with states (R, T, d), its part of the cache, its part of the source, and the `Step`. It returns
+    states and its part of the cache. Its `cross_attention` is None or an `Attention`.
     """
 
     embedding: Embedding
@@ -63,9 +64,9 @@ class LayeredDecoder(nn.Module):
     ) -> State:
         """Project the memory once for every layer.
 
-        attention: `step` also gives the last layer's attention over the source, averaged over its heads.
+        attention: `step` also returns the last layer's attention to the source, averaged over its heads.
         """
-        with recording() if attention else nullcontext():  # whose weights will be asked for holds what they need
+        with recording() if attention else nullcontext():  # recorded weights need more of the memory
             source = self.hold(memory)
         attended = any(layer is not None for layer in source.layers)
         cache: TensorTree = [None] * len(self.layers)
@@ -80,7 +81,7 @@ class LayeredDecoder(nn.Module):
         )
 
     def hold(self, memory: Memory | None) -> HeldSource:
-        """What the layers need of the source."""
+        """Project the source for all layers."""
         if memory is None:
             return HeldSource(None, [None] * len(self.layers))
         padding, states = Mask.padding(memory.mask), self.held_states(memory)
@@ -91,18 +92,18 @@ class LayeredDecoder(nn.Module):
         )
 
     def held_states(self, memory: Memory) -> Tensor:
-        """What every layer memorises of."""
+        """The states that every layer projects."""
         return memory.states
 
     def read(self, tokens: Tensor, state: State) -> Step:
-        """The tokens (R, T) that come after those that `state` has seen."""
+        """Embed the tokens (R, T) that follow those that `state` has read."""
         causal = CausalSpan(state.position, tokens.size(1), tokens.device, state.left_padding, state.capacity)
         mask = tokens != PAD if self.training else None
         embedded = self.embedding(tokens, state.position, left_padding=state.left_padding)
         return Step(causal, embedded, state.memory.padding, mask)
 
     def through_layers(self, states: Tensor, state: State, step: Step) -> tuple[Tensor, Tensor | None, State]:
-        """states (R, T, d) → those behind the last layer, `Output.attention`, the state after the step."""
+        """states (R, T, d) → the states after the last layer, `Output.attention`, the state after the step."""
         cache: list[TensorTree] = []
         with recording() if state.attention else nullcontext() as weights:
             for layer, memory, past in zip(self.layers, state.memory.layers, state.cache, strict=True):

@@ -1,4 +1,4 @@
-"""Embedding tables that begin with word vectors from a file."""
+"""Embedding tables that are initialised with word vectors from a file."""
 
 from pathlib import Path
 
@@ -42,9 +42,9 @@ class PretrainedConfig(Config):
         return self
 
     def check(self, width: int | None) -> None:
-        """Look at the beginning of each file. Raises DataError for one that is none, ConfigError for another width.
+        """Check the first lines of each file. Raises DataError for an invalid file, ConfigError for another width.
 
-        width: of the model; None: not known yet.
+        width: of the model; None if it is not known yet.
         """
         for name, path in (("source", self.source), ("target", self.target)):
             if path is not None and vector_width(path) != (width or vector_width(path)):
@@ -54,7 +54,7 @@ class PretrainedConfig(Config):
                 )
 
     def freeze(self, source: nn.Module, target: nn.Module, projection: nn.Module) -> None:
-        """Exclude tables that shall not learn from training. Raises ConfigError if that froze the projection too."""
+        """Freeze the tables. Raises ConfigError if that would freeze the projection too."""
         if not self.frozen:
             return
         for table, path in ((source, self.source), (target, self.target)):
@@ -67,7 +67,7 @@ class PretrainedConfig(Config):
             )
 
     def fill(self, source: nn.Module, target: nn.Module, tokenizers: Tokenizers) -> dict[str, float]:
-        """Put the vectors into the tables; gives the share of entries that have one, for each side with a file."""
+        """Copy the vectors into the tables; returns the share of entries with a vector, for each side with a file."""
         shares: dict[str, float] = {}
         taken: set[int] = set()
         for side, path, table, tokenizer in (
@@ -89,14 +89,14 @@ class PretrainedConfig(Config):
             shares[side] = round(len(rows) / ordinary, 4)
             info(
                 f"Embeddings: {len(rows):,} of {ordinary:,} entries of the {side}'s vocabulary ({shares[side]:.1%}) "
-                f"begin with a vector from {path}" + (", and the table stays as it is" if self.frozen else "")
+                f"are initialised from {path}" + (", and the table is frozen" if self.frozen else "")
             )
         return shares
 
 
 @torch.no_grad()
 def _fill(table: nn.Embedding, path: Path, tokenizer: Tokenizer, taken: set[int]) -> set[int]:
-    """Fill all rows but the taken ones that the file has a vector for, and give their numbers."""
+    """Fill all rows that are not taken and have a vector in the file; returns their indices."""
     names = tokenizer.whole_words()
     found = read_word_vectors(path, {form for name in names if name is not None for form in (name, name.lower())})
     vectors = {

@@ -1,4 +1,4 @@
-"""Recurrent encoder and decoder, the decoder with attention over the source or without."""
+"""Recurrent encoder, and recurrent decoder with or without attention to the source."""
 
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -27,7 +27,7 @@ from dragoman.text.symbols import PAD
 
 
 class _Layers(Config):
-    """What encoder and decoder have in common."""
+    """Settings that the encoder and the decoder share."""
 
     kind: Literal["recurrent"] = "recurrent"
     cell: CellKind = Field("gru", description="Recurrent unit: rnn (vanilla, tanh), gru or lstm.")
@@ -45,14 +45,14 @@ class RecurrentEncoderConfig(_Layers, EncoderFamily):
     )
 
     def build(self, context: SideContext) -> "RecurrentEncoder":
-        """Embeddings and layers."""
+        """Build the embeddings and layers."""
         return RecurrentEncoder(self, context)
 
 
 class RecurrentEncoder(nn.Module):
-    """Embeddings and recurrent layers; keeps the `Encoder` promise. Padding must stand behind the text.
+    """Embeddings and recurrent layers. Implements `Encoder`. Padding must follow the text.
 
-    Where the states are not d wide, as with two directions of d each, a linear layer brings them there.
+    States that are not d wide, such as two directions of width d, pass a linear layer to width d.
     """
 
     timed = (("forward", "encoder"),)
@@ -72,7 +72,7 @@ class RecurrentEncoder(nn.Module):
         self.output = nn.Identity() if same else nn.Linear(self.reader.output_width, width)
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
-        """tokens (B, S) int64, mask (B, S) bool → states (B, S, d) and the last ones, final (B, d)."""
+        """tokens (B, S) int64, mask (B, S) bool → states (B, S, d) and the final ones (B, d)."""
         states, final = self.reader(self.embedding(tokens, mask=mask), mask)
         return Memory(self.output(states), mask, self.output(final))
 
@@ -80,7 +80,7 @@ class RecurrentEncoder(nn.Module):
 class RecurrentDecoderConfig(_Layers, DecoderFamily):
     """h'_t = f(h'_{t−1}, y_{t−1}, c_t) (deck 002): a recurrent decoder that attends to the source at every step.
 
-    Keys of `attention` that are left out are those of Bahdanau et al. 2015: no projections, the additive scorer.
+    Settings of `attention` that are not given are those of Bahdanau et al. 2015: no projections, the additive scorer.
     """
 
     recurrent: ClassVar[bool] = True
@@ -117,14 +117,14 @@ class RecurrentDecoderConfig(_Layers, DecoderFamily):
         return {**values, "attention": {**{name: usual[name] for name in usual if name in fields}, **given}}
 
     def build(self, context: DecoderContext) -> "RecurrentDecoder":
-        """Embeddings, layers, attention and the vocabulary projection."""
+        """Build the embeddings, layers, attention and vocabulary projection."""
         return RecurrentDecoder(self, context)
 
 
 class RecurrentDecoder(nn.Module):
-    """Embeddings, recurrent layers, attention and the vocabulary projection; keeps the `Decoder` promise.
+    """Embeddings, recurrent layers, attention and the vocabulary projection. Implements `Decoder`.
 
-    A hypothesis' cache is each layer's states and what the wiring feeds back: it does not grow.
+    The cache of a hypothesis holds the states of each layer and what the wiring feeds back, so its size is constant.
     """
 
     timed = (("start", "decoder"), ("step", "decoder"))
@@ -161,10 +161,10 @@ class RecurrentDecoder(nn.Module):
         left_padding: Tensor | None = None,
         capacity: int | None = None,
     ) -> State:
-        """First states from the source's summary, and what attention reads of the source, computed once.
+        """Compute the first states from the source's summary, and project the source for attention once.
 
-        The cache does not grow, so capacity changes nothing. Without a source the first states are zeros, and where a
-        summary or a context would be read, zeros are.
+        The cache does not grow, so capacity has no effect. Without a source, the first states, the summary and the
+        context are zeros.
         """
         max_length = self.embedding.positions.limit
         if memory is None:
@@ -172,7 +172,7 @@ class RecurrentDecoder(nn.Module):
         source = memory.states
         padding = Mask.padding(memory.mask)
         states = self._zeros(len(source)) if self.bridge is None else self.bridge(memory.summary)
-        with recording() if attention else nullcontext():  # whose weights will be asked for holds what they need
+        with recording() if attention else nullcontext():  # recorded weights need more of the memory
             seen = None if self.cross_attention is None else self.cross_attention.project_memory(source, padding)
         constant = self.wiring.summarise(memory.summary) if self.concatenates else None
         return State(
@@ -184,7 +184,7 @@ class RecurrentDecoder(nn.Module):
         )
 
     def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
-        """Read tokens (R, T) after `state.position` others."""
+        """Read tokens (R, T), of which the first is at `state.position`."""
         rows, length = tokens.shape
         constant = None if state.memory is None else state.memory["constant"]
         if constant is not None and len(constant) != rows:
@@ -216,7 +216,7 @@ class RecurrentDecoder(nn.Module):
         return [(zeros,) * components for _ in range(layers)]
 
     def _attention(self, tokens: Tensor, state: State) -> Attend | None:
-        """Attention of these tokens over this state's source, for the wiring to call."""
+        """The function by which the wiring attends to the source while it reads tokens; None without attention."""
         attention = self.cross_attention
         if attention is None:
             return None
@@ -234,7 +234,7 @@ class RecurrentDecoder(nn.Module):
 
 
 def _stretches(state: State, length: int) -> list[int]:
-    """Where a step of so many tokens is cut, 0 and its end included: wherever some row's padding ends."""
+    """Where a step of `length` tokens is split, 0 and its end included: at the ends of the rows' padding."""
     if state.left_padding is None:
         return [0, length]
     ends = {end - state.position for end in state.left_padding.tolist()}
@@ -242,7 +242,10 @@ def _stretches(state: State, length: int) -> list[int]:
 
 
 def _begun(after: TensorTree, before: TensorTree, begun: Tensor) -> TensorTree:
-    """What a stretch left behind, or for rows that have not begun (R,) what was there before it."""
+    """The cache after a stretch of tokens; rows that are still in their padding keep the one from before it.
+
+    begun: (R,) bool.
+    """
     if after is None:
         return None
     if isinstance(after, Tensor):

@@ -1,4 +1,4 @@
-"""An encoder and a decoder as one model, with their embeddings tied or apart."""
+"""An encoder and a decoder as one model, with tied or separate embeddings."""
 
 from math import inf
 from typing import Any, ClassVar, Literal
@@ -33,13 +33,13 @@ def _deep_and_shallow(encoder: int, decoder: int, heads: int, feedforward: int) 
 
 
 PRESETS: dict[str, dict[str, Any]] = {
-    # The layers of Transformer-Tiny (Wu et al. 2021, "Good for Misconceived Reasons"); all else by measurement: a half
-    # wider it learns more in the same time, with its post-norm far less, with sinusoids somewhat less
+    # The layers of Transformer-Tiny (Wu et al. 2021, "Good for Misconceived Reasons"); everything else by measurement:
+    # half as wide again it learns more in the same time, with post-norm far less, with sinusoids somewhat less
     # (docs/EXPERIMENTS.md).
     "tiny": {"width": 192, **_layers(4, 4, 256, "pre"), "positions": {"kind": "rotary"}, "dropout": 0.3},
     "small": {"width": 256, **_layers(3, 4, 1024, "pre"), "positions": {"kind": "rotary"}, "dropout": 0.1},
-    # Students of a larger model, for speed: a deep encoder, which reads the whole text at once, and one decoder layer,
-    # which runs again for every token (Kim et al. 2019; Kasai et al. 2021, "Deep Encoder, Shallow Decoder").
+    # Fast students of a larger model: a deep encoder, which reads the whole text at once, and one decoder layer, which
+    # runs for every token (Kim et al. 2019; Kasai et al. 2021, "Deep Encoder, Shallow Decoder").
     "tiny-fast": {"width": 128, **_deep_and_shallow(6, 1, 4, 512), "positions": {"kind": "rotary"}, "dropout": 0.1},
     "small-fast": {"width": 256, **_deep_and_shallow(6, 1, 4, 1024), "positions": {"kind": "rotary"}, "dropout": 0.1},
     # Vaswani et al. 2017, table 3
@@ -96,10 +96,10 @@ class ModelConfig(PresetSettings):
     )
 
     def build(self, source_size: int, target_size: int, vectors: bool = False) -> "Seq2Seq":
-        """A freshly initialised model, drawn from torch's default generator.
+        """Build the model, initialised from torch's default generator.
 
-        vectors: the source is no text but vectors of `source_size` numbers.
-        Raises ConfigError when tied embeddings meet vocabularies of different sizes.
+        vectors: the source consists of vectors of `source_size` numbers instead of text.
+        Raises ConfigError if embeddings are tied and the vocabularies have different sizes.
         """
         if self.tie_embeddings and not vectors and source_size != target_size:
             raise ConfigError(
@@ -109,14 +109,14 @@ class ModelConfig(PresetSettings):
         return Seq2Seq(self, source_size, target_size, vectors)
 
     def build_for(self, sizes: VocabularySizes) -> "Seq2Seq":
-        """As `build`."""
+        """See `build`."""
         return self.build(*sizes)
 
 
 class Seq2Seq(nn.Module):
     """An encoder and a decoder. Built by `ModelConfig.build`.
 
-    vectors: numbers in each vector that the encoder reads, None where it reads tokens.
+    vectors: the width of the vectors that the encoder reads; None if it reads tokens.
     """
 
     def __init__(self, config: ModelConfig, source_size: int, target_size: int, vectors: bool = False) -> None:
@@ -124,7 +124,7 @@ class Seq2Seq(nn.Module):
         width, rate = config.width, config.dropout.embedding
         self.vectors = source_size if vectors else None
         if vectors and config.tie_embeddings:
-            raise ConfigError("a source of vectors has no embeddings to tie: set model.tie_embeddings=false")
+            raise ConfigError("a source of vectors has no embedding table to tie: set model.tie_embeddings=false")
         source = VectorProjection(source_size, width) if vectors else token_table(source_size, width)
         target = source if config.tie_embeddings else token_table(target_size, width)
         weight = target.weight if config.tie_projection else token_table(target_size, width).weight
@@ -133,7 +133,7 @@ class Seq2Seq(nn.Module):
         writing = chosen_scheme(config.target_positions or config.positions, config.decoder, "decoder")
         check_written(writing, "target_positions")
         if vectors and config.embeddings.source is not None:
-            raise ConfigError("a source of vectors has no embeddings to load: leave out model.embeddings.source")
+            raise ConfigError("a source of vectors has no embedding table to load: remove model.embeddings.source")
         config.embeddings.freeze(source, target, projection)
         read = Embedding(source, reading.build_embedding(width), rate, config.scale_embeddings)
         write = Embedding(target, writing.build_embedding(width), rate, config.scale_embeddings)
@@ -150,21 +150,21 @@ class Seq2Seq(nn.Module):
         initialise_linear_layers(self)
 
     def trial(self, length: int) -> Trial:
-        """A sentence pair of `length` tokens a side, or as many vectors."""
+        """A sentence pair of `length` tokens per side, or as many vectors."""
         device = self.decoder.projection.weight.device
         tokens = torch.full((1, length), BOS, dtype=torch.int64, device=device)
         source = tokens if self.vectors is None else torch.zeros(1, length, self.vectors, device=device)
         return Trial((source, torch.ones_like(tokens, dtype=torch.bool)), tokens)
 
     def remember(self, source: tuple[Tensor, ...]) -> Memory:
-        """As `encode`."""
+        """See `encode`."""
         return self.encode(*source)
 
     def encode(self, tokens: Tensor, mask: Tensor) -> Memory:
-        """tokens (B, S) int64 or vectors (B, S, n) float32, mask (B, S) bool → what the decoder starts from."""
+        """tokens (B, S) int64 or vectors (B, S, n) float32, mask (B, S) bool → the memory for the decoder."""
         return self.encoder(tokens, mask)  # type: ignore[no-any-return]
 
     def forward(self, source: Tensor, source_mask: Tensor, inputs: Tensor) -> ProjectedOutput:
-        """Teacher forcing: read the source, as `encode`, and target inputs (B, T), give what follows each of T."""
+        """Teacher forcing: predict what follows each of the target inputs (B, T), given the source as in `encode`."""
         output, _ = self.decoder.step(inputs, self.decoder.start(self.encode(source, source_mask)))
         return output

@@ -1,4 +1,4 @@
-"""Settings of whole models: what those of every kind promise, presets, and the early refusal of unbuildable models."""
+"""Base classes of the settings of whole models: of any kind, and with presets."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
@@ -11,36 +11,36 @@ from dragoman.models.assembly import unfilled
 from dragoman.text.tokenizers import VocabularySizes
 
 _FEW = 8
-"""Entries of the vocabularies of a model that is only built to see whether its parts go together."""
+"""Vocabulary size of a model that is only built to check that its parts are compatible."""
 
 
 class ModelSettings(Config):
-    """The base of every model's config, whatever its kind."""
+    """The base class of the settings of a model of any kind."""
 
     kind: str
 
     def build_for(self, sizes: VocabularySizes) -> Any:
-        """A freshly initialised nn.Module, drawn from torch's default generator.
+        """Build the nn.Module, initialised from torch's default generator.
 
-        Raises ConfigError for settings that do not go together, or not with these vocabularies.
+        Raises ConfigError for settings that are incompatible with one another or with these vocabularies.
         """
         raise NotImplementedError
 
     def resolved(self, size: int) -> Self:
-        """With what is left to the size of the training corpus replaced by values."""
+        """The settings with values for everything that depends on the size of the training corpus."""
         return self
 
     def chosen_as(self, stored: Self) -> Self:
-        """With what is left to the training corpus as a stored run has chosen it."""
+        """The settings with everything that depends on the training corpus taken from a stored run."""
         return self
 
 
 class PresetSettings(ModelSettings):
-    """The base of configs whose `preset` gives values that the other keys override one by one.
+    """The base class of settings whose `preset` sets values, which the other keys override one by one.
 
-    presets: by name; all have a dropout rate and every part of `families`, the fields that hold one. A preset's
-    positions are for families that can take them; others have their usual ones. automatic: what `auto` chooses from,
-    with the largest corpus that each is for; counted: what a corpus is measured in.
+    presets: values by name; each has a dropout rate and every field of `families`. A preset's positions apply to
+    families that support them; others use their default. automatic: the presets that `auto` chooses from, each with the
+    largest corpus that it is for. counted: the unit of a corpus's size.
     """
 
     presets: ClassVar[Mapping[str, dict[str, Any]]]
@@ -52,12 +52,12 @@ class PresetSettings(ModelSettings):
 
     @classmethod
     def completed(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        """The same settings with what goes without saying in this kind of model."""
+        """The settings with values that are implied by this kind of model."""
         return settings
 
     @classmethod
     def default_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
-        """A preset says of which kind families and positions are."""
+        """The kinds of families and positions that a preset implies."""
         preset = cls.presets.get(str(settings.get("preset")), {})
         return {part: preset[part]["kind"] for part in (*cls.families, "positions") if part in preset}
 
@@ -86,7 +86,7 @@ class PresetSettings(ModelSettings):
 
     @classmethod
     def _makes_a_model(cls, settings: dict[str, Any]) -> bool:
-        """Whether settings without a preset make a model."""
+        """Whether the settings describe a valid model without a preset."""
         try:
             cls.model_validate({**settings, "preset": None})
         except ValueError:
@@ -100,7 +100,7 @@ class PresetSettings(ModelSettings):
 
     @model_validator(mode="after")
     def _can_be_built(self) -> Self:
-        """Parts that do not go together are refused here, before any data are read: one layer is built, unfilled."""
+        """Detect incompatible parts before any data are read, by building one layer without storage."""
         one_layer = {part: getattr(self, part).shallow() for part in self.families}
         try:
             with unfilled():
@@ -111,7 +111,7 @@ class PresetSettings(ModelSettings):
         return self
 
     def _suits_a_preset(self) -> bool:
-        """Whether one of those that `auto` chooses from can be built, though the classes' own values cannot."""
+        """Whether a preset that `auto` chooses from can be built, although the classes' default values cannot."""
         for preset in self.automatic:
             try:
                 self.of_preset(preset)
@@ -121,17 +121,17 @@ class PresetSettings(ModelSettings):
         return False
 
     def of_preset(self, preset: str | None) -> Self:
-        """What is set, and that preset's values for the rest. Raises pydantic's ValidationError."""
+        """The settings that are given, completed by a preset. Raises pydantic's ValidationError."""
         return type(self).model_validate({**self.model_dump(exclude_unset=True), "preset": preset})
 
     def chosen_as(self, stored: Self) -> Self:
-        """With `preset: auto` replaced by what a stored run has chosen."""
+        """The settings with `preset: auto` replaced by the preset that a stored run has chosen."""
         return self if self.preset != "auto" else self.of_preset(stored.preset)
 
     def resolved(self, size: int) -> Self:
-        """With `preset: auto` replaced by the preset for a corpus of so many pairs, or whatever is `counted`.
+        """The settings with `preset: auto` replaced by the preset for a corpus of `size` units (see `counted`).
 
-        Raises ConfigError where what is set does not go with that preset's values.
+        Raises ConfigError if the other settings are incompatible with that preset.
         """
         if self.preset != "auto":
             return self
@@ -141,6 +141,6 @@ class PresetSettings(ModelSettings):
         except ValidationError as error:
             reasons = "; ".join(detail["msg"].removeprefix("Value error, ") for detail in error.errors())
             raise ConfigError(
-                f"model.preset=auto is {preset} for {size:,} {self.counted}, and that does not go with the model's "
-                f"other settings: {reasons}; or choose another preset"
+                f"model.preset=auto is {preset} for {size:,} {self.counted}, which is incompatible with the other "
+                f"settings of the model: {reasons}; or choose another preset"
             ) from None

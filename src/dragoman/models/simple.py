@@ -1,4 +1,4 @@
-"""Encoders without order: the mean or the sum of the embeddings, as baselines."""
+"""Encoders without word order, as baselines: the mean or the sum of the embeddings."""
 
 from typing import Literal
 
@@ -15,7 +15,7 @@ class MeanEncoderConfig(EncoderFamily):
     kind: Literal["mean"] = "mean"
 
     def build(self, context: SideContext) -> "SimpleEncoder":
-        """Embeddings, and nothing that is learned beside them."""
+        """Build the encoder, which has no parameters besides the embeddings."""
         return SimpleEncoder(context.embedding, divide=True)
 
 
@@ -25,15 +25,15 @@ class SumEncoderConfig(EncoderFamily):
     kind: Literal["sum"] = "sum"
 
     def build(self, context: SideContext) -> "SimpleEncoder":
-        """Embeddings, and nothing that is learned beside them."""
+        """Build the encoder, which has no parameters besides the embeddings."""
         return SimpleEncoder(context.embedding, divide=False)
 
 
 class SimpleEncoder(nn.Module):
-    """One vector for the whole text; keeps the `Encoder` promise.
+    """Represents the whole text by one vector. Implements `Encoder`.
 
-    The memory has the vector at each of the S positions, so that what is counted by source positions (the longest
-    output, attention) stays the same.
+    The memory holds the vector at each of the S positions, because the longest output and attention depend on the
+    number of source positions.
     """
 
     timed = (("forward", "encoder"),)
@@ -44,7 +44,7 @@ class SimpleEncoder(nn.Module):
         self.divide = divide
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
-        """tokens (B, S) int64, mask (B, S) bool → states (B, S, d), all S alike."""
+        """tokens (B, S) int64, mask (B, S) bool → states (B, S, d), equal at all positions."""
         embedded = self.embedding(tokens, mask=mask).masked_fill(~mask.unsqueeze(2), 0.0)
         vector = embedded.sum(1)
         if self.divide:

@@ -24,7 +24,7 @@ from dragoman.nn.residual import NormOrder, Residual, final_norm, fitted
 
 
 class _Layers(Config):
-    """What encoder and decoder have in common."""
+    """Settings that the encoder and the decoder share."""
 
     kind: Literal["transformer"] = "transformer"
     layers: int = Field(6, ge=1, description="Number of layers N (paper: 6).")
@@ -42,11 +42,11 @@ class _Layers(Config):
     residual: bool = Field(True, description="Residual connections; false removes them, for ablations.")
 
     def around(self, context: SideContext) -> Residual:
-        """What stands around one sublayer."""
+        """Build the residual connection, norm and dropout around one sublayer."""
         return Residual(context.width, self.norm, self.normalisation, context.dropout.residual, self.residual)
 
     def within(self, context: SideContext) -> FeedForward | Mixture:
-        """One layer's feed-forward network, or its experts."""
+        """Build the feed-forward network of one layer, or its experts."""
 
         def network() -> FeedForward:
             return FeedForward(context.width, self.feedforward, self.activation, context.dropout.feedforward)
@@ -54,7 +54,7 @@ class _Layers(Config):
         return network() if self.experts is None else self.experts.build(context.width, network)
 
     def itself(self, context: SideContext) -> Attention:
-        """One layer's self-attention."""
+        """Build the self-attention of one layer."""
         built = self.attention.build(context.attention_sizes(self.heads), context.positions)
         return fitted(built, context.width)
 
@@ -69,7 +69,7 @@ class TransformerEncoderConfig(_Layers, EncoderFamily):
     attention: SelfAttentionConfig = Field(SoftAttentionConfig(), description="Self-attention mechanism.")
 
     def build(self, context: SideContext) -> "TransformerEncoder":
-        """Embeddings and layers."""
+        """Build the embeddings and layers."""
         return TransformerEncoder(self, context)
 
 
@@ -86,7 +86,7 @@ class TransformerDecoderConfig(_Layers, DecoderFamily):
     )
 
     def build(self, context: DecoderContext) -> "TransformerDecoder":
-        """Embeddings, layers and the vocabulary projection."""
+        """Build the embeddings, layers and vocabulary projection."""
         return TransformerDecoder(self, context)
 
 
@@ -109,7 +109,7 @@ class EncoderLayer(nn.Module):
 
 
 class TransformerEncoder(nn.Module):
-    """Embeddings and N encoder layers; keeps the `Encoder` promise."""
+    """Embeddings and N encoder layers. Implements `Encoder`."""
 
     timed = (("forward", "encoder"),)
 
@@ -129,9 +129,9 @@ class TransformerEncoder(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, attention over the memory, and a feed-forward network, each inside a residual.
+    """Masked self-attention, attention to the source, and a feed-forward network, each in a residual connection.
 
-    Without attention over the memory, or without a memory, the second of them is left out.
+    A language model, and a step without a source, have no attention to the source.
     """
 
     def __init__(self, config: TransformerDecoderConfig, context: DecoderContext) -> None:
@@ -151,7 +151,7 @@ class DecoderLayer(nn.Module):
     def forward(
         self, states: Tensor, cache: TensorTree, memory: TensorTree | None, step: Step
     ) -> tuple[Tensor, TensorTree]:
-        """states (R, T, d), what self-attention cached of R rows, what cross-attention holds of B → states, cache."""
+        """states (R, T, d), self-attention's cache of R rows, the projected memory of B rows → states, cache."""
         seen: list[TensorTree] = []
 
         def attend_self(states: Tensor) -> Tensor:
@@ -171,7 +171,7 @@ class DecoderLayer(nn.Module):
 
 
 class TransformerDecoder(LayeredDecoder):
-    """Embeddings, N decoder layers and the vocabulary projection; keeps the `Decoder` promise."""
+    """Embeddings, N decoder layers and the vocabulary projection. Implements `Decoder`."""
 
     timed = (("start", "decoder"), ("step", "decoder"))
 
@@ -183,11 +183,11 @@ class TransformerDecoder(LayeredDecoder):
         self.projection = context.projection
 
     def held_states(self, memory: Memory) -> Tensor:
-        """The memory's, in the products' type once for all layers."""
+        """The states of the memory, converted once to the number type of matrix products."""
         return for_products(memory.states)
 
     def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
-        """Read tokens (R, T) after `state.position` others."""
+        """Read tokens (R, T), of which the first is at `state.position`."""
         step = self.read(tokens, state)
         states, attention, after = self.through_layers(step.embedded, state, step)
         return ProjectedOutput(self.norm(states, step.mask), self.projection, attention), after

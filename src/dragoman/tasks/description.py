@@ -1,4 +1,4 @@
-"""`describe`: what a model is made of, before it is trained or after."""
+"""`describe`: the parts, size and cost of a model, before or after training."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,17 +29,18 @@ from dragoman.tasks.train import task_of
 from dragoman.text.tokenizers import TextConfig, Tokenizers, VocabularySizes
 
 VOCABULARY, PAIRS = 37_000, 4_500_000
-"""Of WMT 2014 English–German in Vaswani et al. 2017, section 5.1."""
+"""Vocabulary entries and sentence pairs of WMT 2014 English–German (Vaswani et al. 2017, section 5.1)."""
 
 TOKENS = 1_000_000
-"""Of text, by which a language model's preset is chosen where nothing else is known."""
+"""Tokens of text by which the preset of a language model is chosen if nothing else is known."""
 
 
 @dataclass(frozen=True)
 class ModelDescription:
-    """config: of the model; source, target: entries of the vocabularies, or the source's numbers a vector.
+    """A model and its description.
 
-    notes: where it comes from and what was assumed. whole: parts, parameters, FLOPs, memory, limits.
+    config: the model's settings. source, target: vocabulary sizes, or the width of the source's vectors. notes: its
+    origin and the assumptions made. whole: parts, parameters, FLOPs, memory, limits.
     """
 
     config: ModelSettings
@@ -49,14 +50,14 @@ class ModelDescription:
     whole: Description
 
     def text(self, width: int = 100) -> str:
-        """All of it for people, at most `width` characters wide where that is possible."""
+        """The description as text, at most `width` characters wide if possible."""
         return "\n".join(self.notes) + f"\n\n{parts_table(self.whole, width)}\n\n{numbers_text(self.whole)}"
 
     def __str__(self) -> str:
         return self.text()
 
     def as_json(self) -> dict[str, Any]:
-        """In plain types."""
+        """The description in JSON types."""
         settings = {"model": self.config.model_dump(mode="json"), "source": self.source, "target": self.target}
         return {**settings, "notes": list(self.notes), **as_json(self.whole)}
 
@@ -70,19 +71,18 @@ def describe(
     length: int = 32,
     depth: int = 3,
 ) -> ModelDescription:
-    """The parts of a model with their shapes and parameters, FLOPs a token, memory, and the longest text it can read.
+    """Describe a model: parts with shapes and parameters, FLOPs per token, memory, and the longest text it can read.
 
     model: a model folder; or a recipe, or the keys of its section `model`, as a YAML file or as nested settings.
-    overrides: values by their dotted keys, such as `{"model.preset": "base"}`. vocabulary: entries of a shared
-    vocabulary, or of the source's and the target's (default: what the recipe asks for, else those of WMT 2014). pairs:
-    of the corpus, by which preset `auto` chooses. length: tokens of source and target, for FLOPs and memory; depth:
-    levels of parts inside parts. Raises ConfigError for settings that are wrong or of a trained model, ModelError for a
-    folder that is none.
+    overrides: values by dotted key, such as `{"model.preset": "base"}`. vocabulary: size of a shared vocabulary, or of
+    the source's and the target's (default: that of the recipe, or of WMT 2014). pairs: corpus size by which preset
+    `auto` chooses. length: tokens of source and target, for FLOPs and memory. depth: levels of nested parts. Raises
+    ConfigError for invalid settings and for settings of a trained model, ModelError if a folder is not a model folder.
     """
     sizes = (vocabulary,) if isinstance(vocabulary, int) else tuple(vocabulary)
     if isinstance(model, str | Path) and Path(model).is_dir():
         if overrides or sizes or pairs:
-            raise ConfigError(f"{model} is a trained model, of which nothing can be set: leave the settings out")
+            raise ConfigError(f"{model} is a trained model, whose settings cannot be changed: remove them")
         subject = _trained(Path(model))
     else:
         subject = _untrained(task_of(model, overrides), model, overrides, sizes, pairs)
@@ -91,14 +91,14 @@ def describe(
 
 @dataclass(frozen=True)
 class _Subject:
-    """The model to describe, for these vocabularies. notes: where they come from."""
+    """The model to describe, with its vocabulary sizes. notes: where they come from."""
 
     config: ModelSettings
     sizes: VocabularySizes
     notes: list[str]
 
     def described(self, length: int, depth: int) -> ModelDescription:
-        """The model, for texts of `length` tokens, parts down to `depth`."""
+        """Describe the model for texts of `length` tokens, with parts down to `depth`."""
         whole = describe_model(self.config, self.sizes, length, depth)
         return ModelDescription(self.config, self.sizes.source, self.sizes.target, tuple(self.notes), whole)
 
@@ -139,7 +139,7 @@ def _untrained(
     kind = kind_of({"kind": config.kind})
     one_sided = len(kind.sides) == 1
     if one_sided and (len(sizes) > 1 or pairs):
-        raise ConfigError(f"{kind.noun} has one vocabulary and no pairs: give --vocabulary N, leave --pairs out")
+        raise ConfigError(f"{kind.noun} has one vocabulary and no pairs: give --vocabulary N without --pairs")
     if isinstance(config, PresetSettings):
         config, chosen = _with_preset(config, pairs)
         notes += chosen
@@ -169,7 +169,7 @@ def _untrained(
 
 
 def _with_preset(config: PresetSettings, pairs: int | None) -> tuple[PresetSettings, list[str]]:
-    """The config with its preset chosen for a corpus of usual size, and a note that says which one that is."""
+    """The config with a preset for a corpus of `pairs` pairs or of a default size, and notes about the choice."""
     if config.preset is None:
         return config, []
     if config.preset != "auto":
@@ -183,7 +183,7 @@ def _with_preset(config: PresetSettings, pairs: int | None) -> tuple[PresetSetti
 
 
 def _of_model(overrides: Overrides) -> list[Override]:
-    """With keys as they are within the section `model`."""
+    """The overrides with keys relative to the section `model`."""
     given = all_overrides(overrides)
     return [each._replace(key=each.key[1:]) if each.key[0] == "model" else each for each in given]
 

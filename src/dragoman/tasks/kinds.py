@@ -16,10 +16,11 @@ from dragoman.training.task import Job, OpenJob, RunConfig
 
 @dataclass(frozen=True)
 class TaskKind:
-    """One task. name: the value of `task.kind`. run: the settings of a run. open_job: makes the job of such a run.
+    """One kind of task.
 
-    placeholders: settings that must be given and that no model depends on, as overrides, so that the model of a recipe
-    without them can be described.
+    name: the value of `task.kind`. run: the class of a run's settings. open_job: opens the job of such a run.
+    placeholders: values of required settings that the model does not depend on, as overrides, so that the model of an
+    incomplete recipe can be described.
     """
 
     name: str
@@ -39,7 +40,7 @@ TASKS: dict[str, TaskKind] = {}
 
 
 def register(task: TaskKind) -> TaskKind:
-    """Make a task known to the package; gives it back. Raises ValueError where the name is taken."""
+    """Add a task to the registry and return it. Raises ValueError for a name in use."""
     if TASKS.setdefault(task.name, task) != task:
         raise ValueError(f"there is another task called {task.name!r}: choose another name")
     return task
@@ -64,5 +65,5 @@ LANGUAGE_MODEL = register(
 
 
 def open_job(run: Any) -> Job:
-    """The job of a run, whatever its task. Raises ConfigError and DataError for what is cheap to find wrong."""
+    """Open the job of a run of any task. Raises ConfigError and DataError for problems that are cheap to find."""
     return TASKS[run.task.kind].open_job(run)

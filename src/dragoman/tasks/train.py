@@ -1,4 +1,4 @@
-"""`train`: from a recipe to a model folder; `settings`: all that a recipe can set."""
+"""`train`: from a recipe to a model folder; `settings`: everything that a recipe can set."""
 
 import difflib
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from dragoman.training.run.loop import TrainingResult, run
 from dragoman.training.task import RunConfig
 
 Recipe = str | Path | Mapping[str, Any] | RunConfig | None
-"""A YAML file, a run folder, nested settings, a run, or nothing, where overrides say it all."""
+"""A YAML file, a run folder, nested settings, a run, or None if overrides contain all settings."""
 
 
 def train(
@@ -26,25 +26,25 @@ def train(
     profile: bool = False,
     quiet: bool = False,
 ) -> TrainingResult:
-    """Train a model as a recipe says, whatever its task, as `dragoman train` does.
+    """Train a model of any task as a recipe describes, like `dragoman train`.
 
-    recipe: a YAML file, nested settings as such a file has them, or a run (`TranslationRun`, `LanguageModelRun`); with
-    `resume` also the folder of a run that was stopped. overrides: values by their dotted keys, such as
-    `{"train.max_minutes": 5}`, each of which replaces what the recipe has there. resume: go on with the run in `out`
-    where it stopped, if there is one. profile: say where the time of the first updates goes.
+    recipe: a YAML file, nested settings like those in such a file, or a run (`TranslationRun`, `LanguageModelRun`);
+    with `resume` also the folder of an interrupted run. overrides: values by dotted key, such as
+    `{"train.max_minutes": 5}`, which replace those of the recipe. resume: continue the run in `out`, if there is one.
+    profile: report where the time of the first updates goes.
 
-    Ctrl-C ends a run after the current update with Interrupted, and everything is saved. Raises ConfigError for
-    settings that are wrong and for a folder that holds another run, DataError, ResourceError and DivergenceError.
+    Ctrl-C ends a run after the current update with Interrupted; everything is saved. Raises ConfigError for invalid
+    settings and for a folder that holds another run, DataError, ResourceError and DivergenceError.
     """
     with quietly(quiet):
         return run(load_recipe(recipe, overrides), open_job, resume=resume, profile=profile)
 
 
 def load_recipe(recipe: Recipe, overrides: Overrides) -> Any:
-    """The run that a recipe and overrides describe, as `load_settings` reads it; `task.kind` says of which class.
+    """The run that a recipe and overrides describe, of the class that belongs to `task.kind`.
 
-    Of a run folder it is the run that it holds, where the folder is now. Raises ConfigError as `load_settings` does,
-    for a folder without a run, and for a task that there is not.
+    For a run folder, it is the run that the folder contains, with the folder's current path. Raises ConfigError as
+    `load_settings` does, for a folder without a run, and for an unknown task.
     """
     if isinstance(recipe, RunConfig) and not overrides:
         return recipe
@@ -54,10 +54,10 @@ def load_recipe(recipe: Recipe, overrides: Overrides) -> Any:
 
 
 def run_settings(folder: Path) -> Path:
-    """The settings of the run in a folder. Raises ConfigError where there is none."""
+    """The settings file of the run in a folder. Raises ConfigError if there is none."""
     path = folder / CONFIG
     if not path.is_file():
-        raise ConfigError(f"there is no run to resume in {folder}: it holds no {CONFIG}")
+        raise ConfigError(f"there is no run to resume in {folder}: it contains no {CONFIG}")
     return path
 
 
@@ -80,10 +80,10 @@ def _kind(task: Any) -> Any:
 
 
 def settings(path: str | None = None, task: str | None = None) -> list[Section]:
-    """The groups of settings that `path` names, such as `train.schedule`, each before those inside it; None: all.
+    """The groups of settings below `path`, such as `train.schedule`, each followed by its inner groups; None: all.
 
-    task: of runs with this `task.kind` (default: translation). Raises ConfigError, which names the nearest, for a path
-    or a task that there is not.
+    task: the `task.kind` of the run (default: translation). Raises ConfigError for an unknown path, with the closest
+    one, and for an unknown task.
     """
     if task is not None and task not in TASKS:
         raise ConfigError(f"--task: there is no '{task}'; choose one of {', '.join(TASKS)}")

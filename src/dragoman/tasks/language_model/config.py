@@ -1,4 +1,4 @@
-"""`LanguageModelRun`: everything that a run is made of that learns to continue text."""
+"""`LanguageModelRun`: the settings of a run that trains a language model."""
 
 from collections.abc import Mapping
 from pathlib import Path

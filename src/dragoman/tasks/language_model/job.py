@@ -1,4 +1,4 @@
-"""`LanguageModelJob`: what a run that learns to continue text reads, builds, minimises, judges and writes."""
+"""`LanguageModelJob`: the data, model, loss, validation and model folder of a language-model run."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,12 +27,12 @@ from dragoman.training.objectives.objective import LossContext, Objective
 from dragoman.training.validation import Measure, Validation
 
 _TRIAL = (4, 1)
-"""Tokens of the excerpts of a trial."""
+"""Numbers of tokens of the excerpts in a trial batch."""
 _TOKEN = 4
 
 
 class LanguageModelJob(CorpusJob):
-    """A model of one's own, or, after `use`, a task for another one's decoder."""
+    """The job of a language-model run or, after `use`, of an auxiliary task for a translator's decoder."""
 
     special = 0
     run: LanguageModelRun
@@ -47,16 +47,16 @@ class LanguageModelJob(CorpusJob):
         super().__init__(started.run, started.start)
 
     def use(self, tokenizers: Tokenizers) -> None:
-        """Give the text the target's vocabulary of these, instead of one that is learned from it.
+        """Use the target vocabulary of these tokenizers instead of learning one from the text.
 
-        Raises ConfigError where the settings name another one.
+        Raises ConfigError if the settings name another vocabulary.
         """
         if self._given is not None:
-            raise ConfigError("a text beside another task has that one's vocabulary: leave out data.vocabulary_of")
+            raise ConfigError("an auxiliary task uses the vocabulary of the run's own task: remove data.vocabulary_of")
         self._tokenizers = tokenizers
 
     def prepare(self) -> None:
-        """The corpora as token shards, and the preset for so much text."""
+        """Prepare the corpora as token shards; choose the preset by the amount of text."""
         data = self.run.data
         text = self._tokenizers or self._given or self.run.text
         self.prepared = prepare_texts(
@@ -72,11 +72,11 @@ class LanguageModelJob(CorpusJob):
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """Of the text."""
+        """The tokenizer of the text."""
         return self.prepared.tokenizers.target
 
     def build(self) -> nn.Module:
-        """Raises ConfigError where excerpts are longer than its positions."""
+        """Build the model. Raises ConfigError if excerpts exceed its positions."""
         model, block = self.run.model.build(self.tokenizer.size), self.run.data.block
         if model.limit.positions is not None and block > model.limit.positions:
             raise ConfigError(
@@ -86,7 +86,7 @@ class LanguageModelJob(CorpusJob):
         return model
 
     def outline(self, model: nn.Module) -> str:
-        """Preset, parameters, vocabulary, tokens."""
+        """Preset, and numbers of parameters, vocabulary entries and tokens."""
         tokens = int(self.lengths.sum(dtype=np.int64))
         return (
             f"{self.run.model.preset or 'own'} · {count_parameters(model):,} parameters · vocabulary "
@@ -99,11 +99,11 @@ class LanguageModelJob(CorpusJob):
         return [each.documents for each in self._held_out]
 
     def padding(self, plan: BatchPlan) -> str:
-        """Of the excerpts."""
+        """The padding of excerpts."""
         return f"padding is {plan.padding_waste[-1]:.1%}"
 
     def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Loader[TextBatch]:
-        """Read and padded by a thread."""
+        """Batches that a thread reads and pads."""
         return Loader(self.prepared.dataset, plan, start, None, epoch, pin, collate_text)
 
     def objective(self, device: torch.device) -> Objective:
@@ -112,7 +112,7 @@ class LanguageModelJob(CorpusJob):
         return self.run.train.objective.build(LossContext(self.tokenizer, dataset.target_counts, device))
 
     def trial(self, model: Any) -> TextBatch:
-        """Two excerpts."""
+        """A batch of two excerpts."""
         return collate_text([[_TOKEN] * (tokens + 1) for tokens in _TRIAL], range(len(_TRIAL)))
 
     def validator(self, model: Callable[..., Any], device: torch.device) -> ValidationSets:
@@ -127,10 +127,9 @@ class LanguageModelJob(CorpusJob):
 
 
 def load_vocabulary(run: LanguageModelRun) -> tuple[LanguageModelRun, Tokenizers | None]:
-    """The vocabulary of `data.vocabulary_of`, if it is set, and the settings that say what it is.
+    """Read the vocabulary of `data.vocabulary_of`, if it is set, and complete the section text accordingly.
 
-    Raises ConfigError where the section text says something else than that model's, ModelError for a folder that is
-    none.
+    Raises ConfigError if the section text contradicts that of the folder, ModelError if it is not a model folder.
     """
     folder = run.data.vocabulary_of
     if folder is None:
@@ -138,6 +137,6 @@ def load_vocabulary(run: LanguageModelRun) -> tuple[LanguageModelRun, Tokenizers
     section = read_config(folder).get("text") or {}
     subword = parse_settings(section, TextConfig, f"in section text of {folder}").subword
     if run.text not in (TextConfig(), TextConfig(subword=subword)):
-        raise ConfigError(f"data.vocabulary_of takes the vocabulary of {folder}: leave out the section text")
+        raise ConfigError(f"data.vocabulary_of uses the vocabulary of {folder}: remove the section text")
     target = Tokenizers.load(folder).target
     return run.model_copy(update={"text": TextConfig(subword=subword)}), Tokenizers(target, target)

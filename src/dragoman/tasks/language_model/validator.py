@@ -25,16 +25,16 @@ METRICS = (Loss(), Perplexity(), WordPerplexity(), BytePerplexity())
 
 @dataclass(frozen=True)
 class HeldOutText:
-    """Documents that training does not see, of one corpus. name: what messages and the log call it."""
+    """Held-out documents of one corpus. name: used in messages and in the log."""
 
     name: str
     documents: list[str]
 
 
 class TextValidator:
-    """Holds the excerpts of one validation set, tokenised once.
+    """Validates a model on the excerpts of one set, which are tokenised once.
 
-    model: what is called with inputs (B, T) and gives what may follow each of them.
+    model: called with inputs (B, T), returns predictions of what follows each of them.
     """
 
     def __init__(self, held_out: HeldOutText, tokenizer: Tokenizer, block: int, model: Callable[..., Any]) -> None:
@@ -48,7 +48,7 @@ class TextValidator:
 
     @torch.no_grad()
     def run(self, runtime: Runtime) -> Validation:
-        """Judge the model as it stands; several ranks share the excerpts, and all know the result."""
+        """Validate the current model. Several ranks share the excerpts, and all return the same result."""
         started = time.monotonic()
         plain = CrossEntropy(label_smoothing=0.0)
         total = tokens = 0.0

@@ -1,4 +1,4 @@
-"""`MultiTaskJob`: a run's own task and others beside it, whose batches every update mixes."""
+"""`MultiTaskJob`: a run's own task and auxiliary tasks, whose batches are mixed in every update."""
 
 import hashlib
 import tempfile
@@ -23,18 +23,18 @@ _AT_ONCE = 1 << 18
 
 
 class MultiTaskJob(Job):
-    """An update has `train.accumulate` batches of every task, and moves by Σ λ_t L_t, L_t the mean loss of task t.
+    """Every update has `train.accumulate` batches of each task and minimises Σ λ_t L_t, L_t the mean loss of task t.
 
     An epoch is the first task's. The model, its folder and what decides in validation are the first task's too.
     """
 
     def __init__(self, first: Job, name: str) -> None:
-        """first: the run's own task, called `name` in logs. `join` adds the others."""
+        """first: the job of the run's own task, called `name` in logs. Add the other tasks with `join`."""
         self._first, self._name = first, name
         self._members = [Member(name, first, 1.0, lambda model: model)]
 
     def join(self, member: Member) -> None:
-        """Learn another task too; to be called before `build`, when both jobs are prepared."""
+        """Add an auxiliary task. Call it before `build`, after both jobs are prepared."""
         self._members.append(member)
         self.tasks = tuple(each.name for each in self._members)
 
@@ -42,7 +42,7 @@ class MultiTaskJob(Job):
 
     @property
     def run(self) -> Any:
-        """The first task's run."""
+        """The run of the first task."""
         return self._first.run
 
     @run.setter
@@ -63,25 +63,25 @@ class MultiTaskJob(Job):
         self._first.check_initial_values()
 
     def prepare(self) -> None:
-        """Every task's examples; subclasses prepare the first, then join the others."""
+        """Prepare the examples of every task. Subclasses prepare the first task, then join the others."""
         for member in self._members:
             member.job.prepare()
 
     def build(self) -> nn.Module:
-        """The first task's model; the others only check that their examples fit it."""
+        """Build the model of the first task."""
         return self._first.build()
 
     def initialise(self, model: nn.Module) -> Mapping[str, float]:
-        """As the first task does."""
+        """Initialise the model as the first task does."""
         return self._first.initialise(model)
 
     @property
     def model_width(self) -> int:
-        """d."""
+        """The width d of the first task's model."""
         return self._first.model_width
 
     def outline(self, model: nn.Module) -> str:
-        """The first task's, and how many examples the others have."""
+        """The outline of the first task, and the number of examples of the others."""
         others = [f"{member.name}: {member.job.examples:,} · λ {member.weight:.3g}" for member in self._members[1:]]
         return " · ".join([self._first.outline(model), *others])
 
@@ -93,54 +93,54 @@ class MultiTaskJob(Job):
         validation: Validation | None,
         averaged_steps: tuple[int, ...] = (),
     ) -> None:
-        """A folder of the first task's kind."""
+        """Write a model folder of the first task."""
         self._first.write(folder, parameters, step, validation, averaged_steps)
 
     # What is of all tasks together.
 
     @property
     def contents(self) -> Mapping[str, Content]:
-        """The corpora, and the validation sets, of all tasks."""
+        """The corpora and the validation sets of all tasks."""
         each = [member.job.contents for member in self._members]
         return {name: _together([contents[name] for contents in each]) for name in each[0]}
 
     @property
     def lengths(self) -> NDArray[np.int32]:
-        """(N, 2) of all tasks' examples, one task after another; a missing side has no tokens. Memory-mapped."""
+        """(N, 2) tokens of the examples of all tasks, task after task; 0 for a missing side. Memory-mapped."""
         if not hasattr(self, "_lengths"):
             self._lengths = _joined([member.job.lengths for member in self._members], self.run.out.parent / "prepared")
         return self._lengths
 
     @property
     def batch_tokens(self) -> int:
-        """The largest budget."""
+        """The largest token budget of any task."""
         return max(member.job.batch_tokens for member in self._members)
 
     def peak_tokens(self) -> int:
-        """Of the task that has most."""
+        """The largest number of any task."""
         return max(member.job.peak_tokens() for member in self._members)
 
     def activation_bytes(self, model: Any, tokens: int, free: int) -> int:
-        """As if all tokens were the first task's, which reads with all of the model."""
+        """An estimate as if all tokens belonged to the first task, which uses the whole model."""
         return self._first.activation_bytes(model, tokens, free)
 
     def plan(self, epoch: int) -> BatchPlan:
-        """The batches of all tasks in turn."""
+        """The batches of all tasks, interleaved."""
         first = self._first.plan(epoch)
         plans = [[first], *(_enough(member.job, epoch, len(first)) for member in self._members[1:])]
         return BatchPlan(Interleaved(plans, self._starts), first.padding_waste)
 
     def padding(self, plan: BatchPlan) -> str:
-        """Of the first task's batches."""
+        """The padding of the first task's batches."""
         return f"of the task {self._name} {self._first.padding(plan)}"
 
     @property
     def batches_an_update(self) -> int:
-        """As many of each task."""
+        """The same number of batches from each task."""
         return self._first.batches_an_update * len(self._members)
 
     def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Iterator[TaskBatch]:
-        """Each read by its own task's loader; order and rows as the plan says."""
+        """Read each batch with the loader of its task, in the order of the plan."""
         places: Sequence[Sequence[int]]
         count, total = len(self._members), len(plan)
         if isinstance(plan.batches, Interleaved):
@@ -158,22 +158,22 @@ class MultiTaskJob(Job):
             yield TaskBatch(self._members[owner].name, next(loaders[owner]))
 
     def objective(self, device: torch.device) -> Objective:
-        """Σ λ_t L_t."""
+        """The objective Σ λ_t L_t."""
         members = {member.name: member for member in self._members}
         return MultiTaskObjective(members, {name: member.job.objective(device) for name, member in members.items()})
 
     def trial(self, model: Any) -> TaskBatch:
-        """The first task's, which reads with all of the model."""
+        """A trial batch of the first task, which uses the whole model."""
         return TaskBatch(self._name, self._first.trial(model))
 
     def validator(self, model: Any, device: torch.device) -> MultiTaskValidator:
-        """Judges all tasks."""
+        """The validator of all tasks."""
         return MultiTaskValidator(
             {member.name: member.job.validator(member.body(model), device) for member in self._members}
         )
 
     def flops_per_target_token(self) -> float:
-        """The mean over the tasks' tokens, of which an epoch's batches have as many as their examples."""
+        """The mean over the target tokens of an update."""
         flops, tokens = [], []
         for member in self._members:
             lengths = member.job.lengths
@@ -182,18 +182,18 @@ class MultiTaskJob(Job):
         return sum(one * count for one, count in zip(flops, tokens, strict=True)) / sum(tokens) if all(flops) else 0.0
 
     def close(self) -> None:
-        """Every task's processes."""
+        """End the processes of every task."""
         for member in self._members:
             member.job.close()
 
     @property
     def _starts(self) -> list[int]:
-        """The number of each task's first row."""
+        """The index of each task's first row."""
         return np.cumsum([0, *(member.job.examples for member in self._members[:-1])]).tolist()  # type: ignore[no-any-return]
 
 
 def temperature_weights(tokens: Sequence[int], temperature: float) -> list[float]:
-    """λ_t = (n_t / n_1)^(1/T) of tasks with n_t target tokens; the first task's is 1 (Arivazhagan et al. 2019)."""
+    """λ_t = (n_t / n_1)^(1/T) for tasks with n_t target tokens; λ_1 = 1 (Arivazhagan et al. 2019)."""
     return [(count / tokens[0]) ** (1 / temperature) for count in tokens]
 
 
@@ -213,7 +213,7 @@ class _Turns(Sequence[int]):
 
 
 def _enough(job: Job, epoch: int, batches: int) -> list[BatchPlan]:
-    """Plans of a task that together have so many batches, other ones in each epoch of the first task."""
+    """Plans of a task that together have `batches` batches, different ones in each epoch of the first task."""
     an_epoch = max(1, len(job.plan(0)))
     number = epoch * -(-batches // an_epoch)
     plans: list[BatchPlan] = []
@@ -231,7 +231,7 @@ def _together(contents: Sequence[Content]) -> Content:
 
 
 def _joined(lengths: Sequence[NDArray[np.int32]], folder: Path) -> NDArray[np.int32]:
-    """One array after another in a file without a name, the last side of each in the last column."""
+    """Concatenate arrays in an unnamed file, with the last side of each in the last column."""
     if len(lengths) == 1:
         return lengths[0]
     with tempfile.TemporaryFile(dir=folder) as file:

@@ -1,4 +1,4 @@
-"""`TaskBatch`: a batch that says which of several tasks it is of."""
+"""The tasks of a multi-task run: their batches, weights, losses and validators."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -14,19 +14,19 @@ from dragoman.training.validation import Validation
 
 @dataclass(frozen=True)
 class TaskBatch:
-    """task: its name; batch: of the task's own kind."""
+    """A batch with the name of its task. batch: of the type that the task uses."""
 
     task: str
     batch: Any
 
     @property
     def target_tokens(self) -> int:
-        """Of the batch."""
+        """The target tokens of the batch."""
         return int(self.batch.target_tokens)
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """Of the batch, in the numbering of its task."""
+        """The rows of the batch, in the numbering of its task."""
         return tuple(self.batch.rows)
 
     def to(self, device: torch.device) -> "TaskBatch":
@@ -34,15 +34,16 @@ class TaskBatch:
         return replace(self, batch=self.batch.to(device))
 
     def split(self, count: int) -> list["TaskBatch"]:
-        """Parts of the batch."""
+        """Split the batch into parts."""
         return [replace(self, batch=part) for part in self.batch.split(count)]
 
 
 @dataclass(frozen=True)
 class Member:
-    """name: in logs; job: of the task; weight: λ of its mean loss in the sum of all tasks' losses.
+    """A task of the run.
 
-    body: what of the run's model the task reads its batches with, such as a translator's decoder alone.
+    name: used in logs. job: the job of the task. weight: λ, the weight of its mean loss. body: selects the part of the
+    run's model that reads the task's batches, such as a translator's decoder.
     """
 
     name: str
@@ -53,9 +54,9 @@ class Member:
 
 @dataclass(frozen=True)
 class MultiTaskObjective:
-    """The summed loss of a batch by its own task's objective, times λ; the engine takes each task's mean.
+    """The summed loss of a batch under its own task's objective, times λ; the engine computes each task's mean.
 
-    What is reported of it, its cross-entropy, is without λ.
+    The reported cross-entropy is not multiplied by λ.
     """
 
     members: Mapping[str, Member]
@@ -63,11 +64,11 @@ class MultiTaskObjective:
 
     @property
     def divisible(self) -> bool:
-        """Where all are."""
+        """True if all objectives are divisible."""
         return all(objective.divisible for objective in self.objectives.values())
 
     def __call__(self, model: Any, batch: TaskBatch, point: TrainingPoint = FIRST) -> Loss:
-        """One batch of one task."""
+        """The loss of one batch of one task."""
         member = self.members[batch.task]
         loss = self.objectives[batch.task](member.body(model), batch.batch, point)
         return loss if member.weight == 1 else replace(loss, total=member.weight * loss.total)
@@ -75,12 +76,12 @@ class MultiTaskObjective:
 
 @dataclass(frozen=True)
 class MultiTaskValidator:
-    """The first task's measures decide as they do alone; the others' stand behind them under their tasks' names."""
+    """Validates all tasks. The first task's measures decide; those of the others follow under their tasks' names."""
 
     validators: Mapping[str, Validator]
 
     def run(self, runtime: Runtime) -> Validation:
-        """Judge the model on all tasks."""
+        """Validate the model on all tasks."""
         first, *others = self.validators.items()
         validation = first[1].run(runtime)
         measures = list(validation.measures)

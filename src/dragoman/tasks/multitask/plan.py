@@ -1,4 +1,4 @@
-"""`Interleaved`: the plans of several tasks as one, whose every run of neighbours has a batch of each."""
+"""`Interleaved`: the plans of several tasks as one plan that alternates between the tasks."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -13,14 +13,14 @@ Rows = NDArray[np.int64]
 
 
 class Interleaved(Sequence[Rows]):
-    """Batch t of a round is of task t; the first task's plan is read once, so an epoch is its epoch.
+    """Batch t of every round belongs to task t. An epoch is one pass over the first task's plan.
 
-    A task with fewer batches goes on with its plans of later epochs, one with more has the rest left for other epochs,
-    whose order is another. Rows are numbered through all tasks: those of task t begin at starts[t].
+    A task with fewer batches continues with plans of later epochs; of a task with more, other batches are read in other
+    epochs. Rows are numbered across all tasks: those of task t start at starts[t].
     """
 
     def __init__(self, plans: Sequence[Sequence[BatchPlan]], starts: Sequence[int]) -> None:
-        """plans: for each task as many epochs, one after another, as have the first task's number of batches."""
+        """plans: for each task, consecutive epochs with at least as many batches as the first task's plan."""
         self._plans, self._starts = plans, starts
         self._ends = [list(accumulate(map(len, own))) for own in plans]
         self.rounds = self._ends[0][-1]
@@ -43,7 +43,7 @@ class Interleaved(Sequence[Rows]):
         return self.of_task(task, place)
 
     def of_task(self, task: int, place: int) -> Rows:
-        """The batch of `task` in the round `place`."""
+        """The batch of `task` in round `place`."""
         ends = self._ends[task]
         epoch = int(np.searchsorted(ends, place, side="right"))
         first = ends[epoch - 1] if epoch else 0
@@ -51,10 +51,10 @@ class Interleaved(Sequence[Rows]):
 
 
 class OwnBatches(Sequence[Rows]):
-    """Those batches of a plan that are of one task, with its own row numbers. places: where they stand in the plan."""
+    """The batches of one task in a plan, with its own row numbers. places: their positions in the plan."""
 
     def __init__(self, batches: Sequence[Rows], places: Sequence[int], start: int) -> None:
-        """start: the number of the task's first row among all."""
+        """start: the index of the task's first row among the rows of all tasks."""
         self._batches, self._places, self._start = batches, places, start
 
     def __len__(self) -> int:

@@ -69,7 +69,7 @@ class MultiTaskConfig(Config):
     def _weights_or_a_temperature(self) -> "MultiTaskConfig":
         weighted = [name for name, task in self.tasks.items() if "weight" in task.model_fields_set]
         if self.temperature is not None and weighted:
-            raise ValueError(f"temperature replaces weights: leave out the weight of {weighted[0]}")
+            raise ValueError(f"temperature replaces weights: remove the weight of {weighted[0]}")
         return self
 
 
@@ -123,7 +123,7 @@ class DataConfig(CorporaConfig):
 
     @property
     def inline_symbols(self) -> tuple[str, ...]:
-        """Those that the vocabularies get for `placeholders` and `terminology`."""
+        """The symbols that `placeholders` and `terminology` add to the vocabularies."""
         parts = (self.placeholders, self.terminology)
         return tuple(tag for part in parts if part is not None for tag in part.tags)
 
@@ -174,7 +174,7 @@ class TranslationLoopConfig(LoopConfig):
     )
 
     def resolved(self, width: int) -> Self:
-        """With dropout that rises, unless the run starts from a model, which has learned the beginning."""
+        """With a dropout rate that rises at the start, unless the run starts from a trained model."""
         rising = _DROPOUT_EPOCHS if self.dropout_epochs is None and self.start is None else self.dropout_epochs
         return super().resolved(width).model_copy(update={"dropout_epochs": rising or 0.0})
 
@@ -182,7 +182,7 @@ class TranslationLoopConfig(LoopConfig):
     def _own_output_is_read(self) -> "TranslationLoopConfig":
         if self.teacher_forcing.needs_length and not self.limited:
             raise ValueError(
-                "train.teacher_forcing of kind linear without steps must know how long the run is: set its steps, or "
+                "train.teacher_forcing of kind linear without steps needs the length of the run: set its steps, or "
                 "max_steps, max_epochs or max_minutes"
             )
         if self.compile and (self.objective.decodes or self.teacher_forcing != ConstantRatioConfig()):
@@ -195,7 +195,7 @@ class TranslationLoopConfig(LoopConfig):
 
 
 class TranslationTask(Task):
-    """From a text of one language to a text of another. YAML: `task: {kind: translation}`, which is the default."""
+    """Translation from one language to another. YAML: `task: {kind: translation}`, the default."""
 
     kind: Literal["translation"] = "translation"
 
@@ -214,21 +214,21 @@ class TranslationRun(RunConfig):
     )
 
     def with_all_tags(self, tokenizers: Tokenizers) -> Tokenizers:
-        """The same tokenizers with the tags of this run that they lack, after their own."""
+        """Append the tags of this run that the tokenizers lack."""
         corpora = (tag for corpus in self.data.corpora for tag in corpus.all_tags)
         wanted = [*self.text.tags, *corpora, *self.data.inline_symbols]
         new = [tag for tag in dict.fromkeys(wanted) if tag not in tokenizers.tags]
         return tokenizers.with_tags([*tokenizers.tags, *new]) if new else tokenizers
 
     def chosen_as(self, stored: Self) -> Self:
-        """With an automatic preset, and batches whose size was left open, as the stored run has chosen them."""
+        """The settings with an automatic preset and batch size taken from the stored run."""
         data = self.data.model_copy(update={"batch": self.data.batch.chosen_as(stored.data.batch)})
         return self.model_copy(update={"data": data, "model": self.model.chosen_as(stored.model)})
 
     @model_validator(mode="before")
     @classmethod
     def _former_name_of_auxiliary_tasks(cls, values: Any) -> Any:
-        """The section was called `beside`; what is set there replaces or completes what the new name has."""
+        """Read the section under its former name `beside`; its values override those under the new name."""
         if not isinstance(values, dict) or "beside" not in values:
             return values
         values = dict(values)
@@ -241,7 +241,7 @@ class TranslationRun(RunConfig):
     @model_validator(mode="before")
     @classmethod
     def _separate_vocabularies_are_not_tied(cls, values: Any) -> Any:
-        """With text.shared=false, or vectors, source and target embeddings are not tied unless somebody asks for it."""
+        """With text.shared=false, or vectors, embeddings are untied unless model.tie_embeddings is set."""
         if not isinstance(values, dict):
             return values
         text, model = values.get("text"), values.get("model", {})
@@ -275,7 +275,7 @@ def _warn_of_beside() -> None:
 
 
 def _merged(one: Any, other: Any) -> Any:
-    """Nested settings of both; where both set the same, the other's."""
+    """Merge nested settings; those of `other` win."""
     if not isinstance(one, dict) or not isinstance(other, dict):
         return other
     return {**one, **{key: _merged(one.get(key), value) for key, value in other.items()}}

@@ -1,4 +1,4 @@
-"""The model whose translations a run learns from: its vocabularies are the run's, and the model card names it."""
+"""The teacher of a distillation run: it provides the vocabularies, and the model card names it."""
 
 from dataclasses import dataclass
 
@@ -11,9 +11,10 @@ from dragoman.text.tokenizers import TextConfig, Tokenizers
 
 @dataclass(frozen=True)
 class Teacher:
-    """tokenizers: its own, with the tags of the run besides; None where the run has others.
+    """The teacher of a run.
 
-    note: which model it is, for the student's card.
+    tokenizers: the teacher's, with the additional tags of the run; None if the run has its own. note: a description of
+    the teacher for the student's card.
     """
 
     tokenizers: Tokenizers | None
@@ -21,10 +22,10 @@ class Teacher:
 
 
 def load_teacher(config: TranslationRun) -> tuple[TranslationRun, Teacher | None]:
-    """The model of `train.teacher`, if one is set, and the settings with its section text where theirs is left out.
+    """Read the model of `train.teacher`, if it is set, and take its section text if the run has none.
 
-    A run whose section text says something else learns vocabularies of its own, one that goes on from a model
-    (`train.start`) keeps that one's. No parameters are read. Raises ModelError for a folder that is none.
+    A run with a different section text learns its own vocabularies, and a run with `train.start` uses those of its
+    start. No parameters are read. Raises ModelError if the folder is not a model folder.
     """
     folder = config.train.teacher
     if folder is None:
@@ -36,7 +37,7 @@ def load_teacher(config: TranslationRun) -> tuple[TranslationRun, Teacher | None
         return config, Teacher(None, note)
     text, different = compared(config, "text", TextConfig, Origin("train.teacher", folder, read_config(folder)))
     if different:
-        info(f"The student learns a vocabulary of its own: {', '.join(different)}.")
+        info(f"The student learns its own vocabulary: {', '.join(different)}.")
         return config, Teacher(None, note)
     config = config.model_copy(update={"text": text})
     return config, Teacher(config.with_all_tags(tokenizers), note)

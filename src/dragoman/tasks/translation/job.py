@@ -1,4 +1,4 @@
-"""`TranslationJob`: what a run that learns to translate reads, builds, minimises, judges and writes."""
+"""`TranslationJob`: the data, model, loss, validation and model folder of a translation run."""
 
 from collections.abc import Mapping
 
@@ -32,20 +32,19 @@ from dragoman.training.validation import Measure, Validation
 from dragoman.translation.translator import Translator
 
 _LONGER_BY_DROPOUT = 1.3
-"""BPE-dropout at a rate of 0.1 splits sentences into so many times the planned pieces."""
+"""BPE-dropout at a rate of 0.1 multiplies the number of pieces by this factor."""
 
 _TRIAL = ((3, 4), (1, 1))
-"""Tokens of source and target of the pairs of a trial."""
+"""Numbers of source and target tokens of the pairs in a trial batch."""
 _TOKEN = 4
-"""An ordinary vocabulary entry, or a special one that is read like it."""
+"""A vocabulary entry that the model reads like any other."""
 
 
 class TranslationJob(CorpusJob):
-    """run: its model and text sections are those of `train.start`, where that is set and they are left out.
+    """The job of a translation run.
 
-    Without a start its text section is that of `train.teacher`, where that is set and it says nothing else.
-
-    auxiliary_data: fingerprints of other corpora that the model learns from, by name.
+    run: with the sections model and text of `train.start`, or text of `train.teacher`, if they are not given.
+    auxiliary_data: fingerprints of the corpora of auxiliary tasks, by name.
     """
 
     run: TranslationRun
@@ -69,14 +68,14 @@ class TranslationJob(CorpusJob):
         self.auxiliary_data: dict[str, str] = {}
 
     def check_initial_values(self) -> None:
-        """The beginnings of files with word vectors."""
+        """Check the first lines of files with word vectors."""
         model = self.run.model
         if not self._continues:
             chosen = model.preset != "auto" or "width" in model.model_fields_set
             model.embeddings.check(model.width if chosen else None)
 
     def prepare(self) -> None:
-        """The corpora as token shards; the preset and the size of batches for so many pairs."""
+        """Prepare the corpora as token shards; choose the preset and the batch size by the number of pairs."""
         run = self.run
         data, folder = run.data, run.out.parent / "prepared"
         known = self._tokenizers
@@ -87,14 +86,14 @@ class TranslationJob(CorpusJob):
         self.settle(pairs, pairs)
 
     def build(self) -> Seq2Seq:
-        """Raises ConfigError where texts are longer than its positions."""
+        """Build the model. Raises ConfigError if texts exceed its positions."""
         model = self.run.model.build_for(self.tokenizers.sizes)
         self._longest = tuple(limit.tokens for limit in model.limits)
         check_lengths(model.limits, self.run.data, self.prepared, self._held_out)
         return model
 
     def initialise(self, model: Seq2Seq) -> Mapping[str, float]:  # type: ignore[override]
-        """The parameters of `train.start`, or word vectors from files; gives the shares of entries that have one."""
+        """Copy the parameters of `train.start`, or word vectors; returns the shares of entries with a vector."""
         shares = {} if self._continues else self._read_embeddings(model)
         super().initialise(model)
         return self.start.loaded.meta.embeddings if self.start is not None and self._continues else shares
@@ -106,7 +105,7 @@ class TranslationJob(CorpusJob):
         return embeddings.fill(*tables, self.tokenizers)
 
     def outline(self, model: nn.Module) -> str:
-        """Preset, parameters, vocabulary, pairs."""
+        """Preset, and numbers of parameters, vocabulary entries and pairs."""
         vocabulary = self.tokenizers.target.size
         return (
             f"{self.run.model.preset or 'own'} · {count_parameters(model):,} parameters · vocabulary {vocabulary:,} · "
@@ -120,16 +119,16 @@ class TranslationJob(CorpusJob):
 
     @property
     def growth(self) -> float:
-        """More than 1 where texts are split again in every epoch."""
+        """More than 1 if texts are split again in every epoch."""
         return _LONGER_BY_DROPOUT if self.run.text.subword.resampling else 1.0
 
     def padding(self, plan: BatchPlan) -> str:
-        """Of both sides."""
+        """The padding of both sides."""
         source, target = plan.padding_waste
         return f"padding is {source:.1%} of the source and {target:.1%} of the target"
 
     def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Loader[Batch]:
-        """Read and padded by a thread, and split anew by processes where there is BPE-dropout."""
+        """Batches that a thread reads and pads; with BPE-dropout, processes split the texts again."""
         if self.run.text.subword.resampling and self._resampler is None:
             self._resampler = Resampler(self.tokenizers, self.run.train.seed, self._longest)
         return Loader(self.prepared.dataset, plan, start, self._resampler, epoch, pin)
@@ -143,7 +142,7 @@ class TranslationJob(CorpusJob):
         )
 
     def trial(self, model: Seq2Seq) -> Batch:
-        """Two pairs."""
+        """A batch of two pairs."""
         if model.vectors is None:
             sources = [[_TOKEN] * source for source, _ in _TRIAL]
         else:
@@ -183,7 +182,7 @@ class TranslationJob(CorpusJob):
 
 
 def check_compilable(run: TranslationRun) -> None:
-    """Raises ConfigError where `train.compile` asks for what the model does not have."""
+    """Raises ConfigError for `train.compile` if no part of the model can be compiled."""
     families = run.model.encoder, run.model.decoder
     if run.train.compile and not any(family.compilable for family in families):
         kinds = " and ".join(sorted({family.kind for family in families}))
@@ -191,13 +190,13 @@ def check_compilable(run: TranslationRun) -> None:
 
 
 def check_languages(run: TranslationRun, start: Start) -> None:
-    """Raises ConfigError where the run continues a model of several target languages and does not name its own."""
+    """Raises ConfigError if a start has several target languages and a corpus of the run does not name its own."""
     languages = start.loaded.meta.target_languages
     for corpus in run.data.corpora:
         if languages and corpus.target_language is None:
             raise ConfigError(
-                f"the model of train.start={start.folder} writes several languages ({', '.join(languages)}), so each "
-                f"corpus needs its own: set target_language of {corpus}"
+                f"the model of train.start={start.folder} has several target languages ({', '.join(languages)}), so "
+                f"each corpus must name its own: set target_language of {corpus}"
             )
 
 
@@ -205,5 +204,5 @@ def with_new_tags(run: TranslationRun, tokenizers: Tokenizers) -> Tokenizers:
     """A start's tokenizers with the tags that only the run has."""
     extended = run.with_all_tags(tokenizers)
     if new := extended.tags[len(tokenizers.tags) :]:
-        info(f"Tags that the start does not have yet: {', '.join(new)}. They begin as the mean of all entries.")
+        info(f"Tags that the start does not have: {', '.join(new)}. Their embeddings start as the mean of all entries.")
     return extended

@@ -1,4 +1,4 @@
-"""Finding texts that are longer than the model's positions before training starts, instead of in the middle of it."""
+"""Detects texts that exceed the model's positions before training starts."""
 
 from collections.abc import Sequence
 
@@ -12,15 +12,15 @@ from dragoman.tasks.translation.config import DataConfig
 from dragoman.tasks.translation.validation import HeldOut
 
 _AT_ONCE = 1 << 20
-"""Pairs."""
+"""Number of pairs that are checked at once."""
 
 
 def check_lengths(
     limits: Sequence[LengthLimit], data: DataConfig, prepared: PreparedCorpora, held_out: Sequence[HeldOut]
 ) -> None:
-    """Compare every pair with what the model can read; held_out: the validation sets.
+    """Compare the lengths of all pairs with the limits of the model. held_out: the validation sets.
 
-    Raises ConfigError that names the first line that is too long, and the settings to change.
+    Raises ConfigError that names the first line that is too long and the settings to change.
     """
     if all(limit.positions is None for limit in limits):
         return
@@ -42,7 +42,7 @@ def _check(
     """lengths: (N, 2) tokens; lines: (N,); cleaned: whether cleaning could drop such pairs."""
     most = np.array([np.inf if limit.tokens is None else limit.tokens for limit in limits])
     first, count, longest = None, 0, np.zeros(2, dtype=np.int64)
-    for start in range(0, len(lengths), _AT_ONCE):  # they are on disk, and may be more than the memory holds
+    for start in range(0, len(lengths), _AT_ONCE):  # memory-mapped, and possibly larger than memory
         block = lengths[start : start + _AT_ONCE]
         rows = np.flatnonzero((block > most).any(1))
         count += len(rows)

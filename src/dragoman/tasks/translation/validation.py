@@ -1,4 +1,4 @@
-"""Judging a model on held-out pairs: loss, perplexity, BLEU and the metric that decides."""
+"""Validation of a translator on held-out pairs: loss, perplexity, BLEU and the metric that decides."""
 
 import time
 from collections.abc import Sequence
@@ -37,19 +37,19 @@ class HeldOut:
 
     @property
     def name(self) -> str:
-        """What messages and the log call it."""
+        """Its name in messages and in the log."""
         return str(self.corpus)
 
 
 def read_held_out(config: TranslationRun) -> tuple[HeldOut, ...]:
-    """The validation sets. Raises DataError for one that cannot be read or is blank."""
+    """Read the validation sets. Raises DataError for a set that cannot be read or is blank."""
     return tuple(HeldOut(corpus, *read_sides(corpus)) for corpus in config.data.valid_sets)
 
 
 def check_tags(sets: Sequence[HeldOut], config: TranslationRun, tokenizers: Tokenizers | None) -> None:
-    """Raises ConfigError where a set asks for a language or a tag that the model will not know.
+    """Raises ConfigError if a set has a language or a tag that the model will not know.
 
-    tokenizers: of the model that the run takes them from, if it does.
+    tokenizers: those of a start or a teacher, if the run uses them.
     """
     if tokenizers is not None:
         known = set(tokenizers.tags)
@@ -66,7 +66,7 @@ def check_tags(sets: Sequence[HeldOut], config: TranslationRun, tokenizers: Toke
 
 _BATCH = BatchConfig(tokens=4096)
 _SENTENCES = 64
-"""Translated together."""
+"""Sentences per batch."""
 
 
 def validation_metrics(metric: str) -> tuple[Metric, ...]:
@@ -75,7 +75,7 @@ def validation_metrics(metric: str) -> tuple[Metric, ...]:
 
 
 class Validator:
-    """Holds the pairs of one validation set, tokenised once."""
+    """Validates a model on the pairs of one set, which are tokenised once."""
 
     def __init__(
         self,
@@ -87,13 +87,13 @@ class Validator:
         tags: tuple[str, ...] = (),
         metrics: Sequence[Metric] = validation_metrics("bleu"),
     ) -> None:
-        """model: the one that the translator computes with; tags: those before each source."""
+        """model: the model of the translator; tags: prepended to each source."""
         self._metrics = metrics
         self._words, self._bytes = sum(map(words_of, targets)), sum(map(bytes_of, targets))
         self.sources, self.targets = sources, targets
         self._model, tokenizers = model, translator.tokenizers
         self.translator = translator
-        # A model that has not learned to stop yet would spend minutes on outputs that score nothing.
+        # An untrained model that does not generate the end symbol would spend minutes on worthless outputs.
         unknown = translator.search_config().unknown
         self._request = Request(SearchConfig(beam=beam, length_factor=1.5, length_margin=10, unknown=unknown), tags)
         before = tokenizers.source.tag_ids(tags)
@@ -106,7 +106,7 @@ class Validator:
         self._plan = plan_epoch(lengths, _BATCH, seed=0, epoch=0)
 
     def run(self, runtime: Runtime) -> Validation:
-        """Judge the translator's model as it stands; several ranks share the sentences, and all know the result."""
+        """Validate the current model. Several ranks share the sentences, and all return the same result."""
         started = time.monotonic()
         with Progress("Validating", "sentences", len(self.sources) // runtime.ranks.size) as progress:
             hypotheses = self._shared(runtime.ranks, progress) if runtime.ranks.distributed else self._all(progress)
@@ -114,11 +114,11 @@ class Validator:
             return validate(self._metrics, outputs, started)
 
     def _all(self, progress: Progress) -> list[str]:
-        """The translations of all sources."""
+        """Translate all sources."""
         return [best[0].text for best in self.translator.stream_nbest(self.sources, self._request, progress=progress)]
 
     def _shared(self, ranks: Ranks, progress: Progress) -> list[str]:
-        """The same. Whole batches go to each rank, so most are those of a run of one process."""
+        """Translate all sources on several ranks. Each gets whole batches, mostly the same as in a single process."""
         order = sorted(range(len(self.sources)), key=lambda row: len(self._source_ids[row]))
         blank = [row for row in order if not self.sources[row].strip()]
         filled = [row for row in order if self.sources[row].strip()]
