@@ -217,8 +217,8 @@ def test_the_command_takes_a_language_model(tmp_path: Path, capsys: pytest.Captu
     [
         (["model", " "], "the text is blank"),
         (["model", SOURCE, "--target", " "], "the target is blank"),
-        (["model", "dog " * MOST_TOKENS], "pictures show at most 512 per side: inspect a part of it"),
-        (["model", SOURCE, "--target", "Hund " * MOST_TOKENS], "pictures show at most 512 per side: inspect a part of it"),
+        (["model", "dog " * MOST_TOKENS], "pictures show at most 512 per side: inspect"),
+        (["model", SOURCE, "--target", "Hund " * MOST_TOKENS], "pictures show at most 512 per side: inspect"),
         (["model", SOURCE, "--to", "fr"], "leave out --to fr"),
         (["few", "dog " * 20], "the text is too long: "),
         (["nothing", SOURCE], "there is no model folder"),
