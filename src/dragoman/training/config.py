@@ -32,8 +32,8 @@ MovingAverage = Annotated[
     Field(
         gt=0,
         lt=1,
-        description="decay of a moving average of the parameters, validated and kept in their place; lower in the "
-        "first updates, so that it forgets what they began with",
+        description="Decay of a moving average of the parameters, which is validated and saved in their place. The "
+        "decay is lower in the first updates, so that the initial values are forgotten.",
     ),
 ]
 

@@ -225,7 +225,7 @@ class Job(ABC):
         return 0.0
 
     def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
-        """What the model folder and its card say of parameters of `step`. validation: what they reached, if known."""
+        """The metadata of a model folder of the parameters of `step`. validation: of these parameters, or None."""
         measures = () if validation is None else validation.measures
         name = self.contents["valid"].name
         scores = [Score(metric=each.name, value=each.value, signature=each.signature, data=name) for each in measures]

@@ -90,10 +90,10 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         kind = product_type(hidden)
         exact = torch.promote_types(hidden.dtype, torch.float32)
         states, table = hidden.to(kind), weight.to(kind)
-        rows_sum = hidden.sum(0, dtype=exact)
+        rows_sum = hidden.sum(0, dtype=exact)  # (d,)
         # With u = prior, Σᵥ uᵥ·logitᵥ = h · (Wᵀu) + b · u: the smoothing term and its gradients need no pass over
         # logits. Computed without matrix products, which autocast would round to bfloat16.
-        spread = weight.mean(0) if prior is None else (prior[:, None] * weight).sum(0)
+        spread = weight.mean(0) if prior is None else (prior[:, None] * weight).sum(0)  # (d,)
         total = -smoothing * (rows_sum * spread).sum()
         cross_entropy, weighted = torch.zeros_like(total), torch.zeros_like(total)
         divergence = None if alpha is None else torch.zeros_like(total)
@@ -111,15 +111,15 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         count, step = len(labels) // copies, max(1, _CHUNK_ROWS // copies)
         for start in range(0, count, step):
             rows = slice(start, start + step)
-            inputs = _copies(states, copies)[:, rows].flatten(0, 1)
-            target = _copies(labels, copies)[:, rows].reshape(-1, 1)
-            logits = inputs @ table.t() if bias is None else torch.addmm(bias.to(kind), inputs, table.t())
-            label_logits = logits.gather(1, target).to(exact)
+            inputs = _copies(states, copies)[:, rows].flatten(0, 1)  # (n, d)
+            target = _copies(labels, copies)[:, rows].reshape(-1, 1)  # (n, 1)
+            logits = inputs @ table.t() if bias is None else torch.addmm(bias.to(kind), inputs, table.t())  # (n, V)
+            label_logits = logits.gather(1, target).to(exact)  # (n, 1)
             if precise:
                 logits = logits.to(exact)
-            # In bfloat16 the loss is read off rounded probabilities: within ±0.002 nats a token, without a bias.
-            probabilities = torch.softmax(logits, -1)
-            label_probabilities = probabilities.gather(1, target)
+            # In bfloat16 the loss comes from rounded probabilities: within ±0.002 nats per token, without bias.
+            probabilities = torch.softmax(logits, -1)  # (n, V)
+            label_probabilities = probabilities.gather(1, target)  # (n, 1)
             losses = -label_probabilities.to(exact).clamp_min(_SMALLEST).log()
             cross_entropy += losses.sum()
             if factors is not None:
@@ -129,13 +129,13 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             if smoothing:
                 total += smoothing * label_logits.sum()
             if divergence is not None:
-                apart, *pulls = _divergence(logits, probabilities)
-                divergence += apart
+                of_chunk, *pulls = _divergence(logits, probabilities)
+                divergence += of_chunk
             if hidden_gradient is None or weight_gradient is None:
                 continue
-            # index_put_ and not scatter_, which copies all of a bfloat16 tensor twice
-            places = torch.arange(len(target), device=target.device), target[:, 0]
-            gradient = probabilities.index_put_(places, label_probabilities[:, 0] - (1 - smoothing))
+            # index_put_ instead of scatter_, which copies a bfloat16 tensor twice
+            indices = torch.arange(len(target), device=target.device), target[:, 0]
+            gradient = probabilities.index_put_(indices, label_probabilities[:, 0] - (1 - smoothing))  # (n, V)
             if alpha is not None:
                 for half, pull in zip(gradient.chunk(2), pulls, strict=True):
                     half.add_(pull, alpha=alpha / 2)

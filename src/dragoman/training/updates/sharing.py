@@ -164,18 +164,18 @@ def _cut(costs: Sequence[NDArray[np.int64]], lacking: NDArray[np.float64]) -> li
     ranks = len(lacking)
     if ranks % len(costs) == 0:
         own = ranks // len(costs)
-        return [i * own + _places(cost, lacking[i * own : (i + 1) * own]) for i, cost in enumerate(costs)]
-    places = _places(np.concatenate(costs), lacking)
-    return np.split(places, np.cumsum([len(cost) for cost in costs])[:-1])
+        return [i * own + _assign_ranks(cost, lacking[i * own : (i + 1) * own]) for i, cost in enumerate(costs)]
+    assigned = _assign_ranks(np.concatenate(costs), lacking)
+    return np.split(assigned, np.cumsum([len(cost) for cost in costs])[:-1])
 
 
-def _places(costs: NDArray[np.int64], lacking: NDArray[np.float64]) -> NDArray[np.int64]:
+def _assign_ranks(costs: NDArray[np.int64], lacking: NDArray[np.float64]) -> NDArray[np.int64]:
     if not lacking.any():
         lacking = np.ones_like(lacking)
     middles = (np.cumsum(costs) - costs / 2) / costs.sum()
     ends = np.cumsum(lacking) / lacking.sum()
-    places: NDArray[np.int64] = np.minimum(np.searchsorted(ends, middles, side="right"), len(lacking) - 1)
-    return places
+    assigned: NDArray[np.int64] = np.minimum(np.searchsorted(ends, middles, side="right"), len(lacking) - 1)
+    return assigned
 
 
 def _halved(part: MicroBatch, times: int) -> list[MicroBatch]:

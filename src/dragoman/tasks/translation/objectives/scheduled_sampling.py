@@ -17,7 +17,7 @@ from dragoman.nn.randomness import generator
 from dragoman.text.symbols import BOS, PAD, UNK
 from dragoman.training.objectives.objective import TrainingPoint
 
-NEVER_WRITTEN = (PAD, BOS, UNK)
+NEVER_GENERATED = (PAD, BOS, UNK)
 """Symbols that the search never generates by default, so the model is not fed them either."""
 
 
@@ -135,29 +135,29 @@ def forward(model: Seq2Seq, batch: Batch, ratio: float = 1.0) -> ProjectedOutput
     state = model.decoder.start(model.encode(batch.source, batch.source_mask))
     reference = batch.inputs
     # drawn at once and on the CPU, so that they depend neither on the device nor on draws of modules
-    coins = torch.rand(reference.shape, generator=generator(torch.device("cpu")))
-    forced = (coins < ratio).to(reference.device) | (reference == PAD)
+    draws = torch.rand(reference.shape, generator=generator(torch.device("cpu")))
+    forced = (draws < ratio).to(reference.device) | (reference == PAD)  # (B, T)
     tokens = reference[:, :1]
     outputs: list[ProjectedOutput] = []
-    told: list[Auxiliary] = []
-    for place in range(reference.size(1)):
-        if place:
-            tokens = torch.where(forced[:, place], reference[:, place], _written(outputs[-1]))[:, None]
+    collected: list[Auxiliary] = []
+    for position in range(reference.size(1)):
+        if position:
+            tokens = torch.where(forced[:, position], reference[:, position], _most_probable(outputs[-1]))[:, None]
         if (outer := collector()) is None:
             output, state = model.decoder.step(tokens, state)
         else:
             with collecting(outer.step) as auxiliary:
                 output, state = model.decoder.step(tokens, state)
-            told.append(auxiliary)
+            collected.append(auxiliary)
         outputs.append(output)
     if outer is not None:
-        outer.absorb(told)
+        outer.absorb(collected)
     return ProjectedOutput.joined(outputs)
 
 
 @torch.no_grad()
-def _written(output: ProjectedOutput) -> Tensor:
+def _most_probable(output: ProjectedOutput) -> Tensor:
     """The most probable next token (R,) int64."""
     logits = output.last_logits()
-    logits[:, list(NEVER_WRITTEN)] = -torch.inf
+    logits[:, list(NEVER_GENERATED)] = -torch.inf
     return logits.argmax(1)
