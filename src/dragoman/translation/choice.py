@@ -107,7 +107,7 @@ def choose_engine(
 
     `auto` passes what that engine refuses to the reference, with a warning. precision: None is float32 on a CPU and
     float16 on a GPU. threads: None is one per processor. Raises ConfigError for an unknown name or precision, or a
-    precision that the engine does not support, and whatever `EngineKind.make` raises.
+    precision that the engine does not support, and as `EngineKind.make`.
     """
     chosen, threads = _precision(precision), threads or _threads()
     if name != "auto":
@@ -160,7 +160,7 @@ def open_exported(
 
 
 def _threads() -> int:
-    """One per processor, unless OMP_NUM_THREADS says otherwise."""
+    """One per processor, unless OMP_NUM_THREADS is set."""
     return torch.get_num_threads() if "OMP_NUM_THREADS" in os.environ else available_cores()
 
 

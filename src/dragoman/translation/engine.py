@@ -1,4 +1,4 @@
-"""`Engine`: the protocol of whatever finds hypotheses of rows of ids. Text is handled above it, models below.
+"""`Engine`: the protocol for finding hypotheses of rows of ids. Text is handled above it, models below.
 
 Ids are those of a model's vocabularies, without beginning and end of sentence.
 """
@@ -31,7 +31,7 @@ class ExpectedConstraints(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A source to translate, with everything that its request says of the translation; other rows have no influence.
+    """A source to translate, with all settings of its translation. Its result does not depend on other rows.
 
     number: of the line, from 1, for messages and for random draws. source: the ids of `text`, after those of `tags`
     tags, and possibly with inline symbols in place of parts of the text; for a source of vectors (S, n) float32.

@@ -40,7 +40,7 @@ def load_ensemble(folders: Sequence[Path], device: torch.device) -> LoadedModel:
     """The models of the folders as one, with the tokenizers, card and search settings of the first.
 
     Raises ModelError as `load_model_folder`, and for models with different languages or vocabularies: the same ids
-    would stand for different text.
+    would mean different text.
     """
     for folder in folders:
         if is_exported(folder):

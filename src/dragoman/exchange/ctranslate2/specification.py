@@ -145,12 +145,12 @@ def _fill_attention(spec: Any, attention: SoftAttention) -> None:
     if isinstance(attention.scorer, Dot):
         spec.queries_scale = np.float32(1.0)
     if isinstance(relation := attention.relation, Relative):
-        none = np.zeros((2 * relation.distance + 1, width), np.float32)
+        zeros = np.zeros((2 * relation.distance + 1, width), np.float32)
         # we divide what relative keys add to scores by √d_k for any scorer; CTranslate2 multiplies it by queries_scale
         scale = 1 / sqrt(width) if isinstance(attention.scorer, Dot) else 1.0
-        keys = _array(relation.key_table) * np.float32(scale) if relation.acts_on_scores else none
+        keys = _array(relation.key_table) * np.float32(scale) if relation.acts_on_scores else zeros
         spec.relative_position_keys = keys
-        spec.relative_position_values = _array(relation.value_table) if relation.acts_on_values else none
+        spec.relative_position_values = _array(relation.value_table) if relation.acts_on_values else zeros
 
 
 def _values(attention: SoftAttention) -> nn.Linear:

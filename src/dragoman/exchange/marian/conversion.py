@@ -1,6 +1,6 @@
 """Whole Marian models: a Hugging Face folder to an `ImportedModel`, and a model folder to a Hugging Face folder.
 
-Each file beside this one converts one part, in both directions: architecture, vocabulary, parameters, generation.
+The other files of this folder each convert one part, in both directions.
 """
 
 from collections.abc import Mapping

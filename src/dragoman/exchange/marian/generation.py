@@ -26,7 +26,7 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "exponential_decay_length_penalty": (),
     "penalty_alpha": (),
 }
-"""Settings without a counterpart here, with the values that have no effect; null has none for any of them."""
+"""Settings without a counterpart here, with the values that have no effect; null never has one."""
 
 
 def search_section(content: Mapping[str, Any], path: Path, limit: int, numbers: Sequence[int]) -> SearchConfig:

@@ -1,4 +1,4 @@
-"""`JsonLines`: one object per line, of which a field is translated; the translation becomes a new field."""
+"""`JsonLines`: one object per line, with a field to translate; the translation becomes a new field."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from dragoman.translation.files.faulty_lines import OnError
 from dragoman.translation.files.lines import read_any_lines, read_lines
 
 _ESCAPED_ALONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
-"""Half of a surrogate pair, as a JSON escape can write it; the surrogates that stand for invalid bytes are others."""
+"""Half of a surrogate pair, as a JSON escape can write it; invalid bytes are decoded to other surrogates."""
 _BROKEN_BYTE = "\udcff"
 
 

@@ -1,4 +1,4 @@
-"""`Parquet`: rows, of which a column is translated; the translation becomes a new column."""
+"""`Parquet`: tables with a column to translate; the translation becomes a new column."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

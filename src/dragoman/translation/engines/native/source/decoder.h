@@ -251,7 +251,7 @@ static void select_candidates(void *context, int share, int shares) {
         Sequence *sequence = task->sequences[task->sequence_of[task->first + row]];
         Beam *beam = &sequence->beam;
         const Request *request = beam->request;
-        float *logits = task->space->logits + (size_t)row * size;
+        float *logits = task->space->logits + (size_t)row * size; /* (size) */
         int own_row = task->first + row - sequence->first_row, most = expansions(request->beam);
         float sum = log_sum_exp(logits, size);
         if (!(fabsf(sum) < INFINITY)) atomic_store(&task->not_a_number, 1);
@@ -270,14 +270,16 @@ static void select_candidates(void *context, int share, int shares) {
 
 /* Computes a step of `count` sequences up to the final states, in `Workspace.rows`; 0 without memory.
    sequence_of: (rows), as `decode_step` fills it. */
-static int decode_layers(Workspace *space, Sequence **sequences, int count, const Positions *positions, int rows, int *sequence_of, size_t *offsets) {
+static int decode_layers(
+    Workspace *space, Sequence **sequences, int count, const Positions *positions, int rows, int *sequence_of, size_t *offsets
+) {
     const Stack *stack = &space->model->decoder;
     for (int number = 0; number < count; number++) offsets[number] = 0;
     for (int number = 0; number < stack->layers; number++) {
         const Layer *layer = stack->layer + number;
         DecoderAttention task = {space, layer, positions, sequences, sequence_of, offsets, rows};
-        const float *x = sublayer_input(space, stack, &layer->around_attention, rows);
-        if (!project(space, &layer->projections, x, space->wide, rows, STORE)) return 0;
+        const float *x = sublayer_input(space, stack, &layer->around_attention, rows); /* (rows, width) */
+        if (!project(space, &layer->projections, x, space->wide, rows, STORE)) return 0; /* (rows, queries + keys + values) */
         if (layer->recurrent) {
             parallel_run(space->team, ssru, &task);
             add_residual(space, stack, &layer->around_attention, space->context, rows);
@@ -323,7 +325,7 @@ static int decode_step(Workspace *space, Sequence **sequences, int count, const 
     if (!decode_layers(space, sequences, count, &options->target, rows, sequence_of, offsets)) return NO_MEMORY;
     for (int first = 0; first < rows; first += LOGIT_ROWS) {
         int some = rows - first < LOGIT_ROWS ? rows - first : LOGIT_ROWS;
-        const float *x = space->rows + (size_t)first * stack->width;
+        const float *x = space->rows + (size_t)first * stack->width; /* (some, width) */
         if (!project(space, &model->vocabulary, x, space->logits, some, STORE)) return NO_MEMORY;
         CandidateSelection task = {space, sequences, sequence_of, first, some, options->end, 0};
         parallel_run(space->team, select_candidates, &task);

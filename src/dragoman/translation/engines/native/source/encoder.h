@@ -25,10 +25,10 @@ static void encoder_attention(void *context, int share, int shares) {
     int units = task->count * heads;
     for (int unit = (int)((int64_t)units * share / shares); unit < (int)((int64_t)units * (share + 1) / shares); unit++) {
         int sentence = unit / heads, head = unit % heads;
-        int first = task->starts[sentence], length = task->starts[sentence + 1] - first, room = padded(length);
-        float *rows = task->space->wide + (size_t)first * stride;          /* (length, stride) */
-        float *transposed = task->space->scratch[share];                   /* (keys, room) */
-        float *scores = transposed + (size_t)keys * room;                  /* (room) */
+        int first = task->starts[sentence], length = task->starts[sentence + 1] - first, padded_length = padded(length);
+        float *rows = task->space->wide + (size_t)first * stride; /* (length, stride) */
+        float *transposed = task->space->scratch[share];         /* (keys, padded_length) */
+        float *scores = transposed + (size_t)keys * padded_length; /* (padded_length) */
         for (int position = 0; position < length; position++) {
             float *query = rows + position * stride + head * keys, *key = query + heads * keys;
             if (attention->rotary) {
@@ -36,13 +36,14 @@ static void encoder_attention(void *context, int share, int shares) {
                 rotate(query, angles, task->positions->angles_width);
                 rotate(key, angles, task->positions->angles_width);
             }
-            for (int i = 0; i < keys; i++) transposed[(size_t)i * room + position] = key[i];
+            for (int i = 0; i < keys; i++) transposed[(size_t)i * padded_length + position] = key[i];
         }
         for (int i = 0; i < keys; i++)
-            for (int position = length; position < room; position++) transposed[(size_t)i * room + position] = 0;
+            for (int position = length; position < padded_length; position++) transposed[(size_t)i * padded_length + position] = 0;
         const float *value = rows + 2 * heads * keys + head * values;
         for (int position = 0; position < length; position++) {
-            scores_of_transposed(rows + position * stride + head * keys, transposed, keys, room, length, attention->scale, scores);
+            const float *query = rows + position * stride + head * keys;
+            scores_of_transposed(query, transposed, keys, padded_length, length, attention->scale, scores);
             if (attention->slopes)
                 for (int other = 0; other < length; other++) scores[other] -= attention->slopes[head] * (float)abs(other - position);
             softmax(scores, length);

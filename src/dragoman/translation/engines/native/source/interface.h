@@ -22,7 +22,7 @@ typedef struct {
 typedef struct {
     const float *gain, *offset; /* (padded), or NULL */
     float epsilon;
-    int32_t kind, width, padded; /* width: numbers that are normalised; a row has `padded`, the rest of them zeros */
+    int32_t kind, width, padded; /* width: numbers that are normalised; a row has `padded` numbers, the others zeros */
 } NormSource;
 
 typedef struct {
@@ -51,10 +51,10 @@ typedef struct {
     int32_t precision, threads;
 } ModelSource;
 
-/* Tables for `length` positions; NULL for none. */
+/* Tables for `length` positions; NULL if the model has none. */
 typedef struct {
-    const float *vectors;            /* (length, width): added to the token vectors */
-    const float *angles;             /* (length, angles_width): cosines, then sines, of rotary positions */
+    const float *vectors; /* (length, width): added to the token vectors */
+    const float *angles;  /* (length, angles_width): cosines, then sines, of rotary positions */
     int32_t angles_width, length;
 } Positions;
 

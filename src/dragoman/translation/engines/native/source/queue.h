@@ -87,13 +87,13 @@ static int target_batch(const AdmissionLimits *limits, int beam) {
     return target < limits->batch ? target : limits->batch;
 }
 
-/* Whether a worker that has `own` requests, and takes `tokens` tokens of sources already, may take another. */
+/* Whether a worker that runs `own` requests, and is taking `tokens` tokens of sources, may take another request. */
 static int can_admit(const AdmissionLimits *limits, const Request *request, int own, int tokens) {
     return !own || (own < target_batch(limits, request->beam) && tokens < limits->tokens);
 }
 
-/* Takes requests for a worker that runs `own`; returns how many. They are as many as the limits allow, but no more than
-   leave an equal number for each worker. A worker that runs none waits for a request or for the end. */
+/* Takes requests for a worker that runs `own` already; returns how many. The limits apply, and no worker gets more than
+   an equal share of all requests. If `own` is 0, it waits for a request or for the end. */
 static int queue_take(Queue *queue, Request **requests, int own, const AdmissionLimits *limits) {
     int taken = 0, tokens = 0;
     pthread_mutex_lock(&queue->mutex);
