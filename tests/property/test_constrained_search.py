@@ -204,7 +204,7 @@ def test_the_automaton_knows_what_brute_force_knows(given: list, tokens: list) -
     assert automaton.bank(standing) == bank(tokens, required)
     assert automaton.need(standing) == need(tokens, required)
     if holds(tokens, required):
-        found = automaton.places(tokens)
+        found = automaton.positions(tokens)
         ends = [0, *(start + len(each.ids) for start, each in found)]
         assert all(start >= end for end, (start, _) in zip(ends, found, strict=False))
         assert all(tuple(tokens[start : start + len(each.ids)]) == each.ids for start, each in found)

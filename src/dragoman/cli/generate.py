@@ -12,7 +12,7 @@ from dragoman.cli.options import Device, Model, Quiet, Seed, Temperature, Thread
 
 if TYPE_CHECKING:
     from dragoman.generation.language_model import LanguageModel
-    from dragoman.generation.request import GenerationRequest
+    from dragoman.generation.writer import GenerationRequest
 
 BETWEEN = "---\n"
 """Stands between two texts, which may have several lines."""

@@ -1,4 +1,4 @@
-"""The settings that every way of writing an output shares: how long it may be, and what never stands in it."""
+"""Settings of outputs that searching and sampling share: their length, and tokens that they never contain."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -47,31 +47,33 @@ class OutputConfig(Config):
     )
 
     def max_length(self, source_tokens: int) -> int:
-        """The longest output in tokens, its end counted, for a source of `source_tokens` tokens (its end counted)."""
+        """The longest output in tokens for a source of `source_tokens` tokens, both including the end."""
         longest = int(self.length_factor * source_tokens + self.length_margin)
         if self.maximum_length is not None:
             longest = min(longest, self.maximum_length)
         return max(longest, self.min_length(source_tokens) + 1)
 
     def min_length(self, source_tokens: int) -> int:
-        """The shortest output in tokens, no end counted, for a source of `source_tokens` tokens (its end counted).
+        """The shortest output in tokens without its end, for a source of `source_tokens` tokens including its end.
 
-        What a factor asks for beyond `maximum_length` is not asked for.
+        Never more than `maximum_length` allows.
         """
         shortest = max(self.minimum_length, int(self.minimum_factor * (source_tokens - 1)))
         return shortest if self.maximum_length is None else min(shortest, self.maximum_length - 1)
 
     @property
     def attends(self) -> bool:
-        """Whether a decoder is to tell what it attends while it writes."""
+        """Whether the decoder has to return its attention while it writes."""
         return False
 
     @model_validator(mode="after")
     def _can_end(self) -> "OutputConfig":
         if EOS in self.forbid:
-            raise ValueError(f"forbid holds {EOS}, the end of sentence, without which no translation ends; remove it")
+            raise ValueError(
+                f"forbid contains {EOS}, the end of sentence, without which no translation ends; remove it"
+            )
         if any(token < 0 for token in self.forbid):
-            raise ValueError(f"forbid holds {min(self.forbid)}, but token ids count from 0; remove it")
+            raise ValueError(f"forbid contains {min(self.forbid)}, but token ids count from 0; remove it")
         if self.maximum_length is not None and self.minimum_length >= self.maximum_length:
             raise ValueError(
                 f"minimum_length = {self.minimum_length} tokens and an end are more than maximum_length = "
@@ -84,7 +86,7 @@ C = TypeVar("C", bound=OutputConfig)
 
 
 def each(config: C | Sequence[C], count: int) -> list[C]:
-    """One config a sentence; `config` may be one for all, or be that already."""
+    """One config per sentence, from one shared config or a sequence of them."""
     configs = [config] * count if isinstance(config, OutputConfig) else list(config)
     if len(configs) != count:
         raise ValueError(f"{len(configs)} configs for {count} sentences")

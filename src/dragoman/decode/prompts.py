@@ -1,4 +1,4 @@
-"""`Prompts`: what a search or a sampler starts from, one for each sentence."""
+"""`Prompts`: the starting points of a search or a sampler, one per sentence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,12 +16,12 @@ from dragoman.text.symbols import BOS, EOS, PAD
 
 @dataclass(frozen=True)
 class Prompts:
-    """A started decoder, what it reads before it writes, and how long outputs may be, for B sentences. To be used once.
+    """A started decoder, the tokens that it reads first, and the longest outputs, for B sentences. To be used once.
 
-    state: of B rows, nothing read yet; of any decoder, with a source or without. tokens: (B, T) int64, to be read
+    state: of B rows that have read nothing yet; of any decoder, with or without a source. tokens: (B, T) int64, read
     first, padded on the left by `state.left_padding`. limits: (B,) int64, the longest output of each sentence in
-    tokens, its end counted. prefix_lengths: (B,) int64, how many of the tokens, the last ones, are the beginning of the
-    output itself. source: (B, S) bool, True at source tokens, None without a source; only rules ask for it.
+    tokens, including its end. prefix_lengths: (B,) int64, how many of the last tokens are the beginning of the output
+    itself. source: (B, S) bool, True at source tokens, None without a source; only rules read it.
     """
 
     state: State
@@ -43,7 +43,7 @@ class Prompts:
         return len(self.tokens)
 
     def prefixes(self) -> list[tuple[int, ...]]:
-        """The tokens that each output begins with."""
+        """The tokens with which each output begins."""
         return [
             tuple(row[len(row) - length :])
             for row, length in zip(self.tokens.tolist(), self.prefix_lengths.tolist(), strict=True)
@@ -58,11 +58,11 @@ class Prompts:
         prefixes: Sequence[Sequence[int]] | None = None,
         least: Sequence[int] | None = None,
     ) -> "Prompts":
-        """For translations of a memory's B sentences, each of which may begin with a prefix.
+        """Prompts for translations of a memory's B sentences, each of which may begin with a prefix.
 
-        config: one for all or one a sentence. prefixes: token ids (no EOS) that each output starts with, forbidden ones
-        allowed; the longest output leaves room for at least one token after them. least: tokens that must be written
-        in each output; it may be longer by so many. Raises ConfigError where the prefixes do not fit.
+        config: one shared value, or one per sentence. prefixes: token ids (without EOS) with which each output begins,
+        including forbidden ones; the longest output leaves room for at least one more token. least: how many tokens
+        each output has to contain, by which its longest length grows. Raises ConfigError for prefixes that do not fit.
         """
         source = source_mask(memory)
         configs = each(config, len(source))
@@ -92,11 +92,11 @@ class Prompts:
     def after(
         decoder: Decoder, texts: Sequence[Sequence[int]], limits: Sequence[int], device: torch.device
     ) -> "Prompts":
-        """For what a decoder without a source writes after B texts, which are not part of it.
+        """Prompts for continuations of B texts, which are not part of the outputs, by a decoder without a source.
 
-        texts: token ids, at least one each, a beginning of sentence among them where the model was trained with one.
-        limits: the most tokens to be written after each, an end counted; less where the decoder's positions end.
-        Raises ConfigError for a text that is empty or longer than the decoder's positions.
+        texts: token ids, at least one each, including a beginning of sentence if the model was trained with one.
+        limits: the most tokens to write after each, including an end; fewer if the decoder has not enough positions.
+        Raises ConfigError for a text that is empty or has more tokens than the decoder has positions.
         """
         tokens, left_padding = _left_padded(texts, device)
         state = _started(decoder, None, left_padding, False)
@@ -108,14 +108,14 @@ class Prompts:
             row = int(wrong[0])
             positions = "any number of" if state.max_length is None else state.max_length
             raise ConfigError(
-                f"prompt {row}: {lengths[row]} tokens with {limits[row]} to write, but a prompt has at least one, at "
-                f"least one is written, and the decoder has {positions} positions"
+                f"prompt {row}: {lengths[row]} tokens with {limits[row]} to write, but a prompt has one or more, "
+                f"one or more are written, and the decoder has {positions} positions"
             )
         return Prompts(_with_room(state, tokens, most), tokens, most, np.zeros_like(lengths))
 
 
 def _started(decoder: Decoder, memory: TensorTree, left_padding: Tensor | None, attention: bool) -> State:
-    """A decoder without support for left padding can still be searched if no row is padded."""
+    """Start without the argument if no row is padded, for decoders that do not support left padding."""
     return (
         decoder.start(memory, attention)
         if left_padding is None
@@ -124,12 +124,12 @@ def _started(decoder: Decoder, memory: TensorTree, left_padding: Tensor | None, 
 
 
 def _with_room(state: State, tokens: Tensor, most: NDArray[np.int64]) -> State:
-    """With room for what is read, these tokens and all that are written but the last; most: (B,), written at most."""
+    """Set the capacity: these tokens, and the most that are written but the last; most: (B,)."""
     return replace(state, capacity=tokens.size(1) + int(most.max(initial=1)) - 1)
 
 
 def _left_padded(texts: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor | None]:
-    """(B, T) int64, and how far each row is padded, None where none is."""
+    """(B, T) int64, and the padding of each row (B,), None if no row is padded."""
     longest = max(map(len, texts), default=1)
     left_padding = [longest - len(text) for text in texts]
     rows = [[PAD] * padding + list(text) for padding, text in zip(left_padding, texts, strict=True)]
@@ -141,10 +141,8 @@ def _checked(prefixes: Sequence[Sequence[int]] | None, count: int) -> Sequence[S
     if prefixes is None:
         return [()] * count
     if len(prefixes) != count:
-        raise ConfigError(
-            f"{len(prefixes)} prefixes for {count} sentences; give one a sentence, empty ones where none is wanted"
-        )
+        raise ConfigError(f"{len(prefixes)} prefixes for {count} sentences; give one per sentence, which may be empty")
     for row, prefix in enumerate(prefixes):
         if EOS in prefix or any(token < 0 for token in prefix):
-            raise ConfigError(f"prefix of sentence {row}: {list(prefix)} holds the end of sentence or a negative id")
+            raise ConfigError(f"prefix of sentence {row}: {list(prefix)} contains the end of sentence or a negative id")
     return prefixes

@@ -83,13 +83,13 @@ class SearchConfig(OutputConfig):
 
     @property
     def attends(self) -> bool:
-        """The coverage penalty needs what is attended."""
+        """Whether the coverage penalty needs attention."""
         return self.coverage_penalty > 0
 
     def beyond(self, *simple: str) -> list[str]:
-        """The names of settings that ask for more than a beam search with a length penalty.
+        """The names of settings that need more than a beam search with a length penalty.
 
-        simple: names of others that the asking engine knows.
+        simple: names of others that the calling engine supports.
         """
         known = {
             "beam",
@@ -106,7 +106,7 @@ class SearchConfig(OutputConfig):
     @model_validator(mode="after")
     def _beam_holds_nbest(self) -> "SearchConfig":
         if self.nbest > self.beam:
-            raise ValueError(f"nbest = {self.nbest} is more than beam = {self.beam} keeps; raise beam")
+            raise ValueError(f"nbest = {self.nbest} is more than beam = {self.beam}; raise beam")
         return self
 
     @model_validator(mode="after")
@@ -122,7 +122,7 @@ class SearchConfig(OutputConfig):
 
 
 _USUAL = tuple(SearchConfig())
-"""The usual value of each setting, by its name."""
+"""The default of each setting, by its name."""
 
 
 @dataclass(frozen=True)
@@ -130,11 +130,11 @@ class Hypothesis:
     """One translation.
 
     tokens: ids without BOS and EOS. log_probability: natural, summed over the tokens and, if finished, the EOS.
-    score: log_probability divided by the length penalty (EOS counted if finished), plus the coverage penalty if one
-    is set. finished: False where the longest output was reached before an EOS. unknown: what stands for the UNKs among
-    the tokens, in order; empty, `translation.unknown_words` fills it. token_log_probabilities: of each
-    token and, if finished, the EOS, whose sum is log_probability; empty unless `token_scores` asks for them. tree: the
-    search's of this sentence, where `SearchConfig.tree` asks for it; the same for all hypotheses of the sentence.
+    score: log_probability divided by the length penalty (including EOS if finished), plus the coverage penalty if one
+    is set. finished: False if the longest output was reached before an EOS. unknown: the texts that replace the UNKs
+    among the tokens, in order; the search leaves it empty. token_log_probabilities: of each token and, if finished, the
+    EOS, whose sum is log_probability; empty unless `token_scores` is set. tree: the search tree of the sentence, if
+    `SearchConfig.tree` is set; shared by all hypotheses of the sentence.
     """
 
     tokens: tuple[int, ...]
@@ -153,33 +153,34 @@ def search(
     rules: Sequence[Rule] = (),
     constraints: Constraints | None = None,
 ) -> list[list[Hypothesis]]:
-    """The outputs that go on from B prompts: for each, at most `nbest` distinct hypotheses, never none.
+    """Find the best continuations of B prompts: for each, from one to `nbest` distinct hypotheses.
 
-    config: one for all or one a sentence. rules: others than the config asks for. constraints: what outputs must hold,
-    by `ConstrainedSearch`; prompts have to leave room for it (`Prompts.of`, least).
+    config: one shared value, or one per sentence. rules: in addition to those that the config sets. constraints:
+    phrases that outputs must contain, found by `ConstrainedSearch`; prompts must leave room for them (`Prompts.of`,
+    least).
 
-    Beam search, precisely: a sentence starts with one live hypothesis, its prompt. In each step every live hypothesis
-    is continued by every token that may follow, and the continuations are ordered by summed log-probability and what
-    rules add to it (equal ones by rank of their hypothesis, then token id). Of the 2 · beam best, those that end with
-    EOS *and* are among the first `beam` are finished; the best `beam` that do not end with EOS are the live hypotheses
-    of the next step. A beam of 1 looks at the single best continuation only, so it stops where that is EOS: greedy
-    search. This goes on until the longest output; a sentence leaves the batch before that when its result can't change
-    any more: when no continuation of the best live hypothesis can get a score above that of the last of `nbest`
-    finished ones. A score is the sum divided by the length penalty, and what rules add to that.
+    Beam search in detail: a sentence starts with one live hypothesis, its prompt. In each step every live hypothesis is
+    continued by every token that may follow, and the continuations are ordered by summed log-probability plus the
+    additions of rules (equal ones by the rank of their hypothesis, then by token id). Of the 2 · beam best, those that
+    end with EOS *and* are among the first `beam` are finished; the best `beam` that do not end with EOS are the live
+    hypotheses of the next step. A beam of 1 considers only the single best continuation and stops if that is EOS, which
+    is greedy search. The search continues until the longest output. A sentence leaves the batch earlier when its result
+    cannot change: when no continuation of the best live hypothesis can get a score above that of the last of `nbest`
+    finished ones. A score is the sum divided by the length penalty, plus other scoring rules.
 
-    With `shrinking` the beam loses a place with each hypothesis that finishes, and no more continuations are looked at
-    than there are places. With `diversity` all this holds for each group, whose continuations are compared after what
-    they lose for tokens of the groups before (`DiverseBeamSearch`); the list takes from the groups by turns, and a
+    With `shrinking` the beam loses a slot with each finished hypothesis, and only as many continuations are considered
+    as there are slots. With `diversity` all this holds for each group, whose continuations are compared after a penalty
+    for tokens of the groups before (`DiverseBeamSearch`); the list takes hypotheses from the groups in turn, and a
     sentence leaves when all of its groups may.
 
-    The list is ordered by score, finished hypotheses first; where the longest output is reached with fewer than
-    `nbest` finished, the best live ones follow them with finished=False.
+    The list is ordered by score, finished hypotheses first; if the longest output is reached with fewer than `nbest`
+    finished ones, the best live ones follow with finished=False.
 
     The tokens of a prefix belong to the output, and their log-probability counts.
 
-    Log-probabilities are float32 whatever the model computes in. The decoder should be in evaluation mode.
-    Raises ConfigError where the decoder has no attention for a coverage penalty that is set, and for sentences in
-    groups whose `diversity` or `beam` are not all the same, ModelError where the model's log-probabilities are NaN.
+    Log-probabilities are float32 for any number type of the model. The decoder should be in evaluation mode. Raises
+    ConfigError if a coverage penalty is set but the decoder has no attention, and for sentences in groups whose
+    `diversity` or `beam` differ; ModelError if the model's log-probabilities are NaN.
     """
     configs = each(config, len(prompts))
     recorder = _recorder(prompts, configs) if any(config.tree for config in configs) else None
@@ -203,14 +204,14 @@ def _searching(
     constraints: Constraints | None,
     watch: TreeRecorder | None,
 ) -> BeamSearch:
-    """The search that the settings ask for."""
+    """The search that the settings select."""
     beam = max((config.beam for config in configs), default=1)
     wanted = [config.nbest for config in configs]
     keeps_totals = any(config.token_scores for config in configs)
     if constraints is not None and constraints:
         if watch is not None or any(config.diversity is not None or config.shrinking for config in configs):
             raise ConfigError(
-                "a search for what must appear tells no tree, and has no search.diversity and no search.shrinking: "
+                "a search with constraints supports neither the tree, nor search.diversity, nor search.shrinking: "
                 "leave these out, or the constraints"
             )
         beams = [config.beam for config in configs]
@@ -218,7 +219,7 @@ def _searching(
     if all(config.diversity is None for config in configs):
         return BeamSearch(decoder, prompts, beam, wanted, rules, keeps_totals, watch)
     if len({(config.diversity, config.beam) for config in configs}) > 1:
-        raise ConfigError("sentences that are searched together in groups have one search.diversity and one beam")
+        raise ConfigError("sentences that are searched together in groups need the same search.diversity and beam")
     diversity = configs[0].diversity
     assert diversity is not None
     return DiverseBeamSearch(decoder, prompts, beam, wanted, rules, keeps_totals, watch, diversity=diversity)
@@ -232,7 +233,7 @@ def _recorder(prompts: Prompts, configs: Sequence[SearchConfig]) -> TreeRecorder
 def _hypothesis(
     prefix: tuple[int, ...], found: FoundHypothesis, given: NDArray[np.float32] | None, tree: SearchTree | None
 ) -> Hypothesis:
-    """given: the log-probabilities of the prefix's tokens; None where none are wanted."""
+    """given: the log-probabilities of the prefix's tokens; None without `token_scores`."""
     end, steps = found.end, ()
     if given is not None:
         totals = [float(given.sum()), *found.totals, *([end.log_probability] if end.finished else [])]
@@ -242,7 +243,7 @@ def _hypothesis(
 
 
 def _rules(configs: Sequence[SearchConfig], prompts: Prompts) -> list[Rule]:
-    """Those that the settings of at least one sentence ask for."""
+    """The rules that the settings of at least one sentence need."""
     rules: list[Rule] = [*restrictions(configs, prompts)]
     rules.append(LengthNormalisation([config.length_penalty for config in configs], prompts.limits))
     if any(config.coverage_penalty for config in configs):

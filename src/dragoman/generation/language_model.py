@@ -15,9 +15,8 @@ from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.decode.sampling import SamplingConfig
-from dragoman.generation.request import MAX_TOKENS, GenerationRequest, GenerationSettings
 from dragoman.generation.score import WholeScorer, WindowScorer
-from dragoman.generation.writer import Piece, Writer
+from dragoman.generation.writer import MAX_TOKENS, GenerationRequest, GenerationSettings, Piece, Writer
 from dragoman.inspect.attention import AttentionMap, attention_maps, without_weights
 from dragoman.inspect.inspection import Inspection, check_text, check_tokens, inspected
 from dragoman.metrics.text_score import TextScore

@@ -1,19 +1,111 @@
-"""`Writer`: continues texts token by token, and slides on where the model has a window and it is full."""
+"""`Writer`: continues texts token by token as a `GenerationRequest` asks; `TextStream` turns the tokens into text."""
 
+import codecs
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import torch
 
+from dragoman.base.errors import ConfigError
 from dragoman.decode.prompts import Prompts
-from dragoman.decode.sampling import Draws, uniforms
-from dragoman.generation.request import GenerationRequest
-from dragoman.generation.text_stream import TextStream
+from dragoman.decode.sampling import Draws, SamplingConfig, uniforms
 from dragoman.models.interface import Decoder
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
+
+MAX_TOKENS = 256
+
+
+@dataclass(frozen=True)
+class GenerationRequest:
+    """`LanguageModel.request` makes it, with the model's own settings.
+
+    sampling: temperature, top_k, top_p, and what is never written; its limits by the length of a source mean nothing.
+    stop: strings, before the first of which a text ends. seed: with a prompt's number and a sample's it decides what is
+    drawn. samples: how many for each prompt. max_tokens: of a continuation, its end counted. Raises ConfigError for a
+    value that makes no sense.
+    """
+
+    sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    stop: tuple[str, ...] = ()
+    seed: int = 1
+    samples: int = 1
+    max_tokens: int = MAX_TOKENS
+
+    def __post_init__(self) -> None:
+        if "" in self.stop:
+            raise ConfigError("a stop string is empty, and would stop every text before it begins: leave it out")
+        for name, least in (("seed", 0), ("samples", 1), ("max_tokens", 1)):
+            if getattr(self, name) < least:
+                raise ConfigError(f"{name} must be at least {least}, not {getattr(self, name)}")
+
+
+class GenerationSettings(TypedDict, total=False):
+    """What `LanguageModel.request` takes, as `generate` and `stream` pass it on."""
+
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    stop: tuple[str, ...] | list[str]
+    seed: int
+    samples: int
+    max_tokens: int
+
+
+class TextStream:
+    """The text that tokens add to a prompt; all pieces one after another are what decoding them at once gives.
+
+    Text is held back while it may be the beginning of a stop string, and bytes while they are no whole character.
+    stopped: whether a stop string has come; it and what follows belong to no piece. Of several, the first to be
+    complete counts, and of two that end together the longer: how the text is divided into tokens makes no difference.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, prompt: Sequence[int], stop: Sequence[str] = ()) -> None:
+        """prompt: its ids, by which blanks between it and what follows are set as in one text."""
+        self._tokenizer, self._stop = tokenizer, tuple(stop)
+        self._bytes = codecs.getincrementaldecoder("utf-8")("replace")
+        self._strips = tokenizer.added_space == "first" and not prompt
+        self._ends_in_blank = tokenizer.added_space == "last"
+        self._held = " " if self._ends_in_blank and prompt else ""
+        self.stopped = False
+
+    def push(self, token: int) -> str:
+        """The piece that may be shown once this token is known; often empty."""
+        return self._released(self._bytes.decode(self._tokenizer.surface(token)), last=False)
+
+    def finish(self) -> str:
+        """What is still held back. Half a character at the end becomes U+FFFD."""
+        return self._released(self._bytes.decode(b"", True), last=True)
+
+    def _released(self, text: str, last: bool) -> str:
+        if self.stopped:
+            return ""
+        if self._strips and text:
+            text, self._strips = text.removeprefix(" "), False
+        text = self._held + text
+        found = [(start + len(stop), start) for stop in self._stop if (start := text.find(stop)) >= 0]
+        if found:
+            self.stopped, self._held = True, ""
+            return text[: min(found)[1]]
+        if last:
+            self._held = ""
+            return text.removesuffix(" ") if self._ends_in_blank else text
+        place = len(text) - self._kept(text)
+        self._held = text[place:]
+        return text[:place]
+
+    def _kept(self, text: str) -> int:
+        """Characters at the end of a text that may begin a stop string, or are a blank that may turn out too many."""
+        longest = max(map(len, self._stop), default=1) - 1
+        beginning = next(
+            (size for size in range(min(longest, len(text)), 0, -1) if self._begins_a_stop(text[-size:])), 0
+        )
+        return max(beginning, int(self._ends_in_blank and text.endswith(" ")))
+
+    def _begins_a_stop(self, text: str) -> bool:
+        return any(stop.startswith(text) for stop in self._stop)
 
 
 class Piece(NamedTuple):

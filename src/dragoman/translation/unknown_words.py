@@ -21,6 +21,7 @@ from dragoman.models.interface import Decoder, Memory, source_mask, tree_map
 from dragoman.text.symbols import BOS, UNK
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.unknown_words import Translate, UnknownConfig
+from dragoman.translation.constraints.codec import word_edges
 
 _WEIGHTS = 1 << 20
 """Of attention, a head, that are held at one time."""
@@ -117,7 +118,7 @@ class UnknownWords:
 
     @cached_property
     def _edges(self) -> Edges:
-        return Edges.of(self._tokenizers.target)
+        return word_edges(self._tokenizers.target)
 
     def _reader(self, decoder: Decoder, memory: Memory, config: UnknownConfig | None) -> Translate | None:
         """How unknowns are translated; None where there shall be none."""

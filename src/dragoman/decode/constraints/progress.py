@@ -1,4 +1,4 @@
-"""`Progress`: where each hypothesis of a search stands with its sentence's constraints."""
+"""`Progress`: the progress of each hypothesis of a search with its sentence's constraints."""
 
 from typing import NamedTuple
 
@@ -19,12 +19,12 @@ _NO_TOKEN = -1
 
 
 class Outlook(NamedTuple):
-    """What may follow each of R hypotheses, and how far their sentences' constraints are met then.
+    """The tokens that may follow each of R hypotheses, and the progress with the constraints after them.
 
-    tokens: (R, A) int64 that begin or continue a phrase, ascending, −1 at the end of a row for none; banks: (R, A), how
-    many tokens of phrases are met with each; allowed: (R, A) bool, False where too few tokens would be left for the
-    rest. other_banks, other_allowed: (R, 4), the same of all other tokens, by their kind. complete: (R,) bool, whether
-    an output may end here.
+    tokens: (R, A) int64, those that begin or continue a phrase, ascending, padded with −1; banks: (R, A), how many
+    tokens of phrases are met with each; allowed: (R, A) bool, False if too few tokens would be left for the rest.
+    other_banks, other_allowed: (R, 4), the same for all other tokens, by their kind. complete: (R,) bool, whether an
+    output may end here.
     """
 
     tokens: Tensor
@@ -36,10 +36,10 @@ class Outlook(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """What is known of a standing of a sentence's automaton, each but the last as in `Outlook`."""
+    """A state of a sentence's automaton, with the values of `Outlook` for it."""
 
     automaton: Automaton
-    standing: AutomatonState
+    state: AutomatonState
     tokens: list[int]
     banks: list[int]
     needs: list[int]
@@ -49,9 +49,9 @@ class _Entry(NamedTuple):
 
 
 class Progress(Rule):
-    """Carries a number for each hypothesis, (R,) int64: the standing that its tokens lead to.
+    """A rule whose state is a number for each hypothesis, (R,) int64: the automaton state that its tokens lead to.
 
-    Standings are found as the search comes to them, and looked up after that.
+    Automaton states are computed when the search first reaches them, and looked up afterwards.
     """
 
     def __init__(self, constraints: Constraints, device: torch.device) -> None:
@@ -62,16 +62,16 @@ class Progress(Rule):
         self._next: dict[tuple[int, int], int] = {}
         edges = constraints.edges
         self.kinds = torch.from_numpy(edges.opens + 2 * edges.closes.astype(np.int64)).to(device)
-        """(V,) int64, of each token the number of its kind."""
+        """(V,) int64: the number of the kind of each token."""
         self.sizes = np.array([automaton.size for automaton in self._automata], np.int64)
-        """(B,), tokens of each sentence's phrases."""
+        """(B,): tokens of each sentence's phrases."""
 
     def start(self, prompts: Prompts) -> TensorTree:
-        """Nothing is read yet."""
+        """Nothing has been read."""
         return torch.full((len(prompts),), _UNREAD, dtype=torch.int64, device=self._device)
 
     def read(self, state: TensorTree, step: Step) -> TensorTree:
-        """The beginning of sentence says nothing; what follows it is the output, a prefix too."""
+        """Follow the tokens; those after the beginning of sentence, including a prefix, are the output."""
         numbers: list[int] = state.tolist()
         sentences = step.sentences.repeat(step.beam_size).tolist()
         for column, there in zip(step.tokens.T.tolist(), step.read.T.tolist(), strict=True):
@@ -82,7 +82,7 @@ class Progress(Rule):
         return torch.tensor(numbers, dtype=torch.int64, device=self._device)
 
     def outlook(self, state: TensorTree, room: NDArray[np.int64]) -> Outlook:
-        """room: (R,), how many tokens an output may still have after the next one."""
+        """The outlook of each hypothesis; room: (R,), how many tokens an output may have after the next one."""
         entries = [self._entries[number] for number in state.tolist()]
         longest = max(len(each.tokens) for each in entries)
         tokens = _padded([each.tokens for each in entries], longest, _NO_TOKEN)
@@ -108,26 +108,26 @@ class Progress(Rule):
         found = self._next.get((number, token))
         if found is None:
             entry = self._entries[number]
-            found = self._next[number, token] = self._number(sentence, entry.automaton.follow(entry.standing, token))
+            found = self._next[number, token] = self._number(sentence, entry.automaton.follow(entry.state, token))
         return found
 
-    def _number(self, sentence: int, standing: AutomatonState) -> int:
-        found = self._numbers.setdefault((sentence, standing), len(self._entries))
+    def _number(self, sentence: int, state: AutomatonState) -> int:
+        found = self._numbers.setdefault((sentence, state), len(self._entries))
         if found == len(self._entries):
             automaton = self._automata[sentence]
-            tokens = automaton.wanted(standing)
-            after = [automaton.follow(standing, token) for token in tokens]
-            others = [automaton.after(standing, _NO_TOKEN, kind) for kind in KINDS]
+            tokens = automaton.wanted(state)
+            after = [automaton.follow(state, token) for token in tokens]
+            others = [automaton.after(state, _NO_TOKEN, kind) for kind in KINDS]
             self._entries.append(
                 _Entry(
                     automaton,
-                    standing,
+                    state,
                     tokens,
                     [automaton.bank(each) for each in after],
                     [automaton.need(each) for each in after],
                     [automaton.bank(each) for each in others],
                     [automaton.need(each) for each in others],
-                    automaton.accepts(standing),
+                    automaton.accepts(state),
                 )
             )
         return found

@@ -1,4 +1,4 @@
-"""The coverage penalty: what a translation loses for source positions that its attention passed over."""
+"""The coverage penalty for source positions that received little attention."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from dragoman.models.interface import TensorTree
 def penalty(coverage: Tensor) -> Tensor:
     """Σ_i log(min(coverage_i, 1)) of each row: (…, S) summed attention, 1 at padding → (…), never above 0.
 
-    Wu et al. 2016, equation 14, without its β. A position that got no attention at all counts as the smallest normal
+    Wu et al. 2016, equation 14, without its β. A position without any attention counts as the smallest normal
     float32 (−87.3 nats) instead of −∞, so that scores stay finite and comparable.
     """
     return coverage.clamp(min=torch.finfo(torch.float32).tiny, max=1.0).log().sum(-1)
@@ -25,22 +25,22 @@ def penalty(coverage: Tensor) -> Tensor:
 class Coverage(Scoring):
     """Adds β · Σ_i log(min(Σ_j p_ij, 1)) to a score, p_ij being the attention of step j on source position i.
 
-    Every position of the source counts, its end too, and every step, that of the end too: as many as the length
-    penalty counts tokens. It decides between the hypotheses found, not which continuations live on.
+    All source positions count, including the end, and all steps, including that of the end, as in the length penalty.
+    It decides between ended hypotheses, not which continuations live on.
     """
 
     def __init__(self, weights: Sequence[float]) -> None:
-        """weights: β, one a sentence."""
+        """weights: β, one number per sentence."""
         self._weights = torch.tensor(weights, dtype=torch.float32)
 
     def start(self, prompts: Prompts) -> TensorTree:
-        """(B, S) attention received so far; 1 at padding, which is thereby never found uncovered."""
+        """(B, S): the attention received so far; 1 at padding, so that it always counts as covered."""
         if prompts.source is None:
             raise _no_attention()
         return (~prompts.source).float()
 
     def read(self, state: TensorTree, step: Step) -> TensorTree:
-        """Raises ConfigError where the decoder does not attend the source."""
+        """Add the step's attention. Raises ConfigError if the decoder does not attend to the source."""
         attention = step.output.attention
         if attention is None:
             raise _no_attention()
@@ -49,13 +49,13 @@ class Coverage(Scoring):
         return state + attention.float().sum(1)
 
     def score(self, scores: NDArray[np.float64], ended: Endings, state: TensorTree) -> NDArray[np.float64]:
-        """Each with its penalty, never above 0."""
+        """Each score plus its penalty, which is never above 0."""
         weights = self._weights[torch.from_numpy(ended.sentences)].to(state.device)
         penalties: NDArray[np.float64] = (weights * penalty(state)).double().cpu().numpy()
         return scores + penalties
 
     def bound(self, bounds: NDArray[np.float64], sentences: NDArray[np.int64]) -> NDArray[np.float64]:
-        """As it was: all of the source may still be covered."""
+        """Unchanged: all of the source may still be covered."""
         return bounds
 
 

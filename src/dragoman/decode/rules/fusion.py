@@ -1,4 +1,4 @@
-"""Shallow fusion: a language model of the target language votes on every token."""
+"""Shallow fusion: a model without a source contributes to the score of every token."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,40 +34,41 @@ class FusionConfig(Config):
 class LanguageModelFusion(Addition):
     """Adds λ · log p(token | tokens before) of a decoder without a source; never above 0, since λ is not negative.
 
-    It carries the language model's state, and what follows it until the hypotheses are reordered.
+    The decoder is any `Decoder`: a neural language model, a count-based one, an ensemble. State: the decoder's own, and
+    the log-probabilities of the next tokens until the hypotheses are reordered.
     """
 
     def __init__(self, decoder: Decoder, weights: Sequence[float]) -> None:
-        """decoder: in evaluation mode, of the target's vocabulary. weights: λ, one a sentence."""
+        """decoder: in evaluation mode, with the target's vocabulary. weights: λ, one number per sentence."""
         self._decoder = decoder
         self._weights = torch.tensor(weights, dtype=torch.float32)
 
     def capped(self, prompts: Prompts) -> Prompts:
-        """The same prompts with no longer outputs than the language model has positions for.
+        """The same prompts with outputs that are no longer than the decoder can read.
 
-        Raises ConfigError for a prefix that leaves no room.
+        Raises ConfigError for a prefix that leaves no room for an output.
         """
         limit = self._decoder.start(None).max_length
         return prompts if limit is None else replace(prompts, limits=np.minimum(prompts.limits, limit))
 
     def start(self, prompts: Prompts) -> TensorTree:
-        """The language model's state before it has read anything; it reads what the translation model reads."""
+        """The decoder's state before it has read anything; it reads the tokens that the translation model reads."""
         options: dict[str, Any] = (
             {} if prompts.state.left_padding is None else {"left_padding": prompts.state.left_padding}
         )
         return self._decoder.start(None, capacity=prompts.state.capacity, **options), None
 
     def read(self, state: TensorTree, step: Step) -> TensorTree:
-        """With (R, V) log-probabilities of what follows."""
+        """The new state with the log-probabilities (R, V) of the next tokens."""
         output, after = self._decoder.step(step.tokens, state[0])
         return after, output.last_logits().float().log_softmax(1)
 
     def reorder(self, state: TensorTree, rows: Tensor, beam_size: int) -> TensorTree:
-        """The state alone: what follows is made anew before it is asked for."""
+        """Reorder the decoder's state; the log-probabilities are recomputed before their next use."""
         model: State = state[0]
         return model.reorder(rows, beam_size), None
 
     def add(self, step: Step, state: TensorTree) -> Tensor:
-        """(R, V)."""
+        """λ · log p, (R, V)."""
         following: Tensor = state[1]
         return step.of_hypotheses(self._weights.to(following.device)).unsqueeze(1) * following

@@ -1,4 +1,4 @@
-"""Length penalties: what a hypothesis' summed log-probability is divided by before hypotheses are compared."""
+"""Length penalties: divisors of a hypothesis' summed log-probability before hypotheses are compared."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -24,7 +24,7 @@ class GNMTPenalty(Config):
     )
 
     def divisor(self, length: int) -> float:
-        """For a hypothesis of `length` tokens; never smaller for a longer one."""
+        """The divisor for a hypothesis of `length` tokens; it never decreases with the length."""
         return float(((5 + length) / 6) ** self.alpha)
 
 
@@ -34,7 +34,7 @@ class MeanLogProbability(Config):
     kind: Literal["mean"] = Field(default="mean", description="Kind of length penalty.")
 
     def divisor(self, length: int) -> float:
-        """For a hypothesis of `length` tokens; never smaller for a longer one."""
+        """The divisor for a hypothesis of `length` tokens; it never decreases with the length."""
         return float(max(length, 1))
 
 
@@ -44,26 +44,26 @@ class NoPenalty(Config):
     kind: Literal["none"] = Field(default="none", description="Kind of length penalty.")
 
     def divisor(self, length: int) -> float:
-        """The same for every `length`."""
+        """1 for every `length`."""
         return 1.0
 
 
 LengthPenalty = Annotated[GNMTPenalty | MeanLogProbability | NoPenalty, Field(discriminator="kind")]
-"""Every member's divisor grows with the length or stays: the exact stopping rule of the search rests on that."""
+"""No member's divisor decreases with the length: the exact stopping rule of the search relies on that."""
 
 
 class LengthNormalisation(Scoring):
     """Divides by the length penalty of each sentence."""
 
     def __init__(self, penalties: Sequence[LengthPenalty], limits: Sequence[int] | NDArray[np.int64]) -> None:
-        """limits: the longest output of each sentence, in tokens, its end counted."""
+        """limits: the longest output of each sentence in tokens, including its end."""
         self._penalties = penalties
         self._largest = np.array(
             [penalty.divisor(int(limit)) for penalty, limit in zip(penalties, limits, strict=True)]
         )
 
     def score(self, scores: NDArray[np.float64], ended: Endings, state: TensorTree) -> NDArray[np.float64]:
-        """Each sum divided by the penalty of its hypothesis' length."""
+        """Each sum divided by the penalty for its hypothesis' length."""
         divisors = [
             self._penalties[sentence].divisor(length)
             for sentence, length in zip(ended.sentences.tolist(), ended.lengths.tolist(), strict=True)
@@ -71,6 +71,6 @@ class LengthNormalisation(Scoring):
         return np.divide(scores, divisors)
 
     def bound(self, bounds: NDArray[np.float64], sentences: NDArray[np.int64]) -> NDArray[np.float64]:
-        """A sum, which only falls and is never above 0, divided by the largest penalty that is still possible."""
+        """The sum so far, which never increases and is never above 0, divided by the largest possible penalty."""
         largest: NDArray[np.float64] = self._largest[sentences]
         return bounds / largest

@@ -15,10 +15,10 @@ from dragoman.text.symbols import EOS
 
 
 class ForbiddenTokens(Restriction):
-    """Each sentence's own, or the same for all."""
+    """Tokens that are never written: different ones for each sentence, or the same for all."""
 
     def __init__(self, tokens: Sequence[Collection[int]], device: torch.device) -> None:
-        """tokens: ids, one collection a sentence."""
+        """tokens: ids, one collection per sentence."""
         sets = [sorted(set(each)) for each in tokens]
         self._same = all(each == sets[0] for each in sets)
         self._largest = max((each[-1] for each in sets if each), default=-1)
@@ -27,26 +27,26 @@ class ForbiddenTokens(Restriction):
         self._tokens = torch.tensor(padded, dtype=torch.int64, device=device).view(len(sets), longest)
 
     def restrict(self, logits: Tensor, step: Step, state: TensorTree) -> None:
-        """Raises ConfigError for a token that the vocabulary does not have."""
+        """Forbid the tokens. Raises ConfigError for one that is not in the vocabulary."""
         if self._largest >= logits.size(1):
             raise ConfigError(f"forbid holds token {self._largest}, but the vocabulary has only {logits.size(1)}")
         if self._same:
             logits.index_fill_(1, self._tokens[0], -torch.inf)
             return
-        tokens = step.of_hypotheses(self._tokens)
-        rows, places = (tokens >= 0).nonzero(as_tuple=True)
-        logits[rows, tokens[rows, places]] = -torch.inf
+        tokens = step.of_hypotheses(self._tokens)  # (R, N), padded with −1
+        rows, columns = (tokens >= 0).nonzero(as_tuple=True)
+        logits[rows, tokens[rows, columns]] = -torch.inf
 
 
 class MinimumLength(Restriction):
-    """No output ends before it has as many tokens as its sentence's has at least."""
+    """No output ends before it has the minimum number of tokens of its sentence."""
 
     def __init__(self, lengths: Sequence[int]) -> None:
-        """lengths: tokens, the end not counted, one number a sentence."""
+        """lengths: tokens without the end, one number per sentence."""
         self._lengths = np.array(lengths, np.int64)
 
     def restrict(self, logits: Tensor, step: Step, state: TensorTree) -> None:
-        """Forbid the end where it would come too soon."""
+        """Forbid the end of outputs that are too short."""
         short = step.lengths <= self._lengths[step.sentences]
         if short.all():
             logits[:, EOS] = -torch.inf
@@ -59,14 +59,14 @@ _PADDING = -1
 
 
 class NoRepeatNgram(Restriction):
-    """No n tokens in a row that the same output holds in a row already (Paulus et al. 2018, section 2.5).
+    """No n-gram occurs twice in an output (Paulus et al. 2018, section 2.5).
 
-    All that was read counts: a prefix, and of a language model its prompt. A step compares the last n − 1 tokens with
-    those at each place that was read before.
+    All tokens that were read count: a prefix, and the prompt of a language model. A step compares the last n − 1 tokens
+    with those at each earlier position.
     """
 
     def __init__(self, sizes: Sequence[int]) -> None:
-        """sizes: n, one a sentence; 0 for those without restriction."""
+        """sizes: n, one number per sentence; 0 for sentences without restriction."""
         self._sizes = np.array(sizes, np.int64)
         self._distinct = sorted({size for size in sizes if size})
 
@@ -75,12 +75,12 @@ class NoRepeatNgram(Restriction):
         return prompts.tokens[:, :0]
 
     def read(self, state: TensorTree, step: Step) -> TensorTree:
-        """(R, T + 1), −1 where there was padding."""
+        """(R, T + 1): the tokens read so far, −1 for padding."""
         tokens = step.tokens if step.left_padding is None else step.tokens.masked_fill(~step.read, _PADDING)
         return torch.cat([state, tokens], 1)
 
     def restrict(self, logits: Tensor, step: Step, state: TensorTree) -> None:
-        """Forbid what would complete a run a second time."""
+        """Forbid tokens that would complete an n-gram a second time."""
         for size in self._distinct:
             wanted = np.flatnonzero((self._sizes[step.sentences] == size).repeat(step.beam_size))
             if len(wanted) and state.size(1) >= size:
@@ -91,19 +91,19 @@ class NoRepeatNgram(Restriction):
 
 
 def _completing(read: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """The tokens that stand after an earlier copy of the last size − 1 tokens of each row of (R, T): rows, tokens."""
-    places = read.size(1) - size + 1
-    matches = read[:, size - 1 :] != _PADDING
+    """Rows and tokens: those that follow an earlier copy of the last size − 1 tokens of each row of (R, T)."""
+    positions = read.size(1) - size + 1
+    matches = read[:, size - 1 :] != _PADDING  # (R, positions)
     for offset in range(size - 1):
-        matches &= read[:, offset : offset + places] == read[:, places + offset, None]
+        matches &= read[:, offset : offset + positions] == read[:, positions + offset, None]
     rows, found = matches.nonzero(as_tuple=True)
     return rows, read[rows, found + size - 1]
 
 
 def restrictions(configs: Sequence[OutputConfig], prompts: Prompts) -> list[Restriction]:
-    """Those that at least one of the sentences, each with its own config, needs.
+    """The restrictions that the config of at least one sentence sets.
 
-    Raises ConfigError for a length relative to a source where there is none.
+    Raises ConfigError for a length relative to the source if there is no source.
     """
     found: list[Restriction] = []
     if any(config.forbid for config in configs):
@@ -119,7 +119,7 @@ def _shortest(configs: Sequence[OutputConfig], prompts: Prompts) -> list[int]:
     if prompts.source is not None:
         sources = prompts.source.sum(1).tolist()
     elif any(config.minimum_factor for config in configs):
-        raise ConfigError("search.minimum_factor is relative to a source, which there is none of: use minimum_length")
+        raise ConfigError("search.minimum_factor is relative to the source, but there is no source: use minimum_length")
     else:
         sources = [1] * len(configs)
     return [config.min_length(source) for config, source in zip(configs, sources, strict=True)]

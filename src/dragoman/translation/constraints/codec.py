@@ -3,14 +3,18 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
 
 from dragoman.base.errors import ConfigError
 from dragoman.control.control import Requirements
 from dragoman.control.phrase import Phrase
 from dragoman.decode.constraints.automaton import Automaton
-from dragoman.decode.constraints.constraint import Alternative, Constraint, Edges, Shown, least
+from dragoman.decode.constraints.constraint import Alternative, Constraint, Edges, least
 from dragoman.decode.search import Hypothesis
 from dragoman.text.symbols import UNK, InlineText
+from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.words import is_word_character, split_units
 from dragoman.translation.constraints.placeholders import (
@@ -22,6 +26,23 @@ from dragoman.translation.constraints.placeholders import (
 
 _PRIVATE = range(0xE000, 0xF900)
 """Private-use code points, of which one that a text does not contain marks positions in it."""
+
+
+_CLOSING = tuple(sign.encode() for sign in ".,;:!?)]}%…-")
+"""Signs that are followed by a blank before a word."""
+
+
+class Rendering(NamedTuple):
+    """The text that a translation shows for the tokens of an alternative, if it differs from their own.
+
+    before, after: the blank that belongs to the tokens. joined_before, joined_after: whether all blanks there go.
+    """
+
+    text: str
+    before: str = ""
+    after: str = ""
+    joined_before: bool = False
+    joined_after: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,7 +94,7 @@ class ConstraintCodec:
         parts, held = self._parts(hypothesis, constraints)
         text = parts[0]
         for alternative, part in zip(held, parts[1:], strict=True):
-            shown = alternative.shown
+            shown = alternative.label
             text = text.rstrip(" ") if shown.joined_before else text
             text += shown.text + (part.lstrip(" ") if shown.joined_after else part)
         return text
@@ -89,7 +110,7 @@ class ConstraintCodec:
         if len(symbols) != sum(alternative.ids[0] in self._symbols for alternative in held):
             return False
         written = {self._target.decode(alternative.ids).strip() for alternative in held}
-        left_over = written - {alternative.shown.text for alternative in held}
+        left_over = written - {alternative.label.text for alternative in held}
         return all(left_over.isdisjoint(part[begin:end] for begin, end in split_units(part)) for part in parts)
 
     def _parts(self, hypothesis: Hypothesis, constraints: Sequence[Constraint]) -> tuple[list[str], list[Alternative]]:
@@ -97,7 +118,7 @@ class ConstraintCodec:
         plain = self._target.decode(hypothesis.tokens, hypothesis.unknown)
         if not constraints:
             return [plain], []
-        held = Automaton(constraints, self._edges).places(hypothesis.tokens)
+        held = Automaton(constraints, self._edges).positions(hypothesis.tokens)
         mark = next(sign for sign in map(chr, _PRIVATE) if sign not in plain)
         parts = self._target.decode(*self._marked(hypothesis, held, mark)).split(mark)
         if len(parts) != len(held) + 1:  # no vocabulary is known that drops or doubles the mark
@@ -118,20 +139,20 @@ class ConstraintCodec:
             texts += [word for word in words[end:start] if word is not None]
             if alternative.ids:
                 ids.append(UNK)
-                texts.append(alternative.shown.before + mark + alternative.shown.after)
+                texts.append(alternative.label.before + mark + alternative.label.after)
             end = start + len(alternative.ids)
         return ids, texts
 
     @cached_property
     def _edges(self) -> Edges:
-        return Edges.of(self._target)
+        return word_edges(self._target)
 
     def _constraint(self, phrase: Phrase) -> Constraint:
         """Return each form in two ways: after a space, and directly after punctuation such as a bracket."""
         return _distinct(
             way
             for form in phrase.alternatives
-            for way in (self._separate(form, Shown(form)), self._attached(form, Shown(form)))
+            for way in (self._separate(form, Rendering(form)), self._attached(form, Rendering(form)))
         )
 
     def _span(self, requirements: Requirements, masked: MaskedSource, index: int) -> Constraint:
@@ -139,25 +160,25 @@ class ConstraintCodec:
         span, placeholder = requirements.spans[index], masked.placeholders[index]
         if isinstance(placeholder, SymbolPlaceholder):
             opens, closes = is_word_character(span.text[0]), is_word_character(span.text[-1])
-            return (Alternative((placeholder.id,), opens, closes, Shown(span.text)),)
+            return (Alternative((placeholder.id,), opens, closes, Rendering(span.text)),)
         if placeholder is None:
-            written, shown, before = span.text, Shown(span.text), requirements.text[: span.start]
+            written, shown, before = span.text, Rendering(span.text), requirements.text[: span.start]
         else:
             written, before = placeholder.text, placeholder.before
-            shown = Shown(span.text, joined_before=placeholder.joined_before, joined_after=placeholder.joined_after)
+            shown = Rendering(span.text, joined_before=placeholder.joined_before, joined_after=placeholder.joined_after)
         ways = self._separate(written, shown), self._attached(written, shown)
         return _distinct(ways if not before.strip() else ways[:1] if before[-1].isspace() else ways[1:])
 
-    def _separate(self, written: str, shown: Shown) -> Alternative:
+    def _separate(self, written: str, shown: Rendering) -> Alternative:
         blank = self._target.added_space
         before, after = " " if blank == "first" else "", " " if blank == "last" else ""
         return self._alternative(self._target.encode(written), shown._replace(before=before, after=after))
 
-    def _attached(self, written: str, shown: Shown) -> Alternative:
+    def _attached(self, written: str, shown: Rendering) -> Alternative:
         (ids,) = self._target.encode_continuation([written])
         return self._alternative(ids, shown._replace(after=" " if self._target.added_space == "last" else ""))
 
-    def _alternative(self, ids: Sequence[int], shown: Shown) -> Alternative:
+    def _alternative(self, ids: Sequence[int], shown: Rendering) -> Alternative:
         written = tuple(ids) or (UNK,)
         opens, closes = bool(self._edges.opens[written[0]]), bool(self._edges.closes[written[-1]])
         if UNK in (written[0], written[-1]):  # its text is known here
@@ -189,3 +210,21 @@ def _distinct(ways: Iterable[Alternative]) -> Constraint:
     for way in ways:
         found.setdefault(way.ids, way)
     return tuple(found.values())
+
+
+def word_edges(tokenizer: Tokenizer) -> Edges:
+    """The edges of a vocabulary; a token that contains only a part of a character counts as all that it may be."""
+    surfaces = [tokenizer.surface(number) for number in range(tokenizer.size)]
+    opens = [_is_word(surface, 0) for surface in surfaces]
+    closes = [_is_word(surface, -1) or surface.endswith(_CLOSING) for surface in surfaces]
+    closes[UNK] = True  # it may stand for any word
+    return Edges(np.array(opens, np.bool), np.array(closes, np.bool))
+
+
+def _is_word(surface: bytes, position: int) -> bool:
+    """Whether the first or the last character of a token's text (position 0 or −1) is one of a word's."""
+    if not surface:
+        return False
+    character = surface.decode("utf-8", "surrogateescape")[position]
+    # of a part of a character, whether it can be a letter beyond ASCII: two bytes, as in Latin, Greek and Cyrillic
+    return is_word_character(character) if character < "\udc80" or character > "\udcff" else character < "\udce0"
