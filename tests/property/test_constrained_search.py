@@ -276,7 +276,7 @@ def test_what_does_not_fit_is_refused() -> None:
 )
 def test_what_does_not_go_with_constraints_is_refused(settings: dict) -> None:
     config = SearchConfig.model_validate({"beam": 2, **settings})
-    with pytest.raises(ConfigError, match="for what must appear"):
+    with pytest.raises(ConfigError, match="a search with constraints supports neither"):
         searched(MarkovToy(SIZE, 1), toy_memory([[1], [2]]), config, constraints([[], [[[4]]]]))
 
 

@@ -243,5 +243,5 @@ def test_its_own_settings_say_how_long_texts_are_and_what_does_not_come_twice(mo
     ids = model.tokenizer.encode("a dog")
     assert "a dog" + found == model.tokenizer.decode([*ids, *greedy(model, "a dog", 9, repeats=False)])
     relative = LanguageModel(model.model, model.tokenizer, model.meta, None, {"minimum_factor": 0.5})
-    with pytest.raises(ConfigError, match="minimum_factor is relative to a source"):
+    with pytest.raises(ConfigError, match="minimum_factor is relative to the source"):
         relative.generate(["a"])
