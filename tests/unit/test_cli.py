@@ -240,11 +240,11 @@ def test_score_prints_a_line_a_pair_and_the_perplexity(
     expected = Translator.load(tiny_model_folder).score(SOURCES, SOURCES)
     assert values == pytest.approx([pair.log_probability for pair in expected], abs=1e-4)
     tokens = sum(pair.tokens for pair in expected)
-    stated = float(captured.err.split("perplexity a token ")[1].split()[0])
+    stated = float(captured.err.split("perplexity per token ")[1].split()[0])
     assert stated == pytest.approx(math.exp(-sum(values) / tokens), rel=1e-4)
     assert f"({tokens} tokens)" in captured.err
     size = sum(len(text.encode()) + 1 for text in SOURCES)
-    assert f"a byte {math.exp(-sum(values) / size):.4f} ({size} bytes)" in " ".join(captured.err.split())
+    assert f"per byte {math.exp(-sum(values) / size):.4f} ({size} bytes)" in " ".join(captured.err.split())
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The Python face: a language model's folder as an object that continues and scores text."""
+"""`LanguageModel`, the Python interface: a language model's folder as an object that continues and scores text."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ _USUAL_WINDOW = 1024
 
 
 class LanguageModel:
-    """A trained model that continues text. What it writes depends neither on the batch size nor on other prompts."""
+    """A trained model that continues text. Its outputs depend neither on the batch size nor on other prompts."""
 
     def __init__(
         self,
@@ -40,19 +40,19 @@ class LanguageModel:
         block: int | None = None,
         search: Mapping[str, Any] | None = None,
     ) -> None:
-        """model: where its parameters are it computes; it is put into evaluation mode.
+        """model: computes on the device of its parameters; it is put into evaluation mode.
 
-        block: tokens of the excerpts that it was trained on; None: not known. search: the model's own settings of
-        sampling, as far as they are not the usual ones.
+        block: tokens of the excerpts that it was trained on; None: unknown. search: the model's own sampling settings
+        that differ from the defaults.
         """
         self.model, self.tokenizer = model.eval(), tokenizer
         self.meta = meta or Meta(step=0)
         positions = [limit.positions for limit in model.limits]
         known = [size for size in (block, *positions) if size is not None]
         self.window = None if model.unbounded else min(known, default=_USUAL_WINDOW)
-        """Tokens of context at most: `data.block` of its training, or its positions where they are fewer.
+        """Largest number of tokens of context: `data.block` of its training, or its positions if they are fewer.
 
-        None: any number, where the state of a recurrence is carried on.
+        None: any number, for a recurrent model that carries its state along.
         """
         self._search = dict(search or {})
 
@@ -69,7 +69,7 @@ class LanguageModel:
 
     @classmethod
     def of(cls, loaded: LoadedModel) -> "LanguageModel":
-        """With a model that is in memory. Raises ModelError where its settings are damaged."""
+        """From a model in memory. Raises ModelError if its settings are damaged."""
         data = loaded.config.get("data")
         block = data.get("block") if isinstance(data, Mapping) else None
         if block is not None and (not isinstance(block, int) or block < 1):
@@ -78,7 +78,7 @@ class LanguageModel:
 
     @property
     def device(self) -> torch.device:
-        """Where it computes."""
+        """The device of its parameters."""
         return next(self.model.parameters()).device
 
     def request(
@@ -92,9 +92,9 @@ class LanguageModel:
         samples: int = 1,
         max_tokens: int = MAX_TOKENS,
     ) -> GenerationRequest:
-        """How texts are continued, with the model's own settings for what is left out; values as in the request.
+        """How texts are continued, with the model's own settings as defaults; values as in `GenerationRequest`.
 
-        top_k=1 is greedy. Raises ConfigError for a value that makes no sense.
+        top_k=1 is greedy search. Raises ConfigError for an invalid value.
         """
         if isinstance(stop, str):
             raise TypeError("stop is a list of strings, not one string")
@@ -115,11 +115,11 @@ class LanguageModel:
         first: int = 1,
         **settings: Unpack[GenerationSettings],
     ) -> list[str]:
-        """What goes on from each prompt, the prompt itself left out; an empty one begins a text.
+        """The continuation of each prompt, without the prompt itself; an empty prompt begins a text.
 
-        All samples of the first prompt come first. request: from `request`, in place of settings, which are what that
-        takes. batch_size: samples written at once; it changes nothing but the speed, up to rounding. first: the number
-        of the first prompt, which with the seed decides what is drawn for it.
+        All samples of the first prompt come first. request: from `request`; or settings, the arguments of `request`.
+        batch_size: samples generated at once; it affects only the speed, up to rounding. first: the number of the first
+        prompt; with the seed, a prompt's number determines what is drawn for it.
         """
         if isinstance(prompts, str):
             raise TypeError("prompts are a list of strings, not one string")
@@ -140,24 +140,24 @@ class LanguageModel:
     def stream(
         self, prompt: str, request: GenerationRequest | None = None, **settings: Unpack[GenerationSettings]
     ) -> Iterator[str]:
-        """The same for one prompt, in pieces as they are written: whole characters, which join to `generate`'s text.
+        """The continuation of one prompt, in pieces of whole characters that join to `generate`'s text.
 
         Raises ConfigError for several samples.
         """
         wanted = self._wanted(request, settings)
         if wanted.samples > 1:
-            raise ConfigError(f"{wanted.samples} samples cannot be streamed: ask for one, or use generate")
+            raise ConfigError(f"{wanted.samples} samples cannot be streamed: request one, or use generate")
         return (piece.text for piece in self._write([(1, prompt)], wanted))
 
     def score(self, texts: Sequence[str], stride: int | None = None, batch_size: int = 16) -> list[TextScore]:
         """The log-probability of each text and its end, in order.
 
-        A text that is longer than the window is read in windows that overlap, each of which predicts what the ones
-        before have not. stride: tokens that each but the first predicts, from 1 to the window (default: half of it):
-        the fewer, the more is known of what stands before a token, at least `window` − `stride` tokens, and the longer
-        it takes. At `stride` = `window` nothing overlaps, as in validation. A recurrent model has no window: it reads
-        each text from its beginning to its end. batch_size: windows, or texts, that are read together. Raises
-        ConfigError for a stride that is none or that nothing asks for, DataError for what is no Unicode text.
+        A text that is longer than the window is read in overlapping windows, each of which predicts the tokens that the
+        earlier ones have not. stride: tokens that each window but the first predicts, from 1 to the window (default:
+        half of it). A smaller stride gives each token more context, at least `window` − `stride` tokens, and takes
+        longer. With `stride` = `window` nothing overlaps, as in validation. A recurrent model has no window: it reads
+        each text from beginning to end. batch_size: windows, or texts, that are read together. Raises ConfigError for
+        an invalid stride, or one for a model without a window, DataError for invalid Unicode.
         """
         if isinstance(texts, str):
             raise TypeError("texts are a list of strings, not one string")
@@ -165,14 +165,14 @@ class LanguageModel:
             raise ConfigError(f"the batch size must be at least 1 window, not {batch_size}")
         scorer = self._scorer(stride)
         ids = self.tokenizer.encode_batch(texts)
-        with _memory_told():
+        with _memory_errors():
             found = scorer.log_probabilities(ids, batch_size)
         return [TextScore.of(*each) for each in zip(texts, ids, found, strict=True)]
 
     def attention(self, text: str) -> list[AttentionMap]:
-        """The weights of every layer and head while `text` and its end are predicted.
+        """The attention weights of every layer and head for the prediction of `text` and its end.
 
-        Raises DataError for a text that the window does not hold.
+        Raises DataError for a text that is longer than the window.
         """
         ids = self.tokenizer.encode(text)
         if self.window is not None and len(ids) >= self.window:
@@ -180,9 +180,9 @@ class LanguageModel:
         return attention_maps(self.model, Tokenizers(self.tokenizer, self.tokenizer), ids)
 
     def inspect(self, text: str) -> Inspection:
-        """All that the model attends while `text` and its end are predicted, to look at and save.
+        """All attention weights for the prediction of `text` and its end, to view and save.
 
-        Raises ConfigError where the model attends nothing, DataError for a text that is blank or too long.
+        Raises ConfigError for a model without attention, DataError for a text that is blank or too long.
         """
         check_text(text, "text")
         check_tokens(len(self.tokenizer.encode(text)))
@@ -190,7 +190,7 @@ class LanguageModel:
 
     def _write(self, prompts: Sequence[tuple[int, str]], request: GenerationRequest) -> Iterator[Piece]:
         writer = Writer(self.model.decoder, self.tokenizer, self.window, self.device)
-        with _memory_told():
+        with _memory_errors():
             yield from writer.write(prompts, request)
 
     def _scorer(self, stride: int | None) -> WindowScorer | WholeScorer:
@@ -205,16 +205,16 @@ class LanguageModel:
         if request is None:
             return self.request(**settings)
         if settings:
-            raise ConfigError(f"a request says all that is wanted: leave out {', '.join(settings)}, or the request")
+            raise ConfigError(f"a request contains all settings: leave out {', '.join(settings)}, or the request")
         return request
 
 
 @contextmanager
-def _memory_told() -> Iterator[None]:
-    """Raises ResourceError where the memory is too small."""
+def _memory_errors() -> Iterator[None]:
+    """Raises ResourceError if there is not enough memory."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
-        raise ResourceError("the texts do not fit the memory together: use a smaller batch size") from error
+        raise ResourceError("the texts do not fit into memory together: use a smaller batch size") from error

@@ -20,12 +20,12 @@ MAX_TOKENS = 256
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """`LanguageModel.request` makes it, with the model's own settings.
+    """A complete request, as `LanguageModel.request` returns it with the model's own settings as defaults.
 
-    sampling: temperature, top_k, top_p, and what is never written; its limits by the length of a source mean nothing.
-    stop: strings, before the first of which a text ends. seed: with a prompt's number and a sample's it decides what is
-    drawn. samples: how many for each prompt. max_tokens: of a continuation, its end counted. Raises ConfigError for a
-    value that makes no sense.
+    sampling: temperature, top_k, top_p and forbidden tokens; its limits relative to a source have no effect. stop:
+    strings; a text ends before the first one. seed: determines what is drawn, with the numbers of prompt and sample.
+    samples: how many per prompt. max_tokens: of a continuation, including its end. Raises ConfigError for an invalid
+    value.
     """
 
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
@@ -36,14 +36,14 @@ class GenerationRequest:
 
     def __post_init__(self) -> None:
         if "" in self.stop:
-            raise ConfigError("a stop string is empty, and would stop every text before it begins: leave it out")
+            raise ConfigError("a stop string is empty, which would end every text before it begins: leave it out")
         for name, least in (("seed", 0), ("samples", 1), ("max_tokens", 1)):
             if getattr(self, name) < least:
                 raise ConfigError(f"{name} must be at least {least}, not {getattr(self, name)}")
 
 
 class GenerationSettings(TypedDict, total=False):
-    """What `LanguageModel.request` takes, as `generate` and `stream` pass it on."""
+    """The arguments of `LanguageModel.request`, which `generate` and `stream` pass on."""
 
     temperature: float | None
     top_k: int | None
@@ -55,15 +55,15 @@ class GenerationSettings(TypedDict, total=False):
 
 
 class TextStream:
-    """The text that tokens add to a prompt; all pieces one after another are what decoding them at once gives.
+    """The text that tokens add to a prompt; the concatenated pieces equal the text of all tokens decoded at once.
 
-    Text is held back while it may be the beginning of a stop string, and bytes while they are no whole character.
-    stopped: whether a stop string has come; it and what follows belong to no piece. Of several, the first to be
-    complete counts, and of two that end together the longer: how the text is divided into tokens makes no difference.
+    Text is held back while it may be the beginning of a stop string, and bytes until they form a whole character.
+    stopped: whether a stop string has occurred; it and the text after it belong to no piece. Of several stop strings
+    the first complete one counts, and of two that end together the longer one, however the text is divided into tokens.
     """
 
     def __init__(self, tokenizer: Tokenizer, prompt: Sequence[int], stop: Sequence[str] = ()) -> None:
-        """prompt: its ids, by which blanks between it and what follows are set as in one text."""
+        """prompt: its ids; blanks between it and its continuation are set as within one text."""
         self._tokenizer, self._stop = tokenizer, tuple(stop)
         self._bytes = codecs.getincrementaldecoder("utf-8")("replace")
         self._strips = tokenizer.added_space == "first" and not prompt
@@ -72,11 +72,11 @@ class TextStream:
         self.stopped = False
 
     def push(self, token: int) -> str:
-        """The piece that may be shown once this token is known; often empty."""
+        """The piece that may be shown after this token; often empty."""
         return self._released(self._bytes.decode(self._tokenizer.surface(token)), last=False)
 
     def finish(self) -> str:
-        """What is still held back. Half a character at the end becomes U+FFFD."""
+        """The text that is still held back. An incomplete character at the end becomes U+FFFD."""
         return self._released(self._bytes.decode(b"", True), last=True)
 
     def _released(self, text: str, last: bool) -> str:
@@ -97,7 +97,7 @@ class TextStream:
         return text[:place]
 
     def _kept(self, text: str) -> int:
-        """Characters at the end of a text that may begin a stop string, or are a blank that may turn out too many."""
+        """How many characters at the end of a text may begin a stop string, or are a blank that may have to go."""
         longest = max(map(len, self._stop), default=1) - 1
         beginning = next(
             (size for size in range(min(longest, len(text)), 0, -1) if self._begins_a_stop(text[-size:])), 0
@@ -109,7 +109,7 @@ class TextStream:
 
 
 class Piece(NamedTuple):
-    """Text that a sample goes on with. row: which of the samples."""
+    """Text that is added to a sample; row: the number of the sample."""
 
     row: int
     text: str
@@ -117,17 +117,17 @@ class Piece(NamedTuple):
 
 @dataclass
 class _Sample:
-    """A text that is being written. context: what of it is read, from BOS on unless it has slid."""
+    """A text that is being written. context: the tokens that are read, from BOS on unless the window has moved."""
 
     context: list[int]
     text: TextStream
     numbers: torch.Tensor
-    over: bool = False
+    ended: bool = False
 
 
 @dataclass(frozen=True)
 class Writer:
-    """A decoder without a source, its vocabulary, and the window: how many tokens it reads at most, None for any."""
+    """Writes with a decoder without a source. window: how many tokens it reads at most; None: any number."""
 
     decoder: Decoder
     tokenizer: Tokenizer
@@ -135,12 +135,12 @@ class Writer:
     device: torch.device
 
     def write(self, prompts: Sequence[tuple[int, str]], request: GenerationRequest) -> Iterator[Piece]:
-        """Pieces of the samples of each prompt, as they are drawn; of sample j of prompt i, row is i · samples + j.
+        """Pieces of the samples of each prompt, as they are drawn; the row of sample j of prompt i is i · samples + j.
 
-        prompts: number, which with the seed decides what is drawn, and text. All samples are written at once, prompts
-        of unequal length padded on the left. A sample that has filled the window goes on with the last half of it, read
-        anew: what it gets depends on its own length alone. Raises ModelError where the model's log-probabilities are
-        NaN.
+        prompts: number, which with the seed determines what is drawn, and text. All samples are written at once;
+        prompts of unequal length are padded on the left. When a sample has filled the window, the last half of it is
+        read again and the sample continues from there, so its text does not depend on other samples. Raises ModelError
+        if the model's log-probabilities are NaN.
         """
         samples = [sample for number, text in prompts for sample in self._begun(number, text, request)]
         drawn, live = 0, list(range(len(samples)))
@@ -159,16 +159,16 @@ class Writer:
                 for place, token in zip(draw.rows.tolist(), draw.tokens.tolist(), strict=True):
                     row, sample = live[place], samples[live[place]]
                     if token == EOS:
-                        sample.over = True
+                        sample.ended = True
                         continue
                     sample.context.append(token)
                     if piece := sample.text.push(token):
                         yield Piece(row, piece)
                     if sample.text.stopped:
-                        sample.over = True
+                        sample.ended = True
                         draws.stop(torch.tensor([place], device=self.device))
             drawn += steps
-            live = [row for row in live if not samples[row].over]
+            live = [row for row in live if not samples[row].ended]
         for row, sample in enumerate(samples):
             if piece := sample.text.finish():
                 yield Piece(row, piece)
@@ -179,6 +179,6 @@ class Writer:
         return [_Sample([BOS, *ids], TextStream(self.tokenizer, ids, request.stop), each) for each in numbers]
 
     def _slide(self, context: list[int]) -> None:
-        """Where the window cannot hold it, leave as much as fills half of it."""
+        """Cut a context that does not fit the window to half of the window."""
         if self.window is not None and len(context) > self.window:
             del context[: -max(1, self.window // 2)]

@@ -1,4 +1,4 @@
-"""Paired bootstrap resampling: is the difference between two systems more than the luck of the test set?"""
+"""Paired bootstrap resampling: is the difference between two systems more than chance in the test set?"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from dragoman.metrics.summed import SummedMetric
 
 @dataclass(frozen=True)
 class Interval:
-    """The middle 95% of the scores over the resampled test sets, with their mean."""
+    """The middle 95% of the scores of the resampled test sets, with their mean."""
 
     mean: float
     low: float
@@ -24,8 +24,8 @@ class Interval:
 class Comparison:
     """Two systems on one test set.
 
-    difference: second minus first; its interval is that of the resampled differences. p_value: about how often a
-    difference of this size would appear by the choice of sentences alone. samples, seed: of the resampling.
+    difference: second minus first, with the interval of the resampled differences. p_value: approximate probability of
+    a difference of this size by the choice of sentences alone. samples, seed: of the resampling.
     """
 
     first: Score

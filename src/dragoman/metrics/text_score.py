@@ -11,15 +11,15 @@ from dragoman.text.symbols import UNK
 
 @dataclass(frozen=True)
 class TextScore:
-    """log p of a text and its end, or of several together, in nats, and over what it is a sum.
+    """log p of a text and its end, or of several texts together, in nats, and the numbers of units that it sums over.
 
-    tokens: subwords, and one for each text's end. words, bytes: as `words_of` and `bytes_of` count them. unknown:
-    tokens that stand for what the vocabulary lacks; each is predicted as one token, whatever it stands for, so with any
-    of them the text's true log-probability is lower, and the perplexities a word and a byte are lower bounds.
+    tokens: subwords, plus one for the end of each text. words, bytes: as counted by `words_of` and `bytes_of`. unknown:
+    tokens for parts that the vocabulary lacks. Each is predicted as one token, whatever it stands for, so with any
+    unknown tokens the text's true log-probability is lower, and perplexities per word and byte are lower bounds.
 
-    A perplexity is exp(−log_probability / count), infinite where a float cannot hold it: to so many equally likely
-    choices the model's uncertainty amounts. per_token: compares models that share a vocabulary. per_word, per_byte:
-    compare any models on the same text, the latter in any language; its log₂ is bits a byte.
+    A perplexity is exp(−log_probability / count): as uncertain as a choice among that many equally likely units;
+    infinite if it exceeds a float. per_token: compares models that share a vocabulary. per_word, per_byte: compare any
+    models on the same text, per_byte in any language; its log₂ is bits per byte.
     """
 
     log_probability: float
@@ -30,16 +30,16 @@ class TextScore:
 
     @staticmethod
     def of(text: str, ids: Sequence[int], log_probability: float) -> "TextScore":
-        """One text's; ids: of it, without its end."""
+        """The score of one text; ids: its tokens without its end."""
         unknown = sum(number == UNK for number in ids)
         return TextScore(log_probability, len(ids) + 1, words_of(text), bytes_of(text), unknown)
 
     @staticmethod
     def total(scores: Iterable["TextScore"]) -> "TextScore":
-        """Of all texts together. Raises DataError where there is none, and where the sum is not a number."""
+        """The score of all texts together. Raises DataError if there are none, or if the sum is NaN."""
         given = list(scores)
         if not given:
-            raise DataError("no perplexity of no text: give at least one line")
+            raise DataError("no text to compute a perplexity of: give at least one line")
         log_probability = sum(score.log_probability for score in given)
         if math.isnan(log_probability):
             raise DataError("no perplexity: the summed log-probability is not a number (NaN)")
@@ -48,17 +48,17 @@ class TextScore:
 
     @property
     def per_token(self) -> float:
-        """Perplexity a token."""
+        """Perplexity per token."""
         return self._per(self.tokens)
 
     @property
     def per_word(self) -> float:
-        """Perplexity a word."""
+        """Perplexity per word."""
         return self._per(self.words)
 
     @property
     def per_byte(self) -> float:
-        """Perplexity a byte."""
+        """Perplexity per byte."""
         return self._per(self.bytes)
 
     def _per(self, count: int) -> float:
@@ -68,29 +68,29 @@ class TextScore:
             return math.inf
 
     def as_json(self) -> dict[str, Any]:
-        """Everything in plain types."""
+        """All values in plain types."""
         perplexities = {"per_token": self.per_token, "per_word": self.per_word, "per_byte": self.per_byte}
         return {**perplexities, **asdict(self)}
 
     def __str__(self) -> str:
         unknown = (
             f"; {self.unknown} tokens ({self.unknown / self.tokens:.2%}) are unknown: each is predicted as one token, "
-            "whatever it stands for, so the perplexities a word and a byte are lower bounds"
+            "whatever it stands for, so the perplexities per word and byte are lower bounds"
             if self.unknown
             else ""
         )
         return (
-            f"log-probability {self.log_probability:.2f} nats; perplexity a token {self.per_token:.3f} "
-            f"({self.tokens} tokens), a word {self.per_word:.3f} ({self.words} words), a byte {self.per_byte:.4f} "
-            f"({self.bytes} bytes); ends of lines and texts counted{unknown}"
+            f"log-probability {self.log_probability:.2f} nats; perplexity per token {self.per_token:.3f} "
+            f"({self.tokens} tokens), per word {self.per_word:.3f} ({self.words} words), per byte {self.per_byte:.4f} "
+            f"({self.bytes} bytes), including ends of lines and texts{unknown}"
         )
 
 
 def words_of(text: str) -> int:
-    """What stands between blanks, and one for each line's end, the text's end among them."""
+    """The number of blank-separated words, plus one for the end of each line and of the text."""
     return len(text.split()) + 1 + text.count("\n")
 
 
 def bytes_of(text: str) -> int:
-    """Of UTF-8, and one for the text's end."""
+    """The number of bytes in UTF-8, plus one for the text's end."""
     return len(text.encode()) + 1
