@@ -74,7 +74,7 @@ def test_options_of_the_other_kind_are_refused(folder: Path, capfd: pytest.Captu
     text = str(folder / "text")
     for arguments, message in (
         (["score", "writes", "--target", text, "--source", text], "--source goes with a translation model only"),
-        (["score", "translates", "--target", text], "give the sentences that the translations are of, --source FILE"),
+        (["score", "translates", "--target", text], "give the source sentences of the translations, --source FILE"),
         (["score", "translates", "--target", text, "--source", text, "--stride", "3"], "--stride goes with a language"),
         (["evaluate", "writes", "--reference", text, "--beam", "3"], "--beam goes with translations only"),
         (["evaluate", "translates", "--reference", text, "--documents", "file"], "--documents goes with a language"),

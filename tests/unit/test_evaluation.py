@@ -107,7 +107,7 @@ def test_documents_under_a_language_model(tmp_path: Path) -> None:
         ({"reference": REFERENCE, "hypothesis": FIRST, "metric": ["blue"]}, ConfigError, "there is no metric 'blue'"),
         ({"reference": REFERENCE, "hypothesis": FIRST, "beam": 3}, ConfigError, "--beam goes with a model"),
         ({"reference": "nowhere.de", "hypothesis": FIRST}, DataError, "There is no file nowhere.de"),
-        ({"model": "m", "reference": REFERENCE}, ConfigError, "give the sentences that it shall translate"),
+        ({"model": "m", "reference": REFERENCE}, ConfigError, "give the sentences to translate"),
         ({"model": "m", "source": FIRST, "reference": REFERENCE}, ModelError, "m"),
     ],
 )

@@ -342,7 +342,7 @@ def test_a_vocabulary_without_unknowns_forbids_them_and_says_once_that_a_setting
         config = SearchConfig.model_validate({"beam": 1, "unknown": unknown})
         ((best,),) = searching.search(decoder, memory, [Sentence("Xaver Zoe", config)])
         assert UNK not in best.tokens
-        assert capsys.readouterr().err.count("changes nothing: this model's vocabulary can write any text") == told
+        assert capsys.readouterr().err.count("has no effect: this model's vocabulary can encode any text") == told
     missing = SearchConfig.model_validate({"unknown": {"kind": "dictionary", "path": str(tmp_path / "none")}})
     with pytest.raises(DataError, match="There is no file"):
         searching.search(decoder, memory, [Sentence("Xaver Zoe", missing)])

@@ -1,4 +1,4 @@
-"""`evaluate`: systems' translations against references, in scores with signatures."""
+"""`evaluate`: scores of systems' translations against references, with signatures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SystemScores:
-    """system: its name; scores: by metric, with `tokenized` where that was asked for.
+    """The scores of one system.
 
-    by_length: BLEU by words of the source, where there is one. translations: what was scored.
+    system: its name; scores: by the metric's key, with `tokenized` if requested. by_length: BLEU by source length in
+    words, if there is a source. translations: the texts that were scored.
     """
 
     system: str
@@ -42,7 +43,7 @@ class SystemScores:
         return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:
-        """In plain types, without the translations."""
+        """All values in plain types, without the translations."""
         groups = [
             {"shortest": each.shortest, "longest": each.longest, "sentences": each.sentences, "bleu": each.score.value}
             for each in self.by_length
@@ -56,7 +57,7 @@ class SystemScores:
 
 @dataclass(frozen=True)
 class SystemComparison:
-    """The system `second` against `first`, a comparison a metric."""
+    """The system `second` against `first`, one comparison per metric."""
 
     first: str
     second: str
@@ -74,7 +75,7 @@ class SystemComparison:
         return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:
-        """In plain types."""
+        """All values in plain types."""
         return {
             "first": self.first,
             "second": self.second,
@@ -84,20 +85,20 @@ class SystemComparison:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The systems, a model before given translations; comparisons: of each but the first with the first."""
+    """The systems, the model first, then the given ones; comparisons: of each of the others with the first."""
 
     systems: tuple[SystemScores, ...]
     comparisons: tuple[SystemComparison, ...]
 
     def __getitem__(self, metric: str) -> Score:
-        """The first system's score. Raises KeyError."""
+        """The first system's score by a metric's key. Raises KeyError."""
         return self.systems[0].scores[metric]
 
     def __str__(self) -> str:
         return "\n".join(map(str, (*self.systems, *self.comparisons)))
 
     def as_json(self) -> dict[str, Any]:
-        """In plain types."""
+        """All values in plain types."""
         return {
             "systems": [each.as_json() for each in self.systems],
             "comparisons": [each.as_json() for each in self.comparisons],
@@ -118,22 +119,21 @@ def evaluate(
     quiet: bool = False,
     **settings: "Unpack[RequestSettings]",
 ) -> Evaluation:
-    """Score a model that translates `source`, and translations that are given, as `dragoman evaluate` does.
+    """Score a model that translates `source`, and given translations, as `dragoman evaluate` does.
 
-    model: a folder, several that translate together, or a `Translator`; None: only what is in `hypothesis`.
+    model: a folder, several that translate together, or a `Translator`; None: only the texts of `hypothesis`.
 
-    Texts are a file (str or Path) or a list of
-    lines. Several are a list of Paths or of lists: in `reference` they are references of the same sentences, in
-    `hypothesis` the translations of several systems, which a mapping gives names. Each system but the first is compared
-    with the first by paired bootstrap.
+    A text is a file (str or Path) or a list of lines. Several are a list of Paths or of lists: in `reference`
+    references of the same sentences, in `hypothesis` translations by several systems, which a mapping names. Each
+    system but the first is compared with the first by paired bootstrap.
 
-    source: adds BLEU by its sentences' lengths. metric: keys of `metrics.registry.METRICS` (default: all that
-    translations, references and sources allow). tokenized: a language; adds
-    BLEU of lowercased, Moses-tokenised text. settings: beam, length_penalty, coverage_penalty, unknown, search, to and
-    tags, as `Translator.request` takes them. device, threads: of a folder, as in `Translator.load`.
+    source: adds BLEU by source length. metric: keys of `metrics.registry.METRICS` (default: all that translations,
+    references and sources allow). tokenized: a language; adds BLEU of lowercased, Moses-tokenised text. settings: beam,
+    length_penalty, coverage_penalty, unknown, search, to and tags, as in `Translator.request`. device, threads: for a
+    folder, as in `Translator.load`.
 
-    Raises DataError for unequal numbers of lines, ConfigError for what does not go together, and what `Translator`
-    does.
+    Raises DataError for unequal numbers of lines, ConfigError for arguments that exclude each other, and what
+    `Translator` raises.
     """
     references, systems = _each(reference, "reference"), _each(hypothesis, "hypothesis")
     inputs: set[Need] = {"references"} if source is None else {"references", "sources"}
@@ -158,7 +158,7 @@ def evaluate(
 
 
 def _each(given: Lines | Sequence[Lines] | Mapping[str, Lines], name: str) -> list[tuple[str, Lines]]:
-    """Texts with their names: files have their own."""
+    """Texts with their names: files have their paths."""
     if isinstance(given, Mapping):
         return list(given.items())
     if isinstance(given, str | Path):
@@ -175,11 +175,11 @@ def _check(
     source: object,
     settings: Mapping[str, object],
 ) -> None:
-    """What is cheap to find wrong before anything is read."""
+    """Check what is cheap to check before anything is read."""
     if model is None and not systems:
         raise ConfigError("nothing to evaluate: give --hypothesis FILE, or a model folder and --source FILE")
     if model is not None and source is None:
-        raise ConfigError(f"to evaluate the model {model}, give the sentences that it shall translate: --source FILE")
+        raise ConfigError(f"to evaluate the model {model}, give the sentences to translate: --source FILE")
     if not references:
         raise ConfigError("there is nothing to compare with: give --reference FILE")
     if model is None:

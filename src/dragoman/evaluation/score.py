@@ -1,4 +1,4 @@
-"""`score`: how probable given translations, or texts, are under a model."""
+"""`score`: the probability of given translations, or texts, under a model."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ LINE = "line"
 
 @dataclass(frozen=True)
 class Scores:
-    """each: of every pair or document, which `unit` names, in order; total: of all together, with the perplexities."""
+    """each: the score of every pair or document (`unit`), in order; total: of all together, with perplexities."""
 
     each: tuple[TextScore, ...]
     total: TextScore
@@ -48,17 +48,17 @@ def score(
     threads: int | None = None,
     quiet: bool = False,
 ) -> Scores:
-    """Log-probabilities (nats) of `target` given `source`, or of documents under a language model.
+    """Log-probabilities (nats) of `target` given `source`, or of documents under a model without a source.
 
-    As `dragoman score` has them; their total has the perplexity a token, a word and a byte. model: a folder, several
-    that translate together, or a loaded model.
+    As `dragoman score` prints them; the total has perplexities per token, word and byte. model: a folder of any kind of
+    model that can score, several that translate together, or a loaded model.
 
-    target, source: a file (str or Path) or a list of lines; under a language model the items of the list
-    are the documents. to, tags: as in `Translator.request`. documents, heading: what a document of a file is, as in
-    `data.train` of a language model (default: a line). stride: as in `LanguageModel.score`. device: of a folder, as in
-    `load`.
+    target, source: a file (str or Path) or a list of lines; without a source the items of the list are the documents.
+    to, tags: as in `Translator.request`. documents, heading: how a file is divided into documents, as in `data.train`
+    of a language model (default: by lines). stride: as in `LanguageModel.score`. device: for a folder, as in `load`.
 
-    Raises ConfigError for what does not go together, DataError for unequal numbers of lines, and what the models do.
+    Raises ConfigError for arguments that exclude each other, DataError for unequal numbers of lines, and what the
+    models raise.
     """
     from dragoman.generation.language_model import LanguageModel
 
@@ -71,7 +71,7 @@ def score(
             return _scores(opened.score(texts, stride, batch_size), "documents")
         reject_options({"--documents": documents, "--heading": heading, "--stride": stride}, "with a language model")
         if source is None:
-            raise ConfigError(f"{model} translates: give the sentences that the translations are of, --source FILE")
+            raise ConfigError(f"{model} translates: give the source sentences of the translations, --source FILE")
         return _of_pairs(model, target, source, to, list(tags), batch_size, device, threads)
 
 

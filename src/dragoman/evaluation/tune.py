@@ -1,4 +1,4 @@
-"""`tune`: weights with which n-best lists are reranked, found on a dev set."""
+"""`tune`: find the weights of reranking on a dev set."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from dragoman.translation.translator import Translator
 
 @dataclass(frozen=True)
 class Tuning:
-    """config: with the weights found. best: the score of the best hypotheses that the lists hold, a sentence each."""
+    """config: with the weights found. best: the score of the best hypothesis in each sentence's list."""
 
     config: RerankingConfig
     best: float
@@ -37,8 +37,8 @@ class Tuning:
         weights = ", ".join(f"{name} {weight:.4f}" for name, weight in self.config.weights().items())
         return (
             f"{weights}\n{tuned.metric}\n  {tuned.before:.2f} by the model's own order, {tuned.after:.2f} with these "
-            f"weights, on the {tuned.sentences:,} sentences that they were chosen by; about {self.best:.2f} would "
-            "be the most that the lists hold"
+            f"weights, on the {tuned.sentences:,} sentences that they were tuned on; the best "
+            f"hypotheses of the lists would reach about {self.best:.2f}"
         )
 
 
@@ -64,23 +64,23 @@ def tune(
     to: str | None = None,
     tags: Iterable[str] = (),
 ) -> Tuning:
-    """Find the weights of reranking, as `dragoman tune` does, and write them to `out`, a YAML for `rerank`.
+    """Find the weights of reranking, as `dragoman tune` does, and write them to `out`, a YAML file for `rerank`.
 
-    Each text is translated once, each hypothesis scored once; then Och's line search (2003) goes from `restarts` random
-    weights besides the model's own order up to the best corpus score. model: a folder, or several that translate
-    together. source, reference: a dev set, files or lists of lines. reverse: a model of the other direction;
-    language_model: one of the target language. metric: bleu or chrf. The same seed gives the same weights. The others
-    are as in `Translator.load` and `Translator.request`.
+    Each text is translated once and each hypothesis scored once; then Och's line search (2003) climbs to the best
+    corpus score from the model's own order and from `restarts` random weights. model: a folder, or several that
+    translate together. source, reference: a dev set, files or lists of lines. reverse: a model of the other direction;
+    language_model: one of the target language. metric: bleu or chrf. The same seed gives the same weights. The other
+    arguments are as in `Translator.load` and `Translator.request`.
 
-    Raises ConfigError for what makes no sense, DataError for unequal numbers of lines, and what the models do.
+    Raises ConfigError for invalid arguments, DataError for unequal numbers of lines, and what the models raise.
     """
     known = ngram_metrics()
     if metric not in known:
-        raise ConfigError(f"weights are not tuned by {metric!r}: use {' or '.join(known)}")
+        raise ConfigError(f"weights cannot be tuned by {metric!r}: use {' or '.join(known)}")
     if nbest < 2:
-        raise ConfigError(f"of {nbest} hypothesis there is nothing to choose: --nbest must be at least 2")
+        raise ConfigError(f"--nbest must be at least 2, not {nbest}, to choose among hypotheses")
     if restarts < 0:
-        raise ConfigError(f"the random restarts are {restarts}, but cannot be fewer than none")
+        raise ConfigError(f"--restarts must be at least 0, not {restarts}")
     use_threads(threads)
     sources, references = read_together(("source", source), ("reference", reference))
     config = RerankingConfig(
@@ -110,8 +110,8 @@ def tune(
     for name in ("reverse", "language_model"):
         if weights.get(name, 0.0) < 0:
             warn(
-                f"the weight of {name} is negative, as if what it finds unlikely were better: on this dev set it is of "
-                "no use. Leave it out, or take a better model or more sentences"
+                f"the weight of {name} is negative, as if what it finds unlikely were better: it does not help on "
+                "this dev set. Leave it out, or use a better model or more sentences"
             )
     tuned = TunedConfig(
         metric=f"{summed.name} ({summed.signature(1)})",

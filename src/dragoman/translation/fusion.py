@@ -1,4 +1,4 @@
-"""`FusedLanguageModels`: the language models that searches of an engine are fused with, loaded when first asked for."""
+"""`FusedLanguageModels`: the models that an engine's searches are fused with, loaded on first use."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,16 +13,16 @@ from dragoman.text.tokenizers import Tokenizers
 
 
 class FusedLanguageModels:
-    """Those beside a translation model with these tokenizers, on a device."""
+    """Models of any kind that serves `fuse`, for a translation model with these tokenizers, on a device."""
 
     def __init__(self, tokenizers: Tokenizers, device: torch.device) -> None:
         self._tokenizers, self._device = tokenizers, device
         self._decoders: dict[Path, Decoder] = {}
 
     def rule(self, configs: Sequence[FusionConfig | None]) -> LanguageModelFusion | None:
-        """For sentences that are searched together: all with one language model, or all without, where it is None.
+        """The rule for sentences that are searched together; all have the same language model, or none (None).
 
-        Raises ModelError for a folder that holds no language model or another vocabulary.
+        Raises ModelError for a folder of another kind of model, or with another vocabulary.
         """
         wanted = [config for config in configs if config is not None]
         if not wanted:

@@ -18,7 +18,7 @@ _DIGITS = 6
 
 
 class TreeFile:
-    """An object a text, in the order of the texts; of a single text the file is that object."""
+    """Writes one object per text, in the order of the texts; with a single text the file is that object."""
 
     def __init__(self, file: IO[bytes], compress: Compress) -> None:
         self._file, self._compress = file, compress
@@ -26,7 +26,7 @@ class TreeFile:
         self._count = 0
 
     def write(self, line: int, source: str, translations: Sequence[Translation]) -> None:
-        """The tree of one text; arguments as of `tree_of`."""
+        """Write the tree of one text; arguments as in `tree_of`."""
         text = json.dumps(tree_of(line, source, translations), ensure_ascii=False) + "\n"
         self._waiting.append(text)
         self._count += len(text)
@@ -34,16 +34,16 @@ class TreeFile:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write what is buffered."""
         self._file.write(self._compress("".join(self._waiting).encode()))
         self._waiting, self._count = [], 0
 
 
 @contextmanager
 def tree_file(path: Path | None) -> Iterator[TreeFile | None]:
-    """The file to write, .gz, .xz and .zst too; it has its name when all went well. None: none is wanted.
+    """Open the file for writing, also .gz, .xz and .zst; it gets its name only after success. path None: no file.
 
-    Raises ResourceError where it cannot be written.
+    Raises ResourceError if it cannot be written.
     """
     if path is None:
         yield None
@@ -55,10 +55,10 @@ def tree_file(path: Path | None) -> Iterator[TreeFile | None]:
 
 
 def tree_of(line: int, source: str, translations: Sequence[Translation]) -> dict[str, Any]:
-    """The tree of one text in plain types; docs/searching-rules.md describes them.
+    """The tree of one text in plain types, as described in docs/searching-rules.md.
 
-    line: the text's number, from 1. translations: all that were asked for, with `Translation.tree`; of a blank text,
-    which is not searched, there is none.
+    line: the text's number, from 1. translations: all that were requested, with `Translation.tree`; a blank text is not
+    searched and has no tree.
     """
     best = translations[0]
     tree, pieces = best.tree, best.tokenizer.pieces

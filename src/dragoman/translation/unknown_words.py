@@ -1,4 +1,4 @@
-"""`UnknownWords`: a search whose unknowns get texts to stand for them."""
+"""`UnknownWords`: a search that replaces unknown words of its outputs by copies or translations of source words."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,14 +24,14 @@ from dragoman.text.unknown_words import Translate, UnknownConfig
 from dragoman.translation.constraints.codec import word_edges
 
 _WEIGHTS = 1 << 20
-"""Of attention, a head, that are held at one time."""
+"""Attention weights of one head that are held at a time."""
 
 
 class Sentence(NamedTuple):
     """A source text and how it is searched.
 
-    prefix: ids that its output begins with; kept: the words that the UNKs among them stand for. tags: how many tags
-    stand before the text in the memory. constraints: what its output must hold.
+    prefix: ids with which its output begins; kept: the words that replace the UNKs among them. tags: the number of tags
+    before the text in the memory. constraints: phrases that its output must contain.
     """
 
     text: str
@@ -43,11 +43,11 @@ class Sentence(NamedTuple):
 
 
 class UnknownWords:
-    """What each UNK of a hypothesis stands for: its word of the prefix, or a source word's copy or translation.
+    """Replaces each UNK of a hypothesis by its word of the prefix, or by a copy or translation of a source word.
 
-    The source word is the one that got most of the decoder's attention, summed over its pieces, while the UNK was
-    predicted; the end of the source does not count. Attention is read off one forced pass over the finished hypotheses,
-    so searching itself costs nothing more.
+    The source word is the one that got most of the decoder's attention, summed over its pieces, when the UNK was
+    predicted; the end of the source does not count. Attention comes from one forced pass over the finished hypotheses,
+    so the search itself costs nothing extra.
     """
 
     def __init__(self, tokenizers: Tokenizers) -> None:
@@ -64,12 +64,9 @@ class UnknownWords:
     ) -> list[list[Hypothesis]]:
         """`decode.search.search` of the memory's B sentences, with `Hypothesis.unknown` filled.
 
-        fusion: of a language model with all of them.
-
-
-        Without a setting, unknowns are copied where the vocabulary has them and the decoder attends the source; else
-        UNK is forbidden. Raises ConfigError where a setting needs attention that the decoder does not have, DataError
-        for a dictionary that cannot be read.
+        fusion: with one language model for all of them. Without a setting, unknowns are copied if the vocabulary has
+        unknown words and the decoder attends to the source; otherwise UNK is forbidden. Raises ConfigError for a
+        setting that needs attention if the decoder has none, DataError for a dictionary that cannot be read.
         """
         readers = {
             config: self._reader(decoder, memory, config.unknown)
@@ -121,11 +118,11 @@ class UnknownWords:
         return word_edges(self._tokenizers.target)
 
     def _reader(self, decoder: Decoder, memory: Memory, config: UnknownConfig | None) -> Translate | None:
-        """How unknowns are translated; None where there shall be none."""
+        """How unknowns are translated; None if the search must not write any."""
         if config is not None and config not in self._readers:
             self._readers[config] = config.translate(read_dictionary)
             if self._readers[config] is not None and (reason := self._without_words()) is not None:
-                warn(f"search.unknown={config.kind} changes nothing: {reason}")
+                warn(f"search.unknown={config.kind} has no effect: {reason}")
         chosen = str if config is None else self._readers[config]
         if chosen is None or self._without_words() is not None:
             return None
@@ -135,21 +132,22 @@ class UnknownWords:
             if config is None:
                 return None
             raise ConfigError(
-                f"search.unknown={config.kind} asks which source word an unknown attends, but this model's decoder has "
-                "no attention over the source: set search.unknown=forbid (dragoman translate --unknown forbid)"
+                f"search.unknown={config.kind} needs the source word that an unknown attends to, but this "
+                "model's decoder has no attention over the source: set search.unknown=forbid (dragoman translate "
+                "--unknown forbid)"
             )
         return chosen
 
     def _without_words(self) -> str | None:
-        """Why no unknown can be replaced, or None."""
+        """Why no unknown can be replaced, or None if it can."""
         if self._tokenizers.target.lossless:
-            return "this model's vocabulary can write any text, so nothing is unknown"
+            return "this model's vocabulary can encode any text, so no word is unknown"
         if self._tokenizers.reads_vectors:
-            return "a source of vectors has no words that could stand for an unknown"
+            return "a source of vectors has no words that could replace an unknown"
         return None
 
     def _attended(self, text: str, weights: Tensor) -> list[str]:
-        """The word of `text` that each of the (n, S) rows attends most, with its blank."""
+        """The word of `text`, with its blank, that each row of weights (n, S) attends to most."""
         places, words = self._tokenizers.source.words(text)
         if not words:
             return [""] * len(weights)
@@ -176,7 +174,7 @@ def read_dictionary(path: Path) -> dict[str, str]:
 
 
 def unknown_words(tokenizers: Tokenizers, text: str, ids: Sequence[int]) -> tuple[str, ...]:
-    """The words of a target text that its vocabulary lacks, with their blanks; ids: of the text."""
+    """The words of a target text that its vocabulary lacks, with their blanks; ids: the text's tokens."""
     if UNK not in ids:
         return ()
     places, words = tokenizers.target.words(text)
@@ -187,7 +185,7 @@ def unknown_words(tokenizers: Tokenizers, text: str, ids: Sequence[int]) -> tupl
 def _attention(
     decoder: Decoder, memory: Memory, rows: Sequence[int], tokens: Sequence[Sequence[int]]
 ) -> list[Tensor] | None:
-    """(n, S) for each of N hypotheses: what the prediction of each of its n UNKs attends; rows: their sentences."""
+    """For each of N hypotheses (n, S): the attention when each of its n UNKs was predicted; rows: their sentences."""
     source = source_mask(memory)
     device = source.device
     sentences = torch.tensor(rows, device=device)
@@ -199,7 +197,7 @@ def _attention(
     inputs, unknown = inputs.to(device), unknown.to(device)
     state = decoder.start(tree_map(lambda part: part[sentences], memory), attention=True)
     found: list[list[Tensor]] = [[] for _ in rows]
-    # a few steps at a time, so that the weights of a long text are never all there
+    # a few steps at a time, so that the weights of a long text are never all in memory
     size = max(1, _WEIGHTS // max(1, len(rows) * source.size(1)))
     for some, wanted in zip(torch.split(inputs, size, 1), torch.split(unknown, size, 1), strict=True):
         output, state = decoder.step(some, state)
@@ -211,11 +209,11 @@ def _attention(
 
 
 def _with_unknowns(config: SearchConfig) -> SearchConfig:
-    """The same search where UNK may be written."""
+    """The same settings with UNK allowed."""
     return config.model_copy(update={"forbid": tuple(token for token in config.forbid if token != UNK)})
 
 
 def _translated(word: str, translate: Translate) -> str:
-    """A word's translation with the blanks that the word has."""
+    """A word's translation with the blanks around the word."""
     inner = word.strip(" ")
     return word.replace(inner, translate(inner), 1) if inner else word

@@ -1,4 +1,4 @@
-"""`Choice`: which of a text's hypotheses is taken, after the search or the sampler has found them."""
+"""`Choice`: selects one of a text's hypotheses after the search or the sampler has found them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -9,32 +9,32 @@ from dragoman.translation.result import Translation
 
 
 class Choice(Protocol):
-    """An order of hypotheses by what single steps of a search do not see."""
+    """An order of hypotheses by criteria that single steps of a search cannot compute."""
 
     def choose(self, sources: Sequence[str], found: Sequence[list[Translation]]) -> list[list[Translation]]:
-        """The hypotheses of each text, the best first, with the score that orders them; none is left out.
+        """All hypotheses of each text, best first, with the score that orders them.
 
-        Equal ones stay in the order that they are given in. What a text gets does not depend on the others.
+        Equal ones keep their order. The result for a text does not depend on the others.
         """
         ...
 
     def settings(self) -> dict[str, Any]:
-        """All that the order depends on, as values that JSON keeps."""
+        """Everything that the order depends on, as JSON values."""
         ...
 
 
 def ordered(hypotheses: Sequence[Translation], scores: Sequence[float]) -> list[Translation]:
-    """By falling score, which they get."""
-    order = sorted(range(len(hypotheses)), key=lambda place: -scores[place])
-    return [replace(hypotheses[place], score=float(scores[place])) for place in order]
+    """The hypotheses with these scores, in descending order."""
+    order = sorted(range(len(hypotheses)), key=lambda row: -scores[row])
+    return [replace(hypotheses[row], score=float(scores[row])) for row in order]
 
 
 def chosen(
     choice: Choice, sources: Sequence[str], found: Iterable[list[Translation]], size: int
 ) -> Iterator[list[Translation]]:
-    """What `choice` makes of each text's hypotheses, `size` texts at a time, in order.
+    """Apply `choice` to each text's hypotheses, `size` texts at a time, in order.
 
-    Where `found` raises a DragomanError, that comes after all that was found before it.
+    If `found` raises a DragomanError, it is raised again after everything found before it.
     """
     waiting: list[list[Translation]] = []
     done = 0

@@ -1,4 +1,4 @@
-"""`RerankingConfig`: which models order n-best lists, and how much each counts; what `dragoman tune` writes."""
+"""`RerankingConfig`: the models that order n-best lists and their weights, as `dragoman tune` writes them."""
 
 from pathlib import Path
 
@@ -59,7 +59,7 @@ class RerankingConfig(Config):
     tuned: TunedConfig | None = Field(default=None, description="Record of how the weights were tuned, if they were.")
 
     def weights(self) -> dict[str, float]:
-        """Of each feature, by its name, in the order of `Features`."""
+        """The weight of each feature by its name, in the order of `Features`."""
         found = {"model": self.model, "length": self.length}
         if self.reverse is not None:
             found["reverse"] = self.reverse.weight
@@ -68,7 +68,7 @@ class RerankingConfig(Config):
         return found
 
     def with_weights(self, weights: dict[str, float]) -> "RerankingConfig":
-        """The same features with these weights, as `weights` gives them."""
+        """The same features with these weights, as returned by `weights`."""
         changed: dict[str, object] = {name: weights[name] for name in ("model", "length")}
         if self.reverse is not None:
             changed["reverse"] = self.reverse.model_copy(update={"weight": weights["reverse"]})

@@ -1,4 +1,4 @@
-"""`Features`: what is known of a hypothesis, a number a feature, computed by the models that a config names."""
+"""`Features`: numbers that describe a hypothesis, computed by the models that a config names."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -15,13 +15,13 @@ from dragoman.translation.result import Translation
 from dragoman.translation.translator import Translator
 
 UNREADABLE = -1e6
-"""Nats of a pair that the reverse model has too few positions for: behind all others."""
+"""Nats for a pair that is too long for the reverse model, which ranks it last."""
 
 
 class Features:
-    """model: log p(y | x); length: tokens of y; reverse: log p(x | y); language_model: log p(y). Ends count in each.
+    """Features: model, log p(y | x); length, tokens of y; reverse, log p(x | y); language_model, log p(y).
 
-    names: those that the config asks for, in the order of the numbers.
+    Ends count in each. names: those that the config selects, in the order of the columns.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Features:
     ) -> None:
         """model: the card of the model whose hypotheses these are.
 
-        Raises ModelError for a folder that is none, ConfigError for a reverse model of another direction.
+        Raises ModelError for a path that is not a model folder, ConfigError for a reverse model of another direction.
         """
         self._batch_size = batch_size
         self.names = tuple(config.weights())
@@ -48,7 +48,7 @@ class Features:
             self._language_model = LanguageModel.load(config.language_model.folder, device, "score")
 
     def of(self, sources: Sequence[str], found: Sequence[Sequence[Translation]]) -> list[NDArray[np.float64]]:
-        """(N, F) of each text's N hypotheses. A text that two hypotheses have is scored once."""
+        """(N, F) for each text's N hypotheses. Hypotheses with the same text are scored once."""
         pairs = [(source, each.text) for source, its in zip(sources, found, strict=True) for each in its]
         columns = {
             "model": [each.log_probability for its in found for each in its],
@@ -90,7 +90,7 @@ class Features:
 
 
 def check_direction(config: ReverseConfig, reverse: Meta, model: Meta) -> None:
-    """Raises ConfigError where the cards say that `reverse` does not go from the model's target to its source."""
+    """Raises ConfigError if, by its card, `reverse` does not translate from the model's target to its source."""
     backward = config.to or reverse.target_language
     for what, other, own in (
         ("reads", reverse.source_language, None if model.target_languages else model.target_language),

@@ -10,41 +10,41 @@ from numpy.typing import NDArray
 from dragoman.metrics.summed import Statistics, SummedMetric
 
 _GAIN = 1e-9
-"""A score that is no better than by this is no better."""
+"""Differences of scores up to this size are ignored."""
 
 
 class Lists(NamedTuple):
-    """What is known of the hypotheses of N sentences: features (n, F), statistics (n, K) of the metric, a sentence."""
+    """The hypotheses of N sentences: for each sentence features (n, F) and statistics (n, K) of the metric."""
 
     features: Sequence[NDArray[np.float64]]
     statistics: Sequence[Statistics]
 
 
 class Weighted(NamedTuple):
-    """Weights (F,), and the corpus score of the hypotheses that they put on top."""
+    """Weights (F,), and the corpus score of the hypotheses that they rank first."""
 
     weights: NDArray[np.float64]
     score: float
 
 
 def corpus_score(lists: Lists, weights: NDArray[np.float64], metric: SummedMetric) -> float:
-    """Of the first among the best hypotheses of each sentence."""
+    """The score of the best hypothesis of each sentence; of equal ones, the first."""
     chosen = [int(np.argmax(features @ weights)) for features in lists.features]
     sums = np.sum([each[place] for each, place in zip(lists.statistics, chosen, strict=True)], axis=0)
     return float(metric.corpus(sums))
 
 
 def envelope(levels: NDArray[np.float64], slopes: NDArray[np.float64]) -> tuple[list[int], list[float]]:
-    """Which of the lines level + γ · slope is on top as γ goes from −∞ to ∞, and at which γ each gives way to the next.
+    """The upper envelope of the lines level + γ · slope for γ from −∞ to ∞, and the ascending γ of its corners.
 
-    levels, slopes: (n,). One more line than places, which ascend.
+    levels, slopes: (n,). There is one more line than corners.
     """
     order = np.lexsort((np.arange(len(levels)), -levels, slopes))
     top: list[int] = []
     starts: list[float] = []
     for line in order.tolist():
         if top and slopes[line] == slopes[top[-1]]:
-            continue  # a parallel one that is lower, or the same
+            continue  # a parallel line that is not above
         while top:
             start = (levels[top[-1]] - levels[line]) / (slopes[line] - slopes[top[-1]])
             if len(top) == 1 or start > starts[-1]:
@@ -60,10 +60,10 @@ def envelope(levels: NDArray[np.float64], slopes: NDArray[np.float64]) -> tuple[
 def search_line(
     lists: Lists, weights: NDArray[np.float64], direction: NDArray[np.float64], metric: SummedMetric
 ) -> Weighted:
-    """The best of all weights + γ · direction: the score is constant between the γ where a sentence's best changes.
+    """The best of all weights + γ · direction; the score is constant between two changes of some sentence's best.
 
-    In the interval of the best score, the widest one where there are several, γ is the middle; at an open end it is one
-    beyond the last change.
+    γ is the middle of the interval with the best score (of several, the widest); in an open interval it is 1 beyond the
+    last change.
     """
     sums: Statistics = np.zeros(lists.statistics[0].shape[1], np.int64)
     places: list[float] = []
@@ -88,9 +88,10 @@ def search_line(
 def search_weights(
     lists: Lists, start: NDArray[np.float64], metric: SummedMetric, restarts: int = 20, seed: int = 1
 ) -> Weighted:
-    """The best weights that line searches along one feature after another reach, from `start` and from random weights.
+    """The best weights found by line searches along one feature after another, from `start` and from random weights.
 
-    The first feature's weight becomes 1 where it is above 0; else the largest size is 1. Never worse than `start`.
+    Scaled so that the first feature's weight is 1 if it is positive, otherwise the largest absolute weight. Never worse
+    than `start`.
     """
     generator = np.random.default_rng(seed)
     starts = [start, *generator.uniform(-0.5, 1, (restarts, len(start)))]
@@ -105,7 +106,7 @@ def search_weights(
 
 
 def _climbed(lists: Lists, start: NDArray[np.float64], metric: SummedMetric) -> Weighted:
-    """Where no line along one feature leads higher."""
+    """Climb until no line along one feature improves the score."""
     here = Weighted(start, corpus_score(lists, start, metric))
     while True:
         lines = [search_line(lists, here.weights, direction, metric) for direction in np.eye(len(start))]
@@ -116,6 +117,6 @@ def _climbed(lists: Lists, start: NDArray[np.float64], metric: SummedMetric) -> 
 
 
 def _scaled(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The same order of all hypotheses."""
+    """Scaled weights, which order all hypotheses alike."""
     size = weights[0] if weights[0] > 0 else np.abs(weights).max()
     return weights / size if size > 0 else weights

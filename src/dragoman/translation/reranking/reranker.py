@@ -17,10 +17,10 @@ from dragoman.translation.translator import Translator
 
 
 class Reranker:
-    """The noisy channel (Yee et al. 2019; Ng et al. 2019) and what else a config sums up."""
+    """The noisy channel (Yee et al. 2019; Ng et al. 2019) and other features of a config."""
 
     def __init__(self, config: RerankingConfig, features: Features) -> None:
-        """features: of this config."""
+        """features: those of this config."""
         self.config = config
         self._features, self._weights = features, np.array(list(config.weights().values()))
 
@@ -33,15 +33,16 @@ class Reranker:
         threads: int | None = None,
         batch_size: int = 64,
     ) -> "Reranker":
-        """config: a file such as `dragoman tune` writes, or what it holds; translator: whose hypotheses are reranked.
+        """Load the models of a config.
 
-        Raises ConfigError for a file that is none, and as `Features`.
+        config: a file as written by `dragoman tune`, or its content; translator: the one whose hypotheses are reranked.
+        Raises ConfigError for an invalid file, and what `Features` raises.
         """
         read = config if isinstance(config, RerankingConfig) else read_reranking(Path(config))
         return cls(read, Features(read, translator.meta, device, threads, batch_size))
 
     def choose(self, sources: Sequence[str], found: Sequence[list[Translation]]) -> list[list[Translation]]:
-        """As `Choice.choose`; the score is the weighted sum."""
+        """As in `Choice.choose`; the score is the weighted sum."""
         rows = [place for place, its in enumerate(found) if len(its) > 1]
         features = self._features.of([sources[place] for place in rows], [found[place] for place in rows])
         chosen = list(found)
@@ -50,7 +51,7 @@ class Reranker:
         return chosen
 
     def settings(self) -> dict[str, Any]:
-        """As `Choice.settings`."""
+        """As in `Choice.settings`."""
         named = (self.config.reverse, self.config.language_model)
         folders = [each.folder for each in named if each is not None]
         content = self.config.model_dump(mode="json", exclude={"tuned"})
@@ -58,10 +59,10 @@ class Reranker:
 
 
 def read_reranking(path: Path) -> RerankingConfig:
-    """Raises ConfigError for a file that is missing, or a key that it may not have, by name."""
+    """Read a config from YAML. Raises ConfigError for a missing file, and for an unknown key, by its name."""
     return load_settings(path, (), RerankingConfig)
 
 
 def write_reranking(path: Path, config: RerankingConfig) -> None:
-    """As YAML that `read_reranking` reads."""
+    """Write a config as YAML for `read_reranking`."""
     atomic_write(path, dump_settings(config))
