@@ -1,4 +1,4 @@
-"""Slow and plain judges of the search: one sentence at a time, every hypothesis read from its beginning."""
+"""Slow and plain reference searches: one sentence at a time, every hypothesis read from its beginning."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

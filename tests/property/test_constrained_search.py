@@ -1,4 +1,4 @@
-"""Searches with constraints: always met, the best where the beam holds everything, and dynamic beam allocation."""
+"""Searches with constraints: always met, optimal with an exhaustive beam, and dynamic beam allocation."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -144,7 +144,7 @@ REQUIRED = [
 
 
 @pytest.mark.parametrize("toy", [MarkovToy, RecurrentToy])
-def test_a_beam_that_holds_everything_finds_the_best_of_all_that_meet_them(toy: type) -> None:
+def test_an_exhaustive_beam_finds_the_best_outputs_that_meet_the_constraints(toy: type) -> None:
     memory = toy_memory([[1, 2]] * len(REQUIRED))
     config = SearchConfig(beam=400, nbest=9, length_factor=0, length_margin=1)
     required = constraints(REQUIRED, 7)
@@ -162,7 +162,7 @@ def test_a_beam_that_holds_everything_finds_the_best_of_all_that_meet_them(toy: 
 
 @settings(max_examples=40, deadline=None)
 @given(decoder=TOYS, sources=SOURCES, config=CONFIGS, data=st.data())
-def test_small_beams_are_allocated_as_the_definition_says(
+def test_small_beams_are_allocated_as_defined(
     decoder: RecurrentToy, sources: list, config: SearchConfig, data: st.DataObject
 ) -> None:
     each = st.lists(st.lists(st.lists(WORDS, min_size=1, max_size=2), min_size=1, max_size=2), max_size=2)
@@ -175,7 +175,7 @@ def test_small_beams_are_allocated_as_the_definition_says(
 
 @settings(max_examples=30, deadline=None)
 @given(decoder=TOYS, sources=SOURCES, config=CONFIGS, forbid=st.booleans(), data=st.data())
-def test_they_are_always_met_whatever_stands_beside_a_sentence(
+def test_constraints_are_always_met_in_any_batch(
     decoder: RecurrentToy, sources: list, config: SearchConfig, forbid: bool, data: st.DataObject
 ) -> None:
     count = len(sources)
@@ -194,7 +194,7 @@ def test_they_are_always_met_whatever_stands_beside_a_sentence(
 
 @settings(max_examples=200, deadline=None)
 @given(given=st.lists(CONSTRAINT, max_size=4), tokens=st.lists(st.sampled_from([4, 5, 6, 7]), max_size=9))
-def test_the_automaton_knows_what_brute_force_knows(given: list, tokens: list) -> None:
+def test_the_automaton_equals_brute_force(given: list, tokens: list) -> None:
     required = [constraint(*ways) for ways in given]
     automaton = Automaton(required, Edges.none(SIZE))
     standing = automaton.start
@@ -230,7 +230,7 @@ def test_words_do_not_run_together() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(decoder=TOYS, source=st.lists(st.integers(0, 9), min_size=1, max_size=3), config=CONFIGS, data=st.data())
-def test_words_do_not_run_together_however_little_room_there_is(
+def test_words_do_not_run_together_in_little_room(
     decoder: RecurrentToy, source: list, config: SearchConfig, data: st.DataObject
 ) -> None:
     given = data.draw(st.lists(st.lists(st.sampled_from([4, 5]), min_size=1, max_size=2), min_size=1, max_size=3))
@@ -244,7 +244,7 @@ def test_words_do_not_run_together_however_little_room_there_is(
             assert words.count("".join(map(str, ids))) >= [tuple(other) for other in given].count(ids)
 
 
-def test_a_sentence_without_constraints_finds_what_it_finds_otherwise() -> None:
+def test_a_sentence_without_constraints_is_searched_as_usual() -> None:
     memory = toy_memory([[1, 2], [3], [4, 4, 4]])
     for seed in range(6):
         decoder = RecurrentToy(SIZE, seed)
@@ -256,7 +256,7 @@ def test_a_sentence_without_constraints_finds_what_it_finds_otherwise() -> None:
                 same(found[row], plain[row])
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_constraints_that_do_not_fit_are_refused() -> None:
     class Short(RecurrentToy):
         def start(self, *arguments: object, **settings: object):  # type: ignore[no-untyped-def]
             return replace(super().start(*arguments, **settings), max_length=4)  # type: ignore[arg-type]
@@ -274,7 +274,7 @@ def test_what_does_not_fit_is_refused() -> None:
 @pytest.mark.parametrize(
     "settings", [{"tree": True}, {"shrinking": True}, {"diversity": {"groups": 2, "strength": 0.5}}]
 )
-def test_what_does_not_go_with_constraints_is_refused(settings: dict) -> None:
+def test_settings_that_exclude_constraints_are_refused(settings: dict) -> None:
     config = SearchConfig.model_validate({"beam": 2, **settings})
     with pytest.raises(ConfigError, match="a search with constraints supports neither"):
         searched(MarkovToy(SIZE, 1), toy_memory([[1], [2]]), config, constraints([[], [[[4]]]]))

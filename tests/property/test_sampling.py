@@ -47,7 +47,7 @@ def probabilities(
 
 
 @pytest.mark.parametrize("changes", [{}, {"temperature": 0.6}, {"top_k": 2}, {"top_p": 0.7, "temperature": 1.5}])
-def test_outputs_come_as_often_as_they_are_probable(changes: dict[str, float]) -> None:
+def test_frequencies_of_outputs_are_their_probabilities(changes: dict[str, float]) -> None:
     decoder, memory = MarkovToy(SIZE, 3), toy_memory([[2, 1]])
     decoder.table /= 2
     config = SHORT.model_copy(update=changes)
@@ -64,7 +64,7 @@ def test_outputs_come_as_often_as_they_are_probable(changes: dict[str, float]) -
 
 
 @pytest.mark.parametrize("name", TOYS)
-def test_batch_order_padding_and_neighbours_change_nothing(name: str) -> None:
+def test_samples_do_not_depend_on_order_padding_and_neighbours(name: str) -> None:
     decoder = TOYS[name](SIZE, 5)
     sources = [[1, 2, 3], [4], [2, 2], [1, 3, 1, 4]]
     config = SamplingConfig(temperature=3, length_factor=1, length_margin=4)
@@ -120,7 +120,7 @@ def test_sampling_without_choice_is_greedy_search(name: str, changes: dict[str, 
         ),
     ],
 )
-def test_truncation_is_hugging_faces(changes: dict[str, float], warpers: list) -> None:
+def test_truncation_equals_hugging_faces(changes: dict[str, float], warpers: list) -> None:
     logits = 2 * torch.randn(40, 23, generator=torch.Generator().manual_seed(1))
     expected = logits
     for warper in warpers:
@@ -130,7 +130,7 @@ def test_truncation_is_hugging_faces(changes: dict[str, float], warpers: list) -
     torch.testing.assert_close(found, expected)
 
 
-def test_numbers_of_a_sentence_are_its_own() -> None:
+def test_random_numbers_of_a_sentence_depend_on_its_seed_alone() -> None:
     numbers = uniforms([(3, 1), (3, 2)], 4, 10)
     assert torch.equal(numbers[1:], uniforms([(3, 2)], 4, 10))
     assert torch.equal(numbers[:, :2, :6], uniforms([(3, 1), (3, 2)], 2, 6))

@@ -53,7 +53,7 @@ def same(found: list[Hypothesis], wanted: list[Hypothesis]) -> None:
 @pytest.mark.parametrize("penalty", PENALTIES, ids=lambda penalty: f"{penalty.kind}")
 @pytest.mark.parametrize("toy", [MarkovToy, RecurrentToy])
 @pytest.mark.parametrize("nbest", [1, 40])
-def test_a_beam_that_holds_everything_finds_what_brute_force_finds(
+def test_an_exhaustive_beam_equals_brute_force(
     toy: type, penalty: LengthPenalty, nbest: int
 ) -> None:
     memory = toy_memory([[1, 2], [3], [4, 4, 4]])
@@ -78,7 +78,7 @@ RULES = [
 
 @pytest.mark.parametrize("penalty", PENALTIES[1:], ids=lambda penalty: f"{penalty.kind}")
 @pytest.mark.parametrize("rules", RULES, ids=lambda rules: "-".join(rules))
-def test_no_early_end_misses_what_brute_force_finds(penalty: LengthPenalty, rules: dict) -> None:
+def test_early_stopping_never_misses_the_best_output(penalty: LengthPenalty, rules: dict) -> None:
     """A beam that holds everything stops when it may; every output is looked at by the judge."""
     memory, decoder = toy_memory([[1, 2], [3], [4, 4, 4]]), AttendingToy(7, 1)
     settings = {"length_penalty": penalty, "length_factor": 0, "length_margin": 5, **rules}
@@ -101,7 +101,7 @@ def test_equals_a_plain_search_that_never_stops_early(
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**6), levels=st.integers(1, 3), sources=SOURCES, config=configs())
-def test_ties_go_to_the_lower_rank_and_token(seed: int, levels: int, sources: list, config: SearchConfig) -> None:
+def test_ties_are_broken_by_rank_and_token(seed: int, levels: int, sources: list, config: SearchConfig) -> None:
     decoder, memory = MarkovToy(SIZE, seed, levels), toy_memory(sources)
     for row, found in enumerate(searched(decoder, memory, config)):
         same(found, plain_search(decoder, one(memory, row), config))
@@ -109,7 +109,7 @@ def test_ties_go_to_the_lower_rank_and_token(seed: int, levels: int, sources: li
 
 @settings(max_examples=25, deadline=None)
 @given(decoder=TOYS, sources=SOURCES, config=configs(), data=st.data())
-def test_prefixes_are_kept_and_continued_as_the_plain_search_does(
+def test_prefixes_are_continued_as_in_the_plain_search(
     decoder: RecurrentToy, sources: list, config: SearchConfig, data: st.DataObject
 ) -> None:
     memory = toy_memory(sources)
@@ -146,7 +146,7 @@ def test_every_hypothesis_rescores_under_forced_decoding(
 
 @settings(max_examples=25, deadline=None)
 @given(decoder=TOYS, sources=SOURCES, config=configs(), extra=st.integers(0, 3), data=st.data())
-def test_batch_size_order_and_padding_change_nothing(
+def test_results_do_not_depend_on_batch_size_order_and_padding(
     decoder: RecurrentToy, sources: list, config: SearchConfig, extra: int, data: st.DataObject
 ) -> None:
     alone = [searched(decoder, toy_memory([source]), config)[0] for source in sources]
@@ -160,7 +160,7 @@ COVERAGE = st.sampled_from([0.05, 0.3, 2.0])
 
 
 @pytest.mark.parametrize("nbest", [1, 40])
-def test_coverage_a_beam_that_holds_everything_finds_what_brute_force_finds(nbest: int) -> None:
+def test_coverage_an_exhaustive_beam_equals_brute_force(nbest: int) -> None:
     memory = toy_memory([[1, 2], [3], [4, 4, 4]])
     config = SearchConfig(beam=500, nbest=nbest, coverage_penalty=1, length_factor=0, length_margin=5)
     changed = 0

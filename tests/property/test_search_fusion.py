@@ -1,4 +1,4 @@
-"""The rule of shallow fusion, judged by the plain search."""
+"""Shallow fusion, compared with the plain search."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ SIZE = 8
 
 
 class WithoutSource:
-    """A toy as a language model: `start` gets no memory."""
+    """A toy decoder as a language model: `start` gets no memory."""
 
     def __init__(self, toy: Any, sentences: int) -> None:
         self._toy, self._memory = toy, toy_memory([[0]] * sentences)

@@ -1,4 +1,4 @@
-"""Searches and samples that begin with prompts: of a language model, of unequal length, at the end of positions."""
+"""Searches and samples from prompts: of a language model, of unequal length, at the last position."""
 
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ TEXTS = [[BOS], [BOS, 5, 4, 4, 6], [5, 7], [BOS, 6, 6]]
 
 @pytest.mark.parametrize("beam", [1, 4])
 @pytest.mark.parametrize("rows", [[0, 1, 2, 3], [0], [2]])
-def test_a_language_model_goes_on_from_prompts(beam: int, rows: list[int]) -> None:
+def test_a_language_model_continues_prompts(beam: int, rows: list[int]) -> None:
     decoder, texts, limits = Toward(3), [TEXTS[row] for row in rows], [[3, 7, 1, 9][row] for row in rows]
 
     def prompts() -> Prompts:
@@ -82,7 +82,7 @@ def test_a_language_model_goes_on_from_prompts(beam: int, rows: list[int]) -> No
     assert [[each.tokens for each in row] for row in drawn] == [[best.tokens] * 2 for (best,) in greedy]
 
 
-def test_prompts_end_where_the_decoders_positions_end() -> None:
+def test_outputs_end_at_the_last_position_of_the_decoder() -> None:
     def limits(*lengths: int) -> list[int]:
         texts = [[BOS] * length for length in lengths]
         return Prompts.after(Toward(1), texts, [30] * len(texts), torch.device("cpu")).limits.tolist()
@@ -121,7 +121,7 @@ def test_samples_begin_with_prefixes_too(toy: Any) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), sources=SOURCES, config=configs(), beta=COVERAGE, last=st.integers(1, 3))
-def test_an_output_that_nothing_may_follow_keeps_its_score(
+def test_an_output_without_allowed_continuation_keeps_its_score(
     seed: int, sources: list, config: SearchConfig, beta: float, last: int
 ) -> None:
     class Nothing(Restriction):

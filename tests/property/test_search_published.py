@@ -1,4 +1,4 @@
-"""The searches that others have described, against plain transcriptions of what they wrote; and their n-best lists."""
+"""Published search algorithms, compared with plain transcriptions of them, and their n-best lists."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def test_the_shrinking_beam_is_deck_004s_algorithm(decoder: MarkovToy, sources: 
             assert each.log_probability == pytest.approx(totals[each.tokens, each.finished], abs=1e-4)
 
 
-def test_some_of_a_batch_may_shrink() -> None:
+def test_shrinking_and_fixed_beams_share_a_batch() -> None:
     decoder, memory = MarkovToy(SIZE, 3), toy_memory([[1, 2], [3], [4, 4], [1]])
     mixed = [
         SearchConfig(beam=beam, nbest=beam, shrinking=shrinking, length_factor=0, length_margin=7)
@@ -81,7 +81,7 @@ def in_groups(draw: st.DrawFn) -> SearchConfig:
 @settings(max_examples=60, deadline=None)
 @given(decoder=TOYS, sources=SOURCES, config=in_groups(), prefix=st.lists(st.just(5), max_size=2))
 @example(decoder=MarkovToy(SIZE, 784), sources=[[4]], config=NOT_THE_FIRST, prefix=[])
-def test_groups_are_searched_as_the_paper_says(
+def test_groups_follow_the_published_algorithm(
     decoder: RecurrentToy, sources: list, config: SearchConfig, prefix: list
 ) -> None:
     """Also that a sentence leaves no earlier than all of its groups may."""
@@ -100,7 +100,7 @@ def test_groups_with_a_coverage_penalty(seed: int, sources: list, config: Search
         same(found, diverse_search(decoder, toy_memory([sources[row]]), config))
 
 
-def test_groups_write_what_one_beam_does_not() -> None:
+def test_groups_find_outputs_that_one_beam_does_not() -> None:
     decoder, memory = RecurrentToy(30, 5), toy_memory([[1], [2, 3], [9, 9]])
     config = SearchConfig(beam=6, nbest=6, length_factor=0, length_margin=12)
     for row, plain in enumerate(searched(decoder, memory, config)):
@@ -123,12 +123,12 @@ def test_groups_write_what_one_beam_does_not() -> None:
         ({"no_repeat_ngram": -1}, "greater than or equal to 0"),
     ],
 )
-def test_what_makes_no_sense_is_refused(wrong: dict, said: str) -> None:
+def test_invalid_settings_are_refused(wrong: dict, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         parse_settings(wrong, SearchConfig, "here")
 
 
-def test_sentences_in_groups_share_their_batch_with_their_like_only() -> None:
+def test_grouped_searches_only_share_a_batch_with_the_same_settings() -> None:
     decoder, memory = MarkovToy(SIZE, 1), toy_memory([[1], [2]])
     apart = SearchConfig(beam=4, diversity=DiversityConfig(groups=2))
     with pytest.raises(ConfigError, match=r"one search\.diversity"):
@@ -141,7 +141,7 @@ def test_sentences_in_groups_share_their_batch_with_their_like_only() -> None:
     size=st.integers(1, 4),
     other=st.integers(0, 4),
 )
-def test_what_may_not_be_repeated_is_what_hugging_face_forbids(rows: list, size: int, other: int) -> None:
+def test_repeated_ngrams_are_those_that_hugging_face_forbids(rows: list, size: int, other: int) -> None:
     """For rows of unequal length, padded on the left, and with another n for every second sentence."""
     sizes = [size if row % 2 == 0 else other for row in range(len(rows))]
     rule, longest = NoRepeatNgram(sizes), max(map(len, rows))
@@ -165,7 +165,7 @@ def test_what_may_not_be_repeated_is_what_hugging_face_forbids(rows: list, size:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_samples_repeat_nothing_and_keep_to_lengths(size: int) -> None:
+def test_samples_obey_ngram_and_length_restrictions(size: int) -> None:
     decoder, sources, prefixes = MarkovToy(SIZE, 2, 2), [[1, 2, 3, 4], [3], [2, 2]], [[5, 6, 4], [], [6]]
     config = SamplingConfig(temperature=4, length_factor=1, length_margin=9, maximum_length=9, minimum_factor=1.5)
     numbers = uniforms([(line,) for line in range(3)], 20, 12)
@@ -226,7 +226,7 @@ def test_every_token_of_a_sample_rescores() -> None:
 
 
 @pytest.mark.parametrize("penalty", [GNMTPenalty(), MeanLogProbability(), NoPenalty()], ids=lambda each: each.kind)
-def test_sentences_do_leave_before_the_longest_output(penalty: GNMTPenalty) -> None:
+def test_sentences_leave_before_the_longest_output(penalty: GNMTPenalty) -> None:
     """Or that no early end changes a result would say nothing."""
     steps = 0
 

@@ -53,7 +53,7 @@ def test_equals_the_plain_search_and_rescores(cell: str, wiring: str, bridge: st
 
 
 @pytest.mark.parametrize("wiring", WIRINGS)
-def test_a_beam_that_holds_everything_finds_what_brute_force_finds(wiring: str) -> None:
+def test_an_exhaustive_beam_equals_brute_force(wiring: str) -> None:
     model = small_model("lstm", wiring, "both", scale=0.6)
     config = SearchConfig(beam=500, nbest=5, length_factor=0, length_margin=2)
     memory = memory_of(model, SOURCES[:1])

@@ -1,4 +1,4 @@
-"""Rules, decoders and mixed settings that come from outside the search, judged by the plain search."""
+"""Rules, decoders and mixed settings from outside the search, compared with the plain search."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -124,7 +124,7 @@ def test_a_restriction_of_some_sentences_and_one_with_a_state(
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), sources=SOURCES, config=configs(), weight=st.sampled_from([0.3, 2.0]))
-def test_another_decoder_is_fused(seed: int, sources: list, config: SearchConfig, weight: float) -> None:
+def test_another_decoder_can_be_fused(seed: int, sources: list, config: SearchConfig, weight: float) -> None:
     decoder, other, memory = RecurrentToy(SIZE, seed), RecurrentToy(SIZE, seed + 1), toy_memory(sources)
     elsewhere = Memory(memory.states + 1, memory.mask)
     for row, found in enumerate(searched(decoder, memory, config, rules=[Fusion(other, elsewhere, weight)])):
@@ -134,7 +134,7 @@ def test_another_decoder_is_fused(seed: int, sources: list, config: SearchConfig
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), sources=SOURCES, config=configs(), reward=st.sampled_from([0.2, 1.5]))
-def test_a_score_says_how_high_it_may_still_get(seed: int, sources: list, config: SearchConfig, reward: float) -> None:
+def test_a_scoring_rule_bounds_later_scores(seed: int, sources: list, config: SearchConfig, reward: float) -> None:
     decoder, memory = RecurrentToy(SIZE, seed), toy_memory(sources)
     prompts = Prompts.of(decoder, memory, config)
     for row, found in enumerate(search(decoder, prompts, config, [WordReward(reward, prompts.limits)])):
@@ -153,7 +153,7 @@ def test_a_beam_shrinks_with_the_hypotheses_that_finish(seed: int, sources: list
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), sources=SOURCES, data=st.data())
-def test_each_sentence_of_a_batch_may_have_settings_of_its_own(seed: int, sources: list, data: st.DataObject) -> None:
+def test_each_sentence_of_a_batch_may_have_its_own_settings(seed: int, sources: list, data: st.DataObject) -> None:
     decoder, memory = AttendingToy(SIZE, seed), toy_memory(sources)
     token = st.integers(0, SIZE - 1).filter(lambda token: token != EOS)
     changes = st.fixed_dictionaries(
@@ -164,7 +164,7 @@ def test_each_sentence_of_a_batch_may_have_settings_of_its_own(seed: int, source
         same(found, plain_search(decoder, one(memory, row), mixed[row]))
 
 
-def test_each_prompt_of_a_batch_may_be_drawn_with_settings_of_its_own() -> None:
+def test_each_prompt_of_a_batch_may_be_sampled_with_its_own_settings() -> None:
     decoder, sources = MarkovToy(SIZE, 4), [[1, 2, 3], [4], [2, 2], [1]]
     changes: list[dict[str, Any]] = [{}, {"temperature": 3.0, "forbid": (0, 4)}, {"top_k": 2, "minimum_length": 3}, {}]
     mixed = [SamplingConfig(length_factor=1, length_margin=5).model_copy(update=each) for each in changes]
@@ -176,7 +176,7 @@ def test_each_prompt_of_a_batch_may_be_drawn_with_settings_of_its_own() -> None:
     assert not any(4 in each.tokens for each in together[1])
 
 
-def test_restrictions_hold_for_samples_too() -> None:
+def test_restrictions_apply_to_samples() -> None:
     decoder, memory = MarkovToy(SIZE, 2, 2), toy_memory([[1, 2], [3], [2]])
     config = SamplingConfig(length_factor=0, length_margin=12)
     numbers = uniforms([(line,) for line in range(3)], 20, 12)
@@ -195,7 +195,7 @@ def test_restrictions_hold_for_samples_too() -> None:
         assert len(set(pairs)) == len(pairs)
 
 
-def test_samples_end_where_nothing_may_follow() -> None:
+def test_samples_end_if_no_token_may_follow() -> None:
     class Nothing(Restriction):
         def restrict(self, logits: Tensor, step: Step, state: TensorTree) -> None:
             logits[step.of_hypotheses(torch.tensor([False, True])) & bool(step.lengths[0] > 2)] = -torch.inf
@@ -207,7 +207,7 @@ def test_samples_end_where_nothing_may_follow() -> None:
     assert [(len(each.tokens), each.finished) for each in stuck] == [(2, False)] * 4
 
 
-def test_tokens_come_as_they_are_drawn_and_samples_can_be_stopped() -> None:
+def test_tokens_are_yielded_as_drawn_and_samples_can_be_stopped() -> None:
     decoder, memory = MarkovToy(SIZE, 3), toy_memory([[1, 2], [3], [4, 4]])
     config = SamplingConfig(length_factor=0, length_margin=9, temperature=2.0)
     numbers = uniforms([(line,) for line in range(3)], 2, 9)

@@ -72,7 +72,7 @@ def test_equals_the_plain_search_and_rescores(
 
 
 @pytest.mark.parametrize("beam", [1, 4])
-def test_prefixes_are_read_at_once_and_continued_as_the_plain_search_does(
+def test_prefixes_are_read_at_once_and_continued_as_in_the_plain_search(
     model: Seq2Seq, beam: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = SearchConfig(beam=beam, nbest=beam, coverage_penalty=0.5, length_factor=1, length_margin=6)

@@ -1,4 +1,4 @@
-"""The tree of a search: its sums add up, it holds what a plain search looks at, and the result can be read from it."""
+"""The tree of a search: its sums add up, it contains what a plain search considers, and it determines the result."""
 
 from collections import defaultdict
 
@@ -89,7 +89,7 @@ def check_steps(tree: SearchTree, decoder: Decoder, memory: Memory, config: Sear
 
 @settings(max_examples=40, deadline=None)
 @given(decoder=TOYS, sources=SOURCES, config=configs(), prefix=st.lists(st.just(5), max_size=2))
-def test_a_tree_holds_what_a_plain_search_looks_at(
+def test_a_tree_contains_what_a_plain_search_considers(
     decoder: RecurrentToy, sources: list, config: SearchConfig, prefix: list
 ) -> None:
     memory, kept = toy_memory(sources), config.model_copy(update={"tree": True})
@@ -107,7 +107,7 @@ def test_a_tree_holds_what_a_plain_search_looks_at(
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), sources=SOURCES, config=in_groups(), beta=COVERAGE | st.just(0.0))
-def test_the_result_of_groups_can_be_read_from_the_tree(
+def test_the_result_of_groups_can_be_reconstructed_from_the_tree(
     seed: int, sources: list, config: SearchConfig, beta: float
 ) -> None:
     decoder, memory = AttendingToy(SIZE, seed), toy_memory(sources)
@@ -134,7 +134,7 @@ def test_a_tree_does_not_depend_on_the_batch(decoder: RecurrentToy, sources: lis
         assert nodes[0] == nodes[1]
 
 
-def test_every_fate_is_met() -> None:
+def test_every_fate_occurs() -> None:
     """Or the tests above would say nothing about some."""
     met = set()
     decoder, memory = MarkovToy(SIZE, 2), toy_memory([[1, 2, 3], [3], [4, 4]])

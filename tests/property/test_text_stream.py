@@ -1,4 +1,4 @@
-"""`TextStream`: whatever tokens come, its pieces are whole characters and join to what decoding at once gives."""
+"""`TextStream`: for any tokens its pieces are whole characters that join to the text decoded at once."""
 
 from collections.abc import Sequence
 

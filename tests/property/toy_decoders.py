@@ -1,4 +1,4 @@
-"""Small decoders that keep the interface's promises, for tests of the search."""
+"""Small decoders that implement the `Decoder` protocol, for tests of the search."""
 
 import torch
 from given_logits import GivenLogits

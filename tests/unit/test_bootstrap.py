@@ -1,4 +1,4 @@
-"""Paired bootstrap against sacrebleu's own, and where the answer is known."""
+"""Paired bootstrap compared with sacrebleu's, and cases with a known answer."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def test_equals_sacrebleu(kind, metric, monkeypatch: pytest.MonkeyPatch) -> None
     assert "seed:7" in ours.first.signature
 
 
-def test_the_better_system_is_told_from_the_worse() -> None:
+def test_the_better_system_is_significantly_better() -> None:
     result = paired_bootstrap(spoil(REFERENCE, 0.5, 1), spoil(REFERENCE, 0.05, 2), REFERENCE, samples=200)
     assert result.p_value < 0.01
     assert result.difference > 0

@@ -61,7 +61,7 @@ def test_log_probabilities_and_perplexities(folder: Path, capfd: pytest.CaptureF
         assert found[f"per_{name}"] == pytest.approx(math.exp(-score.log_probability / count), rel=1e-5)
 
 
-def test_unknowns_are_told(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_unknowns_are_reported(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_tiny_language_model(tmp_path / "model", text={"subword": {"kind": "character", "min_frequency": 1}})
     assert main(["evaluate", str(tmp_path / "model"), "--reference", str(folder / "text")]) == 0
     assert "are unknown" not in capfd.readouterr().out

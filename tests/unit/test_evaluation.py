@@ -27,7 +27,7 @@ def written(folder: Path, name: str, lines: list[str]) -> Path:
     return folder / name
 
 
-def test_scores_are_those_of_sacrebleu_whatever_holds_the_text(tmp_path: Path) -> None:
+def test_scores_equal_sacrebleus_for_files_and_lists(tmp_path: Path) -> None:
     expected = sacrebleu.corpus_bleu(FIRST, [REFERENCE]), sacrebleu.corpus_chrf(FIRST, [REFERENCE])
     path = written(tmp_path, "reference.gz", REFERENCE)
     given: list[tuple[Lines, Lines]] = [
@@ -129,7 +129,7 @@ def test_a_corpus_is_checked_from_settings_or_a_config(tmp_path: Path) -> None:
         dragoman.check_data(corpus, {"max_word": 2})
 
 
-def test_averages_and_exports_refuse_what_would_be_lost(tmp_path: Path) -> None:
+def test_averages_and_exports_refuse_to_lose_anything(tmp_path: Path) -> None:
     write_tiny_model(tmp_path / "a")
     write_tiny_model(tmp_path / "b", seed=2)
     assert dragoman.average([tmp_path / "a", str(tmp_path / "b")], tmp_path / "mean") == tmp_path / "mean"
@@ -143,7 +143,7 @@ def test_averages_and_exports_refuse_what_would_be_lost(tmp_path: Path) -> None:
         dragoman.export(tmp_path / "a", tmp_path / "c", to="marian", quantization="int8")
 
 
-def test_quiet_verbs_say_nothing_but_what_is_wrong(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_quiet_verbs_print_only_errors(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_tiny_model(tmp_path / "a")
     command = ["average", str(tmp_path / "a"), str(tmp_path / "a"), "-o"]
     assert main([*command, str(tmp_path / "b"), "--quiet"]) == 0

@@ -1,4 +1,4 @@
-"""Shallow fusion: what a language model adds, from the rule to the command line."""
+"""Shallow fusion with a language model, from the rule to the command line."""
 
 from pathlib import Path
 from typing import Any

@@ -159,7 +159,7 @@ def whole_score(model: LanguageModel, text: str) -> float:
     return float(logits.gather(2, ids[:, 1:, None]).sum())
 
 
-def test_only_a_recurrence_without_positions_reads_on(tmp_path: Path) -> None:
+def test_only_a_recurrence_without_positions_is_unbounded(tmp_path: Path) -> None:
     sections = {"preset": "lstm", "width": 8, "positions": {"kind": "learned", "limit": 64}}
     assert tiny_language_model(tmp_path / "model", model=sections).window == 16
 

@@ -1,4 +1,4 @@
-"""Minimum-risk choice: sacrebleu's scores from counted n-grams, and the choice judged by brute force."""
+"""Minimum-risk choice: sacrebleu's scores from counted n-grams, and the choice compared with brute force."""
 
 from collections.abc import Iterator
 from math import exp
@@ -31,7 +31,7 @@ def translation(text: str, log_probability: float) -> Translation:
 @pytest.mark.parametrize("name", ngram_metrics())
 @settings(max_examples=60, deadline=None)
 @given(texts=texts)
-def test_scores_of_all_pairs_are_sacrebleus(name: str, texts: list[str]) -> None:
+def test_pairwise_scores_equal_sacrebleus(name: str, texts: list[str]) -> None:
     found = ngram_metrics()[name].pairwise(texts)
     expected = [[SENTENCE[name].sentence_score(one, [other]).score for other in texts] for one in texts]
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
@@ -40,7 +40,7 @@ def test_scores_of_all_pairs_are_sacrebleus(name: str, texts: list[str]) -> None
 @pytest.mark.parametrize("name", ngram_metrics())
 @settings(max_examples=60, deadline=None)
 @given(pairs=st.lists(st.tuples(words, words.filter(bool)), min_size=1, max_size=6))
-def test_scores_of_summed_statistics_are_sacrebleus(name: str, pairs: list[tuple[str, str]]) -> None:
+def test_scores_of_summed_statistics_equal_sacrebleus(name: str, pairs: list[tuple[str, str]]) -> None:
     metric = ngram_metrics()[name]
     hypotheses, references = ([pair[side] for pair in pairs] for side in (0, 1))
     statistics = metric.statistics(hypotheses, references)
@@ -54,7 +54,7 @@ def test_scores_of_summed_statistics_are_sacrebleus(name: str, pairs: list[tuple
 @pytest.mark.parametrize("weights", ["uniform", "probability"])
 @settings(max_examples=25, deadline=None)
 @given(drawn=st.lists(st.tuples(words, st.floats(-9, 0)), min_size=1, max_size=7))
-def test_the_choice_is_that_of_brute_force(utility: str, weights: str, drawn: list[tuple[str, float]]) -> None:
+def test_the_choice_equals_brute_force(utility: str, weights: str, drawn: list[tuple[str, float]]) -> None:
     hypotheses = [translation(*each) for each in drawn]
     shares = [exp(each.log_probability) if weights == "probability" else 1.0 for each in hypotheses]
     score = SENTENCE[utility].sentence_score
@@ -75,7 +75,7 @@ def test_there_are_two_utilities() -> None:
         MinimumRisk("ter")
 
 
-def test_lists_are_chosen_from_as_they_come_and_an_error_comes_after_what_was_before_it() -> None:
+def test_lists_are_processed_in_order_and_an_error_follows_earlier_results() -> None:
     lists = [[translation(text, -1.0), translation("a dog", -2.0)] for text in ("the dog", "a dog .", "dogs", "park")]
 
     def found(until: int) -> Iterator[list[Translation]]:

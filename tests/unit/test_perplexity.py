@@ -1,4 +1,4 @@
-"""Perplexity of known distributions, what is counted, and texts that have none."""
+"""Perplexity of known distributions, the units that are counted, and texts without perplexity."""
 
 import math
 from typing import Any
@@ -31,7 +31,7 @@ def test_a_uniform_choice_has_its_size_as_perplexity() -> None:
     }
 
 
-def test_ends_are_counted_and_unknowns_told() -> None:
+def test_ends_are_counted_and_unknowns_reported() -> None:
     """Two lines of a text are five words and two ends, 23 bytes and the last end."""
     found = TextScore.of("two dogs – one\nsleeps", [4, UNK, 5, 6], -3.0)
     assert found == TextScore(-3.0, tokens=5, words=7, bytes=24, unknown=1)
@@ -46,7 +46,7 @@ def test_an_impossible_text_is_infinite_and_no_overflow() -> None:
     assert score(-1e6).per_word == math.inf
 
 
-def test_what_has_no_perplexity_is_refused() -> None:
+def test_texts_without_perplexity_are_refused() -> None:
     with pytest.raises(DataError, match="at least one line"):
         TextScore.total([])
     with pytest.raises(DataError, match="NaN"):

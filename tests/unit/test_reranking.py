@@ -1,4 +1,4 @@
-"""Reranking: line search judged by trying weights, features by the models themselves, and the commands."""
+"""Reranking: line search compared with a grid of weights, features with the models, and the commands."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ NUMBERS = st.integers(-4, 4).map(float)
 
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=6))
-def test_the_envelope_is_on_top_everywhere(lines: list[tuple[float, float]]) -> None:
+def test_no_line_is_above_the_envelope(lines: list[tuple[float, float]]) -> None:
     levels, slopes = (np.array(each) for each in zip(*lines, strict=True))
     top, starts = envelope(levels, slopes)
     assert starts == sorted(starts)
@@ -62,7 +62,7 @@ def test_a_line_is_searched_exactly(seed: int) -> None:
     assert corpus_score(lists, found.weights, metric) == found.score
 
 
-def test_restarts_reach_what_a_grid_reaches_and_a_seed_decides() -> None:
+def test_restarts_are_as_good_as_a_grid_and_reproducible() -> None:
     lists, metric, start = random_lists(9, features=2), BLEU(), np.array([1.0, 0.0])
     found = search_weights(lists, start, metric, restarts=10, seed=3)
     angles = np.linspace(0, 2 * np.pi, 2000)
@@ -96,7 +96,7 @@ def config(folders: dict[str, Path], **changes: object) -> RerankingConfig:
     return parse_settings({**content, **changes}, RerankingConfig, "the test")
 
 
-def test_the_score_is_the_weighted_sum_of_what_the_models_say(folders: dict[str, Path]) -> None:
+def test_the_score_is_the_weighted_sum_of_the_models_scores(folders: dict[str, Path]) -> None:
     translator = Translator.load(folders["model"], "cpu")
     found = translator.translate_nbest(TEXTS, translator.request(nbest=4))
     reranked = Reranker.load(config(folders), translator, "cpu").choose(TEXTS, found)
@@ -117,7 +117,7 @@ def test_the_score_is_the_weighted_sum_of_what_the_models_say(folders: dict[str,
     assert [[each.ids for each in one] for (one,) in alone] == [[each.ids for each in one] for one in reranked]
 
 
-def test_what_the_reverse_model_cannot_read_comes_last(folders: dict[str, Path]) -> None:
+def test_hypotheses_that_the_reverse_model_cannot_read_come_last(folders: dict[str, Path]) -> None:
     translator = Translator.load(folders["model"], "cpu")
     found = translator.translate_nbest(SOURCES[:1], translator.request(nbest=2))
     short = config(folders, reverse={"folder": str(folders["short"])}, language_model=None)
@@ -141,7 +141,7 @@ def test_wrong_directions_and_keys_are_refused(folders: dict[str, Path], tmp_pat
 
 
 @pytest.mark.parametrize("metric", ["bleu", "chrf"])
-def test_tuned_weights_score_what_they_say(folders: dict[str, Path], tmp_path: Path, metric: str) -> None:
+def test_tuned_weights_reach_the_reported_score(folders: dict[str, Path], tmp_path: Path, metric: str) -> None:
     out = tmp_path / "weights.yaml"
     options = {"reverse": folders["reverse"], "language_model": folders["language"], "nbest": 4, "restarts": 3}
     found = tune(folders["model"], source=SOURCES, reference=TARGETS, out=out, metric=metric, quiet=True, **options)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What the search promises at its edges: settings that make no sense, no way to end, damaged models, bare batches."""
+"""Edge cases of the search: invalid settings, outputs that cannot end, damaged models, empty batches."""
 
 import math
 from collections.abc import Callable
@@ -68,7 +68,7 @@ def test_no_step_is_made_once_no_live_hypothesis_can_win() -> None:
     assert decoder.rows == [1]
 
 
-def test_greedy_stops_at_its_first_end_where_a_beam_looks_further() -> None:
+def test_greedy_search_stops_at_the_first_end_and_a_beam_does_not() -> None:
     ends_then = torch.tensor([0.0, 0.0, 30.0, 0.0, 0.0, 0.0])
     decoder = Fixed([-30.0, -30.0, 1.0, -30.0, 0.9, -30.0], lambda logits, position: ends_then if position else logits)
     config = SearchConfig(beam=1, length_penalty=MeanLogProbability())
@@ -89,7 +89,7 @@ def test_forbidding_does_not_change_the_log_probabilities_of_the_rest() -> None:
     assert best.log_probability == pytest.approx(float(decoder.logits.log_softmax(0)[A]))
 
 
-def test_minimum_length_puts_the_end_off() -> None:
+def test_minimum_length_delays_the_end() -> None:
     decoder = Fixed([0.0, 0.0, 9.0, 0.0, 1.0, 0.5])
     for least in (0, 1, 4, 50):  # 50 is longer than the longest output would be
         (found,) = searched(decoder, memory(1), SearchConfig(minimum_length=least, beam=1))
@@ -97,7 +97,7 @@ def test_minimum_length_puts_the_end_off() -> None:
         assert found[0].finished
 
 
-def test_never_an_empty_list_even_where_nothing_may_follow() -> None:
+def test_the_list_is_never_empty_even_if_no_token_may_follow() -> None:
     blocked = SearchConfig(beam=3, minimum_length=2, forbid=(PAD, BOS, UNK, A, B))
     ((best,),) = searched(Fixed([0.0] * SIZE), memory(2), blocked)
     assert (best.tokens, best.log_probability, best.finished) == ((), 0.0, False)
@@ -152,13 +152,13 @@ def test_a_coverage_penalty_needs_attention() -> None:
         searched(Fixed(NEVER_ENDS), memory(2), SearchConfig(coverage_penalty=0.2))
 
 
-def test_a_source_that_gets_no_attention_has_a_finite_score() -> None:
+def test_a_source_without_attention_has_a_finite_score() -> None:
     assert penalty(torch.tensor([[0.0, 1.0, 3.0], [1.0, 2.0, 1.0]])).tolist() == pytest.approx([-87.3365, 0], abs=1e-3)
     coverage = torch.tensor([0.5, 0.25, 7.0], dtype=torch.float64)
     assert float(penalty(coverage)) == pytest.approx(math.log(0.5) + math.log(0.25))
 
 
-def test_settings_that_make_no_sense_are_refused() -> None:
+def test_invalid_settings_are_refused() -> None:
     for value in (-0.1, math.inf, math.nan):
         with pytest.raises(ValidationError, match="coverage_penalty"):
             SearchConfig(coverage_penalty=value)

@@ -1,4 +1,4 @@
-"""Scores equal sacrebleu's own, the deck's formula a hand-made value, and wrong input is refused with its counts."""
+"""Scores equal sacrebleu's, the deck's formula equals values by hand, and wrong input is refused with its counts."""
 
 import gzip
 import os
@@ -22,7 +22,7 @@ SECOND = ["A cat was sitting on the mat.", "A little dog runs quickly.", "Today 
 SYSTEM = ["The cat sat on a mat.", "A small dog runs fast in the garden.", "She reads the book about old ships."]
 
 
-def test_bleu_chrf_and_ter_are_those_of_sacrebleu() -> None:
+def test_bleu_chrf_and_ter_equal_sacrebleus() -> None:
     for references in ([REFERENCE], [REFERENCE, SECOND]):
         for ours, theirs in (
             (BLEU(), sacrebleu.corpus_bleu),
@@ -35,7 +35,7 @@ def test_bleu_chrf_and_ter_are_those_of_sacrebleu() -> None:
             assert f"version:{sacrebleu.__version__}" in score.signature
 
 
-def test_the_signature_is_that_of_sacrebleu() -> None:
+def test_the_signature_equals_sacrebleus() -> None:
     metric = sacrebleu.metrics.BLEU(lowercase=True)
     metric.corpus_score(SYSTEM, [REFERENCE])
     assert BLEU(lowercase=True).score(SYSTEM, REFERENCE).signature == str(metric.get_signature())
@@ -47,7 +47,7 @@ def test_a_perfect_translation() -> None:
     assert TER().score(REFERENCE, REFERENCE).value == 0
 
 
-def test_tokenised_bleu_lowercases_normalises_tokenises_and_says_so() -> None:
+def test_tokenised_bleu_lowercases_normalises_and_tokenises_as_its_signature_says() -> None:
     pytest.importorskip("sacremoses")
     assert moses_tokenise(["Ein „Hund“ rennt, schnell & weit."], "de") == [
         "ein &quot; hund &quot; rennt , schnell &amp; weit ."
@@ -66,7 +66,7 @@ def test_a_language_without_rules_is_refused() -> None:
         moses_tokenise(["Hund"], "xx")
 
 
-def test_missing_sacremoses_is_said_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_sacremoses_is_reported_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "sacremoses", None)
     with pytest.raises(ConfigError, match=r'pip install "dragoman\[moses\]"'):
         TokenisedBLEU("en").score(SYSTEM, REFERENCE)

@@ -1,4 +1,4 @@
-"""Unknown words in translations: which source word stands for them, by whose attention, and what the settings say."""
+"""Unknown words in translations: the source words that replace them, the attention that is used, and the settings."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -77,7 +77,7 @@ def looking(*positions: int, width: int = 8) -> list[list[float]]:
     return [[float(place == position) for place in range(width)] for position in positions]
 
 
-def test_an_unknown_is_the_source_word_that_its_own_step_attends() -> None:
+def test_an_unknown_is_the_source_word_that_its_own_step_attends_to() -> None:
     tokenizers = vocabularies()
     source = "Xaver sees (Yvonne) ."  # ␣Xaver ␣sees ␣( Yvonne ) ␣.
     assert [tokenizers.source.words(source)[1][place] for place in (0, 3)] == [" Xaver", "Yvonne"]
@@ -94,7 +94,7 @@ def test_the_end_of_the_source_and_less_attended_words_do_not_count() -> None:
     assert replaced(tokenizers, "Xaver Yvonne", [UNK], weights) == "Yvonne"
 
 
-def test_tags_before_the_source_are_no_words() -> None:
+def test_tags_before_the_source_are_not_words() -> None:
     tokenizers = vocabularies()
     memory = Memory(torch.zeros(1, 5, 2), torch.ones(1, 5, dtype=torch.bool))  # two tags, two words, the end
     weights = [[0.6, 0.1, 0.1, 0.2, 0.0], [0.5, 0.1, 0.3, 0.1, 0.0]]
@@ -131,7 +131,7 @@ def test_forbidden_unknowns_are_never_written() -> None:
     assert best.unknown == ()
 
 
-def test_words_of_a_prefix_stay_as_they_are_whatever_the_setting() -> None:
+def test_words_of_a_prefix_are_kept_with_every_setting() -> None:
     tokenizers = vocabularies()
     for unknown in (None, "copy", "forbid"):
         setting = {} if unknown is None else {"unknown": unknown}
@@ -141,7 +141,7 @@ def test_words_of_a_prefix_stay_as_they_are_whatever_the_setting() -> None:
     assert text == "Ottokar Zoe"
 
 
-def test_without_attention_unknowns_are_forbidden_and_asking_for_them_is_an_error() -> None:
+def test_without_attention_unknowns_are_forbidden_and_requesting_them_is_an_error() -> None:
     tokenizers = vocabularies()
     assert "Xaver" not in replaced(tokenizers, "Xaver Zoe", [UNK, 5], None)
     with pytest.raises(ConfigError, match="no attention over the source"):
@@ -224,7 +224,7 @@ class Eager:
         return GivenLogits(logits + wish.unsqueeze(2) * chosen, output.attention), state
 
 
-def test_every_hypothesis_of_every_beam_gets_words_of_its_own_source() -> None:
+def test_every_hypothesis_gets_words_of_its_own_source() -> None:
     translator = Translator.of(random_model_folder(), torch.device("cpu"))
     lists = translator.translate_nbest(TEXTS, translator.request(beam=6, nbest=6))
     seen = 0
@@ -241,7 +241,7 @@ def test_every_hypothesis_of_every_beam_gets_words_of_its_own_source() -> None:
     assert seen > 3
 
 
-def test_batches_and_their_order_change_nothing() -> None:
+def test_results_do_not_depend_on_batches_and_their_order() -> None:
     translator = Translator.of(random_model_folder(), torch.device("cpu"))
     request = translator.request(beam=4, nbest=4)
     whole = translator.translate_nbest(TEXTS, request)
@@ -254,7 +254,7 @@ def test_batches_and_their_order_change_nothing() -> None:
 
 @pytest.mark.parametrize("name", DECODERS)
 @torch.no_grad()
-def test_words_are_those_that_single_steps_attend_of_every_hypothesis_and_decoder(name: str) -> None:
+def test_words_are_those_that_single_steps_attend_to(name: str) -> None:
     """In a beam, in a batch with padding, against a hypothesis read alone, a token at a time."""
     tokenizers = vocabularies()
     ids = tokenizers.source.encode_batch(TEXTS)
@@ -289,9 +289,9 @@ def attended_places(model: Seq2Seq, memory: Memory, tokens: Sequence[int]) -> li
 
 
 @pytest.mark.parametrize("name", DECODERS)
-def test_a_few_steps_at_a_time_show_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_few_steps_at_a_time_give_the_same_attention(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dragoman.translation.unknown_words._WEIGHTS", 1)
-    test_words_are_those_that_single_steps_attend_of_every_hypothesis_and_decoder(name)
+    test_words_are_those_that_single_steps_attend_to(name)
 
 
 @pytest.mark.parametrize("name", DECODERS)
@@ -331,7 +331,7 @@ def test_prefixes_with_unknown_words_stay_in_the_translation_and_of_blank_lines(
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_a_vocabulary_without_unknowns_forbids_them_and_says_once_that_a_setting_changes_nothing(
+def test_a_vocabulary_without_unknowns_forbids_them_and_warns_once(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = {"subword": {"kind": kind, "size": 300}}

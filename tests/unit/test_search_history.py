@@ -1,11 +1,11 @@
-"""What hypotheses have written, put together from links."""
+"""The tokens of hypotheses, reconstructed from links."""
 
 import torch
 
 from dragoman.decode.beam.hypotheses import History
 
 
-def test_links_give_the_tokens_that_were_written() -> None:
+def test_links_give_the_written_tokens() -> None:
     """Random reorderings, against sequences that are copied in each step."""
     generator = torch.Generator().manual_seed(1)
     history, plain, seen = History(), torch.empty(3, 0, dtype=torch.int64), [((0, 1), ())]

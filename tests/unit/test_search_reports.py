@@ -1,4 +1,4 @@
-"""What is told beside translations: log-probabilities of tokens and search trees, on the command line and in Python."""
+"""Log-probabilities of tokens and search trees, on the command line and in Python."""
 
 import gzip
 import json
@@ -32,7 +32,7 @@ def told(folder: Path, *options: str, capfd: pytest.CaptureFixture[str]) -> list
 
 
 @pytest.mark.parametrize("sample", [[], ["--sample", "--seed", "3"]])
-def test_tokens_and_their_log_probabilities_stand_behind_the_text(
+def test_tokens_and_their_log_probabilities_follow_the_text(
     folder: Path, sample: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
     plain = told(folder, "--scores", *sample, capfd=capfd)
@@ -50,7 +50,7 @@ def test_tokens_and_their_log_probabilities_stand_behind_the_text(
     assert all(len(row[3].split()) == len(row[4].split()) for row in lists)
 
 
-def test_python_has_them_too_and_they_are_those_of_scoring(folder: Path) -> None:
+def test_log_probabilities_in_python_equal_those_of_scoring(folder: Path) -> None:
     translator = Translator.load(folder / "model", "cpu")
     request = translator.request(nbest=4, search={"token_scores": True, "length_margin": 4})
     for text, found in zip(TEXT, translator.translate_nbest(TEXT, request), strict=True):
@@ -79,7 +79,7 @@ def read_nbest(tree: dict[str, Any]) -> list[tuple[str, float]]:
 
 
 @pytest.mark.parametrize("name", ["tree.json", "tree.jsonl.gz"])
-def test_trees_are_an_object_a_line(folder: Path, name: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_trees_are_one_object_per_line(folder: Path, name: str, capfd: pytest.CaptureFixture[str]) -> None:
     plain = told(folder, "--nbest", "3", "--token-scores", capfd=capfd)
     found = told(folder, "--nbest", "3", "--token-scores", "--tree", str(folder / name), capfd=capfd)
     assert [line.split(" ||| ")[:2] for line in found] == [line.split(" ||| ")[:2] for line in plain]
@@ -115,7 +115,7 @@ def test_a_tree_of_a_translation_with_a_prefix_from_python(folder: Path) -> None
     assert found[0][0].tree is not None and found[1][0].tree is None
 
 
-def test_what_a_tree_does_not_go_with_is_refused_before_anything_is_written(folder: Path) -> None:
+def test_options_that_exclude_a_tree_are_refused_before_anything_is_written(folder: Path) -> None:
     model, text, tree = folder / "model", folder / "in", folder / "none"
     for settings, told in (
         ({"sampling": Sampling.of()}, "leave out --tree or --sample"),
