@@ -53,9 +53,7 @@ def same(found: list[Hypothesis], wanted: list[Hypothesis]) -> None:
 @pytest.mark.parametrize("penalty", PENALTIES, ids=lambda penalty: f"{penalty.kind}")
 @pytest.mark.parametrize("toy", [MarkovToy, RecurrentToy])
 @pytest.mark.parametrize("nbest", [1, 40])
-def test_an_exhaustive_beam_equals_brute_force(
-    toy: type, penalty: LengthPenalty, nbest: int
-) -> None:
+def test_an_exhaustive_beam_equals_brute_force(toy: type, penalty: LengthPenalty, nbest: int) -> None:
     memory = toy_memory([[1, 2], [3], [4, 4, 4]])
     config = SearchConfig(beam=500, nbest=nbest, length_penalty=penalty, length_factor=0, length_margin=5)
     for seed in range(2):

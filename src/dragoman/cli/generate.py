@@ -1,4 +1,4 @@
-"""`dragoman generate`: texts that a language model continues."""
+"""`dragoman generate`: continue texts with a language model."""
 
 import sys
 from collections.abc import Iterator
@@ -15,34 +15,36 @@ if TYPE_CHECKING:
     from dragoman.generation.writer import GenerationRequest
 
 BETWEEN = "---\n"
-"""Stands between two texts, which may have several lines."""
+"""Separates two texts, which may have several lines."""
 
 
 def generate(
     model: Model,
     prompt: Annotated[
-        str | None, typer.Option("--prompt", help="What the text begins with; '' lets the model begin.")
+        str | None, typer.Option("--prompt", help="The beginning of the text; '' lets the model begin.")
     ] = None,
     source: Annotated[
-        Path | None, typer.Option("--input", "-i", help="Prompts, one a line, .gz .xz .zst too (default: stdin).")
+        Path | None, typer.Option("--input", "-i", help="Prompts, one per line, also .gz .xz .zst (default: stdin).")
     ] = None,
-    samples: Annotated[int, typer.Option("--samples", min=1, help="Texts for each prompt.")] = 1,
+    samples: Annotated[int, typer.Option("--samples", min=1, help="Texts per prompt.")] = 1,
     temperature: Temperature = None,
     top_k: TopK = None,
     top_p: TopP = None,
-    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Most tokens after a prompt.")] = 256,
+    max_tokens: Annotated[
+        int, typer.Option("--max-tokens", min=1, help="Maximum number of tokens after a prompt.")
+    ] = 256,
     stop: Annotated[
-        list[str] | None, typer.Option("--stop", help="A text ends before this string; may be given several times.")
+        list[str] | None, typer.Option("--stop", help="A text ends before this string; repeatable.")
     ] = None,
     seed: Seed = None,
     batch_size: Annotated[
-        int, typer.Option("--batch-size", min=1, help="Texts written at once; does not change the output.")
+        int, typer.Option("--batch-size", min=1, help="Texts generated at once; does not change the output.")
     ] = 32,
     device: Device = None,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Continue each prompt, past the model's window too. A single text is shown as it is written.
+    """Continue each prompt, also beyond the model's window. A single text is shown while it is written.
 
     Each text begins with its prompt and ends with a line feed; between two texts there is a line with ---.
     """
@@ -77,7 +79,7 @@ def generate(
 
 
 def _write(model: "LanguageModel", prompts: Iterator[str], request: "GenerationRequest", batch_size: int) -> None:
-    """All samples of a batch of prompts, then those of the next."""
+    """Write all samples of a batch of prompts, then those of the next batch."""
     from dragoman.base.errors import DataError
 
     first, between = 1, ""
@@ -89,7 +91,7 @@ def _write(model: "LanguageModel", prompts: Iterator[str], request: "GenerationR
             between = BETWEEN
         first += len(some)
     if first == 1:
-        raise DataError("there is no prompt: give --prompt TEXT ('' lets the model begin), or one a line")
+        raise DataError("there is no prompt: give --prompt TEXT ('' lets the model begin), or one per line")
 
 
 def _show(*texts: str) -> None:

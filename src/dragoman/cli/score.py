@@ -1,4 +1,4 @@
-"""`dragoman score`: how probable given translations, or texts, are under a model."""
+"""`dragoman score`: the probability of given translations, or texts, under a model."""
 
 from pathlib import Path
 from typing import Annotated
@@ -24,7 +24,7 @@ from dragoman.cli.options import (
 def score(
     model: Model,
     target: Annotated[
-        Path, typer.Option("--target", help="Translations, line by line; of a language model, the text to score.")
+        Path, typer.Option("--target", help="Translations, line by line; for a language model, the text to score.")
     ],
     source: Annotated[Path | None, typer.Option("--source", help="Source sentences of the translations.")] = None,
     ensemble: Ensemble = None,
@@ -38,7 +38,7 @@ def score(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """One log-probability (nats) a pair, or a document, on stdout; the perplexity of the whole on stderr."""
+    """Print one log-probability (nats) per pair or document on stdout, and the perplexity of the whole on stderr."""
     from dragoman.base.log import info
     from dragoman.evaluation.score import score
 

@@ -1,4 +1,4 @@
-"""`dragoman tune`: weights for reranking, from a dev set."""
+"""`dragoman tune`: find weights for reranking on a dev set."""
 
 from pathlib import Path
 from typing import Annotated
@@ -28,7 +28,7 @@ def tune(
     source: Annotated[Path, typer.Option("--source", help="Source sentences of a dev set, never of a test set.")] = ...,  # type: ignore[assignment]
     reference: Annotated[Path, typer.Option("--reference", help="Their translations.")] = ...,  # type: ignore[assignment]
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="Where to write the weights: YAML for `dragoman translate --rerank`.")
+        Path, typer.Option("--out", "-o", help="File for the weights: YAML for `dragoman translate --rerank`.")
     ] = ...,  # type: ignore[assignment]
     reverse: Annotated[
         Path | None,
@@ -43,12 +43,12 @@ def tune(
         ),
     ] = None,
     ensemble: Ensemble = None,
-    nbest: Annotated[int, typer.Option("--nbest", min=2, help="Hypotheses of a sentence.")] = 20,
+    nbest: Annotated[int, typer.Option("--nbest", min=2, help="Hypotheses per sentence.")] = 20,
     metric: Annotated[
         str, typer.Option("--metric", metavar="NAME", help="The metric to maximise: bleu or chrf.")
     ] = "bleu",
-    restarts: Annotated[int, typer.Option("--restarts", min=0, help="Searches from random weights.")] = 20,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the random weights.")] = 1,
+    restarts: Annotated[int, typer.Option("--restarts", min=0, help="Number of searches from random weights.")] = 20,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random weights.")] = 1,
     to: To = None,
     tags: Tags = None,
     beam: Beam = None,
@@ -58,7 +58,7 @@ def tune(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Find the weights with which n-best lists are reranked best: exact line search for corpus BLEU or chrF."""
+    """Find the best weights for reranking n-best lists: exact line search for corpus BLEU or chrF."""
     from dragoman.evaluation.tune import tune
 
     check_settings(search or [], example="search.minimum_length=3")
